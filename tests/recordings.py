@@ -136,3 +136,51 @@ def halo(side: int, each: int = 4096) -> list[tuple[int, int, int, int]]:
             pairs = zip(rank.ravel().tolist(), np.roll(rank, shift, axis).ravel().tolist(), strict=True)
             found += [(src, dst, 10 + axis, each << axis) for src, dst in pairs]
     return found
+
+
+# A record of a trace as in the files; see native/recorder/recording/trace.h.
+TRACED = np.dtype(
+    [
+        ("number", "u8"), ("begin_ticks", "u8"), ("ticks", "u8"), ("bytes", "u8"), ("site", "u8"),
+        ("communicator", "u4"), ("peer", "i4"), ("tag", "i4"), ("thread", "u4"), ("calls", "u4"),
+        ("call", "u2"), ("role", "u1"), ("reserved", "u1"),
+    ]
+)  # fmt: skip
+TICKS_PER_S = 2 * 10**9
+
+
+def trace_file(records, capacity: int, begin_s: float = 1000.0, ahead_s: float = 0.0) -> bytes:
+    """The file of a trace whose rank has made all `records`: rows (begin_s, end_s, call, role, communicator,
+    peer, tag, calls, bytes), with times since `begin_s` of a clock that is ahead by `ahead_s`."""
+    zero = 10**12
+    rows = [
+        (k + 1, zero + round(begin * TICKS_PER_S), round((end - begin) * TICKS_PER_S), size, 0, communicator,
+         peer, tag, 0, calls, call, role, 0)
+        for k, (begin, end, call, role, communicator, peer, tag, calls, size) in enumerate(records)
+    ]  # fmt: skip
+    last_s = max(end for _, end, *_ in records)
+    head = struct.pack(
+        "=QQQdQQQQ", 0x3145434152544245, capacity, len(rows), 1 / TICKS_PER_S, zero,
+        round(1e9 * (begin_s + ahead_s)), zero + round(last_s * TICKS_PER_S),
+        round(1e9 * (begin_s + ahead_s + last_s)),
+    )  # fmt: skip
+    ring = np.zeros(min(len(rows), capacity), TRACED)
+    for row in rows:
+        ring[(row[0] - 1) % capacity] = row
+    return head + ring.tobytes()
+
+
+def add_traces(folder: Path, size: int, late: int = 1, steps: int = 3) -> None:
+    """Traces for a recording of a ring in `folder`: in each step of a second every rank sends to the next,
+    and `late` does so 0.2 s after the others have begun to wait for it."""
+    for rank in range(size):
+        rows, before = [], (rank - 1) % size
+        for step in range(steps):
+            begin = step + 0.3 * (rank == late)
+            end = step + 0.31 if late in (rank, before) else step + 0.11
+            rows += [
+                (begin, begin + 0.1, ISEND, SENT, 1, (rank + 1) % size, 5, 1, 1000),
+                (begin + 0.1, max(end, begin + 0.11), WAITALL, CALL, 0, -1, -1, 1, 0),
+                (begin + 0.1, max(end, begin + 0.11), IRECV, RECEIVED, 1, before, 5, 0, 1000),
+            ]  # fmt: skip
+        (folder / f"rank-{rank}.trace").write_bytes(trace_file(rows, 1000))

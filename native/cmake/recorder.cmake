@@ -30,6 +30,7 @@ add_library(earlybird_recorder SHARED
   recorder/recording/recorder.c
   recorder/recording/requests.c
   recorder/recording/table.c
+  recorder/recording/trace.c
   recorder/recording/windows.c
   recorder/recording/write.c
   recorder/threads/regions.c)

@@ -12,68 +12,45 @@
 #include "harness/kernel_main.hpp"
 #include "harness/machine/caches.hpp"
 #include "harness/machine/clock.hpp"
-#include "harness/machine/work.hpp"
 #include "harness/messages/buffer.hpp"
 #include "harness/messages/data_check.hpp"
 #include "harness/sampling/stop_rule.hpp"
 #include "harness/text/json.hpp"
 #include "harness/text/refuse.hpp"
-#include "kernels/computing/noise.hpp"
+#include "kernels/computing/computing.hpp"
 #include "kernels/methods/registry.hpp"
 
 using namespace earlybird;
 
 namespace {
 
-// The computing threads of rank 0, the noise of their times, and the caches of this rank.
-class Conditions {
+// The caches of this rank's CPUs, if the point requests cold ones: emptied outside of the timed region.
+class Caches {
  public:
-  Conditions(const Task &task)
-      : noise_(read_noise(task.point, task.request.seed)), asleep_(task.team.oversubscribed()), work_(threads(task.crew)) {
+  explicit Caches(const Task &task) {
     const std::string cache = task.point.text("cache");
     if (cache != "hot" && cache != "cold") refuse("the request gives cache=" + cache + "; give hot or cold");
-    if (cache == "cold") flusher_ = std::make_unique<CacheFlusher>(cpus_of(task.crew));
-    task.crew.run([this](int thread) { work_[static_cast<std::size_t>(thread)].work.calibrate(); });
+    if (cache == "hot") return;
+    flusher_ = std::make_unique<CacheFlusher>(cpus_of(task.crew));
   }
 
-  // Outside the timed region: draws the times of round `round`, and empties the caches.
-  void prepare(int round) {
-    times_s_ = noise_.times_s(0, static_cast<int>(work_.size()), round);
+  void prepare() {
     if (!flusher_) return;
     hot_s_.push_back(flusher_->probe_hot_s());
     flusher_->flush();
     cold_s_.push_back(flusher_->probe_cold_s());
   }
-  void begin() { begin_s_ = now_s(); }
 
-  // Returns when `thread` has computed this share of its time since `begin`.
-  void compute(int thread, double share) {
-    const auto k = static_cast<std::size_t>(thread);
-    work_[k].work.until(begin_s_ + share * times_s_[k], asleep_);
-  }
-
-  const std::vector<double> &times_s() const { return times_s_; }
-
-  // What the sample records about computation and caches; `hot_s` and `cold_s` are those of both ranks.
+  // What the sample records about cold caches; the times of loads are those of both ranks.
   std::vector<std::pair<std::string, std::string>> members(Team &team) const {
-    std::vector<double> rates;
-    for (const Padded &one : work_) rates.push_back(one.work.steps_per_s());
-    std::vector<std::pair<std::string, std::string>> found = {{"work_per_s", json_array(rates)}};
-    if (flusher_) {
-      found.emplace_back("line_hot_s", json_array(team.gather(std::vector<double>{median(hot_s_)})));
-      found.emplace_back("line_cold_s", json_array(team.gather(std::vector<double>{median(cold_s_)})));
-      found.emplace_back("flushed_bytes", std::to_string(flusher_->bytes()));
-    }
-    return found;
+    if (!flusher_) return {};
+    return {{"line_hot_s", json_array(team.gather(std::vector<double>{median(hot_s_)}))},
+            {"line_cold_s", json_array(team.gather(std::vector<double>{median(cold_s_)}))},
+            {"flushed_bytes", std::to_string(flusher_->bytes())}};
   }
 
  private:
-  struct alignas(64) Padded {  // one cache line each, to avoid false sharing
-    Work work;
-  };
-
-  static std::vector<Padded> threads(const Crew &crew) { return std::vector<Padded>(static_cast<std::size_t>(crew.size())); }
-
+  // Every CPU that a thread of the crew may use, once.
   static std::vector<Cpu> cpus_of(const Crew &crew) {
     std::vector<Cpu> all;
     for (const std::vector<Cpu> &of_thread : crew.cpus()) {
@@ -85,12 +62,8 @@ class Conditions {
     return all;
   }
 
-  const Noise noise_;
-  const bool asleep_;
-  std::vector<Padded> work_;
   std::unique_ptr<CacheFlusher> flusher_;
-  double begin_s_ = 0;
-  std::vector<double> times_s_, hot_s_, cold_s_;
+  std::vector<double> hot_s_, cold_s_;
 };
 
 // The moments of one rank and iteration. Rank 0: MPI_Pready of each partition is called, and has returned; the threads
@@ -129,11 +102,12 @@ double in_flight_s(const std::vector<double> &moments_s, int num_partitions) {
 // One method: rank 0 computes on its threads and marks partitions ready, rank 1 looks for the arrival of each.
 class Exchange {
  public:
-  Exchange(Transfer &transfer, std::unique_ptr<Method> method, Crew &crew, Conditions &conditions, bool waits_for_all)
+  Exchange(Transfer &transfer, std::unique_ptr<Method> method, Crew &crew, Computing &computing, Caches &caches, bool waits_for_all)
       : transfer_(transfer),
         method_(std::move(method)),
         crew_(crew),
-        conditions_(conditions),
+        computing_(computing),
+        caches_(caches),
         waits_for_all_(waits_for_all),
         moments_(transfer.num_partitions),
         arrived_(static_cast<std::size_t>(transfer.num_partitions)),
@@ -142,8 +116,9 @@ class Exchange {
   void prepare(int iteration, int round) {
     method_->prepare();
     if (transfer_.sends()) fill(transfer_.buffer.data(), transfer_.size_bytes, content_key(0, 0, iteration));
-    conditions_.prepare(round);
-    draws_s_.insert(draws_s_.end(), conditions_.times_s().begin(), conditions_.times_s().end());
+    computing_.draw(round, 1);
+    draws_s_.insert(draws_s_.end(), computing_.times_s().begin(), computing_.times_s().end());
+    caches_.prepare();
   }
 
   void run() { transfer_.sends() ? send() : receive(); }
@@ -159,7 +134,6 @@ class Exchange {
 
  private:
   void send() {
-    conditions_.begin();
     method_->start();
     crew_.run(share_, crew_.between_jobs_of_ranks());
     moments_.last() = stamp_s();
@@ -172,13 +146,13 @@ class Exchange {
   void compute(int thread) {
     const int first = transfer_.first_of(thread), count = transfer_.partitions_of(thread);
     for (int k = 0; k < count; ++k) {
-      conditions_.compute(thread, static_cast<double>(k + 1) / count);
+      computing_.finish(thread, now_s(), 1.0 / count);
       if (waits_for_all_) continue;
       moments_.first(first + k) = stamp_s();
       method_->ready(first + k);
       moments_.second(first + k) = stamp_s();
     }
-    if (count == 0) conditions_.compute(thread, 1);
+    if (count == 0) computing_.finish(thread, now_s(), 1);
   }
 
   // The only partition has arrived when the receive is complete; so have all that arrive together.
@@ -205,13 +179,21 @@ class Exchange {
   Transfer &transfer_;
   const std::unique_ptr<Method> method_;
   Crew &crew_;
-  Conditions &conditions_;
+  Computing &computing_;
+  Caches &caches_;
   const bool waits_for_all_;
   Moments moments_;
   std::vector<bool> arrived_;
   std::vector<double> draws_s_;
   const std::function<void(int)> share_;
 };
+
+// Of the other methods, partitions arrive together, and some send at the end of each thread.
+void require_method(const std::string &name) {
+  for (const char *known : {"single", "many", "partitioned", "earlybird"})
+    if (name == known) return;
+  refuse("partitioned has no method " + name + "; give some of single, many, partitioned, earlybird");
+}
 
 void require_pair(const Team &team) {
   if (team.size() != 2) refuse("partitioned needs exactly 2 ranks");
@@ -250,13 +232,15 @@ void add_moments(Operation &operation, const Series &series, const Transfer &tra
 void measure(const Task &task) {
   Buffer buffer(static_cast<std::size_t>(task.point.integer("size_bytes")));
   Transfer transfer = make_transfer(task, buffer);
-  Conditions conditions(task);
+  Computing computing(task.team, task.crew, read_noise(task.point, task.request.seed));
+  Caches caches(task);
 
   std::vector<std::unique_ptr<Exchange>> exchanges;
   std::vector<Operation> operations;
   for (const std::string &name : task.request.methods) {
-    const Kind kind = find_method(name);
-    exchanges.push_back(std::make_unique<Exchange>(transfer, kind.make(transfer), task.crew, conditions, name == "single"));
+    require_method(name);
+    const Kind kind = find_method(name, "partitioned");
+    exchanges.push_back(std::make_unique<Exchange>(transfer, kind.make(transfer), task.crew, computing, caches, name == "single"));
     Exchange &exchange = *exchanges.back();
     Operation operation;
     operation.method = name;
@@ -275,7 +259,8 @@ void measure(const Task &task) {
 
   const std::vector<Series> all = task.sampler.take(operations);
   task.crew.run([](int) {});  // ends the spinning of idle threads
-  const auto members = conditions.members(task.team);
+  auto members = caches.members(task.team);
+  members.emplace_back("work_per_s", json_array(computing.steps_per_s()));
   for (std::size_t k = 0; k < all.size(); ++k) {
     operations[k].extra_members = members;
     operations[k].extra_members.emplace_back("seed", std::to_string(task.request.seed));

@@ -96,7 +96,7 @@ void measure(const Task &task) {
   std::vector<std::unique_ptr<Template>> templates;
   std::vector<Operation> operations;
   for (const std::string &name : task.request.methods) {
-    const Kind kind = find_method(name);
+    const Kind kind = find_method(name, "pipeline");
     Template &instance = *templates.emplace_back(std::make_unique<Template>(transfer, kind.make(transfer), task.crew,
                                                                             *computation));
     Operation operation;

@@ -9,7 +9,7 @@
 
 #include "harness/messages/buffer.hpp"
 #include "harness/text/refuse.hpp"
-#include "kernels/motifs/computing.hpp"
+#include "kernels/computing/computing.hpp"
 #include "kernels/motifs/motif.hpp"
 #include "kernels/motifs/sweep_cells.hpp"
 #include "kernels/motifs/time_split.hpp"

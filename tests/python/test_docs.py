@@ -24,6 +24,7 @@ from earlybird.data.pattern import load_pattern
 from earlybird.data.prediction import prediction_from_json
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Run, sample_from_json
+from earlybird.measure.suites import SUITES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -129,6 +130,16 @@ def test_every_command_shown_exists_with_its_options(page):
 @pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in REFERENCES], ids=name_of)
 def test_a_page_is_short_enough_to_read(page):
     assert len(page.read_text().split()) <= MOST_WORDS
+
+
+def test_measuring_lists_every_suite_with_its_default_points_and_budgets():
+    section = (ROOT / "docs/measuring.md").read_text().split("\n## ")[2]
+    _, operations, points = section.split("| suite |")
+    budgets = {suite.budgets_s for suite in SUITES.values()}
+    for name in SUITES:
+        assert f"`{name}`" in operations.split("\n\n")[0] and f"`{name}`" in points.split("\n\n")[0], name
+    for budget_s, quick_budget_s in budgets:
+        assert f"{quick_budget_s:g} s instead of {budget_s:g} s" in section
 
 
 def test_every_page_of_docs_is_listed_in_its_index_and_in_the_site():

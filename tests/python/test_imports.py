@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "compare": {"models", "data"},
     "advise": {"compare", "predict", "models", "data"},
     "record": {"advise", "predict", "patterns", "models", "data"},
-    "interop": {"patterns", "data"},
+    "interop": {"compare", "patterns", "data"},
     "machine": {"data"},
     "toolchain": {"machine", "data"},
     "launch": {"toolchain", "machine", "data"},

@@ -6,8 +6,9 @@
 namespace earlybird {
 
 // The computation of one thread: a chain of dependent multiplications, in portions of a microsecond. It ends by the clock,
-// so a core that becomes faster computes more, and not for a shorter time.
-class Work {
+// so a core that becomes faster computes more, and not for a shorter time. Each in a cache line of its own, because its thread
+// writes it all the time.
+class alignas(64) Work {
  public:
   // Determines the rate of the calling thread, which takes 2 ms. A simulated clock does not advance meanwhile: the rate is
   // then 0.

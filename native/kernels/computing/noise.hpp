@@ -7,7 +7,7 @@
 
 namespace earlybird {
 
-// `none`: every thread computes for compute_s. `single`: one thread, drawn anew in each iteration, computes longer by
+// `none`: every thread computes for compute_s. `single`: one thread, drawn in each iteration, computes longer by
 // `share`. `uniform`: each thread computes longer by `share` times a number drawn from [0, 1). `gaussian`: each thread's
 // time is drawn from a normal distribution of mean compute_s and standard deviation share * compute_s; negative times are 0.
 enum class NoiseModel { none, single, uniform, gaussian };

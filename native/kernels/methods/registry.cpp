@@ -20,9 +20,9 @@ namespace earlybird {
 
 namespace {
 
-// libearlybird before it adapts: it makes its first plan in the second start of a request and uses it from the third start
-// on.
-constexpr int starts_before_plan = 2;
+// libearlybird before it adapts: it chooses the first segments in the second start of a request and uses them from the third
+// start on.
+constexpr int starts_before_segments = 2;
 // `earlybird:BYTES` is `earlybird` with this aggregation limit, `earlybird-segments:NUMBER` with this many segments.
 const std::string aggregation_prefix = "earlybird:", segments_prefix = "earlybird-segments:";
 
@@ -60,7 +60,7 @@ std::unique_ptr<Method> make_segmented(Transfer &transfer, const std::string &na
 
 std::unique_ptr<Method> make_fresh(Transfer &transfer, const std::string &) {
   Partitioned::Options options;
-  options.max_starts = starts_before_plan;
+  options.max_starts = starts_before_segments;
   return std::make_unique<Partitioned>(transfer, options);
 }
 
@@ -100,22 +100,22 @@ bool is_numbered(const std::string &name, const std::string &prefix) {
   return !number.empty() && number.size() < 19 && number.find_first_not_of("0123456789") == std::string::npos;
 }
 
-[[noreturn]] void refuse_unknown(const std::string &name) {
-  refuse("pipeline has no method " + name + "; give some of " + names_of(known_methods) + ", " + aggregation_prefix + "BYTES and " +
-         segments_prefix + "NUMBER");
+[[noreturn]] void refuse_unknown(const std::string &name, const std::string &kernel) {
+  refuse(kernel + " has no method " + name + "; give some of " + names_of(known_methods) + ", " + aggregation_prefix +
+         "BYTES and " + segments_prefix + "NUMBER");
 }
 
 }  // namespace
 
-Kind find_method(const std::string &name) {
+Kind find_method(const std::string &name, const std::string &kernel) {
   Entry entry;
   if (is_numbered(name, aggregation_prefix)) {
     entry = {make_aggregated, Needs::earlybird, starts_until_settled};
   } else if (is_numbered(name, segments_prefix)) {
-    entry = {make_segmented, Needs::earlybird, starts_before_plan};
+    entry = {make_segmented, Needs::earlybird, starts_before_segments};
   } else {
     const auto known = known_methods.find(name);
-    if (known == known_methods.end()) refuse_unknown(name);
+    if (known == known_methods.end()) refuse_unknown(name, kernel);
     entry = known->second;
   }
   // This ensures that the library of a sample is that of its method.

@@ -14,7 +14,8 @@ struct Kind {
   int settling = 0;  // iterations until the method has adapted
 };
 
-// The method `name`; ends the program with a message if it does not exist or this MPI does not support it.
-Kind find_method(const std::string &name);
+// The method `name`; ends the program with a message, which names the kernel, if it does not exist or this MPI does not support
+// it.
+Kind find_method(const std::string &name, const std::string &kernel);
 
 }  // namespace earlybird

@@ -7,8 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "harness/machine/clock.hpp"
 #include "harness/text/refuse.hpp"
-#include "kernels/motifs/computing.hpp"
+#include "kernels/computing/computing.hpp"
 #include "kernels/motifs/halo_boxes.hpp"
 #include "kernels/motifs/motif.hpp"
 #include "kernels/motifs/time_split.hpp"
@@ -54,7 +55,6 @@ class Halo : public Motif {
     exchange_ = &exchanges_[exchanges_.size() == 2 ? static_cast<std::size_t>(1 - current_) : 0];
     Style &style = *exchange_->style;
     split_.begin();
-    begin_s_ = now_s();
     split_.communicate(0, [&] {
       style.start_receives();
       style.start_sends();
@@ -119,8 +119,9 @@ class Halo : public Motif {
     const int first = first_of(thread), end = first_of(thread + 1);
     for (int partition = first; partition < end; ++partition) {
       split_.compute(thread, [&] {
+        const double begin_s = now_s();
         cells_.update(current_, {0, size[0]}, {0, size[1]}, shape_.planes_of(partition), shape_.num_points);
-        computing_.finish(thread, begin_s_, double(partition + 1 - first) / (end - first));
+        computing_.finish(thread, begin_s, 1.0 / (end - first));
       });
       split_.communicate(thread, [&] {
         for (const ChunkOf &chunk : sends_.of_partition(partition)) {
@@ -151,7 +152,6 @@ class Halo : public Motif {
   TimeSplit split_;
   const std::function<void(int)> alone_, unpacking_, together_;
   Exchange *exchange_ = nullptr;  // of the present step
-  double begin_s_ = 0;            // of the present step
   int current_ = 0;               // the copy of the cells that the next step reads
 };
 

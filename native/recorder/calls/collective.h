@@ -36,7 +36,7 @@ static inline void eb_add_block(const eb_span *span, unsigned call, eb_role role
   eb_persistent *persistent = span->thread->persistent;
   if (bytes == 0) return;
   if (persistent) eb_persistent_add(persistent, role, communicator, peer, bytes);
-  else eb_add_message(span, call, role, communicator, peer, bytes);
+  else eb_add_message(span, call, role, communicator, peer, EB_TAG_NONE, bytes);
 }
 
 /* Is this rank the root? In an inter-communicator the root passes MPI_ROOT. */

@@ -45,8 +45,8 @@ static uint32_t completed(const eb_span *span, int rc, copied before, MPI_Reques
 }
 
 /* The wrapper of a call: what follows where it has completed something. */
-#define ONE(name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                 \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                      \
+#define ONE(kind, name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                           \
+  EB_CALL_OF(kind, name);                                                                              \
   EB_EXPORT int name PARAMETERS {                                                                      \
     MPI_Status own;                                                                                    \
     eb_span span = eb_span_begin(&name##_call);                                                        \
@@ -63,12 +63,12 @@ static uint32_t completed(const eb_span *span, int rc, copied before, MPI_Reques
     return rc;                                                                                         \
   }
 
-ONE(MPI_Wait, (MPI_Request * request, MPI_Status *status), (request, status), true)
-ONE(MPI_Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status), *flag)
+ONE(EB_CALL_PART, MPI_Wait, (MPI_Request * request, MPI_Status *status), (request, status), true)
+ONE(EB_CALL_POLL, MPI_Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status), *flag)
 
 /* Those that complete all, or none. */
-#define ALL(name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                           \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                                \
+#define ALL(kind, name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                     \
+  EB_CALL_OF(kind, name);                                                                                        \
   EB_EXPORT int name PARAMETERS {                                                                                \
     eb_span span = eb_span_begin(&name##_call);                                                                  \
     const copies before = copy(&span, count, requests, statuses);                                                \
@@ -85,12 +85,13 @@ ONE(MPI_Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, 
     return rc;                                                                                                   \
   }
 
-ALL(MPI_Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses), true)
-ALL(MPI_Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]), (count, requests, flag, statuses), *flag)
+ALL(EB_CALL_PART, MPI_Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses), true)
+ALL(EB_CALL_POLL, MPI_Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),
+    (count, requests, flag, statuses), *flag)
 
 /* Those that complete one of several. */
-#define ANY(name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                  \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                       \
+#define ANY(kind, name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                            \
+  EB_CALL_OF(kind, name);                                                                               \
   EB_EXPORT int name PARAMETERS {                                                                       \
     MPI_Status own;                                                                                     \
     eb_span span = eb_span_begin(&name##_call);                                                         \
@@ -106,13 +107,14 @@ ALL(MPI_Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statu
     return rc;                                                                                          \
   }
 
-ANY(MPI_Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status), (count, requests, index, status), true)
-ANY(MPI_Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),
+ANY(EB_CALL_PART, MPI_Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status),
+    (count, requests, index, status), true)
+ANY(EB_CALL_POLL, MPI_Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),
     (count, requests, index, flag, status), *flag)
 
 /* Those that complete some: status s is that of the request indices[s]. */
-#define SOME(name)                                                                                                                 \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                                                  \
+#define SOME(kind, name)                                                                                                           \
+  EB_CALL_OF(kind, name);                                                                                                          \
   EB_EXPORT int name(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {                   \
     eb_span span = eb_span_begin(&name##_call);                                                                                    \
     const copies before = copy(&span, incount, requests, statuses);                                                                \
@@ -129,8 +131,8 @@ ANY(MPI_Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_
     return rc;                                                                                                                     \
   }
 
-SOME(MPI_Waitsome)
-SOME(MPI_Testsome)
+SOME(EB_CALL_PART, MPI_Waitsome)
+SOME(EB_CALL_POLL, MPI_Testsome)
 
 /* It completes nothing: a wait or MPI_Request_free follows. */
-EB_WRAP_PART(MPI_Request_get_status, (MPI_Request request, int *flag, MPI_Status *status), (request, flag, status), EB_ONLY_TIME)
+EB_WRAP_POLL(MPI_Request_get_status, (MPI_Request request, int *flag, MPI_Status *status), (request, flag, status), EB_ONLY_TIME)

@@ -33,6 +33,7 @@ static int leave(int rc, const eb_call *call, double begin_s) {
   eb_span span = eb_span_begin(call);
   if (eb_span_returned(&span, rc)) {
     span.ticks = (uint64_t)(took_s / (eb_clock.tick_s > 0 ? eb_clock.tick_s : 1e-9));
+    span.begin_ticks -= span.ticks;
     eb_add_call(&span, eb_call_number(call), NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);
   }

@@ -6,13 +6,13 @@ static void matched(const eb_span *span, unsigned call, int rc, bool is_matched,
   eb_communicator *communicator = eb_span_communicator(span, comm);
   eb_add_call(span, call, communicator, EB_PEER_NONE, 0);
   if (rc != MPI_SUCCESS || !is_matched || *message == MPI_MESSAGE_NO_PROC) return;
-  const eb_request probed = {EB_REQUEST_MESSAGE, call, communicator, EB_PEER_ANY, false, {0}};
+  const eb_request probed = {EB_REQUEST_MESSAGE, call, communicator, EB_PEER_ANY, EB_TAG_NONE, false, {0}};
   eb_requests_add(eb_message_key(*message), &probed);
 }
 
 EB_WRAP_PART(MPI_Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),
              (source, tag, comm, message, status), matched(&span, call, rc, true, comm, message))
-EB_WRAP_PART(MPI_Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),
+EB_WRAP_POLL(MPI_Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),
              (source, tag, comm, flag, message, status), matched(&span, call, rc, *flag != 0, comm, message))
 
 /* The communicator that the message of the key was probed on. */

@@ -2,12 +2,12 @@
 #include "recorder/calls/wrap.h"
 
 static void created(const eb_span *span, unsigned call, int rc, eb_request_kind kind, int64_t count, MPI_Datatype type, int rank,
-                    MPI_Comm comm, const MPI_Request *request) {
+                    int tag, MPI_Comm comm, const MPI_Request *request) {
   eb_communicator *communicator = eb_span_communicator(span, comm);
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, rank) : EB_PEER_NONE;
   eb_add_call(span, call, communicator, peer, 0);
   if (rc != MPI_SUCCESS) return;
-  const eb_request partitioned = {kind, call, communicator, peer, false, {eb_bytes(span, count, type)}};
+  const eb_request partitioned = {kind, call, communicator, peer, tag, false, {eb_bytes(span, count, type)}};
   eb_requests_add(eb_request_key(*request), &partitioned);
 }
 
@@ -15,16 +15,16 @@ EB_WRAP(MPI_Psend_init,
         (const void *buf, int partitions, EB_PARTITIONED_COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
          MPI_Info info, MPI_Request *request),
         (buf, partitions, count, datatype, dest, tag, comm, info, request),
-        created(&span, call, rc, EB_REQUEST_PARTITIONED_SEND, (int64_t)partitions *count, datatype, dest, comm, request))
+        created(&span, call, rc, EB_REQUEST_PARTITIONED_SEND, (int64_t)partitions *count, datatype, dest, tag, comm, request))
 EB_WRAP(MPI_Precv_init,
         (void *buf, int partitions, EB_PARTITIONED_COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
          MPI_Info info, MPI_Request *request),
         (buf, partitions, count, datatype, source, tag, comm, info, request),
-        created(&span, call, rc, EB_REQUEST_PARTITIONED_RECEIVE, (int64_t)partitions *count, datatype, source, comm, request))
+        created(&span, call, rc, EB_REQUEST_PARTITIONED_RECEIVE, (int64_t)partitions *count, datatype, source, tag, comm, request))
 EB_WRAP_PART(MPI_Pready, (int partition, MPI_Request request), (partition, request), EB_ONLY_TIME)
 EB_WRAP_PART(MPI_Pready_range, (int partition_low, int partition_high, MPI_Request request),
              (partition_low, partition_high, request), EB_ONLY_TIME)
-EB_WRAP_PART(MPI_Parrived, (MPI_Request request, int partition, int *flag), (request, partition, flag), EB_ONLY_TIME)
+EB_WRAP_POLL(MPI_Parrived, (MPI_Request request, int partition, int *flag), (request, partition, flag), EB_ONLY_TIME)
 
 /* Under a name of our own, because headers differ in a const of its list. */
 EB_CALL_OF(EB_CALL_PART, MPI_Pready_list);

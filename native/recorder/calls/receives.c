@@ -8,7 +8,8 @@ void eb_received(const eb_span *span, unsigned call, int rc, eb_communicator *co
     return;
   }
   const int peer = eb_world_rank(communicator, status->MPI_SOURCE);
-  eb_add_call_message(span, call, EB_ROLE_RECEIVED, communicator, peer, peer == EB_PEER_NULL ? 0 : eb_status_bytes(status));
+  eb_add_call_message(span, call, EB_ROLE_RECEIVED, communicator, peer, status->MPI_TAG,
+                      peer == EB_PEER_NULL ? 0 : eb_status_bytes(status));
 }
 
 void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, eb_request_kind kind,
@@ -22,7 +23,7 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
     return;
   }
   if (kind == EB_REQUEST_RECEIVE) eb_span_started(span);
-  const eb_request receive = {kind, call, communicator, peer, kind == EB_REQUEST_RECEIVE, {0}};
+  const eb_request receive = {kind, call, communicator, peer, EB_TAG_NONE, kind == EB_REQUEST_RECEIVE, {0}};
   eb_requests_add(eb_request_key(*request), &receive);
 }
 
@@ -61,5 +62,5 @@ static void probed(const eb_span *span, unsigned call, MPI_Comm comm) {
 
 EB_WRAP_PART(MPI_Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status),
              probed(&span, call, comm))
-EB_WRAP_PART(MPI_Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status), (source, tag, comm, flag, status),
+EB_WRAP_POLL(MPI_Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status), (source, tag, comm, flag, status),
              probed(&span, call, comm))

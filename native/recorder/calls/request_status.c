@@ -4,7 +4,7 @@
 #ifdef EB_HAS_REQUEST_GET_STATUS_ALL
 /* Under names of our own, because headers differ in a const of the requests. */
 #define ONLY_TIME(name, own_name, PARAMETERS, ARGUMENTS)                     \
-  EB_CALL_OF(EB_CALL_PART, name);                                            \
+  EB_CALL_OF(EB_CALL_POLL, name);                                            \
   EB_EXPORT int own_name PARAMETERS __asm__(#name);                          \
   EB_EXPORT int own_name PARAMETERS {                                        \
     eb_span span = eb_span_begin(&name##_call);                              \

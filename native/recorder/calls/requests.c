@@ -9,7 +9,7 @@ static void started(const eb_span *span, const MPI_Request *request) {
   if (!eb_requests_start(eb_request_key(*request), &known)) return;
   eb_span_started(span);
   if (known.kind == EB_REQUEST_PERSISTENT_SEND || known.kind == EB_REQUEST_PARTITIONED_SEND)
-    eb_add_message(span, known.call, EB_ROLE_SENT, known.communicator, known.peer, known.bytes);
+    eb_add_message(span, known.call, EB_ROLE_SENT, known.communicator, known.peer, known.tag, known.bytes);
   if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_started(span, &known);
 }
 

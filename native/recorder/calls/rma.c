@@ -6,7 +6,7 @@
 static void moved(const eb_span *span, unsigned call, eb_role role, int target, uint64_t bytes, MPI_Win win) {
   const eb_communicator *communicator = eb_window_communicator(span, win);
   if (span->has_failed) eb_add_call(span, call, NULL, EB_PEER_NONE, 0);
-  else eb_add_call_message(span, call, role, communicator, eb_world_rank(communicator, target), bytes);
+  else eb_add_call_message(span, call, role, communicator, eb_world_rank(communicator, target), EB_TAG_NONE, bytes);
 }
 
 /* Both ways: the time is counted with the call, not with either message. MPI_NO_OP only reads. */
@@ -16,8 +16,8 @@ static void exchanged(const eb_span *span, unsigned call, bool is_written, int t
   const int peer = span->has_failed ? EB_PEER_NONE : eb_world_rank(communicator, target);
   eb_add_call(span, call, communicator, peer, 0);
   if (span->has_failed) return;
-  if (is_written) eb_add_message(span, call, EB_ROLE_PUT, communicator, peer, put_bytes);
-  eb_add_message(span, call, EB_ROLE_GOT, communicator, peer, got_bytes);
+  if (is_written) eb_add_message(span, call, EB_ROLE_PUT, communicator, peer, EB_TAG_NONE, put_bytes);
+  eb_add_message(span, call, EB_ROLE_GOT, communicator, peer, EB_TAG_NONE, got_bytes);
 }
 
 /* Each call with and without a request, with counts of int and of MPI_Count. */

@@ -1,35 +1,35 @@
 /* MPI_Sendrecv and its variants: a message each way. The time is counted with the call, not with either message. */
 #include "recorder/calls/wrap.h"
 
-static eb_communicator *half_sent(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest,
+static eb_communicator *half_sent(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, int tag,
                                   MPI_Comm comm) {
   eb_communicator *communicator = eb_span_communicator(span, comm);
   eb_add_call(span, call, communicator, EB_PEER_NONE, 0);
   if (rc == MPI_SUCCESS)
-    eb_add_message(span, call, EB_ROLE_SENT, communicator, eb_world_rank(communicator, dest), eb_bytes(span, count, type));
+    eb_add_message(span, call, EB_ROLE_SENT, communicator, eb_world_rank(communicator, dest), tag, eb_bytes(span, count, type));
   return communicator;
 }
 
-static void exchanged(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, MPI_Comm comm,
-                      const MPI_Status *status) {
-  const eb_communicator *communicator = half_sent(span, call, rc, count, type, dest, comm);
+static void exchanged(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, int tag,
+                      MPI_Comm comm, const MPI_Status *status) {
+  const eb_communicator *communicator = half_sent(span, call, rc, count, type, dest, tag, comm);
   if (rc != MPI_SUCCESS || status->MPI_SOURCE == MPI_PROC_NULL) return;
-  eb_add_message(span, call, EB_ROLE_RECEIVED, communicator, eb_world_rank(communicator, status->MPI_SOURCE),
+  eb_add_message(span, call, EB_ROLE_RECEIVED, communicator, eb_world_rank(communicator, status->MPI_SOURCE), status->MPI_TAG,
                  eb_status_bytes(status));
 }
 
-#define BOTH(name, PARAMETERS, ARGUMENTS)                                                          \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                  \
-  EB_EXPORT int name PARAMETERS {                                                                  \
-    MPI_Status own;                                                                                \
-    eb_span span = eb_span_begin(&name##_call);                                                    \
-    if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                 \
-    const int rc = EB_NEXT(name) ARGUMENTS;                                                        \
-    if (eb_span_returned(&span, rc)) {                                                             \
-      exchanged(&span, eb_call_number(&name##_call), rc, sendcount, sendtype, dest, comm, status); \
-      eb_span_end(&span);                                                                          \
-    }                                                                                              \
-    return rc;                                                                                     \
+#define BOTH(name, PARAMETERS, ARGUMENTS)                                                                   \
+  EB_CALL_OF(EB_CALL_PART, name);                                                                           \
+  EB_EXPORT int name PARAMETERS {                                                                           \
+    MPI_Status own;                                                                                         \
+    eb_span span = eb_span_begin(&name##_call);                                                             \
+    if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                          \
+    const int rc = EB_NEXT(name) ARGUMENTS;                                                                 \
+    if (eb_span_returned(&span, rc)) {                                                                      \
+      exchanged(&span, eb_call_number(&name##_call), rc, sendcount, sendtype, dest, sendtag, comm, status); \
+      eb_span_end(&span);                                                                                   \
+    }                                                                                                       \
+    return rc;                                                                                              \
   }
 #define SENDRECV(name, COUNT)                                                                                               \
   BOTH(name,                                                                                                                \
@@ -56,31 +56,31 @@ EB_LARGE(REPLACE(MPI_Sendrecv_replace_c, MPI_Count))
 #define RECEIVE EB_REQUEST_RECEIVE_NO_STATUS
 #endif
 
-static void begun(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, uint64_t recv_bytes,
-                  const MPI_Request *request) {
+static void begun(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, int tag,
+                  uint64_t recv_bytes, const MPI_Request *request) {
   if (rc != MPI_SUCCESS) return;
   if (source == MPI_PROC_NULL) {
     eb_span_opened(span, request);
     return;
   }
   eb_span_started(span);
-  const eb_request receive = {RECEIVE, call, communicator, eb_world_rank(communicator, source), true, {recv_bytes}};
+  const eb_request receive = {RECEIVE, call, communicator, eb_world_rank(communicator, source), tag, true, {recv_bytes}};
   eb_requests_add(eb_request_key(*request), &receive);
 }
 
-#define ISENDRECV(name, COUNT)                                                                                              \
-  EB_WRAP_PART(name,                                                                                                        \
-               (const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,          \
-                COUNT recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request),      \
-               (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request), \
-               begun(&span, call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, comm), source,                  \
+#define ISENDRECV(name, COUNT)                                                                                               \
+  EB_WRAP_PART(name,                                                                                                         \
+               (const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,           \
+                COUNT recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request),       \
+               (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request),  \
+               begun(&span, call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, sendtag, comm), source, recvtag, \
                      eb_bytes(&span, recvcount, recvtype), request))
 #define IREPLACE(name, COUNT)                                                                                                     \
   EB_WRAP_PART(name,                                                                                                              \
                (void *buf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, \
                 MPI_Request *request),                                                                                            \
                (buf, sendcount, sendtype, dest, sendtag, source, recvtag, comm, request),                                         \
-               begun(&span, call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, comm), source,                        \
+               begun(&span, call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, sendtag, comm), source, recvtag,      \
                      eb_bytes(&span, sendcount, sendtype), request))
 
 ISENDRECV(MPI_Isendrecv, int)

@@ -1,33 +1,36 @@
 /* MPI_Send and the calls like it: blocking, non-blocking, persistent. */
 #include "recorder/calls/wrap.h"
 
-static void sent(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, MPI_Comm comm) {
+static void sent(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
   const eb_communicator *communicator = eb_span_communicator(span, comm);
   if (rc != MPI_SUCCESS) eb_add_call(span, call, communicator, EB_PEER_NONE, 0);
-  else eb_add_call_message(span, call, EB_ROLE_SENT, communicator, eb_world_rank(communicator, dest), eb_bytes(span, count, type));
+  else
+    eb_add_call_message(span, call, EB_ROLE_SENT, communicator, eb_world_rank(communicator, dest), tag,
+                        eb_bytes(span, count, type));
 }
 
 /* The messages are counted at every start. */
-static void created(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, MPI_Comm comm,
+static void created(const eb_span *span, unsigned call, int rc, int64_t count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                     const MPI_Request *request) {
   eb_communicator *communicator = eb_span_communicator(span, comm);
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, dest) : EB_PEER_NONE;
   eb_add_call(span, call, communicator, peer, 0);
   if (rc != MPI_SUCCESS) return;
-  const eb_request persistent = {EB_REQUEST_PERSISTENT_SEND, call, communicator, peer, false, {eb_bytes(span, count, type)}};
+  const eb_request persistent = {EB_REQUEST_PERSISTENT_SEND, call, communicator, peer, tag, false, {eb_bytes(span, count, type)}};
   eb_requests_add(eb_request_key(*request), &persistent);
 }
 
 #define BLOCKING(name, COUNT)                                                                                 \
   EB_WRAP_PART(name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), \
-               (buf, count, datatype, dest, tag, comm), sent(&span, call, rc, count, datatype, dest, comm))
+               (buf, count, datatype, dest, tag, comm), sent(&span, call, rc, count, datatype, dest, tag, comm))
 #define NON_BLOCKING(name, COUNT)                                                                                             \
   EB_WRAP_PART(name,                                                                                                          \
                (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-               (buf, count, datatype, dest, tag, comm, request), EB_OPENED(sent(&span, call, rc, count, datatype, dest, comm)))
+               (buf, count, datatype, dest, tag, comm, request),                                                              \
+               EB_OPENED(sent(&span, call, rc, count, datatype, dest, tag, comm)))
 #define PERSISTENT(name, COUNT)                                                                                                \
   EB_WRAP(name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
-          (buf, count, datatype, dest, tag, comm, request), created(&span, call, rc, count, datatype, dest, comm, request))
+          (buf, count, datatype, dest, tag, comm, request), created(&span, call, rc, count, datatype, dest, tag, comm, request))
 
 BLOCKING(MPI_Send, int)
 BLOCKING(MPI_Bsend, int)

@@ -9,6 +9,7 @@
  * parameters, `span`, `call` (the call's number) and `rc`. */
 #define EB_WRAP(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_ALONE, name, PARAMETERS, ARGUMENTS, COUNTED)
 #define EB_WRAP_PART(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_PART, name, PARAMETERS, ARGUMENTS, COUNTED)
+#define EB_WRAP_POLL(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_POLL, name, PARAMETERS, ARGUMENTS, COUNTED)
 #define EB_WRAP_AS(kind, name, PARAMETERS, ARGUMENTS, COUNTED) \
   EB_CALL_OF(kind, name);                                      \
   EB_EXPORT int name PARAMETERS {                              \

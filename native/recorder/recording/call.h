@@ -10,6 +10,7 @@ typedef void eb_function(void);
 typedef enum {
   EB_CALL_ALONE, /* an epoch by itself, unless requests are open */
   EB_CALL_PART,  /* part of an epoch: sends and receives, and what belongs to them */
+  EB_CALL_POLL,  /* the same; programs repeat it until something has happened */
 } eb_call_kind;
 
 typedef struct {

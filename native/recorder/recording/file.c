@@ -100,6 +100,8 @@ bool eb_file_create(const char *folder, int rank) {
   return file >= 0;
 }
 
+const char *eb_file_path(void) { return path; }
+
 static void append(const char *data, size_t bytes) {
   while (bytes > 0) {
     const ssize_t written = write(file, data, bytes);

@@ -52,6 +52,9 @@ void eb_payload_string(eb_payload *payload, const char *text);
  * or a spawned one, the name has a number. False: a message says why. */
 bool eb_file_create(const char *folder, int rank);
 
+/* Of the created file. */
+const char *eb_file_path(void);
+
 /* Appends a chunk with one write, and frees the payload. After a failure, which is reported once, nothing more is written. */
 void eb_file_append(eb_chunk_type type, eb_payload *payload);
 

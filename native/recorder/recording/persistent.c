@@ -60,8 +60,8 @@ void eb_persistent_started(const eb_span *span, const eb_request *request) {
   for (size_t p = 0; p < persistent->num; p++) {
     const part *each = &persistent->parts[p];
     const bool is_start = each->role == EB_ROLE_STARTED;
-    if (!is_start) eb_add_message(span, request->call, each->role, persistent->communicator, each->peer, each->bytes);
-    else eb_add(span->thread, request->call, each->role, persistent->communicator, each->peer, 1, 0, each->bytes, 0);
+    if (!is_start) eb_add_message(span, request->call, each->role, persistent->communicator, each->peer, EB_TAG_NONE, each->bytes);
+    else eb_add(span, request->call, each->role, persistent->communicator, each->peer, EB_TAG_NONE, 1, 0, each->bytes, 0);
   }
 }
 

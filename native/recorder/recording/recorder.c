@@ -78,15 +78,47 @@ uint64_t eb_status_bytes(const MPI_Status *status) {
   return (uint64_t)bytes;
 }
 
+/* Polls of a thread one after another are one record: a program that polls would leave nothing else. */
+static bool is_repeated(const eb_thread *thread, uint64_t what, uint64_t site) {
+  const eb_traced *last = thread->traced;
+  return last && __atomic_load_n(&last->number, __ATOMIC_RELAXED) == thread->traced_number && last->calls > 0 &&
+         last->role == EB_ROLE_CALL && eb_what_role(what) == EB_ROLE_CALL && last->call == eb_what_call(what) &&
+         last->site == site && eb_calls_begin[last->call].kind == EB_CALL_POLL;
+}
+
+void eb_span_trace(const eb_span *span, uint64_t what, int peer, int tag, uint32_t calls, uint64_t bytes) {
+  eb_thread *thread = span->thread;
+  const uint64_t site = (uint64_t)(uintptr_t)thread->epoch.present.site;
+  if (is_repeated(thread, what, site)) {
+    thread->traced->calls += calls;
+    thread->traced->ticks = span->begin_ticks + span->ticks - thread->traced->begin_ticks;
+    return;
+  }
+  const eb_traced record = {
+      .begin_ticks = span->begin_ticks,
+      .ticks = span->ticks,
+      .bytes = bytes,
+      .site = site,
+      .communicator = eb_what_communicator(what),
+      .peer = peer,
+      .tag = tag,
+      .thread = thread->number,
+      .calls = calls,
+      .call = (uint16_t)eb_what_call(what),
+      .role = (uint8_t)eb_what_role(what),
+  };
+  thread->traced = eb_trace_add(&record, &thread->traced_number);
+}
+
 static void count_message(const eb_span *span, const eb_request *request, const MPI_Status *status) {
   int is_cancelled = 0;
   if (request->kind == EB_REQUEST_PARTITIONED_RECEIVE || request->kind == EB_REQUEST_RECEIVE_NO_STATUS) {
-    eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator, request->peer, request->bytes);
+    eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator, request->peer, request->tag, request->bytes);
     return;
   }
   if (!status || (eb_is_any_cancelled && PMPI_Test_cancelled(status, &is_cancelled) == MPI_SUCCESS && is_cancelled)) return;
   eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator,
-                 eb_world_rank(request->communicator, status->MPI_SOURCE), eb_status_bytes(status));
+                 eb_world_rank(request->communicator, status->MPI_SOURCE), status->MPI_TAG, eb_status_bytes(status));
 }
 
 bool eb_request_completed(const eb_span *span, uint64_t key, eb_ticket ticket, bool is_freed, const MPI_Status *status) {

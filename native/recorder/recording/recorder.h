@@ -12,6 +12,7 @@
 #include "recorder/recording/epoch.h"
 #include "recorder/recording/requests.h"
 #include "recorder/recording/table.h"
+#include "recorder/recording/trace.h"
 
 /* Only the wrappers are visible. */
 #define EB_EXPORT __attribute__((visibility("default")))
@@ -40,6 +41,9 @@ typedef struct eb_thread {
   void *scratch;
   size_t scratch_bytes;
   struct eb_persistent *persistent; /* the persistent collective that the call creates; NULL: none */
+  /* The last record of the thread in the trace, and its number there. */
+  eb_traced *traced;
+  uint64_t traced_number;
 } eb_thread;
 
 /* Recording has begun and not ended. */
@@ -107,7 +111,7 @@ static inline bool eb_span_returned(eb_span *span, int rc) {
 static inline void eb_span_opened(const eb_span *span, const MPI_Request *request) {
   eb_epoch_open(&span->thread->epoch);
   if (!eb_requests_include_others) return;
-  const eb_request other = {EB_REQUEST_OTHER, 0, NULL, EB_PEER_NONE, true, {0}};
+  const eb_request other = {EB_REQUEST_OTHER, 0, NULL, EB_PEER_NONE, EB_TAG_NONE, true, {0}};
   eb_requests_add(eb_request_key(*request), &other);
 }
 static inline void eb_span_started(const eb_span *span) { eb_epoch_open(&span->thread->epoch); }
@@ -164,30 +168,34 @@ static inline int eb_world_rank(const eb_communicator *communicator, int rank) {
 
 static inline uint32_t eb_number_of(const eb_communicator *communicator) { return communicator ? communicator->number : 0; }
 
-static inline void eb_add(eb_thread *thread, unsigned call, eb_role role, const eb_communicator *communicator, int peer,
+/* Keeps an event in the trace. `tag`: of a message, EB_TAG_NONE if the call has none. */
+void eb_span_trace(const eb_span *span, uint64_t what, int peer, int tag, uint32_t calls, uint64_t bytes);
+
+static inline void eb_add(const eb_span *span, unsigned call, eb_role role, const eb_communicator *communicator, int peer, int tag,
                           uint32_t calls, uint32_t messages, uint64_t bytes, uint64_t ticks) {
   const eb_event event = {
       eb_what(call, role, eb_size_class(bytes), eb_number_of(communicator)), peer, messages, calls, bytes, ticks};
-  eb_epoch_add(&thread->epoch, &thread->table, &event);
+  eb_epoch_add(&span->thread->epoch, &span->thread->table, &event);
+  if (__builtin_expect(eb_trace_is_on, 0)) eb_span_trace(span, event.what, peer, tag, calls, bytes);
 }
 
 /* A call without a message of its own to one peer, or one that failed. */
 static inline void eb_add_call(const eb_span *span, unsigned call, const eb_communicator *communicator, int peer, uint64_t bytes) {
-  eb_add(span->thread, call, EB_ROLE_CALL, communicator, peer, 1, 0, bytes, span->ticks);
+  eb_add(span, call, EB_ROLE_CALL, communicator, peer, EB_TAG_NONE, 1, 0, bytes, span->ticks);
 }
 
 /* The message of a call whose time is counted elsewhere. Without a peer there is none. */
 static inline void eb_add_message(const eb_span *span, unsigned call, eb_role role, const eb_communicator *communicator, int peer,
-                                  uint64_t bytes) {
+                                  int tag, uint64_t bytes) {
   if (peer == EB_PEER_NULL) return;
-  eb_add(span->thread, call, role, communicator, peer, 0, 1, bytes, 0);
+  eb_add(span, call, role, communicator, peer, tag, 0, 1, bytes, 0);
 }
 
 /* A call that is one message. To MPI_PROC_NULL it is only a call. */
 static inline void eb_add_call_message(const eb_span *span, unsigned call, eb_role role, const eb_communicator *communicator,
-                                       int peer, uint64_t bytes) {
+                                       int peer, int tag, uint64_t bytes) {
   if (peer == EB_PEER_NULL) eb_add_call(span, call, communicator, peer, 0);
-  else eb_add(span->thread, call, role, communicator, peer, 1, 1, bytes, span->ticks);
+  else eb_add(span, call, role, communicator, peer, tag, 1, 1, bytes, span->ticks);
 }
 
 /* What a status says of a message. */

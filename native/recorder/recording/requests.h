@@ -29,6 +29,7 @@ typedef struct {
   uint32_t call; /* the number of the call that created it */
   eb_communicator *communicator;
   int peer;       /* world rank, where the request says it */
+  int tag;        /* where the request says it and no status does */
   bool is_active; /* started and not complete */
   union {
     uint64_t bytes;                   /* where the request says it */

@@ -2,12 +2,14 @@
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "recorder/recording/file.h"
 #include "recorder/recording/recorder.h"
+#include "recorder/recording/trace.h"
 
 /* A killed rank loses at most what it counted in the last tenth of a second or twentieth of the run, whichever is longer:
  * the number of chunks grows with the logarithm of the time, 240 in a day. */
@@ -84,7 +86,8 @@ static void print_site(eb_payload *payload, const void *site) {
 }
 
 static void print_step(eb_payload *payload, const eb_step *step) {
-  eb_payload_print(payload, "{\"call\":%u,", step->call);
+  /* The address is that in the trace of this rank. */
+  eb_payload_print(payload, "{\"call\":%u,\"address\":%llu,", step->call, (unsigned long long)(uintptr_t)step->site);
   print_site(payload, step->site);
   eb_payload_print(payload, "}");
 }
@@ -192,15 +195,25 @@ void eb_recorder_write(eb_thread *thread) {
   write_entries(thread);
   write_phase_totals(thread);
   write_arrivals(thread);
+  eb_trace_write();
   pthread_mutex_unlock(&lock);
 }
 
+/* Processes with the same identity of the boot have the same CLOCK_MONOTONIC. */
+static void read_boot(char *boot, size_t bytes) {
+  FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+  if (!file) return;
+  if (fgets(boot, (int)bytes, file)) boot[strcspn(boot, "\n")] = '\0';
+  fclose(file);
+}
+
 static void write_header(int rank, int size) {
-  char host[256] = "", version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  char host[256] = "", boot[64] = "", version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length, level = MPI_THREAD_SINGLE;
   struct timespec now;
   eb_payload payload = {0};
   (void)gethostname(host, sizeof host - 1);
+  read_boot(boot, sizeof boot);
   (void)PMPI_Get_library_version(version, &length);
   version[strcspn(version, "\n")] = '\0';
   (void)PMPI_Query_thread(&level);
@@ -213,6 +226,8 @@ static void write_header(int rank, int size) {
                    size, (long)getpid());
   eb_payload_print(&payload, ",\"begin_s\":%lld.%09ld,\"thread_level\":\"%s\",\"host\":", (long long)now.tv_sec, now.tv_nsec, name);
   eb_payload_string(&payload, host);
+  eb_payload_print(&payload, ",\"boot\":");
+  eb_payload_string(&payload, boot);
   eb_payload_print(&payload, ",\"mpi\":");
   eb_payload_string(&payload, version);
   eb_payload_print(&payload, ",\"calls\":[");
@@ -226,6 +241,16 @@ static void disown_file(void) {
   eb_recorder_is_on = false;
 }
 
+/* `EARLYBIRD_RECORD_EVENTS`: how many are kept. The name of the file is that of the recording with another suffix. */
+static void begin_trace(void) {
+  char path[4096];
+  const char *events = getenv("EARLYBIRD_RECORD_EVENTS"), *recording = eb_file_path();
+  const long long num = events ? atoll(events) : 0;
+  if (num <= 0) return;
+  snprintf(path, sizeof path, "%.*s.trace", (int)(strrchr(recording, '.') - recording), recording);
+  eb_trace_create(path, (uint64_t)num, tick_s());
+}
+
 void eb_recorder_begin(void) {
   const char *folder = getenv("EARLYBIRD_RECORD");
   int rank, size, level;
@@ -236,6 +261,7 @@ void eb_recorder_begin(void) {
   begin_ticks = eb_recorder_ticks();
   eb_requests_include_others = PMPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;
   write_header(rank, size);
+  begin_trace();
   (void)pthread_atfork(NULL, NULL, disown_file);
   __atomic_store_n(&eb_recorder_is_on, true, __ATOMIC_RELEASE);
 }
@@ -259,6 +285,7 @@ void eb_recorder_flush(const char *how) {
     write_phase_totals(thread);
     write_arrivals(thread);
   }
+  eb_trace_write();
   if (how) {
     eb_payload payload = {0};
     eb_payload_print(&payload, "{\"kind\":\"end\",\"how\":\"%s\",\"run_s\":%.9f}", how,

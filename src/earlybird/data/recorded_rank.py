@@ -137,6 +137,8 @@ class RankRecording:
     run_s : time from MPI_Init to the last chunk.
     is_cut : the last chunk is incomplete or damaged and not counted.
     arrivals : of threads, if the program's OpenMP runtime reports them.
+    boot : identity of the boot of the host; ranks with the same one have the same clock. Empty if unknown.
+    sites : places of the program by their address in this process, as in its trace.
     """
 
     rank: int
@@ -152,6 +154,8 @@ class RankRecording:
     is_cut: bool
     phases: Mapping[int, RankPhase] = field(default_factory=dict)
     arrivals: tuple[Arrivals, ...] = ()
+    boot: str = ""
+    sites: Mapping[int, Step] = field(default_factory=dict)
 
     def entries_of(self, phases: Collection[int]) -> np.ndarray:
         """The entries of these phases."""
@@ -223,6 +227,11 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
                 named_phases, _latest(phase_blocks, _PHASE, ["phase", "thread"]), calls, functions
             ),
             arrivals=tuple(arrivals.values()),
+            boot=str(header.get("boot", "")),
+            sites={
+                int(step["address"]): _step(step, calls, functions)
+                for value in named_phases for step in value["steps"] if "address" in step
+            },
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path} is damaged ({error!r}); {AGAIN}") from error

@@ -26,9 +26,11 @@ MPICH_WHEEL_CONTEXTS = 31
 VIRTUAL_COMPETITORS = 4
 # How long one message, or those of all ranks in a timed region, may keep a virtual node's link busy.
 _LINK_S = 0.1
-# Emptying the caches of a rank takes about this long; libearlybird settles in so many starts, see
+_FLUSH_S = 0.02  # about, to empty the caches of a rank
+# Starts of a request until libearlybird has settled: `starts_until_settled` of
 # native/harness/mpi/partitioned.hpp.
-_FLUSH_S, _SETTLING_STARTS = 0.02, 70
+_SETTLING_STARTS = 110
+_CORNERS = 4  # from which sweeps start
 # How late a late receiver of `completion` is, in deliveries; see native/kernels/completion.cpp.
 _LATE_DELIVERIES = 3
 # Delay of each rank in turn to determine the tree of an algorithm; half of it, and at most twice as many
@@ -84,7 +86,7 @@ class Group:
     def settling_s(self, point: Mapping[str, Any]) -> float:
         """For how long libearlybird is measured before it has settled, if threads compute."""
         settles = sum(method.startswith("earlybird") for method in self.methods)
-        return settles * _SETTLING_STARTS * self.computing_s(point) / max(len(self.methods), 1)
+        return settles * _settling_iterations(point) * self.computing_s(point) / max(len(self.methods), 1)
 
     def _link_bytes(self, point: Mapping[str, Any]) -> float:
         if self.pattern is not None:
@@ -127,9 +129,21 @@ class Group:
 def _steps(point: Mapping[str, Any]) -> int:
     """Computations of a thread in an iteration, each followed by messages: of a sweep, the blocks of planes
     from each of the four corners."""
-    if "planes_per_block" not in point:
-        return 1
-    return 4 * -(-int(point["cells"].split("x")[2]) // point["planes_per_block"])
+    return _CORNERS * _blocks(point) if "planes_per_block" in point else 1
+
+
+def _blocks(point: Mapping[str, Any]) -> int:
+    """Blocks of planes in one sweep."""
+    return -(-int(point["cells"].split("x")[2]) // point["planes_per_block"])
+
+
+def _settling_iterations(point: Mapping[str, Any]) -> int:
+    """Iterations until every request was started often enough, see `runs_until` in
+    native/kernels/motifs/halo.cpp and native/kernels/sweep3d.cpp: the requests of derived datatypes, of two
+    copies of the cells, are started in turn; those of a sweep for every second block."""
+    if "planes_per_block" in point:
+        return -(-_SETTLING_STARTS // max(_blocks(point) // 2, 1))
+    return 2 * _SETTLING_STARTS if point.get("buffers") == "derived" else _SETTLING_STARTS
 
 
 @dataclass(frozen=True)

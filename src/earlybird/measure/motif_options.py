@@ -125,7 +125,7 @@ def options_of(kind: MotifKind) -> tuple[SuiteOption, ...]:
             f"[default: {PARTITIONS}, or the next multiple of the threads]",
             "partitions", counts("--partitions", "numbers of partitions from 1 up, such as 4"),
         ),
-        threads_option("one per core of a rank"),
+        threads_option("one per core of a rank, at most one per plane or angle"),
         replace(computing.COMPUTE, help=compute),
         computing.NOISE,
         computing.NOISE_PERCENT,

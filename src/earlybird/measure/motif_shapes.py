@@ -13,12 +13,12 @@ _VALUE_BYTES = 8  # a double
 _MOST = 99_999_999  # that native/kernels/motifs/grid.cpp reads
 
 
-def parse_triple(text: str, word: str, example: str) -> Triple:
-    """`64x32x16` -> (64, 32, 16); InputError naming the option `word`."""
+def parse_triple(text: str, option: str, example: str) -> Triple:
+    """`64x32x16` -> (64, 32, 16); InputError naming `option`."""
     match = re.fullmatch(r"([0-9]{1,8})x([0-9]{1,8})x([0-9]{1,8})", text)
     found = tuple(int(number) for number in match.groups()) if match else (0,)
     if min(found) < 1 or max(found) > _MOST:
-        raise InputError(f"{word} has {text!r}; give three numbers from 1 up, such as {example}")
+        raise InputError(f"{option} has {text!r}; give three numbers from 1 up, such as {example}")
     return found  # type: ignore[return-value]
 
 
@@ -74,6 +74,6 @@ def largest_face_bytes(cells: Triple, grid: Triple, angles: int, planes: int, pa
     return padded(angles, partitions) * planes * max(lengths, default=0) * _VALUE_BYTES
 
 
-def cells_bytes(cells: Triple, grid: Triple, variables: int, copies: int) -> int:
-    """What the blocks of all ranks take in `copies` copies, each with its ghost cells."""
-    return prod(grid) * prod(n + 2 for n in block_of(cells, grid)) * variables * copies * _VALUE_BYTES
+def cells_bytes(block: Triple, variables: int) -> int:
+    """What a block of cells takes with its ghost cells."""
+    return prod(n + 2 for n in block) * variables * _VALUE_BYTES

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, Layout
@@ -52,11 +54,12 @@ from earlybird.measure.motif_shapes import (
 # Seen with SMPI 3.32: ranks end when a small persistent message is started again before it was received.
 _SMPI_LOSES = "SMPI loses persistent messages that run ahead of their receivers"
 
-_MOST_PARTITIONS = 1024  # see native/kernels/motifs/style.hpp
+_MOST_PARTITIONS = 1024  # by the tags, see `most_chunks` of native/kernels/motifs/style.hpp
 _MOST_VARIABLES = 4096
 # Ranks beyond which a machine that is not simulated measures its scheduler; and, simulated, by default.
 _MOST_RANKS, _MOST_PER_CORE, _SIMULATED_RANKS = 64, 8, 64
-# Copies of the cells that a style has, and about what a serial computation to compare with needs.
+# Copies of the cells that a style has, and about what a serial computation to compare with needs; for a sweep
+# that is computed apart.
 _COPIES = 3
 
 
@@ -92,18 +95,18 @@ def _remarks_on(kind: MotifKind, options: Options, resources: Resources) -> list
         styles = labels.listed(_simulated_styles(kind))
         cause = _SMPI_LOSES if kind.sweeps else "simulated ranks have one thread and no partitioned calls"
         return [f"{cause}: of {kind.kernel} only {styles} can be measured"] if options.methods is None else []
-    points = [point for point, _ in _points(kind, options, resources, "")]
+    placed = list(_points(kind, options, resources, ""))
     found = []
     if options.methods is None and not library.partitioned:
         found.append(remark_without_own_calls(library))
     elif options.methods is None:
-        causes = {_failure_of_own_calls(point, resources) for point in points} - {None}
+        causes = {_failure_of_own_calls(point, resources) for point, _ in placed} - {None}
         found += [f"{OWN_CALLS} is left out where {library.name} {cause}" for cause in sorted(causes)]
-    cores = _num_cores(resources)
-    if any(point["ranks"] * point["threads"] > cores for point in points):
+    cores = _cores_per_socket(resources)
+    if any(_most_on_socket(layout, resources) * point["threads"] > cores for point, layout in placed):
         found.append(
-            f"some points have more ranks or threads than the {cores} cores here: these sleep instead of "
-            "computing, and their samples are marked oversubscribed"
+            f"some points have more ranks or threads on a socket than its {labels.counted(cores, 'core')}: "
+            "these sleep instead of computing, and their samples are marked oversubscribed"
         )
     return found
 
@@ -192,9 +195,9 @@ def _points(
     for num_ranks, grid in _grids(kind, options, resources):
         for map_by in options.map_by or MAPPINGS[:1]:
             layout = first_ranks(resources, num_ranks, map_by)
-            for threads in _threads(options, resources, num_ranks):
+            for threads in _threads(kind, options, resources, layout, grid):
                 for shape in _shapes(kind, options, grid, threads):
-                    _check_memory(shape, grid, resources)
+                    _check_memory(kind, shape, grid, layout, resources)
                     for computation in computing.computations(with_defaults):
                         place = {"mpi": mpi, "ranks": num_ranks, "layout": layout.text.replace(" ", "_")}
                         yield place | shape | {"threads": threads} | computation.config(), layout
@@ -242,15 +245,35 @@ def _checked_ranks(ranks: Iterable[int], resources: Resources) -> Iterable[int]:
 
 
 def _num_cores(resources: Resources) -> int:
-    return resources.nodes * resources.sockets * (resources.cores_per_socket or 1)
+    nodes = 1 if _has_virtual_nodes(resources) else resources.nodes
+    return nodes * resources.sockets * _cores_per_socket(resources)
+
+
+def _cores_per_socket(resources: Resources) -> int:
+    return resources.cores_per_socket or 1
+
+
+def _has_virtual_nodes(resources: Resources) -> bool:
+    """Whether the nodes share the cores and the memory of one machine."""
+    return resources.link_bytes_per_s is not None
+
+
+def _most_on_socket(layout: Layout, resources: Resources) -> int:
+    """The most ranks on one socket."""
+    socket = layout.socket if _has_virtual_nodes(resources) else layout.socket_group()
+    return int(np.bincount(socket).max())
 
 
 def _default_ranks(resources: Resources) -> tuple[int, ...]:
     most = _SIMULATED_RANKS if resources.family == SIMULATED else DEFAULT_RANKS
-    return powers(max(2, min(_num_cores(resources), most)), 2, 2)
+    # Virtual nodes may have fewer cores than there are nodes: a rank for each.
+    return powers(max(2, min(max(_num_cores(resources), resources.nodes), most)), 2, 2)
 
 
-def _threads(options: Options, resources: Resources, num_ranks: int) -> tuple[int, ...]:
+def _threads(
+    kind: MotifKind, options: Options, resources: Resources, layout: Layout, grid: Triple
+) -> tuple[int, ...]:
+    """The numbers of threads; by default one per core of a rank, but not more than can share its cells."""
     if resources.family == SIMULATED:
         if options.threads not in (None, (1,)):
             raise InputError(
@@ -258,33 +281,52 @@ def _threads(options: Options, resources: Resources, num_ranks: int) -> tuple[in
                 "--threads"
             )
         return (1,)
-    # Virtual nodes share the cores of one machine.
-    cores = num_ranks if resources.link_bytes_per_s is not None else _num_cores(resources)
-    return options.threads or (max(1, options.launcher_threads, cores // num_ranks),)
+    if options.threads:
+        return options.threads
+    cores = 1
+    if not _has_virtual_nodes(resources):
+        cores = _cores_per_socket(resources) // _most_on_socket(layout, resources)
+    return (max(options.launcher_threads, _sharing_threads(kind, options, grid, cores)),)
+
+
+def _sharing_threads(kind: MotifKind, options: Options, grid: Triple, most: int) -> int:
+    """The most threads, up to `most`, among which the angles or planes of a rank can be divided at all
+    points."""
+    if kind.sweeps:
+        return max(1, min(most, *(options.variables or (kind.variables,))))
+    planes = {cells[2] // grid[2] for *_, cells in _cells(options, grid)}
+    derived = DERIVED in (options.cell_buffers or kind.buffers)
+    found = (k for k in range(most, 0, -1) if all(k <= n and not (derived and n % k) for n in planes))
+    return next(found, 1)
 
 
 def _shapes(kind: MotifKind, options: Options, grid: Triple, threads: int) -> Iterator[dict[str, Any]]:
     """The keys of a point that describe its cells and messages."""
+    for scaling, given, cells in _cells(options, grid):
+        if any(number < ranks for number, ranks in zip(cells, grid, strict=True)):
+            raise InputError(
+                f"--cells has {triple_text(given)} and the process grid is {triple_text(grid)}: a rank "
+                f"needs a cell along each dimension; give {triple_text(grid)} or more, or another "
+                "--process-grid"
+            )
+        for variables in options.variables or (kind.variables,):
+            if variables > _MOST_VARIABLES:
+                raise InputError(f"--variables has {variables}; give 1 to {_MOST_VARIABLES}")
+            base = {
+                "scaling": scaling, "process_grid": triple_text(grid), "cells": triple_text(cells),
+                "variables": variables,
+            }  # fmt: skip
+            if kind.sweeps:
+                yield from _sweeps(options, base, cells, grid, threads)
+            else:
+                yield from _halos(kind, options, base, cells, grid, threads)
+
+
+def _cells(options: Options, grid: Triple) -> Iterator[tuple[str, Triple, Triple]]:
+    """The scaling, the cells as given, and those of all ranks."""
     for scaling in options.scalings or SCALINGS[:1]:
         for given in options.cells or ((CELLS,) if options.quick else (CELLS, MORE_CELLS)):
-            cells = given if scaling == STRONG else _product(given, grid)
-            if any(number < ranks for number, ranks in zip(cells, grid, strict=True)):
-                raise InputError(
-                    f"--cells has {triple_text(given)} and the process grid is {triple_text(grid)}: a rank "
-                    f"needs a cell along each dimension; give {triple_text(grid)} or more, or another "
-                    "--process-grid"
-                )
-            for variables in options.variables or (kind.variables,):
-                if variables > _MOST_VARIABLES:
-                    raise InputError(f"--variables has {variables}; give 1 to {_MOST_VARIABLES}")
-                base = {
-                    "scaling": scaling, "process_grid": triple_text(grid), "cells": triple_text(cells),
-                    "variables": variables,
-                }  # fmt: skip
-                if kind.sweeps:
-                    yield from _sweeps(options, base, cells, grid, threads)
-                else:
-                    yield from _halos(kind, options, base, cells, grid, threads)
+            yield scaling, given, given if scaling == STRONG else _product(given, grid)
 
 
 def _product(cells: Triple, grid: Triple) -> Triple:
@@ -301,7 +343,7 @@ def _halos(
             for buffers in options.cell_buffers or kind.buffers:
                 # The partitions of a derived datatype are equal: padding would be other cells.
                 equal = None if buffers == PACKED else planes if cells[2] % grid[2] == 0 else 0
-                for partitions in _partitions(options, threads, planes, "planes of cells along z", equal):
+                for partitions in _partitions(options, threads, planes, _PLANES, equal):
                     size = largest_halo_bytes(
                         cells, grid, base["variables"], stencil, periodic == YES, partitions
                     )
@@ -322,26 +364,43 @@ def _sweeps(
         raise InputError(
             f"--planes-per-block is {planes} and there are {cells[2]} planes; give 1 to {cells[2]}"
         )
-    for partitions in _partitions(options, threads, base["variables"], "--variables", None):
+    for partitions in _partitions(options, threads, base["variables"], _ANGLES, None):
         size = largest_face_bytes(cells, grid, base["variables"], planes, partitions)
         refuse_large([size])
         yield base | {"planes_per_block": planes, "partitions": partitions, "size_bytes": size}
 
 
-def _partitions(options: Options, threads: int, most: int, what: str, equal: int | None) -> tuple[int, ...]:
-    """The numbers of partitions: multiples of the threads, up to the `most` that there are of `what`; and
+# What partitions divide, and the option for more of it.
+_PLANES, _ANGLES = ("planes of cells along z", "--cells along z"), ("--variables", "--variables")
+
+
+def _partitions(
+    options: Options, threads: int, most: int, of: tuple[str, str], equal: int | None
+) -> tuple[int, ...]:
+    """The numbers of partitions: multiples of the threads, up to the `most` planes or angles of a rank; and
     divisors of `equal`, which is 0 if blocks have different sizes."""
+    what, option = of
     limit = min(most, _MOST_PARTITIONS)
+    if threads > most:
+        raise InputError(
+            f"{threads} threads are more than the {most} {what} of a rank; give at most {most} --threads, or "
+            f"more {option}"
+        )
     for partitions in options.partitions or ():
         if partitions % threads:
             raise InputError(
                 f"--partitions has {partitions}, which {threads} threads do not share evenly; give "
                 f"multiples of {threads}, such as {-(-partitions // threads) * threads}"
             )
-        if partitions > limit:
+        if partitions > _MOST_PARTITIONS:
             raise InputError(
-                f"--partitions has {partitions} and a rank has {most} {what}; give at most {limit}, or a "
-                "larger grid"
+                f"--partitions has {partitions}; give at most {limit}: with more, the partitions of 26 "
+                "neighbours would need more tags than MPI guarantees"
+            )
+        if partitions > most:
+            raise InputError(
+                f"--partitions has {partitions} and a rank has {most} {what}; give at most {most}, or more "
+                f"{option}"
             )
         if not _fits(partitions, equal):
             raise InputError(
@@ -353,10 +412,10 @@ def _partitions(options: Options, threads: int, most: int, what: str, equal: int
     wanted = threads * -(-PARTITIONS // threads)
     found = [k for k in range(threads, min(wanted, limit) + 1, threads) if _fits(k, equal)]
     if not found:
-        remedy = "fewer --threads, or more of them"
-        if equal is not None:
-            remedy = "--cells that ranks times threads divide along z, or --buffers packed"
-        raise InputError(f"{threads} threads do not share the {most} {what} of a rank evenly; give {remedy}")
+        raise InputError(
+            f"{threads} threads do not share the {most} {what} of a rank evenly, and --buffers derived sends "
+            "equal partitions; give --cells that ranks times threads divide along z, or --buffers packed"
+        )
     return (found[-1],)
 
 
@@ -364,16 +423,32 @@ def _fits(partitions: int, equal: int | None) -> bool:
     return equal is None or (equal > 0 and equal % partitions == 0)
 
 
-def _check_memory(shape: dict[str, Any], grid: Triple, resources: Resources) -> None:
+def _check_memory(
+    kind: MotifKind, shape: dict[str, Any], grid: Triple, layout: Layout, resources: Resources
+) -> None:
     """Raise InputError if the cells of all styles exceed the memory."""
     if resources.memory_bytes is None:
         return
     cells = parse_triple(shape["cells"], "--cells", "32x32x32")
-    styles = len((FUNNELLED, PERSISTENT)) if resources.family == SIMULATED else len(STYLES) - 1
-    needed_bytes = cells_bytes(cells, grid, shape["variables"], styles * _COPIES)
+    block, variables = block_of(cells, grid), shape["variables"]
+    # No launch has both kinds of partitioned calls.
+    styles = len(_simulated_styles(kind)) if resources.family == SIMULATED else len(STYLES) - 1
+    of_rank_bytes = styles * _COPIES * cells_bytes(block, variables)
+    verified = ""
+    if kind.sweeps:
+        of_rank_bytes += cells_bytes(cells, variables)
+        verified = f" and to verify them, for which each rank computes all {triple_text(cells)}"
+    needed_bytes = _most_on_machine(layout, resources) * of_rank_bytes
     if needed_bytes > resources.memory_bytes:
         raise InputError(
-            f"--cells {triple_text(block_of(cells, grid))} of each rank with {shape['variables']} "
-            f"variables need {format_bytes(needed_bytes)} in {styles} styles, and "
+            f"--cells {triple_text(block)} of each rank with {variables} variables need "
+            f"{format_bytes(needed_bytes)} in {labels.counted(styles, 'style')}{verified}, and "
             f"{format_bytes(resources.memory_bytes)} are free; give fewer cells, --variables or --ranks"
         )
+
+
+def _most_on_machine(layout: Layout, resources: Resources) -> int:
+    """The most ranks that share a memory: all of virtual or simulated nodes."""
+    if resources.family == SIMULATED or _has_virtual_nodes(resources):
+        return layout.num_ranks
+    return int(np.bincount(layout.node).max())

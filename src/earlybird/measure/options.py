@@ -40,7 +40,7 @@ class SuiteOption:
     setting: str = ""
 
     @property
-    def word(self) -> str:
+    def option(self) -> str:
         """As the user writes it."""
         return f"--{self.name}"
 
@@ -59,27 +59,27 @@ def split(text: str, parse: Callable[[str], Iterable[Any]]) -> tuple:
     return tuple(dict.fromkeys(value for item in text.split(",") for value in parse(item.strip())))
 
 
-def counts(word: str, allowed: str) -> Parser:
+def counts(option: str, allowed: str) -> Parser:
     """The parser of a list of counts from 1 up; `allowed` describes them."""
 
     def parse(item: str) -> int:
         if not item.isdecimal() or int(item) < 1:
-            raise InputError(f"{word} has {item!r}; give {allowed}")
+            raise InputError(f"{option} has {item!r}; give {allowed}")
         return int(item)
 
     return listed(parse)
 
 
-def byte_counts(word: str) -> Parser:
-    return listed(lambda item: units.parse_bytes(item, word))
+def byte_counts(option: str) -> Parser:
+    return listed(lambda item: units.parse_bytes(item, option))
 
 
-def number(word: str, allowed: str) -> Parser:
+def number(option: str, allowed: str) -> Parser:
     """The parser of one whole number from 0 up."""
 
     def parse(text: str, _: Mapping[str, Any]) -> int:
         if not text.isdecimal():
-            raise InputError(f"{word} is {text!r}; give {allowed}")
+            raise InputError(f"{option} is {text!r}; give {allowed}")
         return int(text)
 
     return parse

@@ -27,7 +27,15 @@ from earlybird.measure.library_methods import (
     remark_without_own_calls,
     unavailable_reason,
 )
-from earlybird.measure.options import LEVELS, SuiteOption, counts, listed, sizes_option, threads_option
+from earlybird.measure.options import (
+    LEVELS,
+    MOST_THREADS,
+    SuiteOption,
+    counts,
+    listed,
+    sizes_option,
+    threads_option,
+)
 
 PARTITIONED_METHODS = (SINGLE, "many", EARLYBIRD, OWN_CALLS)
 CACHES = ("hot", "cold")
@@ -132,6 +140,11 @@ def _points(options: Options, level: str, resources: Resources, mpi: str) -> lis
     for partitions in options.partitions or (_QUICK_PARTITIONS if options.quick else _PARTITIONS):
         if partitions > _MOST_PARTITIONS:
             raise InputError(f"--partitions has {partitions}; give {_MOST_PARTITIONS} at most")
+        if options.threads is None and partitions > MOST_THREADS:
+            raise InputError(
+                f"--partitions has {partitions}, each by default with a thread, and a rank has at most "
+                f"{MOST_THREADS} threads; give --threads, such as --threads 4"
+            )
         for size in sizes:
             if size < partitions:
                 raise InputError(

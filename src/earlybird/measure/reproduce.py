@@ -115,9 +115,9 @@ def _check(options: Options) -> None:
         raise InputError(f"--reproduce is {options.reproduce!r}; the papers are {', '.join(PAPERS)}")
     for name in _DECIDED:
         if getattr(options, name) is not None:
-            word = next(option.word for option in PIPELINE_OPTIONS if option.field == name)
+            option = next(one.option for one in PIPELINE_OPTIONS if one.field == name)
             raise InputError(
-                f"--reproduce {options.reproduce} chooses {word} itself; leave {word} out, or --reproduce"
+                f"--reproduce {options.reproduce} chooses {option} itself; leave {option} out, or --reproduce"
             )
     if len(options.threads or ()) > 1:
         raise InputError("--reproduce takes one number of --threads, that of figures 5 and 6")

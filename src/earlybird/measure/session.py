@@ -231,10 +231,9 @@ def _min_iterations(plan: Plan) -> int:
 
 def _stall_limit_s(plan: Plan, group: Group, points: Sequence[Mapping[str, Any]]) -> float:
     """How long a launch may complete no point: the limit of the plan, beyond what threads compute by
-    request."""
-    computing_s = [
-        group.settling_s(point) + _min_iterations(plan) * group.computing_s(point) for point in points
-    ]
+    request. Half of the iterations may be warm-up."""
+    iterations = 2 * _min_iterations(plan)
+    computing_s = [group.settling_s(point) + iterations * group.computing_s(point) for point in points]
     return plan.stall_limit_s + max(computing_s)
 
 

@@ -182,7 +182,9 @@ def _check(options: Options, resources: Resources) -> None:
         raise InputError(f"--reproduce is {options.reproduce!r}; the paper of this suite is {PAPER}")
     for name in _DECIDED:
         if getattr(options, name) is not None:
-            word = next(option.word for option in PARTITIONED_OPTIONS if option.field == name)
-            raise InputError(f"--reproduce {PAPER} chooses {word} itself; leave {word} out, or --reproduce")
+            option = next(one.option for one in PARTITIONED_OPTIONS if one.field == name)
+            raise InputError(
+                f"--reproduce {PAPER} chooses {option} itself; leave {option} out, or --reproduce"
+            )
     if options.levels is not None and len(levels_of(options, resources)) > 1:
         raise InputError("--reproduce measures at one level; give one of --levels")

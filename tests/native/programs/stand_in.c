@@ -1,5 +1,6 @@
 /* Partitioned calls of known behaviour on persistent messages, to be preloaded: STAND_IN=last sends everything at the last
- * MPI_Pready, any other value sends each partition at its MPI_Pready. For one request at a time in each rank. */
+ * MPI_Pready, any other value sends each partition at its MPI_Pready; of these, `wrong` changes a bit of what was received. For
+ * one request at a time in each rank. */
 #include <mpi.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,10 +12,14 @@ static int num_messages, num_partitions, is_sender;
 static atomic_int num_ready;
 static MPI_Request key = MPI_REQUEST_NULL;
 
-static int sends_last(void) {
+static char *received;
+
+static int behaves(const char *how) {
   const char *value = getenv("STAND_IN");
-  return value != NULL && strcmp(value, "last") == 0;
+  return value != NULL && strcmp(value, how) == 0;
 }
+
+static int sends_last(void) { return behaves("last"); }
 
 static int create(char *buffer, int partitions, MPI_Count count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
                   MPI_Request *request, int sender) {
@@ -42,6 +47,7 @@ int MPI_Psend_init(const void *buffer, int partitions, MPI_Count count, MPI_Data
 int MPI_Precv_init(void *buffer, int partitions, MPI_Count count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
                    MPI_Info info, MPI_Request *request) {
   (void)info;
+  received = buffer;
   return create(buffer, partitions, count, type, peer, tag, comm, request, 0);
 }
 
@@ -64,7 +70,9 @@ int MPI_Start(MPI_Request *request) {
 
 int MPI_Wait(MPI_Request *request, MPI_Status *status) {
   if (*request != key || key == MPI_REQUEST_NULL) return PMPI_Wait(request, status);
-  return PMPI_Waitall(num_messages, messages, MPI_STATUSES_IGNORE);
+  const int rc = PMPI_Waitall(num_messages, messages, MPI_STATUSES_IGNORE);
+  if (!is_sender && behaves("wrong")) received[0] ^= 1;
+  return rc;
 }
 
 int MPI_Request_free(MPI_Request *request) {

@@ -287,9 +287,14 @@ def test_the_help_of_a_suite_lists_its_options_and_no_others(earlybird):
     common = options_in_help(earlybird, "pingpong", "contention")
     assert common == options_in_help(earlybird) and {"--output", "--mpi", "--threads"} < common
     for name, suite in SUITES.items():
-        own = {option.word for option in suite.takes}
+        own = {option.option for option in suite.takes}
         assert options_in_help(earlybird, name) == own | common and own - common
     assert "several separated by commas" in earlybird("measure", "collective", "--help").stdout
+
+
+def test_the_suites_that_compare_thread_counts_are_named(earlybird, refused):
+    comparing = "pipeline, partitioned, halo3d, sweep3d, comb and msgrate, measured alone"
+    refused(earlybird("measure", "pingpong", "--threads", "1,2", "-o", "run", check=False), comparing)
 
 
 def test_a_suite_may_stand_anywhere_among_the_options(earlybird, planted, tmp_path):

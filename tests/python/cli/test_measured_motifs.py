@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from earlybird.cli.output.measured import print_samples
-from earlybird.cli.output.motifs import slower_text
+from earlybird.cli.output.motifs import SHAPE, scaling_columns, slower_text
+from earlybird.cli.output.printing import table
+from earlybird.compare.motifs import scaling
+from earlybird.compare.results import results
 from earlybird.data.run import Run, Sample
 
 CONFIG = {
@@ -51,3 +54,46 @@ def test_the_line_is_below_the_table_of_each_motif_with_libearlybird(tmp_path, c
     assert "libearlybird is more than 5 % slower" in halo and "libearlybird" not in sweep
     print_samples(run, samples, "csv")
     assert "libearlybird" not in capsys.readouterr().out
+
+
+# Of each setting another value than in CONFIG, with what belongs to it.
+OTHERS = [
+    {"scaling": "weak"}, {"layout": "2x1x1_by_node"}, {"process_grid": "1x2x1"}, {"cells": "8x8x4"},
+    {"variables": 2}, {"stencil": 27}, {"periodic": "yes"}, {"buffers": "derived"}, {"threads": 2},
+    {"partitions": 8}, {"compute_s": 1e-3}, {"noise": "single", "noise_share": 0.04},
+    {"planes_per_block": 2},
+]  # fmt: skip
+
+
+def measured(**config):
+    return results([Sample("halo3d", "step", CONFIG | config, "halo3d-0", np.ones(6), method="funnelled")])
+
+
+def labels(columns, items):
+    """Of each row, in the columns that are shown."""
+    heads = [
+        head for head in table(columns, items)[0] if head not in ("time", "speed-up", "efficiency", "state")
+    ]
+    return [tuple(str(column.text(item)) for column in columns if column.head in heads) for item in items]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=lambda other: next(iter(other)))
+def test_points_that_differ_in_one_setting_have_different_labels(other):
+    planes = {"planes_per_block": 4} if "planes_per_block" in other else {}
+    both = [*measured(**planes), *measured(**planes | other)]
+    assert len(set(labels(SHAPE, both))) == 2
+    four = {"ranks": 4, "process_grid": "2x2x1", "layout": "1x1x4"}
+    if "scaling" in other:
+        other = other | {"cells": "8x16x8"}  # each rank has 4x8x8
+    if "layout" in other:
+        other = other | {"layout": "2x1x2_by_node"}
+    if "process_grid" in other:
+        other = {"process_grid": "4x1x1"}
+    rows = scaling([*both, *measured(**planes | four), *measured(**planes | four | other)])
+    assert len(set(labels(scaling_columns(rows), rows))) == len(rows) == 4
+
+
+def test_tables_have_no_columns_for_what_is_the_same_in_all_rows():
+    (one,) = measured(layout="2x1x1_by_node", planes_per_block=4)
+    heads = table(SHAPE, [one])[0]
+    assert "mapped by" not in heads and "planes per block" not in heads

@@ -14,7 +14,7 @@ from earlybird.cli import main
 from earlybird.data.pattern import Pattern, load_pattern, save_pattern
 from earlybird.data.recording import load_recording
 from earlybird.interop.goal import goal_schedule
-from tests.recordings import on_disk, ring
+from tests.recordings import add_traces, on_disk, ring
 
 MESSAGES = [*ring(5), (0, 1, 2, 0), (3, 3, 4, 7), (4, 2, 1, 3_000_000_000)]
 
@@ -132,9 +132,45 @@ def test_a_recording_and_its_pattern_give_the_same_schedule(monkeypatch, capsys,
                                    (4, 2, 3_000_000_000)]  # fmt: skip
 
 
+def test_a_trace_has_a_slice_for_each_call_and_an_arrow_for_each_message(monkeypatch, capsys, rec):
+    add_traces(rec, 5, steps=4)
+    assert run(monkeypatch, "export", "rec", "--to", "chrome-trace", "-o", "t.json", "--json") == 0
+    output = capsys.readouterr()
+    assert json.loads(output.out) == {"file": "t.json", "format": "chrome-trace", "ranks": 5, "events": 60}
+    with open("t.json") as stream:
+        events = json.load(stream)["traceEvents"]
+    slices = [one for one in events if one["ph"] == "X"]
+    assert {(one["name"], one["cat"]) for one in slices} == {("MPI_Isend", "sent"), ("MPI_Waitall", "call")}
+    assert len(slices) == 5 * 4 * 2 and min(one["ts"] for one in slices) == 0
+    assert slices[0] == {
+        "ph": "X", "name": "MPI_Isend", "cat": "sent", "pid": 0, "tid": 0, "ts": 0.0, "dur": 1e5,
+        "args": {"peer": 1, "tag": 5, "bytes": 1000},
+    }  # fmt: skip
+    begins = {one["id"]: one for one in events if one["ph"] == "s"}
+    ends = {one["id"]: one for one in events if one["ph"] == "f"}
+    assert len(begins) == 20 and begins.keys() == ends.keys()
+    for number, begin in begins.items():
+        assert ends[number]["pid"] == (begin["pid"] + 1) % 5 and ends[number]["ts"] > begin["ts"]
+        # Each end is inside of a slice of its rank, to which a viewer binds it.
+        for end in (begin, ends[number]):
+            assert any(
+                one["pid"] == end["pid"] and one["ts"] <= end["ts"] <= one["ts"] + one["dur"]
+                for one in slices
+            )
+    assert {one["args"]["name"] for one in events if one["name"] == "process_name"} == {
+        f"rank {rank} on n0" for rank in range(5)
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (
+            ["rec", "--to", "chrome-trace", "-o", "x"],
+            "record the program again with `earlybird record --events",
+        ),
+        (["absent", "--to", "chrome-trace", "-o", "x"], "is no recording"),
+        (["rec", "--to", "chrome-trace", "--quantity", "bytes", "-o", "x"], "--quantity"),
         (["rec", "--to", "goal", "--quantity", "bytes", "-o", "x"], "--quantity"),
         (["rec", "--to", "matrix-market", "--combined", "-o", "x"], "--combined"),
         (["rec", "--to", "otf2", "-o", "x"], "otf2"),

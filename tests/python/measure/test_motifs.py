@@ -1,5 +1,6 @@
 """The suites of motifs: which process grids, points and launches the options name, and what they refuse."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from earlybird.measure.motif_shapes import (
     parse_triple,
 )
 from earlybird.measure.suites import SUITES, Options, Resources, remarks
+from earlybird.toolchain.build import native_sources
 
 MPICH = replace(Resources.of(4, 1), family="mpich", library=Library("mpich"))
 OPENMPI = replace(MPICH, family="openmpi", library=Library("openmpi"))
@@ -23,6 +25,8 @@ SIMULATION = replace(
     library=Library("simgrid", partitioned=False, streams=False, earlybird=False),
 )  # fmt: skip
 KINDS = {"halo3d": HALO3D, "sweep3d": SWEEP3D, "comb": COMB}
+# The mapping that places two ranks on sockets of their own, by nodes.
+SECOND = {1: "socket", 2: "node"}
 
 
 def parsed(suite, texts):
@@ -145,8 +149,56 @@ def test_an_mpi_without_partitioned_calls_has_those_of_libearlybird():
 
 def test_more_threads_than_cores_are_named():
     found = remarks([SUITES["halo3d"]], Options(quick=True, ranks=(4,), threads=(2,)), MPICH)
-    assert len(found) == 1 and "than the 4 cores here" in found[0]
+    assert len(found) == 1 and "than its 4 cores" in found[0]
     assert remarks([SUITES["halo3d"]], Options(quick=True, ranks=(4,)), MPICH) == []
+
+
+@pytest.mark.parametrize("resources", [Resources.of(16, 2), Resources.of(16, 1, 2)])
+def test_threads_of_ranks_that_fill_one_socket_have_its_cores(resources):
+    resources = replace(resources, family="mpich", library=Library("mpich"))
+    for map_by, threads in (("core", 8), (SECOND[resources.nodes], 16)):
+        found = points("halo3d", resources, ranks="2", compute="0", map_by=map_by)
+        assert {point["threads"] for point in found} == {threads}
+        options = Options(quick=True, ranks=(2,), map_by=(map_by,))
+        assert remarks([SUITES["halo3d"]], options, resources) == []
+    (remark,) = remarks([SUITES["halo3d"]], Options(quick=True, ranks=(2,), threads=(16,)), resources)
+    assert "on a socket than its 16 cores" in remark
+
+
+@pytest.mark.parametrize(
+    ("suite", "cores", "threads"),
+    [("sweep3d", 64, 8), ("halo3d", 128, 32), ("comb", 12, 4), ("halo3d", 12, 6)],
+)
+def test_default_threads_can_share_the_cells_of_a_rank(suite, cores, threads):
+    resources = replace(MPICH, cores_per_socket=cores)
+    assert {point["threads"] for point in points(suite, resources, ranks="2")} == {threads}
+
+
+def test_virtual_nodes_share_the_cores_of_one_machine():
+    virtual = replace(Resources.of(2, 1, 4, 1e6), family="mpich", library=Library("mpich"))
+    assert [(p["ranks"], p["threads"]) for p in points("halo3d", virtual, compute="0")] == [(2, 1), (4, 1)]
+    for map_by in ("core", "node"):
+        options = Options(quick=True, ranks=(4,), map_by=(map_by,))
+        (remark,) = remarks([SUITES["halo3d"]], options, virtual)
+        assert "on a socket than its 2 cores" in remark
+    with pytest.raises(InputError, match="the cores here are 2"):
+        groups("halo3d", virtual, ranks="65")
+
+
+def test_starts_until_libearlybird_has_settled():
+    text = (native_sources() / "harness/mpi/partitioned.hpp").read_text()
+    starts = int(re.search(r"starts_until_settled = (\d+);", text).group(1))
+
+    def settling_s(suite, **texts):
+        group = groups(suite, ranks="2", compute="1ms", threads="1", **texts)[-1]
+        assert group.preload
+        return group.settling_s(group.points[0])
+
+    assert settling_s("halo3d") == pytest.approx(starts * 1e-3)
+    assert settling_s("halo3d", buffers="derived") == pytest.approx(2 * starts * 1e-3)
+    # Of 8 blocks each request is started for 4; there are four corners.
+    assert settling_s("sweep3d", planes_per_block="4") == pytest.approx(-(-starts // 4) * 4 * 8 * 1e-3)
+    assert settling_s("sweep3d", planes_per_block="32") == pytest.approx(starts * 4 * 1e-3)
 
 
 @pytest.mark.parametrize(
@@ -165,11 +217,26 @@ def test_more_threads_than_cores_are_named():
         ("halo3d", {"cells": "0x8x8"}, "--cells has '0x8x8'"),
         ("halo3d", {"ranks": "8", "cells": "8x1x8"}, "a rank needs a cell .* give 2x2x2 or more"),
         ("halo3d", {"partitions": "3", "threads": "2"}, "which 2 threads do not share evenly; .* as 4"),
-        ("halo3d", {"partitions": "64", "threads": "1"}, "--partitions has 64 and a rank has 32 planes"),
-        ("halo3d", {"threads": "64"}, "64 threads do not share the 32 planes"),
+        (
+            "halo3d",
+            {"partitions": "64", "threads": "1"},
+            "--partitions has 64 and a rank has 32 planes .* or more --cells along z",
+        ),
+        ("comb", {"buffers": "derived", "threads": "3"}, "3 threads do not share the 32 planes .* evenly"),
+        ("halo3d", {"threads": "64"}, "64 threads are more than the 32 planes .* at most 32 --threads"),
         ("comb", {"buffers": "derived", "partitions": "3", "threads": "1"}, "sends equal partitions"),
         ("comb", {"buffers": "derived", "process_grid": "1x1x2", "cells": "8x8x9"}, "--buffers packed"),
-        ("sweep3d", {"partitions": "9", "threads": "1"}, "--partitions has 9 and a rank has 8 --variables"),
+        (
+            "sweep3d",
+            {"partitions": "9", "threads": "1"},
+            "--partitions has 9 and a rank has 8 --variables; give at most 8, or more --variables",
+        ),
+        ("sweep3d", {"variables": "2", "threads": "4"}, "4 threads are more than the 2 --variables"),
+        (
+            "halo3d",
+            {"cells": "2x2x2048", "partitions": "2048", "threads": "1"},
+            "--partitions has 2048; give at most 1024: .* tags",
+        ),
         ("sweep3d", {"planes_per_block": "33"}, "--planes-per-block is 33 and there are 32 planes"),
         ("halo3d", {"stencil": "9"}, "--stencil has '9'; choose 7 or 27"),
         ("halo3d", {"periodic": "perhaps"}, "--periodic has 'perhaps'; choose yes or no"),
@@ -201,6 +268,20 @@ def test_cells_beyond_the_memory_are_refused():
     small = replace(MPICH, memory_bytes=1 << 20)
     with pytest.raises(InputError, match="are free; give fewer cells"):
         groups("halo3d", small, ranks="2", cells="64x64x64")
+    # The blocks of all ranks take 39 MB in four styles, and the whole grid in each rank 140 MB.
+    cells = {"ranks": "64", "process_grid": "8x8x1", "cells": "64x64x64", "variables": "1", "threads": "1"}
+    enough = replace(MPICH, memory_bytes=60 << 20)
+    assert groups("halo3d", enough, **cells)
+    with pytest.raises(InputError, match="to verify them, for which each rank computes all 64x64x64"):
+        groups("sweep3d", enough, **cells)
+
+
+def test_real_nodes_have_each_the_memory_of_one():
+    cells = {"ranks": "4", "cells": "64x64x64", "threads": "1", "compute": "0"}
+    nodes = replace(Resources.of(2, 1, 2), family="mpich", library=Library("mpich"), memory_bytes=20 << 20)
+    assert groups("halo3d", nodes, **cells)
+    with pytest.raises(InputError, match="are free"):
+        groups("halo3d", replace(nodes, link_bytes_per_s=1e6), **cells)
 
 
 def test_drawn_times_have_no_motifs():

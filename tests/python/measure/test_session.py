@@ -165,13 +165,14 @@ def test_limits_reach_every_launch(run):
 
 
 def test_a_launch_may_compute_as_long_as_requested_before_it_counts_as_stalled(run):
-    """30 iterations of two methods and 70 in which libearlybird settles, of 1.5 s each."""
+    """30 iterations of two methods after as many of warm-up, and 110 in which libearlybird settles, of 1.5 s
+    each."""
     point = {"mpi": "mpich", "size_bytes": 8, "compute_s": 1.5}
     methods = ("single", "earlybird")
     launcher = FakeLauncher()
     computing = Group("partitioned", parse_layout("1x1x2"), (point,), methods=methods)
     start(run, launcher, plan(1, groups=[computing], stall_limit_s=3.0))
-    assert launcher.requests[0].stall_limit_s == pytest.approx(3 + (30 * 2 + 70) * 1.5)
+    assert launcher.requests[0].stall_limit_s == pytest.approx(3 + (2 * 30 * 2 + 110) * 1.5)
 
 
 def test_a_dying_launch_keeps_what_it_had_completed(run):

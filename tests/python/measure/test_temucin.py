@@ -94,7 +94,7 @@ def test_a_level_within_a_node_has_its_ranks_there():
 def test_what_differs_from_the_paper_is_named():
     first, *others = remarks([SUITE], QUICK, mpich(2, 1))
     assert "Sweep3D with 2 ranks of 2 threads" in first and "(paper: 8 and 64)" in first
-    assert len(others) == 1 and "than the 2 cores here" in others[0]
+    assert len(others) == 1 and "than its 2 cores" in others[0]
     openmpi = replace(mpich(16, 1), family="openmpi", library=Library("openmpi"))
     assert any("partitioned is left out where openmpi" in one for one in remarks([SUITE], QUICK, openmpi))
     assert not any("partitioned" in group.methods for group in groups("sweep3d", QUICK, openmpi))

@@ -213,6 +213,33 @@ def test_incomplete_samples_are_left_out():
     assert "motifs" not in contents(material(broken)).chapters
 
 
+RESULTS = ("time", "speed-up", "efficiency", "sent", "computing", "communicating", "waiting", "launches")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"scaling": "weak"}, {"layout": "2x1x1_by_node"}, {"process_grid": "1x2x1"}, {"cells": (8, 8, 4)},
+        {"variables": 2}, {"stencil": 27}, {"periodic": "yes"}, {"buffers": "derived"}, {"threads": 4},
+        {"partitions": 8}, {"compute_s": 1e-3}, {"noise": "single", "noise_share": 0.04},
+        {"planes_per_block": 2},
+    ],
+    ids=lambda other: next(iter(other)),
+)  # fmt: skip
+def test_points_that_differ_in_one_setting_have_different_labels(other):
+    same = {"planes_per_block": 4} if "planes_per_block" in other else {}
+    four = {"ranks": 4} | ({"process_grid": "4x1x1"} if "process_grid" in other else {})
+    four |= {"cells": (32, 64, 32)} if "scaling" in other else {}  # each rank has 16x32x32
+    settings = ({}, other, {"ranks": 4}, other | four)
+    found = chapter(*(tuple(sample("funnelled", 0, **same | one)) for one in settings))
+    for table in (*found.tables, *found.brief):
+        labels = [
+            tuple(cell for head, cell in zip(table.header, row, strict=True) if head not in RESULTS)
+            for row in table.rows
+        ]
+        assert len(set(labels)) == len(labels) == 4
+
+
 def test_the_terminal_has_a_table_that_fits():
     parts = (
         samples(), samples(oversubscribed=True, ranks=4), samples(mpi="openmpi", buffers="derived"),

@@ -10,6 +10,7 @@ import pytest
 
 from earlybird.cli import main
 from earlybird.data.recorded_rank import Communicator
+from earlybird.data.recording import load_recording
 from earlybird.report import page
 from earlybird.report.chapters.recording import MAX_DRAWN
 from earlybird.report.contents import contents
@@ -17,7 +18,7 @@ from earlybird.report.figures.recorded_calls import MAX_BARS, MAX_COLUMNS
 from earlybird.report.material import Material, collect
 from earlybird.report.tables.recordings import MAX_PAIRS, MAX_RANKS, topology_text
 from earlybird.report.terminal import render
-from tests.recordings import halo, in_memory, on_disk, ring
+from tests.recordings import add_traces, halo, in_memory, on_disk, ring
 
 
 def waiting(rank):
@@ -63,6 +64,27 @@ def test_the_first_sentence_names_the_call_with_most_time_and_its_spread(eight):
     (answer,) = contents(material(eight)).answers
     assert answer.number == "23 % in MPI" and answer.interval == "15 % to 35 % by rank"
     assert "earlybird pattern recording rec0 -o exchange.csv" in answer.do
+
+
+def test_waiting_is_named_with_its_cause_and_the_rank_that_is_waited_for(tmp_path):
+    folder = on_disk(tmp_path / "rec", 4, ring(4))
+    (answer,) = contents(material(load_recording(folder))).answers
+    assert "record again with `--events 10000`" in answer.do
+    add_traces(folder, 4)
+    found = chapter(load_recording(folder))
+    # Of 4 x 3 sends of 0.1 s and waits of 0.01 s, but 0.21 s on the rank after the late one.
+    assert (
+        "Of the time in MPI, 31 % is waiting: 31 % for late senders; 100 % of the waiting is for rank 1."
+        in found.sentence
+    )
+    bars = {trace["name"]: trace["y"] for trace in figure(found, "waits-0").data}
+    window_s = 2.31
+    assert bars["late senders"] == pytest.approx([0, 0, 0.6 / window_s, 0], abs=1e-3)
+    assert bars["late ranks in collectives"] == [0, 0, 0, 0]
+    rows = table(found, "Waiting by place").rows
+    assert rows[0][0] == "MPI_Waitall" and rows[0][-1] == "rank 1"
+    assert "record again" not in contents(material(load_recording(folder))).answers[0].do
+    assert "mostly for" in render(material(load_recording(folder)))
 
 
 def test_without_imbalance_no_ranks_are_named():

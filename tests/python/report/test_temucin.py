@@ -112,6 +112,9 @@ def test_what_was_not_measured_is_named():
     found = verdicts(motif("sweep3d", sizes=SIZES[:1], funnelled=1, multiple=1, earlybird=1))
     assert {verdict for _, verdict in found.values()} == {"not measured"}
     assert of(found, "Halo3D: 64 times", "earlybird") == ("-", "not measured")
+    # With many threads, but without partitioned calls.
+    found = verdicts(motif("halo3d", 1, funnelled=1), motif("halo3d", 16, funnelled=1, multiple=1))
+    assert of(found, "Halo3D: 64 times", "earlybird") == ("-", "not measured")
 
 
 def test_each_mpi_has_a_table_and_other_runs_have_none():

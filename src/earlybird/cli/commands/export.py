@@ -21,6 +21,7 @@ class Target(StrEnum):
 
     matrix_market = "matrix-market"
     goal = "goal"
+    chrome_trace = "chrome-trace"
 
 
 class Quantity(StrEnum):
@@ -47,18 +48,23 @@ def export(
     """Write who sends how much to whom in a format of another tool.
 
     matrix-market is the communication matrix: the row sends to the column; ranks count from 1. goal is a
-    schedule for LogGOPSim in which every rank posts all of its receives and sends at once. For CSV use
-    `earlybird show REC --format csv`, for a pattern `earlybird pattern recording`.
+    schedule for LogGOPSim in which every rank posts all of its receives and sends at once. chrome-trace is a
+    timeline of the calls and messages that `earlybird record --events` kept, for https://ui.perfetto.dev.
+    For CSV use `earlybird show REC --format csv`, for a pattern `earlybird pattern recording`.
     """
-    if to == Target.goal and quantity is not None:
-        raise InputError("--quantity is about the matrix; leave it out with --to goal")
+    if to != Target.matrix_market and quantity is not None:
+        raise InputError(f"--quantity is about the matrix; leave it out with --to {to}")
     if to == Target.matrix_market and combined:
         raise InputError("a matrix has one entry per pair of ranks anyway; leave out --combined")
+    if to == Target.chrome_trace and combined:
+        raise InputError("a trace has every message; leave out --combined")
     if to == Target.goal:
         num_ranks, count = _write_goal(source, output, combined)
+    elif to == Target.chrome_trace:
+        num_ranks, count = _write_chrome_trace(source, output)
     else:
         num_ranks, count = _write_matrix(source, output, quantity or Quantity.bytes)
-    what = "messages" if to == Target.goal else "entries"
+    what = {Target.goal: "messages", Target.chrome_trace: "events"}.get(to, "entries")
     if json:
         print_json({"file": str(output), "format": str(to), "ranks": num_ranks, what: count})
     note(f"wrote {output}: {num_ranks} ranks, {count} {what}")
@@ -87,6 +93,29 @@ def _write_matrix(source: Path, output: Path, quantity: Quantity) -> tuple[int, 
     pairs = totals.by_pair()
     save_matrix(output, pairs.src, pairs.dst, getattr(pairs, quantity), num_ranks, str(quantity))
     return num_ranks, len(pairs.src)
+
+
+def _write_chrome_trace(source: Path, output: Path) -> tuple[int, int]:
+    """The number of ranks and of events written."""
+    from earlybird.compare.recorded_waits import traced
+    from earlybird.data import files, units
+    from earlybird.data.recording import SUMMARY, load_recording
+    from earlybird.interop.chrome_trace import chrome_trace
+
+    if not (source / SUMMARY).exists():
+        raise InputError(f"{source} is no recording; give the folder of `earlybird record --events 10000`")
+    recording = load_recording(source)
+    joined = traced(recording)
+    if joined is None:
+        raise InputError(
+            f"{source} has no events; record the program again with `earlybird record --events 10000`"
+        )
+    if joined.clocks.uncertainty_s:
+        by = units.format_seconds(joined.clocks.uncertainty_s)
+        note(f"warning: times of different nodes may be apart by {by}")
+    hosts = {rank: one.host for rank, one in recording.ranks.items()}
+    files.write_text(output, "".join(chrome_trace(joined.events, joined.matches, hosts)))
+    return len(hosts), len(joined.events)
 
 
 def _load(source: Path) -> "tuple[PairTotals, int, Pattern | None]":

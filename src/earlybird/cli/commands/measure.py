@@ -14,7 +14,7 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format, print_data, print_table
 from earlybird.cli.session import batch_script, measuring
 from earlybird.cli.session.launchers import is_simulated, launchers_of
-from earlybird.data import units
+from earlybird.data import labels, units
 from earlybird.data.errors import InputError
 from earlybird.measure import reproduce, suites
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
@@ -168,7 +168,7 @@ def _default_effort(quick: bool, chosen: Sequence[Suite], paper: str | None) -> 
 
 def _refuse_option_of_suite(key: str) -> None:
     taking = [
-        (suite.name, one.word) for suite in suites.SUITES.values() for one in suite.takes if one.key == key
+        (suite.name, one.option) for suite in suites.SUITES.values() for one in suite.takes if one.key == key
     ]
     names = ", ".join(name for name, _ in taking)
     raise InputError(
@@ -204,8 +204,9 @@ def _threads(text: str | None) -> int:
     """The threads of all launches; suites that compare thread counts have an option of their own."""
     counts = thread_counts(text) or (1,)
     if len(counts) > 1:
+        comparing = [suite.name for suite in suites.SUITES.values() if suite.compares_threads]
         raise InputError(
-            f"--threads is {text}, but only pipeline and msgrate, measured alone, take several thread "
+            f"--threads is {text}, but only {labels.listed(comparing)}, measured alone, take several thread "
             "counts; give one"
         )
     return counts[0]

@@ -16,19 +16,24 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.cli.output.recording import print_recording
 from earlybird.compare.recorded_gaps import remarks
+from earlybird.data.errors import InputError
 from earlybird.data.recording import Recording, load_recording, save_functions, start_recording
 from earlybird.machine.openmp import openmp_runtime
 from earlybird.machine.symbols import function_names
 
+MOST_EVENTS = 10**8
+
 
 def record(
     command: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="COMMAND", help="Command to run, after the options of record; -- may precede it."
         ),
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to create.", metavar="REC")],
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder to create.", metavar="REC")
+    ] = None,
     mpi: MpiOption = None,
     interpose: Annotated[
         bool, typer.Option("--interpose", help="Also preload libearlybird, below the recorder.")
@@ -41,26 +46,58 @@ def record(
             metavar="FILE|auto",
         ),
     ] = None,
+    events: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=MOST_EVENTS,
+            metavar="N",
+            help="Keep the latest N calls and messages of each rank with their times, 64 bytes each: show "
+            "and report then say who waits for whom, and `export --to chrome-trace` draws a timeline.",
+        ),
+    ] = 0,
+    merge: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run nothing: complete a recording whose `earlybird record` was killed, or to which files "
+            "of other nodes were copied, and print it.",
+            metavar="REC",
+        ),
+    ] = None,
     json: bool = AS_JSON,
 ) -> int:
     """Run a command as `earlybird exec` does, with a recorder in its ranks, and print what they sent.
 
     Messages, one-sided communication, collectives and files are counted by phase, peer, call, communicator
-    and size class, and the time in each call is added up; no message is kept. The exit status is
-    the command's. A rank that is killed leaves what it had recorded some moments before. With --json the
+    and size class, and the time in each call is added up; no message is kept. The exit status is the
+    command's. A rank that is killed leaves what it had recorded some moments before. With --json the
     command's stdout goes to stderr.
     """
+    if merge is not None:
+        if command or output is not None:
+            raise InputError("--merge runs nothing; leave out the command and -o")
+        _print(merge, json)
+        return 0
+    if not command or output is None:
+        missing = "a command" if not command else "-o REC"
+        raise InputError(f"record needs {missing}, as in: earlybird record -o rec -- mpiexec -n 8 ./app")
     others = () if openmp is None else (openmp_runtime(openmp),)
     request = Request(command, mpi, not interpose, None, records=True, others=others)
     program, arguments, environment = prepare(request)
     start_recording(output, {"command": command})
-    status = _run(program, arguments, environment | {"EARLYBIRD_RECORD": str(output.resolve())}, json)
-    recording = _name_functions(load_recording(output))
+    environment |= {"EARLYBIRD_RECORD": str(output.resolve()), "EARLYBIRD_RECORD_EVENTS": str(events)}
+    status = _run(program, arguments, environment, json)
+    _print(output, json)
+    return status
+
+
+def _print(path: Path, as_json: bool) -> None:
+    """Look up the functions that call the MPI, and print the recording."""
+    recording = _name_functions(load_recording(path))
     for sentence in remarks(recording):
         note(f"warning: {sentence}")
     if recording.ranks:
-        print_recording(recording, Format.json if json else Format.table)
-    return status
+        print_recording(recording, Format.json if as_json else Format.table)
 
 
 def _name_functions(recording: Recording) -> Recording:

@@ -24,12 +24,12 @@ class _SuiteGroup(TyperGroup):
         options = [one for one in self.several.params if not getattr(one, "is_flag", True)]
         with_value = {name for option in options for name in option.opts}
         places = {
-            k for k, word in enumerate(args)
-            if not word.startswith("-") and (k == 0 or args[k - 1] not in with_value)
+            k for k, argument in enumerate(args)
+            if not argument.startswith("-") and (k == 0 or args[k - 1] not in with_value)
         }  # fmt: skip
         named = {args[k] for k in places}
         if len(named) == 1 and named <= self.commands.keys():
-            args = [*named, *(word for k, word in enumerate(args) if k not in places)]
+            args = [*named, *(argument for k, argument in enumerate(args) if k not in places)]
         elif named or not {"-h", "--help"}.intersection(args):
             return self.several.make_context(info_name, args, parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
@@ -73,7 +73,7 @@ def _command(
     command.__doc__ = f"The suite {suite.name}: {suite.help}" if suite else measure.__doc__
     parameters = [] if suite else [Parameter("suite", _KEYWORD, default=None, annotation=_SUITES)]
     for name, option in own.items():
-        declared = typer.Option(option.word, help=option.help, hidden=suite is None)
+        declared = typer.Option(option.option, help=option.help, hidden=suite is None)
         annotation = Annotated[option.type | None, declared]  # type: ignore[name-defined]
         parameters.append(Parameter(name, _KEYWORD, default=None, annotation=annotation))
     parameters += [one for name, one in common.items() if name not in own]

@@ -32,21 +32,25 @@ class Format(StrEnum):
 @dataclass(frozen=True)
 class Column:
     """A column: its head and the text of an item. `common` columns are printed only where they change;
-    `optional` ones only if an item has a text."""
+    `optional` ones only if an item has a text, `varying` ones only if two items have different texts."""
 
     head: str
     text: Callable[[Any], Any]
     common: bool = False
     optional: bool = False
+    varying: bool = False
+
+    def is_shown(self, items: Iterable[Any]) -> bool:
+        """Whether a table of `items` has this column."""
+        if not self.optional and not self.varying:
+            return True
+        texts = {self.text(item) for item in items}
+        return not texts <= {"", None} if self.optional else len(texts) > 1
 
 
 def table(columns: Iterable[Column], items: Sequence[Any]) -> tuple[list[str], list[list[Any]]]:
     """Header and rows of a table with a row for every item."""
-    columns = [
-        column
-        for column in columns
-        if not column.optional or any(column.text(item) not in ("", None) for item in items)
-    ]
+    columns = [column for column in columns if column.is_shown(items)]
     rows, before = [], None
     for item in items:
         common = [column.text(item) for column in columns if column.common]
@@ -58,10 +62,11 @@ def table(columns: Iterable[Column], items: Sequence[Any]) -> tuple[list[str], l
 def fitted_columns(columns: Sequence[Column], items: Sequence[Any]) -> tuple[list[Column], str]:
     """All columns if the table fits the terminal, or WIDE_TABLE elsewhere; otherwise those without the
     `common` ones that have one value in all rows, and a text that names these values."""
+    columns = [column for column in columns if column.is_shown(items)]
     header, rows = table(columns, items)
     most = _console().width if sys.stdout.isatty() else WIDE_TABLE
     if sum(_widths(header, rows)) + _GAP * (len(header) - 1) <= most:
-        return list(columns), ""
+        return columns, ""
     constants = {
         column.head: {str(column.text(item)) for item in items} for column in columns if column.common
     }

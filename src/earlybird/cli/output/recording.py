@@ -14,11 +14,12 @@ from earlybird.cli.output.printing import (
     prints_all,
     table,
 )
+from earlybird.compare.recorded_waits import traced, waits_of
 from earlybird.data import units
 from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_phases
 from earlybird.data.recording import PairTotals, Recording
 
-_MOST_CALLS, _MOST_PHASES, _MOST_PAIRS = 12, 8, 12
+_MOST_CALLS, _MOST_PHASES, _MOST_PAIRS, _MOST_PLACES = 12, 8, 12, 8
 _MOST_NAMES = 3
 
 
@@ -51,6 +52,8 @@ def print_recording(recording: Recording, format: Format) -> None:
     threads = [one for phase in summary["phases"] for one in phase["threads"]]
     if threads:
         _print_first(_THREADS, threads, _MOST_PHASES, "parallel regions", ["in"])
+    if summary["waits"]:
+        _print_waits(summary["waits"])
     if heaviest:
         _print_first(_pair_columns("messages"), heaviest, _MOST_PAIRS, "pairs", [])
     if one_sided:
@@ -77,7 +80,59 @@ def _summary(
         "uses_sessions": recording.uses_sessions,
         "calls": [vars(total) for total in recording.call_totals()],
         "phases": [_phase(recording, phase) for phase in find_phases(recording)],
+        "waits": _waits(recording),
     }
+
+
+def _waits(recording: Recording) -> dict[str, Any] | None:
+    """From the traces of the ranks; None without any."""
+    joined = traced(recording)
+    if joined is None:
+        return None
+    waits = waits_of(recording, joined)
+    by_rank = ("window_s", "in_mpi_s", "late_sender_s", "late_collective_s", "caused_s")
+    return {
+        "is_whole": waits.is_whole,
+        "clock_uncertainty_s": waits.clock_uncertainty_s,
+        "received": waits.num_received,
+        "matched": waits.num_matched,
+        "ranks": [
+            {"rank": rank} | {name: float(getattr(waits, name)[k]) for name in by_rank}
+            for k, rank in enumerate(waits.ranks.tolist())
+        ],
+        "places": [vars(place) | {"waiting_s": place.waiting_s} for place in waits.places],
+    }
+
+
+def _print_waits(waits: dict[str, Any]) -> None:
+    """Where ranks wait for each other, and how far back the traces reach."""
+    whole_s = sum(one["in_mpi_s"] for one in waits["ranks"])
+    columns = [
+        Column("waits in", lambda place: place["call"]),
+        Column("of", lambda place: place["function"]),
+        Column("calls", lambda place: place["calls"]),
+        Column("time", lambda place: units.format_seconds(place["time_s"])),
+        Column("waiting", lambda place: units.format_seconds(place["waiting_s"])),
+        Column("of MPI", lambda place: percent_text(place["waiting_s"] / whole_s if whole_s else None)),
+        Column("late sender", lambda place: _time(place["late_sender_s"])),
+        Column("late in collective", lambda place: _time(place["late_collective_s"])),
+        Column("mostly for", lambda place: f"rank {place['late']}" if place["late"] is not None else ""),
+    ]
+    waiting = [place for place in waits["places"] if place["waiting_s"] > 0]
+    _print_first(columns, waiting, _MOST_PLACES, "places", ["waits in", "of"])
+    reach_s = max(one["window_s"] for one in waits["ranks"])
+    if not waits["is_whole"]:
+        print(f"waits are those of the last {units.format_seconds(reach_s)}; record more with --events")
+    left = waits["received"] - waits["matched"]
+    if left:
+        print(f"{left} of {waits['received']} receives have no send in the traces and count as no wait")
+    if waits["clock_uncertainty_s"]:
+        by = units.format_seconds(waits["clock_uncertainty_s"])
+        print(f"clocks of the nodes may be apart by {by}, and so may each wait between nodes")
+
+
+def _time(value_s: float) -> str:
+    return units.format_seconds(value_s) if value_s else ""
 
 
 def _phase(recording: Recording, phase: Phase) -> dict[str, Any]:

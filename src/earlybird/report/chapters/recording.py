@@ -8,11 +8,12 @@ import numpy as np
 from earlybird.compare.recorded_gaps import remarks
 from earlybird.compare.recorded_messages import bytes_by_rank
 from earlybird.data import labels
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.figures.recorded_calls import calls_figure, ranks_figure
 from earlybird.report.figures.recorded_matrix import ORDERS, QUANTITIES, matrix_figures
 from earlybird.report.figures.recorded_phases import phases_figure
 from earlybird.report.figures.recorded_sizes import sizes_figure
+from earlybird.report.figures.recorded_waits import waits_figure
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, Figure
 from earlybird.report.tables.recordings import (
@@ -22,13 +23,15 @@ from earlybird.report.tables.recordings import (
     phases_table,
     ranks_table,
     sizes_table,
+    waiting_ranks_table,
+    waits_table,
 )
 from earlybird.report.views.recordings import Recorded, recordings
 
 ID = "recording"
 QUESTION = "What does my program communicate?"
 MAX_DRAWN = 2  # recordings with figures: the page stays small
-BRIEF_CALLS, BRIEF_PAIRS = 9, 8
+BRIEF_CALLS, BRIEF_PAIRS, BRIEF_PLACES = 9, 8, 6
 _UNEVEN = 1.5  # a rank that sends so many times the mean is worth a sentence
 
 
@@ -57,6 +60,7 @@ def _figures(all_recorded: Sequence[Recorded]) -> list[Figure]:
             *matrix_figures(one, f"recording-matrix-{k}"),
             calls_figure(one, f"recording-calls-{k}"),
             ranks_figure(one, f"recording-ranks-{k}"),
+            *([waits_figure(one, one.waits, f"recording-waits-{k}")] if one.waits else []),
             phases_figure(one, f"recording-phases-{k}"),
             sizes_figure(one, f"recording-sizes-{k}"),
         ]
@@ -72,6 +76,7 @@ def _tables(one: Recorded) -> list:
         return []
     return [
         calls_table(one),
+        *([waits_table(one, one.waits), waiting_ranks_table(one, one.waits)] if one.waits else []),
         *([phases_table(one)] if one.phases else []),
         *([sizes_table(one), pairs_table(one)] if one.heaviest else []),
         ranks_table(one),
@@ -83,7 +88,12 @@ def _brief(one: Recorded) -> list:
     if not one.recording.ranks:
         return []
     calls = calls_table(one).columns(["call", "calls", "time", "of the run", "lowest rank", "highest rank"])
-    return [calls.first(BRIEF_CALLS, "call"), *([pairs_table(one, BRIEF_PAIRS)] if one.heaviest else [])]
+    waits = []
+    if one.waits:
+        columns = ["call", "in", "time", "late senders", "late in collectives", "mostly for"]
+        waits = [waits_table(one, one.waits, BRIEF_PLACES).columns(columns)]
+    pairs = [pairs_table(one, BRIEF_PAIRS)] if one.heaviest else []
+    return [calls.first(BRIEF_CALLS, "call"), *waits, *pairs]
 
 
 def _choices(drawn: Sequence[Recorded]) -> dict[str, list[str]]:
@@ -107,7 +117,7 @@ def _sentence(one: Recorded) -> str:
     prefix = "" if one.is_only else f"{one.name}: "
     if not one.recording.ranks:
         return f"{prefix}nothing was recorded." if prefix else "Nothing was recorded."
-    return prefix + " ".join(part for part in (_of_calls(one), _of_pairs(one)) if part)
+    return prefix + " ".join(part for part in (_of_calls(one), _of_waits(one), _of_pairs(one)) if part)
 
 
 def _of_calls(one: Recorded) -> str:
@@ -122,6 +132,28 @@ def _of_calls(one: Recorded) -> str:
     if low != high:
         text += f", from {low} on rank {spread.low_rank} to {high} on rank {spread.high_rank}"
     return f"{text}. All calls together take {labels.percent(calls.share_in_mpi)}."
+
+
+def _of_waits(one: Recorded) -> str:
+    """How much of the time in MPI is waiting, for what, and for whom most."""
+    waits = one.waits
+    if waits is None or not waits.in_mpi_s.any():
+        return ""
+    waiting_s, in_mpi_s = float(waits.waiting_s.sum()), float(waits.in_mpi_s.sum())
+    when = "" if waits.is_whole else f" in the last {format_seconds(float(waits.window_s.max()))}"
+    parts = {
+        "late senders": float(waits.late_sender_s.sum()),
+        "late ranks in collectives": float(waits.late_collective_s.sum()),
+    }
+    causes = ", ".join(
+        f"{labels.percent(part_s / in_mpi_s)} for {name}" for name, part_s in parts.items() if part_s
+    )
+    text = f"Of the time in MPI{when}, {labels.percent(waiting_s / in_mpi_s)} is waiting"
+    if not waiting_s:
+        return f"{text}."
+    most = int(np.argmax(waits.caused_s))
+    share = labels.percent(float(waits.caused_s[most]) / max(float(waits.caused_s.sum()), 1e-12))
+    return f"{text}: {causes}; {share} of the waiting is for rank {waits.ranks[most]}."
 
 
 def _of_pairs(one: Recorded) -> str:
@@ -152,11 +184,16 @@ def _answer(one: Recorded) -> Answer:
     calls = one.calls
     spread = calls.spread_of(calls.in_mpi)
     low, high = labels.percent(spread.low), labels.percent(spread.high)
-    do = f"`earlybird pattern recording {shlex.quote(one.path)} -o exchange.csv`"
+    do = []
+    if one.heaviest:
+        command = f"`earlybird pattern recording {shlex.quote(one.path)} -o exchange.csv`"
+        do.append(f"to predict the exchange on another layout or machine, first run {command}")
+    if one.waits is None:
+        do.append("to see who waits for whom, record again with `--events 10000`")
     return Answer(
         f"Program recorded in {one.name}, {labels.counted(one.recording.size, 'rank')}",
         f"{labels.percent(calls.share_in_mpi)} in MPI",
         f"{low} to {high} by rank" if low != high else "",
-        f"{_of_calls(one)} {_of_pairs(one)}".rstrip(),
-        f"to predict the exchange on another layout or machine, first run {do}" if one.heaviest else "",
+        " ".join(part for part in (_of_calls(one), _of_waits(one), _of_pairs(one)) if part),
+        "; ".join(do),
     )

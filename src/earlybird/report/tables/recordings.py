@@ -3,6 +3,7 @@
 from earlybird.compare.recorded_calls import Spread
 from earlybird.compare.recorded_communicators import CommunicatorTotal
 from earlybird.compare.recorded_messages import SizeClass, bytes_by_rank
+from earlybird.compare.recorded_waits import Waits
 from earlybird.data import labels
 from earlybird.data.phases import Phase
 from earlybird.data.recorded_rank import Communicator
@@ -18,7 +19,8 @@ _CALLS = (
 _PHASES = (
     "Phases: functions of the program, and their calls; messages and bytes are of all ranks in one epoch"
 )
-MAX_PHASES, MAX_PAIRS, MAX_RANKS, MAX_COMMUNICATORS = 40, 50, 64, 40  # rows; the heaviest are kept
+# Rows; the heaviest are kept.
+MAX_PHASES, MAX_PAIRS, MAX_RANKS, MAX_COMMUNICATORS, MAX_PLACES = 40, 50, 64, 40, 40
 
 
 def calls_table(recorded: Recorded) -> Table:
@@ -75,6 +77,47 @@ def phases_table(recorded: Recorded) -> Table:
             "bytes": lambda phase: _bytes(round(per_epoch(phase, int(sums[phase.number].bytes.sum())))),
             "from": lambda phase: format_seconds(phase.first_s),
             "to": lambda phase: format_seconds(phase.last_s),
+        },
+    )
+
+
+def waits_table(recorded: Recorded, waits: Waits, most: int = MAX_PLACES) -> Table:
+    """Calls from each place of the program, the one with most waiting first."""
+    whole_s = max(float(waits.in_mpi_s.sum()), 1e-12)
+    return table_of(
+        recorded.named("Waiting by place of the program, in the traces"),
+        waits.places[:most],
+        {
+            "call": lambda one: one.call,
+            "in": lambda one: one.function,
+            "calls": lambda one: str(one.calls),
+            "time": lambda one: format_seconds(one.time_s),
+            "waiting, of the time in MPI": lambda one: labels.percent(one.waiting_s / whole_s),
+            "late senders": lambda one: format_seconds(one.late_sender_s) if one.late_sender_s else "",
+            "late in collectives": lambda one: (
+                format_seconds(one.late_collective_s) if one.late_collective_s else ""
+            ),
+            "mostly for": lambda one: f"rank {one.late}" if one.late is not None else "",
+        },
+    )
+
+
+def waiting_ranks_table(recorded: Recorded, waits: Waits, most: int = MAX_RANKS) -> Table:
+    """Waiting of each rank, and for it; of many, those that others wait for most."""
+    places = list(range(len(waits.ranks)))
+    if len(places) > most:
+        places = sorted(places, key=lambda place: (-waits.caused_s[place], waits.ranks[place]))[:most]
+    more = f", the {most} of {len(waits.ranks)} that others wait for most" if len(waits.ranks) > most else ""
+    return table_of(
+        recorded.named(f"Waiting of each rank, in the traces{more}"),
+        places,
+        {
+            "rank": lambda place: str(waits.ranks[place]),
+            "traced": lambda place: format_seconds(float(waits.window_s[place])),
+            "in MPI": lambda place: format_seconds(float(waits.in_mpi_s[place])),
+            "late senders": lambda place: format_seconds(float(waits.late_sender_s[place])),
+            "late in collectives": lambda place: format_seconds(float(waits.late_collective_s[place])),
+            "others wait for it": lambda place: format_seconds(float(waits.caused_s[place])),
         },
     )
 

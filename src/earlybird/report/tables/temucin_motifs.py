@@ -118,9 +118,9 @@ def _more_computation(group: Sequence[Throughput]) -> list[list[str]]:
     halo = [one for one in group if one.setting.motif == "halo3d"]
     alone = [one for one in halo if one.setting.threads == 1]
     most = max(halo, key=lambda one: one.setting.threads, default=None)
-    if most is None or not alone or most.setting.threads == 1:
+    methods = [method for method in _PARTITIONED if most is not None and method in most.methods()]
+    if most is None or not alone or most.setting.threads == 1 or not methods:
         return [[text, EARLYBIRD, "-", NOT_MEASURED]]
-    methods = [method for method in _PARTITIONED if method in most.methods()]
     return without_repeats([[text, method, *_loss(alone[0], most, method)] for method in methods])
 
 

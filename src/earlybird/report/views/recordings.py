@@ -9,6 +9,7 @@ from earlybird.compare.recorded_calls import CallTimes, call_times
 from earlybird.compare.recorded_communicators import CommunicatorTotal, communicator_totals
 from earlybird.compare.recorded_matrix import Matrix, matrices
 from earlybird.compare.recorded_messages import Pair, SizeClass, by_size_class, heaviest_pairs
+from earlybird.compare.recorded_waits import Waits, traced, waits_of
 from earlybird.data import labels
 from earlybird.data.phases import Phase, find_phases
 from earlybird.data.recording import PairTotals, Recording
@@ -56,6 +57,12 @@ class Recorded:
     @cached_property
     def phases(self) -> list[Phase]:
         return find_phases(self.recording)
+
+    @cached_property
+    def waits(self) -> Waits | None:
+        """From the traces of the ranks; None without any."""
+        joined = traced(self.recording)
+        return waits_of(self.recording, joined) if joined else None
 
     @property
     def all_runs_s(self) -> float:

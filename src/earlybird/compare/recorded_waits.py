@@ -1,0 +1,255 @@
+"""Where ranks of a recorded program wait for each other: late senders, and late ranks in collectives.
+
+The states are those of Scalasca's trace analysis (Geimer et al. 2010): late sender, wait at barrier and at
+N x N, late broadcast, early reduce.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+
+from earlybird.compare.recorded_clocks import Clocks, compare_clocks
+from earlybird.compare.recorded_events import (
+    ALL_WAIT_FOR_ALL,
+    ROOT_WAITS,
+    Collective,
+    Events,
+    Matches,
+    collectives,
+    events_of,
+    match_messages,
+)
+from earlybird.data.recorded_trace import RankTrace, load_traces
+from earlybird.data.recording import Recording
+
+# Calls that return when a message has come.
+RECEIVING = frozenset(
+    {
+        "MPI_Recv", "MPI_Mrecv", "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Wait", "MPI_Waitall",
+        "MPI_Waitany", "MPI_Waitsome",
+    }
+)  # fmt: skip
+# Their data leave when partitions are ready, long after the start.
+_PARTITIONED = "MPI_Precv_init"
+
+
+@dataclass(frozen=True)
+class PlaceWaits:
+    """Calls from one place of the program on all ranks: their time, and how much of it was waiting.
+
+    `late` is the rank that was waited for most, None if for none.
+    """
+
+    call: str
+    function: str
+    calls: int
+    time_s: float
+    late_sender_s: float
+    late_collective_s: float
+    late: int | None
+
+    @property
+    def waiting_s(self) -> float:
+        return self.late_sender_s + self.late_collective_s
+
+
+@dataclass(frozen=True, eq=False)
+class Waits:
+    """Waiting times in the traces of a recording.
+
+    Attributes
+    ----------
+    ranks : (R,), those with a trace.
+    window_s : (R,), from the first to the last record.
+    in_mpi_s : (R,), in calls; times of several threads add up.
+    late_sender_s : (R,), in calls that receive, until the message that was sent last was sent.
+    late_collective_s : (R,), in collectives, until the rank that comes last had come.
+    caused_s : (R,), for how long other ranks waited for this one.
+    places : of the program, the one with most waiting first.
+    num_received, num_matched : messages received, and those whose send is in the traces, too.
+    clock_uncertainty_s : by how much the clocks of hosts may be apart; 0 for one clock.
+    is_whole : the traces reach back to the beginning of the run.
+    """
+
+    ranks: np.ndarray
+    window_s: np.ndarray
+    in_mpi_s: np.ndarray
+    late_sender_s: np.ndarray
+    late_collective_s: np.ndarray
+    caused_s: np.ndarray
+    places: tuple[PlaceWaits, ...]
+    num_received: int
+    num_matched: int
+    clock_uncertainty_s: float
+    is_whole: bool
+
+    @property
+    def waiting_s(self) -> np.ndarray:
+        """(R,): all waiting."""
+        return self.late_sender_s + self.late_collective_s
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """The traces of a recording with times by one clock, that of the first rank."""
+
+    events: Events
+    matches: Matches
+    groups: Sequence[Collective]
+    clocks: Clocks
+    is_whole: bool
+
+
+def traced(recording: Recording) -> Traced | None:
+    """The joined traces; None if the recording has none."""
+    traces = load_traces(recording)
+    if not any(len(trace.records) for trace in traces.values()):
+        return None
+    return join_traces(recording, traces)
+
+
+def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced:
+    """Events of all ranks by one clock, with their messages matched."""
+    events = events_of(recording, traces)
+    matches = match_messages(events, traces, recording)
+    groups = collectives(events, traces, recording)
+    clocks = compare_clocks(recording, events, matches, groups)
+    is_whole = all(trace.is_whole for trace in traces.values())
+    # Ranks whose clock nothing connects with the first one's keep their own times.
+    is_known = np.isfinite([clocks.ahead_s.get(rank, np.nan) for rank in range(recording.size)])
+    known = is_known[events.rank[matches.sent]] & is_known[events.rank[matches.received]]
+    comparable = Matches(matches.sent[known], matches.received[known], matches.num_received)
+    ahead_s = {rank: float(np.nan_to_num(by_s)) for rank, by_s in clocks.ahead_s.items()}
+    return Traced(
+        events.shifted(ahead_s), comparable, [one for one in groups if is_known[one.ranks].all()], clocks,
+        is_whole,
+    )  # fmt: skip
+
+
+def waits_of(recording: Recording, joined: Traced) -> Waits:
+    """Who waits for whom, by rank and by place of the program."""
+    events = joined.events
+    size = recording.size
+    sender_s, collective_s = np.zeros(len(events)), np.zeros(len(events))
+    late = np.full(len(events), -1)
+    _late_senders(events, joined.matches, sender_s, late)
+    for group in joined.groups:
+        _late_ranks(events, group, collective_s, late)
+    waiting_s = sender_s + collective_s
+    is_run = ~events.is_call(frozenset({"MPI_Init", "MPI_Init_thread"}))
+    is_timed = is_run & (events.calls > 0)
+    durations_s = events.end_s - events.begin_s
+
+    def by_rank(values: np.ndarray, ranks: np.ndarray = events.rank) -> np.ndarray:
+        return np.bincount(ranks, values, size)
+
+    first_s, last_s = np.full(size, np.inf), np.full(size, -np.inf)
+    np.minimum.at(first_s, events.rank[is_run], events.begin_s[is_run])
+    np.maximum.at(last_s, events.rank[is_run], events.end_s[is_run])
+    is_late = late >= 0
+    ranks = np.unique(events.rank)
+    return Waits(
+        ranks, np.maximum(last_s - first_s, 0)[ranks], by_rank(durations_s * is_timed)[ranks],
+        by_rank(sender_s)[ranks], by_rank(collective_s)[ranks],
+        by_rank(waiting_s[is_late], late[is_late])[ranks],
+        _places(recording, events, is_timed, sender_s, collective_s, late),
+        joined.matches.num_received, len(joined.matches.sent), joined.clocks.uncertainty_s, joined.is_whole,
+    )  # fmt: skip
+
+
+def _late_senders(events: Events, matches: Matches, waited_s: np.ndarray, late: np.ndarray) -> None:
+    """The wait of each call that received: until the last of its messages was sent."""
+    is_partitioned = events.is_call(frozenset({_PARTITIONED}))[matches.received]
+    sent, received = matches.sent[~is_partitioned], matches.received[~is_partitioned]
+    call = _calls_of(events)[received]
+    is_found = call >= 0
+    sent, call = sent[is_found], call[is_found]
+    is_receiving = events.is_call(RECEIVING)[call]
+    sent, call = sent[is_receiving], call[is_receiving]
+    until_s = events.begin_s[sent] - events.begin_s[call]
+    wait_s = np.clip(until_s, 0, events.end_s[call] - events.begin_s[call])
+    for k in np.argsort(wait_s).tolist():  # the longest wait of a call is the last one
+        if wait_s[k] > 0:
+            waited_s[call[k]], late[call[k]] = wait_s[k], events.rank[sent[k]]
+
+
+def _calls_of(events: Events) -> np.ndarray:
+    """(N,): the record of the call to which each record belongs, which may be itself; -1 without one."""
+    keys = np.column_stack([events.rank, events.thread])
+    thread = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.lexsort([events.calls == 0, events.begin_s, thread])
+    is_call = events.calls[order] > 0
+    last = np.maximum.accumulate(np.where(is_call, np.arange(len(order)), -1))
+    found = np.where(last >= 0, order[np.maximum(last, 0)], -1)
+    is_same = (thread[found] == thread[order]) & (events.begin_s[found] == events.begin_s[order])
+    calls = np.full(len(events), -1)
+    calls[order] = np.where((found >= 0) & is_same, found, -1)
+    return calls
+
+
+def _late_ranks(events: Events, group: Collective, waited_s: np.ndarray, late: np.ndarray) -> None:
+    """The waits of a collective, by who waits for whom in it."""
+    begin_s, end_s = events.begin_s[group.events], events.end_s[group.events]
+    is_root = group.ranks == group.root
+    if group.name in ALL_WAIT_FOR_ALL:
+        last, waits = int(np.argmax(begin_s)), np.ones(len(begin_s), bool)
+    elif not is_root.any():
+        return
+    elif group.name in ROOT_WAITS:
+        last, waits = int(np.argmax(begin_s)), is_root
+    else:
+        last, waits = int(np.argmax(is_root)), ~is_root
+    wait_s = np.where(waits, np.clip(begin_s[last] - begin_s, 0, end_s - begin_s), 0)
+    wait_s[last] = 0
+    is_late = wait_s > 0
+    waited_s[group.events[is_late]] = wait_s[is_late]
+    late[group.events[is_late]] = group.ranks[last]
+
+
+def _places(
+    recording: Recording, events: Events, is_timed: np.ndarray, sender_s: np.ndarray,
+    collective_s: np.ndarray, late: np.ndarray,
+) -> tuple[PlaceWaits, ...]:  # fmt: skip
+    """Sums by call and function, on all ranks."""
+    rows = np.flatnonzero(is_timed)
+    keys = np.column_stack(
+        [events.rank[rows].astype(np.uint64), events.call[rows].astype(np.uint64), events.site[rows]]
+    )
+    distinct, place = np.unique(keys, axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    sums = {
+        name: np.bincount(place, values[rows], len(distinct))
+        for name, values in (
+            ("calls", events.calls), ("time", events.end_s - events.begin_s), ("sender", sender_s),
+            ("collective", collective_s),
+        )
+    }  # fmt: skip
+    found: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(4))
+    of_place = []
+    for k, (rank, call, site) in enumerate(distinct.tolist()):
+        key = events.names[call], _function(recording, rank, site)
+        of_place.append(key)
+        found[key] += [sums[name][k] for name in ("calls", "time", "sender", "collective")]
+    causes: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    waiting_s = (sender_s + collective_s)[rows]
+    for k in np.flatnonzero(late[rows] >= 0).tolist():
+        causes[of_place[place[k]]][int(late[rows[k]])] += waiting_s[k]
+    places = [
+        PlaceWaits(
+            call, function, int(calls), float(time_s), float(of_sender_s), float(of_collective_s),
+            max(causes[call, function], key=causes[call, function].__getitem__, default=None),
+        )
+        for (call, function), (calls, time_s, of_sender_s, of_collective_s) in found.items()
+    ]  # fmt: skip
+    return tuple(sorted(places, key=lambda one: (-one.waiting_s, -one.time_s, one.call, one.function)))
+
+
+def _function(recording: Recording, rank: int, site: int) -> str:
+    """The function of the program at an address of a rank, else module and offset; empty if not known."""
+    step = recording.ranks[rank].sites.get(site)
+    if step is None:
+        return ""
+    return step.function or f"{PurePath(step.module).name}+{step.offset:#x}"

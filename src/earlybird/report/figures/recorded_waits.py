@@ -1,0 +1,70 @@
+"""Waiting of ranks in the trace of a recording: stacked bars of what each rank does with its time."""
+
+from typing import Any
+
+import numpy as np
+
+from earlybird.compare.recorded_waits import Waits
+from earlybird.data import labels
+from earlybird.report.figures import axes
+from earlybird.report.parts import Figure
+from earlybird.report.views.recordings import Recorded, columns_of
+
+MAX_COLUMNS = 64  # with more ranks, a bar is the mean of several
+_PARTS = (
+    ("in MPI, not waiting", "staircase", ""), ("late senders", "max-rate", "/"),
+    ("late ranks in collectives", "postal", "x"),
+)  # fmt: skip
+_PATTERN = {"fillmode": "overlay", "fgcolor": "var(--card)", "size": 7, "solidity": 0.25}
+
+
+def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
+    """For each rank the shares of the traced time in MPI: waiting by its cause, and not waiting."""
+    window_s = np.maximum(waits.window_s, 1e-12)
+    busy_s = np.maximum(waits.in_mpi_s - waits.waiting_s, 0)
+    blocks = columns_of(len(waits.ranks), MAX_COLUMNS)
+    starts, counts = [block.start for block in blocks], np.array([len(block) for block in blocks])
+    names = [_ranks_text(waits.ranks[block.start], waits.ranks[block[-1]]) for block in blocks]
+    traces, top = [], np.zeros(len(blocks))
+    for (name, color, shape), part_s in zip(
+        _PARTS, (busy_s, waits.late_sender_s, waits.late_collective_s), strict=True
+    ):
+        shares = np.add.reduceat(part_s / window_s, starts) / counts
+        top += shares
+        pattern = {"pattern": _PATTERN | {"shape": shape}} if shape else {}
+        traces.append(
+            {
+                "type": "bar",
+                "name": name,
+                "x": waits.ranks[starts].tolist(),
+                "y": [float(f"{share:.4g}") for share in shares.tolist()],
+                "marker": {"color": axes.color(color)} | pattern,
+                "hoverinfo": "text",
+                "hovertext": [
+                    f"{rank}, {name}<br><b>{labels.percent(share)}</b> of the traced time"
+                    for rank, share in zip(names, shares.tolist(), strict=True)
+                ],
+            }
+        )
+    axis: dict[str, Any] = {"title": axes.titled("rank"), "showgrid": False}
+    if len(blocks) <= 16:
+        axis["tickvals"] = waits.ranks[starts].tolist()
+    more = f" A bar is the mean of {len(blocks[0])} ranks." if len(blocks[0]) > 1 else ""
+    return Figure(
+        id,
+        "Waiting by rank",
+        "The share of the traced time that each rank spends in MPI, and how much of it is waiting until "
+        f"another rank has sent, or has come to a collective.{more}",
+        traces,
+        axes.layout(
+            axis,
+            axes.linear_share_axis(float(top.max()), "share of the traced time"),
+            barmode="stack",
+            legend=axes.LEGEND | {"traceorder": "normal"},
+        ),
+        choice=recorded.choice,
+    )
+
+
+def _ranks_text(first: int, last: int) -> str:
+    return f"rank {first}" if first == last else f"ranks {first} to {last}"

@@ -1,0 +1,70 @@
+/* Four ranks that wait for known times, in milliseconds, in each of so many rounds: `record_waits ROUNDS`.
+ *
+ * MPI_Recv of rank 0: 20 for rank 1. MPI_Waitall of rank 0: 16 for rank 2. MPI_Barrier: 12 for rank 3. MPI_Bcast: 10 for rank
+ * 2, except by that. MPI_Reduce: 8 of rank 0 for rank 1. Barriers before each of them, which are not measured, have a communicator
+ * of their own. */
+#include <mpi.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define NOINLINE __attribute__((noinline))
+
+static int rank;
+static MPI_Comm between;
+
+static void come_late(int late, int milliseconds) {
+  const struct timespec pause = {0, milliseconds * 1000000};
+  MPI_Barrier(between);
+  if (rank == late) nanosleep(&pause, NULL);
+}
+
+NOINLINE static void receive_late(void) {
+  int value = 1;
+  come_late(1, 20);
+  if (rank == 1) MPI_Send(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);
+  if (rank == 0) MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+NOINLINE static void wait_for_the_last(void) {
+  MPI_Request requests[3];
+  int values[3] = {0};
+  come_late(2, 16);
+  if (rank > 0) MPI_Send(&rank, 1, MPI_INT, 0, 4, MPI_COMM_WORLD);
+  if (rank > 0) return;
+  for (int from = 1; from < 4; from++) MPI_Irecv(&values[from - 1], 1, MPI_INT, from, 4, MPI_COMM_WORLD, &requests[from - 1]);
+  MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+}
+
+NOINLINE static void meet(void) {
+  come_late(3, 12);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+NOINLINE static void hear(void) {
+  int value = 5;
+  come_late(2, 10);
+  MPI_Bcast(&value, 1, MPI_INT, 2, MPI_COMM_WORLD);
+}
+
+NOINLINE static void collect(void) {
+  int sum = 0;
+  come_late(1, 8);
+  MPI_Reduce(&rank, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+int main(int argc, char **argv) {
+  const int rounds = argc > 1 ? atoi(argv[1]) : 1;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_dup(MPI_COMM_WORLD, &between);
+  for (int round = 0; round < rounds; round++) {
+    receive_late();
+    wait_for_the_last();
+    meet();
+    hear();
+    collect();
+  }
+  MPI_Comm_free(&between);
+  MPI_Finalize();
+  return 0;
+}

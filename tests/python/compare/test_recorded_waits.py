@@ -1,0 +1,177 @@
+"""Waiting times of traces whose calls are known: by rank, by cause, and with clocks that differ."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from earlybird.compare.recorded_waits import join_traces, waits_of
+from earlybird.data.errors import InputError
+from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
+from earlybird.data.recorded_trace import load_trace
+from earlybird.data.recording import Recording
+from tests.recordings import CALLS, in_memory, trace_file
+
+NAMES = (*CALLS, "MPI_Recv", "MPI_Bcast", "MPI_Reduce", "MPI_Iprobe", "MPI_Barrier")
+RECV, BCAST, REDUCE, IPROBE, BARRIER = range(len(CALLS), len(NAMES))
+_, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))
+WORLD, NOBODY, NO_TAG = 1, -1, -1
+
+
+def sent(begin, peer, tag=0, size=8):
+    return (begin, begin + 1e-6, ISEND, SENT, WORLD, peer, tag, 1, size)
+
+
+def received(begin, end, peer, tag=0, size=8):
+    return (begin, end, RECV, RECEIVED, WORLD, peer, tag, 1, size)
+
+
+def waitall(begin, end, *messages):
+    """The call, and the messages (peer, tag) that it completes."""
+    rows = [(begin, end, IRECV, RECEIVED, WORLD, peer, tag, 0, 8) for peer, tag in messages]
+    return [(begin, end, WAITALL, CALL, 0, NOBODY, NO_TAG, 1, 0), *rows]
+
+
+def collective(call, begin, end, root=NOBODY):
+    return (begin, end, call, CALL, WORLD, root, NO_TAG, 1, 8)
+
+
+def recording_of(size, boots=None, **changes):
+    recorded = in_memory(size, [])
+    ranks = {
+        rank: replace(one, calls=NAMES, boot=boots[rank] if boots else "one", **changes)
+        for rank, one in recorded.ranks.items()
+    }
+    return Recording(Path("rec"), (), ranks)
+
+
+def traces_of(tmp_path, records, capacity=1000, ahead_s=None):
+    traces = {}
+    for rank, rows in records.items():
+        path = tmp_path / f"rank-{rank}.trace"
+        path.write_bytes(trace_file(rows, capacity, ahead_s=ahead_s[rank] if ahead_s else 0.0))
+        traces[rank] = load_trace(path, len(NAMES))
+    return traces
+
+
+def waits(tmp_path, records, capacity=1000, ahead_s=None, boots=None, **changes):
+    recording = recording_of(len(records), boots, **changes)
+    return waits_of(recording, join_traces(recording, traces_of(tmp_path, records, capacity, ahead_s)))
+
+
+def test_a_late_sender_is_waited_for_until_it_sends(tmp_path):
+    found = waits(tmp_path, {0: [received(1.0, 1.5, 1)], 1: [sent(1.4, 0)]})
+    assert found.late_sender_s == pytest.approx([0.4, 0])
+    assert found.caused_s == pytest.approx([0, 0.4])
+    assert (found.num_matched, found.num_received, found.is_whole) == (1, 1, True)
+    (place, _) = found.places
+    assert (place.call, place.calls, place.late) == ("MPI_Recv", 1, 1)
+    assert place.late_sender_s == pytest.approx(0.4) and place.time_s == pytest.approx(0.5)
+
+
+def test_an_early_sender_is_not_waited_for(tmp_path):
+    found = waits(tmp_path, {0: [received(1.0, 1.5, 1)], 1: [sent(0.9, 0)]})
+    assert found.waiting_s.sum() == 0 and found.places[0].late is None
+
+
+def test_a_wait_lasts_until_the_last_message_was_sent_and_not_longer(tmp_path):
+    records = {
+        0: [*waitall(1.0, 1.5, (1, 0), (2, 0)), *waitall(2.0, 2.1, (1, 5))],
+        1: [sent(1.2, 0), sent(2.2, 0, tag=5)],  # the latter after the wait, by an error of the clocks
+        2: [sent(1.3, 0)],
+    }
+    found = waits(tmp_path, records)
+    assert found.late_sender_s == pytest.approx([0.4, 0, 0])
+    assert found.caused_s == pytest.approx([0, 0.1, 0.3])
+
+
+def test_messages_of_one_tag_are_received_in_the_order_sent(tmp_path):
+    records = {
+        0: [received(1.0, 1.5, 1, tag=7), received(2.0, 2.5, 1, tag=3), received(3.0, 3.5, 1, tag=3)],
+        1: [sent(0.5, 0, tag=3), sent(1.1, 0, tag=7), sent(3.2, 0, tag=3)],
+    }
+    assert waits(tmp_path, records).late_sender_s == pytest.approx([0.1 + 0.2, 0])
+
+
+def test_ranks_wait_for_the_last_one_in_collectives(tmp_path):
+    records = {
+        0: [collective(ALLREDUCE, 1.0, 1.6), collective(BCAST, 2.0, 2.1, 1), collective(REDUCE, 3.0, 3.6, 0)],
+        1: [
+            collective(ALLREDUCE, 1.5, 1.6),
+            collective(BCAST, 2.05, 2.1, 1),
+            collective(REDUCE, 3.0, 3.1, 0),
+        ],
+        2: [collective(ALLREDUCE, 1.2, 1.6), collective(BCAST, 2.3, 2.4, 1), collective(REDUCE, 3.5, 3.6, 0)],
+    }
+    found = waits(tmp_path, records)
+    # In a broadcast the others wait for the root, in a reduction the root for the others.
+    assert found.late_collective_s == pytest.approx([0.5 + 0.05 + 0.5, 0, 0.3])
+    assert found.caused_s == pytest.approx([0, 0.5 + 0.05 + 0.3, 0.5])
+    assert {place.call: place.late for place in found.places} == {
+        "MPI_Allreduce": 1, "MPI_Bcast": 1, "MPI_Reduce": 2,
+    }  # fmt: skip
+
+
+def test_a_full_ring_is_matched_from_its_end(tmp_path):
+    steps = range(50)
+    records = {
+        0: [row for k in steps for row in (received(k, k + 0.5, 1), collective(BARRIER, k + 0.6, k + 0.9))],
+        1: [row for k in steps for row in (sent(k + 0.25, 0), collective(BARRIER, k + 0.8, k + 0.9))],
+    }
+    found = waits(tmp_path, records, capacity=20)
+    assert not found.is_whole and found.num_matched == 10
+    assert found.late_sender_s == pytest.approx([10 * 0.25, 0])
+    assert found.late_collective_s == pytest.approx([10 * 0.2, 0])
+    # Ranks that did not reach the end may lack messages there.
+    cut = waits(tmp_path, records, capacity=20, end=None)
+    assert (cut.num_matched, cut.waiting_s.sum()) == (0, 0)
+
+
+def test_clocks_of_nodes_are_compared_by_their_messages(tmp_path):
+    ahead_s, latency = {0: 0.0, 1: 0.0, 2: 5000.0}, 1e-4
+    records = {
+        0: [sent(1.0, 2), received(2.0, 2.0 + latency, 2), received(3.0, 3.4, 2), received(4.0, 4.3, 1)],
+        1: [sent(4.2, 0)],
+        2: [received(1.0, 1.0 + latency, 0), sent(2.0, 0), sent(3.4 - latency, 0)],
+    }
+    found = waits(tmp_path, records, ahead_s=ahead_s, boots=["a", "a", "b"])
+    assert found.clock_uncertainty_s == pytest.approx(latency, abs=1e-8)
+    assert found.late_sender_s == pytest.approx([0.4 - latency + 0.2, 0, 0], abs=1e-6)
+
+
+def test_without_messages_between_nodes_nothing_is_said_about_them(tmp_path):
+    records = {0: [collective(BCAST, 1.0, 2.0, 1)], 1: [collective(BCAST, 1.5, 2.0, 1)]}
+    found = waits(tmp_path, records, ahead_s={0: 0.0, 1: 77.0}, boots=["a", "b"])
+    assert found.waiting_s.sum() == 0
+
+
+def test_messages_of_other_sizes_are_no_pair(tmp_path):
+    found = waits(tmp_path, {0: [received(1.0, 1.5, 1, size=4)], 1: [sent(1.4, 0, size=8)]})
+    assert (found.num_matched, found.num_received) == (0, 1)
+
+
+def test_records_that_are_not_whole_are_left_out(tmp_path):
+    path = tmp_path / "rank-0.trace"
+    data = bytearray(trace_file([sent(k, 1) for k in range(5)], 10))
+    data[64 + 2 * 64 : 64 + 2 * 64 + 8] = bytes(8)  # the third one's number
+    path.write_bytes(data[:-10])
+    trace = load_trace(path, len(NAMES))
+    assert trace.records["number"].tolist() == [1, 2, 4] and not trace.is_whole
+    assert trace.begin_s == pytest.approx(1000 + np.array([0, 1, 3]))
+
+
+@pytest.mark.parametrize("where", [0, 8])
+def test_a_damaged_trace_is_refused_in_a_sentence(tmp_path, where):
+    path = tmp_path / "rank-0.trace"
+    data = bytearray(trace_file([sent(1, 1)], 10))
+    data[where : where + 8] = bytes(8)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="damaged or of another version"):
+        load_trace(path, len(NAMES))
+
+
+def test_an_empty_trace_is_none(tmp_path):
+    path = tmp_path / "rank-0.trace"
+    path.write_bytes(b"")
+    assert load_trace(path, len(NAMES)) is None
