@@ -102,6 +102,7 @@ def main(words: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench recorder-cost", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"default {ROUNDS}")
+    parser.add_argument("--events", type=int, default=0, help="record with --events; default 0")
     options = parser.parse_args(list(words))
     if options.rounds < 1:
         say(f"recorder-cost: --rounds is {options.rounds}; give 1 or more")
@@ -110,12 +111,12 @@ def main(words: Sequence[str] = ()) -> int:
     is_met = True
     for flavour in flavours:
         with tempfile.TemporaryDirectory() as folder:
-            alone, recorded = _measure(flavour, Path(folder), options.rounds)
+            alone, recorded = _measure(flavour, Path(folder), options.rounds, options.events)
         is_met = report(flavour.name, alone, recorded) and is_met
     return int(not is_met)
 
 
-def _measure(flavour: Flavour, folder: Path, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+def _measure(flavour: Flavour, folder: Path, rounds: int, events: int) -> tuple[np.ndarray, np.ndarray]:
     """Seconds per repetition, (rounds, operations), alone and recorded."""
     source, program = folder / "calls.c", folder / "calls"
     source.write_text(PROGRAM)
@@ -129,7 +130,11 @@ def _measure(flavour: Flavour, folder: Path, rounds: int) -> tuple[np.ndarray, n
             more: dict[str, str] = {}
             if is_recorded:
                 start_recording(folder / f"rec-{k}", {})
-                more = {"LD_PRELOAD": str(recorder), "EARLYBIRD_RECORD": str(folder / f"rec-{k}")}
+                more = {
+                    "LD_PRELOAD": str(recorder),
+                    "EARLYBIRD_RECORD": str(folder / f"rec-{k}"),
+                    "EARLYBIRD_RECORD_EVENTS": str(events),
+                }
             times_s[is_recorded].append(_run(flavour, program, environment | more))
         say(f"{flavour.name}: round {k + 1} of {rounds}")
     return np.array(times_s[False]), np.array(times_s[True])

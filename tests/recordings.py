@@ -142,8 +142,8 @@ def halo(side: int, each: int = 4096) -> list[tuple[int, int, int, int]]:
 TRACED = np.dtype(
     [
         ("number", "u8"), ("begin_ticks", "u8"), ("ticks", "u8"), ("bytes", "u8"), ("site", "u8"),
-        ("communicator", "u4"), ("peer", "i4"), ("tag", "i4"), ("thread", "u4"), ("calls", "u4"),
-        ("call", "u2"), ("role", "u1"), ("reserved", "u1"),
+        ("communicator", "u4"), ("peer", "i4"), ("tag", "i4"), ("posted", "u4"), ("thread", "u4"),
+        ("call", "u2"), ("role", "u1"), ("kind", "u1"),
     ]
 )  # fmt: skip
 TICKS_PER_S = 2 * 10**9
@@ -151,12 +151,13 @@ TICKS_PER_S = 2 * 10**9
 
 def trace_file(records, capacity: int, begin_s: float = 1000.0, ahead_s: float = 0.0) -> bytes:
     """The file of a trace whose rank has made all `records`: rows (begin_s, end_s, call, role, communicator,
-    peer, tag, calls, bytes), with times since `begin_s` of a clock that is ahead by `ahead_s`."""
+    peer, tag, kind, bytes, and where it is not the order of the rows posted), with times since `begin_s` of a
+    clock that is ahead by `ahead_s`."""
     zero = 10**12
     rows = [
         (k + 1, zero + round(begin * TICKS_PER_S), round((end - begin) * TICKS_PER_S), size, 0, communicator,
-         peer, tag, 0, calls, call, role, 0)
-        for k, (begin, end, call, role, communicator, peer, tag, calls, size) in enumerate(records)
+         peer, tag, posted[0] if posted else k + 1, 0, call, role, kind)
+        for k, (begin, end, call, role, communicator, peer, tag, kind, size, *posted) in enumerate(records)
     ]  # fmt: skip
     last_s = max(end for _, end, *_ in records)
     head = struct.pack(

@@ -87,7 +87,6 @@ def test_a_small_ring_keeps_the_latest_calls(any_mpi, record_waits):
         assert not trace.is_whole
         calls = recording.ranks[rank].calls
         assert calls[trace.records["call"][-1]] == "MPI_Finalize"
-        assert (np.diff(trace.records["number"].astype(int)) == 1).all()
     waits = waits_of(recording, join_traces(recording, traces))
     assert waits.num_matched > 0
     check_waits(waits, 2, names_late=False)  # so few rounds that a core's other work may exceed a wait
@@ -107,7 +106,12 @@ def test_polls_are_one_record(any_mpi, record):
     is_poll = np.isin(events.call, tests) & (events.role == CALL)
     counted = {total.name: total.calls for total in recording.call_totals()}
     assert events.calls[is_poll].sum() == sum(counted.get(events.names[k], 0) for k in tests)
-    assert is_poll.any()
+    assert (events.calls[is_poll] > 1).any()  # of ranks that wait for each other on shared cores
+    counted_s = {total.name: total.time_s for total in recording.call_totals()}
+    polled_s = float((events.end_s - events.begin_s)[is_poll].sum())
+    # With the pauses of at most 0.5 us between polls of one record.
+    least_s = sum(counted_s.get(events.names[k], 0.0) for k in tests)
+    assert least_s - 1e-3 <= polled_s <= least_s + 0.6e-6 * events.calls[is_poll].sum() + 1e-3
 
 
 def test_without_events_there_is_no_trace(any_mpi, record):

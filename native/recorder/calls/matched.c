@@ -6,7 +6,7 @@ static void matched(const eb_span *span, unsigned call, int rc, bool is_matched,
   eb_communicator *communicator = eb_span_communicator(span, comm);
   eb_add_call(span, call, communicator, EB_PEER_NONE, 0);
   if (rc != MPI_SUCCESS || !is_matched || *message == MPI_MESSAGE_NO_PROC) return;
-  const eb_request probed = {EB_REQUEST_MESSAGE, call, communicator, EB_PEER_ANY, EB_TAG_NONE, false, {0}};
+  const eb_request probed = {EB_REQUEST_MESSAGE, call, communicator, EB_PEER_ANY, EB_TAG_NONE, eb_trace_post(), false, {0}};
   eb_requests_add(eb_message_key(*message), &probed);
 }
 
@@ -15,10 +15,10 @@ EB_WRAP_PART(MPI_Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *messa
 EB_WRAP_POLL(MPI_Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),
              (source, tag, comm, flag, message, status), matched(&span, call, rc, *flag != 0, comm, message))
 
-/* The communicator that the message of the key was probed on. */
-static eb_communicator *take(uint64_t key, eb_ticket ticket) {
+/* What is known of the message of the key since it was probed. */
+static eb_request take(uint64_t key, eb_ticket ticket) {
   eb_request probed;
-  return eb_requests_complete(key, ticket, &probed) ? probed.communicator : NULL;
+  return eb_requests_complete(key, ticket, &probed) ? probed : (eb_request){0};
 }
 
 #define BLOCKING(name, COUNT)                                                                               \
@@ -31,24 +31,29 @@ static eb_communicator *take(uint64_t key, eb_ticket ticket) {
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                          \
     const int rc = EB_NEXT(name)(buf, count, type, message, status);                                        \
     if (eb_span_returned(&span, rc)) {                                                                      \
-      eb_received(&span, eb_call_number(&name##_call), rc, take(key, ticket), status);                      \
+      const eb_request probed = take(key, ticket);                                                          \
+      span.thread->posted = probed.posted;                                                                  \
+      eb_received(&span, eb_call_number(&name##_call), rc, probed.communicator, status);                    \
+      span.thread->posted = 0;                                                                              \
       eb_span_end(&span);                                                                                   \
     }                                                                                                       \
     return rc;                                                                                              \
   }
-#define NON_BLOCKING(name, COUNT)                                                                                          \
-  EB_CALL_OF(EB_CALL_PART, name);                                                                                          \
-  EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype type, MPI_Message *message, MPI_Request *request) {              \
-    eb_span span = eb_span_begin(&name##_call);                                                                            \
-    const uint64_t key = eb_message_key(*message);                                                                         \
-    const eb_ticket ticket = eb_requests_ticket(key);                                                                      \
-    const int source = *message == MPI_MESSAGE_NO_PROC ? MPI_PROC_NULL : MPI_ANY_SOURCE;                                   \
-    const int rc = EB_NEXT(name)(buf, count, type, message, request);                                                      \
-    if (eb_span_returned(&span, rc)) {                                                                                     \
-      eb_receive_created(&span, eb_call_number(&name##_call), rc, take(key, ticket), source, EB_REQUEST_RECEIVE, request); \
-      eb_span_end(&span);                                                                                                  \
-    }                                                                                                                      \
-    return rc;                                                                                                             \
+#define NON_BLOCKING(name, COUNT)                                                                                                 \
+  EB_CALL_OF(EB_CALL_PART, name);                                                                                                 \
+  EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype type, MPI_Message *message, MPI_Request *request) {                     \
+    eb_span span = eb_span_begin(&name##_call);                                                                                   \
+    const uint64_t key = eb_message_key(*message);                                                                                \
+    const eb_ticket ticket = eb_requests_ticket(key);                                                                             \
+    const int source = *message == MPI_MESSAGE_NO_PROC ? MPI_PROC_NULL : MPI_ANY_SOURCE;                                          \
+    const int rc = EB_NEXT(name)(buf, count, type, message, request);                                                             \
+    if (eb_span_returned(&span, rc)) {                                                                                            \
+      const eb_request probed = take(key, ticket);                                                                                \
+      eb_receive_created(&span, eb_call_number(&name##_call), rc, probed.communicator, source, EB_REQUEST_RECEIVE, probed.posted, \
+                         request);                                                                                                \
+      eb_span_end(&span);                                                                                                         \
+    }                                                                                                                             \
+    return rc;                                                                                                                    \
   }
 
 BLOCKING(MPI_Mrecv, int)

@@ -13,7 +13,7 @@ void eb_received(const eb_span *span, unsigned call, int rc, eb_communicator *co
 }
 
 void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, eb_request_kind kind,
-                        const MPI_Request *request) {
+                        uint32_t posted, const MPI_Request *request) {
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, source) : EB_PEER_NONE;
   eb_add_call(span, call, communicator, peer, 0);
   /* Requests without a message may share one handle: MPICH does so for MPI_PROC_NULL. */
@@ -23,7 +23,7 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
     return;
   }
   if (kind == EB_REQUEST_RECEIVE) eb_span_started(span);
-  const eb_request receive = {kind, call, communicator, peer, EB_TAG_NONE, kind == EB_REQUEST_RECEIVE, {0}};
+  const eb_request receive = {kind, call, communicator, peer, EB_TAG_NONE, posted, kind == EB_REQUEST_RECEIVE, {0}};
   eb_requests_add(eb_request_key(*request), &receive);
 }
 
@@ -44,7 +44,7 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
 #define WITH_REQUEST(WRAP, name, COUNT, kind)                                                                           \
   WRAP(name, (void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request), \
        (buf, count, datatype, source, tag, comm, request),                                                              \
-       eb_receive_created(&span, call, rc, eb_span_communicator(&span, comm), source, kind, request))
+       eb_receive_created(&span, call, rc, eb_span_communicator(&span, comm), source, kind, eb_trace_post(), request))
 #define NON_BLOCKING(name, COUNT) WITH_REQUEST(EB_WRAP_PART, name, COUNT, EB_REQUEST_RECEIVE)
 #define PERSISTENT(name, COUNT) WITH_REQUEST(EB_WRAP, name, COUNT, EB_REQUEST_PERSISTENT_RECEIVE)
 

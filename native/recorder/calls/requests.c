@@ -16,12 +16,14 @@ static void started(const eb_span *span, const MPI_Request *request) {
 EB_CALL_OF(EB_CALL_PART, MPI_Start);
 EB_EXPORT int MPI_Start(MPI_Request *request) {
   eb_span span = eb_span_begin(&MPI_Start_call);
+  uint64_t own_ticks = 0;
   if (span.thread) {
     started(&span, request);
-    span.begin_ticks = eb_recorder_ticks();
+    own_ticks = eb_recorder_ticks() - span.begin_ticks;
   }
   const int rc = EB_NEXT(MPI_Start)(request);
   if (eb_span_returned(&span, rc)) {
+    span.ticks -= own_ticks;
     eb_add_call(&span, eb_call_number(&MPI_Start_call), NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);
   }
@@ -31,12 +33,14 @@ EB_EXPORT int MPI_Start(MPI_Request *request) {
 EB_CALL_OF(EB_CALL_PART, MPI_Startall);
 EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   eb_span span = eb_span_begin(&MPI_Startall_call);
+  uint64_t own_ticks = 0;
   if (span.thread) {
     for (int r = 0; r < count; r++) started(&span, &requests[r]);
-    span.begin_ticks = eb_recorder_ticks();
+    own_ticks = eb_recorder_ticks() - span.begin_ticks;
   }
   const int rc = EB_NEXT(MPI_Startall)(count, requests);
   if (eb_span_returned(&span, rc)) {
+    span.ticks -= own_ticks;
     eb_add_call(&span, eb_call_number(&MPI_Startall_call), NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);
   }
@@ -64,12 +68,14 @@ static void count_before_free(const eb_span *span, MPI_Request request) {
 EB_CALL(MPI_Request_free);
 EB_EXPORT int MPI_Request_free(MPI_Request *request) {
   eb_span span = eb_span_begin(&MPI_Request_free_call);
+  uint64_t own_ticks = 0;
   if (span.thread) {
     if (eb_span_may_complete(&span) && *request != MPI_REQUEST_NULL) count_before_free(&span, *request);
-    span.begin_ticks = eb_recorder_ticks();
+    own_ticks = eb_recorder_ticks() - span.begin_ticks;
   }
   const int rc = EB_NEXT(MPI_Request_free)(request);
   if (eb_span_returned(&span, rc)) {
+    span.ticks -= own_ticks;
     eb_add_call(&span, eb_call_number(&MPI_Request_free_call), NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);
   }

@@ -64,7 +64,8 @@ static void begun(const eb_span *span, unsigned call, int rc, eb_communicator *c
     return;
   }
   eb_span_started(span);
-  const eb_request receive = {RECEIVE, call, communicator, eb_world_rank(communicator, source), tag, true, {recv_bytes}};
+  const eb_request receive = {RECEIVE,         call, communicator, eb_world_rank(communicator, source), tag,
+                              eb_trace_post(), true, {recv_bytes}};
   eb_requests_add(eb_request_key(*request), &receive);
 }
 

@@ -16,7 +16,8 @@ static void created(const eb_span *span, unsigned call, int rc, int64_t count, M
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, dest) : EB_PEER_NONE;
   eb_add_call(span, call, communicator, peer, 0);
   if (rc != MPI_SUCCESS) return;
-  const eb_request persistent = {EB_REQUEST_PERSISTENT_SEND, call, communicator, peer, tag, false, {eb_bytes(span, count, type)}};
+  const eb_request persistent = {EB_REQUEST_PERSISTENT_SEND,   call, communicator, peer, tag, 0, false,
+                                 {eb_bytes(span, count, type)}};
   eb_requests_add(eb_request_key(*request), &persistent);
 }
 

@@ -18,6 +18,7 @@ static void leave(void *ended) {
   eb_epoch_end(&thread->epoch, &thread->table);
   thread->epoch.num_open = 0;
   thread->is_inside = false; /* it may have been cancelled in a call */
+  thread->traced = NULL;
   __atomic_store_n(&thread->is_used, 0, __ATOMIC_RELEASE);
 }
 
@@ -78,34 +79,45 @@ uint64_t eb_status_bytes(const MPI_Status *status) {
   return (uint64_t)bytes;
 }
 
-/* Polls of a thread one after another are one record: a program that polls would leave nothing else. */
-static bool is_repeated(const eb_thread *thread, uint64_t what, uint64_t site) {
-  const eb_traced *last = thread->traced;
-  return last && __atomic_load_n(&last->number, __ATOMIC_RELAXED) == thread->traced_number && last->calls > 0 &&
-         last->role == EB_ROLE_CALL && eb_what_role(what) == EB_ROLE_CALL && last->call == eb_what_call(what) &&
-         last->site == site && eb_calls_begin[last->call].kind == EB_CALL_POLL;
+/* Polls of a thread one after another are one record, as a program that spins would leave nothing else. Between polls that are
+ * further apart the program computes. */
+static bool is_repeated(const eb_span *span, uint64_t what, uint64_t site) {
+  const eb_traced *last = span->thread->traced;
+  if (!last || __atomic_load_n(&last->number, __ATOMIC_RELAXED) != span->thread->traced_number) return false;
+  const uint64_t apart = span->begin_ticks - last->begin_ticks - last->ticks;
+  return last->kind == EB_TRACED_POLLS && eb_what_role(what) == EB_ROLE_CALL && last->call == eb_what_call(what) &&
+         last->site == site && apart <= (uint64_t)(EB_TRACE_LONGEST_PAUSE_S / eb_recorder_tick_s());
 }
 
 void eb_span_trace(const eb_span *span, uint64_t what, int peer, int tag, uint32_t calls, uint64_t bytes) {
   eb_thread *thread = span->thread;
+  const eb_role role = eb_what_role(what);
   const uint64_t site = (uint64_t)(uintptr_t)thread->epoch.present.site;
-  if (is_repeated(thread, what, site)) {
-    thread->traced->calls += calls;
+  if (is_repeated(span, what, site)) {
+    thread->traced->bytes++;
     thread->traced->ticks = span->begin_ticks + span->ticks - thread->traced->begin_ticks;
     return;
+  }
+  const bool is_poll = role == EB_ROLE_CALL && eb_calls_begin[eb_what_call(what)].kind == EB_CALL_POLL;
+  uint32_t posted = 0;
+  if (role == EB_ROLE_RECEIVED) {
+    posted = thread->posted ? thread->posted : eb_trace_post();
   }
   const eb_traced record = {
       .begin_ticks = span->begin_ticks,
       .ticks = span->ticks,
-      .bytes = bytes,
+      .bytes = is_poll ? 1 : bytes,
       .site = site,
       .communicator = eb_what_communicator(what),
       .peer = peer,
       .tag = tag,
+      .posted = posted,
       .thread = thread->number,
-      .calls = calls,
       .call = (uint16_t)eb_what_call(what),
-      .role = (uint8_t)eb_what_role(what),
+      .role = (uint8_t)role,
+      .kind = is_poll     ? EB_TRACED_POLLS
+              : calls > 0 ? EB_TRACED_CALL
+                          : EB_TRACED_MESSAGE,
   };
   thread->traced = eb_trace_add(&record, &thread->traced_number);
 }
@@ -124,6 +136,8 @@ static void count_message(const eb_span *span, const eb_request *request, const 
 bool eb_request_completed(const eb_span *span, uint64_t key, eb_ticket ticket, bool is_freed, const MPI_Status *status) {
   eb_request request;
   if (!eb_requests_complete(key, ticket, &request)) return is_freed;
+  span->thread->posted = request.posted;
   if (request.is_active && eb_request_receives(&request)) count_message(span, &request, status);
+  span->thread->posted = 0;
   return request.is_active;
 }

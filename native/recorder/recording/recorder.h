@@ -44,6 +44,7 @@ typedef struct eb_thread {
   /* The last record of the thread in the trace, and its number there. */
   eb_traced *traced;
   uint64_t traced_number;
+  uint32_t posted; /* of the receive whose message is recorded next; 0: it is the present call */
 } eb_thread;
 
 /* Recording has begun and not ended. */
@@ -69,6 +70,7 @@ void eb_recorder_begin(void);
 /* Writes everything; with `how` ("finalize", "exit", "abort") also that the rank has ended, and how. */
 void eb_recorder_flush(const char *how);
 
+static inline double eb_recorder_tick_s(void) { return eb_clock.tick_s > 0 ? eb_clock.tick_s : 1e-9; }
 static inline uint64_t eb_recorder_ticks(void) {
   if (__builtin_expect(eb_clock.tick_s > 0, 1)) return eb_ticks();
   struct timespec now;
@@ -111,7 +113,7 @@ static inline bool eb_span_returned(eb_span *span, int rc) {
 static inline void eb_span_opened(const eb_span *span, const MPI_Request *request) {
   eb_epoch_open(&span->thread->epoch);
   if (!eb_requests_include_others) return;
-  const eb_request other = {EB_REQUEST_OTHER, 0, NULL, EB_PEER_NONE, EB_TAG_NONE, true, {0}};
+  const eb_request other = {EB_REQUEST_OTHER, 0, NULL, EB_PEER_NONE, EB_TAG_NONE, 0, true, {0}};
   eb_requests_add(eb_request_key(*request), &other);
 }
 static inline void eb_span_started(const eb_span *span) { eb_epoch_open(&span->thread->epoch); }

@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "recorder/recording/trace.h"
+
 #define NUM_SHARDS 64
 #define FIRST_BUCKETS 16
 
@@ -114,6 +116,7 @@ bool eb_requests_start(uint64_t key, eb_request *request) {
   node **link = find(in, key, EB_TICKET_ONLY);
   if (link) {
     (*link)->request.is_active = true;
+    (*link)->request.posted = eb_trace_post();
     *request = (*link)->request;
   }
   unlock(in);

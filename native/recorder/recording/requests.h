@@ -30,6 +30,7 @@ typedef struct {
   eb_communicator *communicator;
   int peer;       /* world rank, where the request says it */
   int tag;        /* where the request says it and no status does */
+  uint32_t posted; /* of a receive: see eb_traced */
   bool is_active; /* started and not complete */
   union {
     uint64_t bytes;                   /* where the request says it */

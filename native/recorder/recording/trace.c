@@ -15,13 +15,13 @@ _Static_assert(sizeof(eb_trace_head) == 64 && sizeof(eb_traced) == 64, "readers 
 bool eb_trace_is_on;
 
 static int file = -1;
+static char path[4096];
 static eb_trace_head head;
 static eb_traced *records;
 static uint64_t num_written;
 
-static void fail(const char *path) {
-  fprintf(stderr, "earlybird: cannot keep the events of this rank%s%s: %s\n", path ? " in " : "", path ? path : "",
-          strerror(errno));
+static void fail(void) {
+  fprintf(stderr, "earlybird: cannot write %s: %s; the events of this rank are not kept\n", path, strerror(errno));
 }
 
 static void read_clocks(uint64_t *ticks, uint64_t *ns) {
@@ -31,11 +31,12 @@ static void read_clocks(uint64_t *ticks, uint64_t *ns) {
   *ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void eb_trace_create(const char *path, uint64_t capacity, double tick_s) {
+void eb_trace_create(const char *name, uint64_t capacity, double tick_s) {
+  snprintf(path, sizeof path, "%s", name);
   records = calloc(capacity, sizeof *records);
   file = records ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
   if (file < 0) {
-    fail(path);
+    fail();
     return;
   }
   head = (eb_trace_head){.magic = EB_TRACE_MAGIC, .capacity = capacity, .tick_s = tick_s};
@@ -55,6 +56,11 @@ eb_traced *eb_trace_add(const eb_traced *record, uint64_t *number) {
   return added;
 }
 
+uint32_t eb_trace_post(void) {
+  static uint32_t num;
+  return eb_trace_is_on ? __atomic_add_fetch(&num, 1, __ATOMIC_RELAXED) : 0;
+}
+
 static bool put(const void *data, size_t bytes, size_t offset) {
   for (const char *at = data; bytes > 0;) {
     const ssize_t written = pwrite(file, at, bytes, (off_t)offset);
@@ -67,7 +73,7 @@ static bool put(const void *data, size_t bytes, size_t offset) {
   return true;
 }
 
-/* Records from..to of one turn; polls may still be added to the last ones, and a thread may be writing to one. */
+/* Records from..to of one turn, while threads may be writing to some of them. */
 static bool put_records(uint64_t from, uint64_t to) {
   enum { NUM_AT_ONCE = 256 };
   eb_traced copies[NUM_AT_ONCE];
@@ -86,27 +92,27 @@ static bool put_records(uint64_t from, uint64_t to) {
   return true;
 }
 
-void eb_trace_write(void) {
-  /* What was written last may have grown since, as polls do. */
-  enum { NUM_AGAIN = 16 };
+uint64_t eb_trace_num_written(void) { return num_written; }
+
+/* Without the latest records, what is there would be taken for the end of the run. */
+static void give_up(void) {
+  fail();
+  close(file);
+  (void)unlink(path);
+  file = -1;
+}
+
+void eb_trace_write(uint64_t from_number) {
   if (file < 0) return;
   read_clocks(&head.last_ticks, &head.last_ns);
   const uint64_t num = __atomic_load_n(&head.num, __ATOMIC_ACQUIRE);
-  const uint64_t again = num_written > NUM_AGAIN ? num_written - NUM_AGAIN : 0;
-  uint64_t from = num > head.capacity && num - head.capacity > again ? num - head.capacity : again;
+  const uint64_t wanted = from_number > 0 ? from_number - 1 : 0, oldest = num > head.capacity ? num - head.capacity : 0;
+  const uint64_t from = wanted > oldest ? wanted : oldest;
   const uint64_t turn = num / head.capacity * head.capacity; /* where the ring begins again */
   eb_trace_head written = head;
   written.num = num;
-  bool is_good = put(&written, sizeof written, 0);
-  if (from < turn) {
-    is_good = is_good && put_records(from, turn);
-    from = turn;
-  }
-  if (is_good && put_records(from, num)) {
-    num_written = num;
-    return;
-  }
-  fail(NULL);
-  close(file);
-  file = -1;
+  const bool is_good = put(&written, sizeof written, 0) && (from >= turn || put_records(from, turn)) &&
+                       put_records(from > turn ? from : turn, num);
+  if (is_good) num_written = num;
+  else give_up();
 }

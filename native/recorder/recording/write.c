@@ -25,9 +25,7 @@ static bool is_child; /* forked: the file is the parent's */
 
 bool eb_recorder_is_on;
 
-static double tick_s(void) { return eb_clock.tick_s > 0 ? eb_clock.tick_s : 1e-9; }
-
-static uint64_t nanoseconds(uint64_t ticks) { return (uint64_t)((double)ticks * tick_s() * 1e9); }
+static uint64_t nanoseconds(uint64_t ticks) { return (uint64_t)((double)ticks * eb_recorder_tick_s() * 1e9); }
 static uint64_t since_begin_ns(uint64_t ticks) { return ticks > begin_ticks ? nanoseconds(ticks - begin_ticks) : 0; }
 
 static void print_members(eb_payload *payload, const char *key, const eb_members *members) {
@@ -180,14 +178,24 @@ static void write_entries(eb_thread *thread) {
   free(payload.at);
 }
 
+/* What is new, and the last record of each thread, which may have grown: it may poll while others record. */
+static void write_trace(bool is_end) {
+  uint64_t from = is_end ? 1 : eb_trace_num_written() + 1;
+  for (const eb_thread *thread = eb_threads_first(); thread; thread = thread->next) {
+    const uint64_t number = __atomic_load_n(&thread->traced_number, __ATOMIC_RELAXED);
+    if (number > 0 && number < from) from = number;
+  }
+  eb_trace_write(from);
+}
+
 void eb_recorder_write(eb_thread *thread) {
   const uint64_t now = eb_recorder_ticks();
-  const double run_s = (double)(now - begin_ticks) * tick_s();
+  const double run_s = (double)(now - begin_ticks) * eb_recorder_tick_s();
   const double interval_s = run_s * INTERVAL_OF_RUN > LEAST_INTERVAL_S ? run_s * INTERVAL_OF_RUN : LEAST_INTERVAL_S;
-  thread->due_ticks = now + (uint64_t)(interval_s / tick_s());
+  thread->due_ticks = now + (uint64_t)(interval_s / eb_recorder_tick_s());
   if (is_child) return;
   /* A receive that is never completed keeps an epoch open for the whole run, and a killed rank would leave nothing. */
-  const double open_s = thread->epoch.begin_ticks ? (double)(now - thread->epoch.begin_ticks) * tick_s() : 0;
+  const double open_s = thread->epoch.begin_ticks ? (double)(now - thread->epoch.begin_ticks) * eb_recorder_tick_s() : 0;
   if (open_s > LONGEST_EPOCH_S && open_s > run_s / 2) eb_epoch_end(&thread->epoch, &thread->table);
   pthread_mutex_lock(&lock);
   write_communicators();
@@ -195,7 +203,7 @@ void eb_recorder_write(eb_thread *thread) {
   write_entries(thread);
   write_phase_totals(thread);
   write_arrivals(thread);
-  eb_trace_write();
+  write_trace(false);
   pthread_mutex_unlock(&lock);
 }
 
@@ -248,7 +256,7 @@ static void begin_trace(void) {
   const long long num = events ? atoll(events) : 0;
   if (num <= 0) return;
   snprintf(path, sizeof path, "%.*s.trace", (int)(strrchr(recording, '.') - recording), recording);
-  eb_trace_create(path, (uint64_t)num, tick_s());
+  eb_trace_create(path, (uint64_t)num, eb_recorder_tick_s());
 }
 
 void eb_recorder_begin(void) {
@@ -285,11 +293,11 @@ void eb_recorder_flush(const char *how) {
     write_phase_totals(thread);
     write_arrivals(thread);
   }
-  eb_trace_write();
+  write_trace(how != NULL);
   if (how) {
     eb_payload payload = {0};
     eb_payload_print(&payload, "{\"kind\":\"end\",\"how\":\"%s\",\"run_s\":%.9f}", how,
-                     (double)(eb_recorder_ticks() - begin_ticks) * tick_s());
+                     (double)(eb_recorder_ticks() - begin_ticks) * eb_recorder_tick_s());
     eb_file_append(EB_CHUNK_JSON, &payload);
   }
   pthread_mutex_unlock(&lock);

@@ -1,5 +1,6 @@
 """The traces of all ranks of a recording in one table, its messages matched and its collectives grouped."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ ALL_WAIT_FOR_ALL = frozenset(
 )  # fmt: skip
 WAIT_FOR_ROOT = frozenset({"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv"})
 ROOT_WAITS = frozenset({"MPI_Reduce", "MPI_Gather", "MPI_Gatherv"})
+_PARTITIONED = frozenset({"MPI_Psend_init", "MPI_Precv_init"})
 COLLECTIVES = ALL_WAIT_FOR_ALL | WAIT_FOR_ROOT | ROOT_WAITS
 # Communicators that ranks do not name: none, and that of MPI_Finalize.
 _NO_COMMUNICATOR, _WORLD = -1, -2
@@ -31,7 +33,7 @@ class Events:
     Attributes
     ----------
     names : of the calls, without the `_c` of large counts.
-    rank, thread, call, role, peer, tag, calls, bytes, site : as in `RankTrace`; `call` is an index of
+    rank, thread, call, role, peer, tag, posted, calls, bytes, site : as in `RankTrace`; `call` is an index of
         `names`.
     communicator : the same number on all ranks; negative without one.
     begin_s, end_s : of the call, by the clock of the rank's host, or by a common one.
@@ -45,6 +47,7 @@ class Events:
     communicator: np.ndarray
     peer: np.ndarray
     tag: np.ndarray
+    posted: np.ndarray
     calls: np.ndarray
     bytes: np.ndarray
     site: np.ndarray
@@ -55,8 +58,9 @@ class Events:
         return len(self.rank)
 
     def shifted(self, by_s: Mapping[int, float]) -> "Events":
-        """With `by_s` of each rank subtracted from its times."""
-        shift_s = np.array([by_s[rank] for rank in range(int(self.rank.max(initial=-1)) + 1)])[self.rank]
+        """With `by_s` of each rank, 0 by default, subtracted from its times."""
+        num = int(self.rank.max(initial=-1)) + 1
+        shift_s = np.array([by_s.get(rank, 0.0) for rank in range(num)])[self.rank]
         return replace(self, begin_s=self.begin_s - shift_s, end_s=self.end_s - shift_s)
 
     def is_call(self, names: frozenset[str]) -> np.ndarray:
@@ -104,10 +108,9 @@ def events_of(recording: Recording, traces: Mapping[int, RankTrace]) -> Events:
         )
         columns = {
             "rank": np.full(len(rows), rank), "call": np.array(calls, np.int64)[rows["call"]],
-            "communicator": numbers_here, "begin_s": trace.begin_s, "end_s": trace.end_s,
-        } | {
-            name: rows[name] for name in ("thread", "role", "peer", "tag", "calls", "bytes", "site")
-        }  # fmt: skip
+            "communicator": numbers_here, "calls": trace.calls, "bytes": trace.bytes,
+            "begin_s": trace.begin_s, "end_s": trace.end_s,
+        } | {name: rows[name] for name in ("thread", "role", "peer", "tag", "posted", "site")}  # fmt: skip
         for name, column in columns.items():
             parts.setdefault(name, []).append(column)
     types = {"site": np.uint64, "begin_s": float, "end_s": float}
@@ -125,38 +128,41 @@ def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: R
     """Sends with their receives: those of one pair, communicator and tag are received in the order sent.
 
     Counted from the beginning if both traces are whole, else from the end if both ranks reached the end of
-    MPI_Finalize. Pairs with different bytes are left out: something was not recorded.
+    MPI_Finalize. Left out are messages of different bytes, and tags with more sends than receives in whole
+    traces: something was not recorded. So are partitioned transfers and blocks of collectives.
     """
-    is_sent = (events.role == SENT) & (events.peer >= 0)
-    is_received = (events.role == RECEIVED) & (events.peer >= 0)
-    sent, received = np.flatnonzero(is_sent), np.flatnonzero(is_received)
-    ends = np.concatenate([sent, received])
-    src = np.where(is_sent[ends], events.rank[ends], events.peer[ends])
-    dst = np.where(is_sent[ends], events.peer[ends], events.rank[ends])
+    is_message = (events.peer >= 0) & (events.tag >= 0) & ~events.is_call(_PARTITIONED)
+    received = np.flatnonzero(is_message & (events.role == RECEIVED))
+    is_known = is_message & (events.communicator >= 0)
+    # Receives in the order in which the MPI matches them, which is not that of their ends.
+    order = np.lexsort([events.posted[received], events.rank[received]])
+    ends = np.concatenate([np.flatnonzero(is_known & (events.role == SENT)), received[order]])
+    ends = ends[is_known[ends]]
+    is_sent = events.role[ends] == SENT
+    src = np.where(is_sent, events.rank[ends], events.peer[ends])
+    dst = np.where(is_sent, events.peer[ends], events.rank[ends])
     keys = np.column_stack([src, dst, events.communicator[ends], events.tag[ends]])
     key = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
-    size = _largest_rank(events) + 1
-    is_whole, has_ended = _states(traces, recording, size)
+    is_whole, has_ended = _states(traces, recording, _largest_rank(events) + 1)
     forward = is_whole[src] & is_whole[dst]
-    usable = forward | (has_ended[src] & has_ended[dst])
+    num_sent, num_received = (np.bincount(key[part], minlength=len(key)) for part in (is_sent, ~is_sent))
+    usable = np.where(forward, num_sent[key] == num_received[key], has_ended[src] & has_ended[dst])
     place = np.empty(len(ends), np.int64)
-    split = len(sent)
-    for part in (slice(None, split), slice(split, None)):
+    for part in (is_sent, ~is_sent):
         place[part] = _places(key[part], ~forward[part])
     code = key * (place.max(initial=0) + 1) + place
-    is_usable = np.split(usable, [split])
-    sends, receives = (np.flatnonzero(part) for part in is_usable)
-    _, in_sends, in_receives = np.intersect1d(
-        code[:split][sends], code[split:][receives], assume_unique=True, return_indices=True
+    sends, receives = np.flatnonzero(is_sent & usable), np.flatnonzero(~is_sent & usable)
+    _, of_sends, of_receives = np.intersect1d(
+        code[sends], code[receives], assume_unique=True, return_indices=True
     )
-    order = np.argsort(in_receives)
-    found = np.column_stack([sent[sends][in_sends], received[receives][in_receives]])[order]
+    found = np.column_stack([ends[sends][of_sends], ends[receives][of_receives]])
+    found = found[np.argsort(found[:, 1])]
     is_same = events.bytes[found[:, 0]] == events.bytes[found[:, 1]]
     return Matches(found[is_same, 0], found[is_same, 1], len(received))
 
 
 def collectives(events: Events, traces: Mapping[int, RankTrace], recording: Recording) -> list[Collective]:
-    """The blocking collectives that all ranks of their communicator have in their traces.
+    """The blocking collectives that all ranks of their intra-communicator have in their traces.
 
     The k-th one on a communicator is the same on all of its ranks; counted from the end as in
     `match_messages`.
@@ -164,25 +170,24 @@ def collectives(events: Events, traces: Mapping[int, RankTrace], recording: Reco
     communicator = np.where(
         events.is_call(frozenset({_FINALIZE})) & (events.communicator < 0), _WORLD, events.communicator
     )
-    chosen = np.flatnonzero(
-        events.is_call(COLLECTIVES) & (events.role == CALL) & (communicator != _NO_COMMUNICATOR)
-    )
-    is_whole, has_ended = _states(traces, recording, _largest_rank(events) + 1)
     members = _members(recording)
+    chosen = np.flatnonzero(events.is_call(COLLECTIVES) & (events.role == CALL))
+    chosen = chosen[np.argsort(communicator[chosen], kind="stable")]
+    is_whole, has_ended = _states(traces, recording, max(_largest_rank(events) + 1, recording.size))
+    has_trace = np.isin(np.arange(len(is_whole)), list(traces))
     found = []
-    for number in np.unique(communicator[chosen]).tolist():
-        ranks = members[number]
-        here = chosen[communicator[chosen] == number]
-        if not all(rank in traces for rank in ranks) or len(ranks) < 2:
+    for here in np.split(chosen, np.flatnonzero(np.diff(communicator[chosen])) + 1):
+        ranks = members.get(int(communicator[here[0]]), ()) if len(here) else ()
+        if len(ranks) < 2 or not has_trace[ranks].all():
             continue
-        forward = all(is_whole[rank] for rank in ranks)
-        if not forward and not all(has_ended[rank] for rank in ranks):
+        forward = bool(is_whole[ranks].all())
+        if not forward and not has_ended[ranks].all():
             continue
         place = _places(events.rank[here], np.full(len(here), not forward))
         order = np.lexsort([events.rank[here], place])
         ordered = here[order]
         for group in np.split(ordered, np.flatnonzero(np.diff(place[order])) + 1):
-            names = {events.names[call] for call in events.call[group].tolist()}
+            names = {events.names[call] for call in np.unique(events.call[group]).tolist()}
             if len(group) == len(ranks) and len(names) == 1:
                 root = int(events.peer[group].max())
                 found.append(Collective(names.pop(), group, events.rank[group], root))
@@ -224,35 +229,45 @@ def _places(keys: np.ndarray, from_end: np.ndarray) -> np.ndarray:
 _Identity = tuple[frozenset[tuple[int, ...]], str, str]
 
 
-def _identities(communicators: Mapping[int, Communicator]) -> dict[int, tuple[_Identity, int]]:
-    """By number, what is the same on all ranks of a communicator, and how many before it are alike."""
-    seen: dict[_Identity, int] = {}
-    found = {}
-    for number, one in sorted(communicators.items()):
-        identity = frozenset({tuple(one.members), tuple(one.remote_members)}), one.topology, one.name
-        seen[identity] = seen.get(identity, -1) + 1
-        found[number] = (identity, seen[identity])
-    return found
+def _identity(one: Communicator) -> _Identity:
+    """What is the same on all ranks of a communicator."""
+    return frozenset({tuple(one.members), tuple(one.remote_members)}), one.topology, one.name
 
 
 def _common_numbers(recording: Recording) -> dict[int, dict[int, int]]:
-    """By rank, and by the number of a communicator there: its number among those of all ranks."""
-    common: dict[tuple[_Identity, int], int] = {}
+    """By rank, and by the number of a communicator there: its number among those of all ranks.
+
+    Ranks number communicators when they first use them. So those of which a rank has several that are alike,
+    as duplicates are without names, cannot be told apart and are left out.
+    """
+    identities = {
+        rank: {number: _identity(communicator) for number, communicator in one.communicators.items()}
+        for rank, one in recording.ranks.items()
+    }
+    ambiguous = {
+        identity
+        for of_rank in identities.values()
+        for identity, count in Counter(of_rank.values()).items()
+        if count > 1
+    }
+    common: dict[_Identity, int] = {}
     return {
         rank: {
             number: common.setdefault(identity, len(common))
-            for number, identity in _identities(one.communicators).items()
+            for number, identity in of_rank.items()
+            if identity not in ambiguous
         }
-        for rank, one in recording.ranks.items()
+        for rank, of_rank in identities.items()
     }
 
 
-def _members(recording: Recording) -> dict[int, tuple[int, ...]]:
-    """The ranks of each communicator by its common number."""
-    members = {_WORLD: tuple(range(recording.size))}
+def _members(recording: Recording) -> dict[int, list[int]]:
+    """The ranks of each intra-communicator by its common number."""
+    members = {_WORLD: list(range(recording.size))}
     common = _common_numbers(recording)
     for rank, one in recording.ranks.items():
         for number, communicator in one.communicators.items():
-            both = (*communicator.members, *communicator.remote_members)
-            members[common[rank][number]] = tuple(sorted(both))
+            known = common[rank].get(number)
+            if known is not None and known not in members and not communicator.remote_members:
+                members[known] = sorted(communicator.members)
     return members

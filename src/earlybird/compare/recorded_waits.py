@@ -1,7 +1,7 @@
 """Where ranks of a recorded program wait for each other: late senders, and late ranks in collectives.
 
 The states are those of Scalasca's trace analysis (Geimer et al. 2010): late sender, wait at barrier and at
-N x N, late broadcast, early reduce.
+N x N, late broadcast, early reduce. The latter lasts here until the last rank has come, not the first.
 """
 
 from collections import defaultdict
@@ -32,8 +32,6 @@ RECEIVING = frozenset(
         "MPI_Waitany", "MPI_Waitsome",
     }
 )  # fmt: skip
-# Their data leave when partitions are ready, long after the start.
-_PARTITIONED = "MPI_Precv_init"
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,7 @@ class Waits:
     places : of the program, the one with most waiting first.
     num_received, num_matched : messages received, and those whose send is in the traces, too.
     clock_uncertainty_s : by how much the clocks of hosts may be apart; 0 for one clock.
+    unconnected : ranks whose clock cannot be compared with that of the first rank.
     is_whole : the traces reach back to the beginning of the run.
     """
 
@@ -84,6 +83,7 @@ class Waits:
     num_received: int
     num_matched: int
     clock_uncertainty_s: float
+    unconnected: list[int]
     is_whole: bool
 
     @property
@@ -156,24 +156,21 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
         by_rank(sender_s)[ranks], by_rank(collective_s)[ranks],
         by_rank(waiting_s[is_late], late[is_late])[ranks],
         _places(recording, events, is_timed, sender_s, collective_s, late),
-        joined.matches.num_received, len(joined.matches.sent), joined.clocks.uncertainty_s, joined.is_whole,
+        joined.matches.num_received, len(joined.matches.sent), joined.clocks.uncertainty_s,
+        joined.clocks.unconnected, joined.is_whole,
     )  # fmt: skip
 
 
 def _late_senders(events: Events, matches: Matches, waited_s: np.ndarray, late: np.ndarray) -> None:
     """The wait of each call that received: until the last of its messages was sent."""
-    is_partitioned = events.is_call(frozenset({_PARTITIONED}))[matches.received]
-    sent, received = matches.sent[~is_partitioned], matches.received[~is_partitioned]
-    call = _calls_of(events)[received]
-    is_found = call >= 0
-    sent, call = sent[is_found], call[is_found]
-    is_receiving = events.is_call(RECEIVING)[call]
-    sent, call = sent[is_receiving], call[is_receiving]
+    call = _calls_of(events)[matches.received]
+    is_waited_for = (call >= 0) & events.is_call(RECEIVING)[call]
+    sent, call = matches.sent[is_waited_for], call[is_waited_for]
     until_s = events.begin_s[sent] - events.begin_s[call]
     wait_s = np.clip(until_s, 0, events.end_s[call] - events.begin_s[call])
-    for k in np.argsort(wait_s).tolist():  # the longest wait of a call is the last one
-        if wait_s[k] > 0:
-            waited_s[call[k]], late[call[k]] = wait_s[k], events.rank[sent[k]]
+    order = np.argsort(wait_s, kind="stable")
+    order = order[wait_s[order] > 0]  # the longest wait of a call comes last, and stays
+    waited_s[call[order]], late[call[order]] = wait_s[order], events.rank[sent[order]]
 
 
 def _calls_of(events: Events) -> np.ndarray:

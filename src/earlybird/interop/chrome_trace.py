@@ -20,8 +20,10 @@ def chrome_trace(events: Events, matches: Matches, hosts: Mapping[int, str]) -> 
     """
     first_s = float(events.begin_s.min()) if len(events) else 0.0
     yield '{"displayTimeUnit": "ns", "traceEvents": [\n'
-    lines = list(_lines(events, matches, hosts, first_s))
-    yield ",\n".join(json.dumps(line, allow_nan=False, separators=(",", ":")) for line in lines)
+    separator = ""
+    for line in _lines(events, matches, hosts, first_s):
+        yield separator + json.dumps(line, allow_nan=False, separators=(",", ":"))
+        separator = ",\n"
     yield "\n]}\n"
 
 

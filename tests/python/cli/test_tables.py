@@ -131,7 +131,7 @@ def test_progress_on_a_terminal_is_one_line_that_fits_and_vanishes(terminal):
     line.update(1, 4, "collective of a description too long for a terminal 1x1x4 8 B", 3.0, None)
     assert "\n" not in plain(stream)
     drawn = plain(stream).rpartition("\r")[2]
-    assert "25 %" in drawn and "1 of 4" in drawn and "8 B" not in drawn and len(drawn) <= 80
+    assert "25 %" in drawn and "1 of up to 4" in drawn and "8 B" not in drawn and len(drawn) <= 80
     before = len(stream.getvalue())
     line.close()
     assert "\x1b[2K" in stream.getvalue()[before:]

@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
 from earlybird.data.recorded_trace import load_trace
 from earlybird.data.recording import Recording
-from tests.recordings import CALLS, in_memory, trace_file
+from tests.recordings import CALLS, in_memory, trace_file, world
 
 NAMES = (*CALLS, "MPI_Recv", "MPI_Bcast", "MPI_Reduce", "MPI_Iprobe", "MPI_Barrier")
 RECV, BCAST, REDUCE, IPROBE, BARRIER = range(len(CALLS), len(NAMES))
@@ -136,19 +136,56 @@ def test_clocks_of_nodes_are_compared_by_their_messages(tmp_path):
         2: [received(1.0, 1.0 + latency, 0), sent(2.0, 0), sent(3.4 - latency, 0)],
     }
     found = waits(tmp_path, records, ahead_s=ahead_s, boots=["a", "a", "b"])
-    assert found.clock_uncertainty_s == pytest.approx(latency, abs=1e-8)
+    assert found.clock_uncertainty_s == pytest.approx(latency, abs=1e-8) and found.unconnected == []
     assert found.late_sender_s == pytest.approx([0.4 - latency + 0.2, 0, 0], abs=1e-6)
 
 
 def test_without_messages_between_nodes_nothing_is_said_about_them(tmp_path):
+    """And the ranks are named."""
     records = {0: [collective(BCAST, 1.0, 2.0, 1)], 1: [collective(BCAST, 1.5, 2.0, 1)]}
     found = waits(tmp_path, records, ahead_s={0: 0.0, 1: 77.0}, boots=["a", "b"])
-    assert found.waiting_s.sum() == 0
+    assert found.waiting_s.sum() == 0 and found.unconnected == [1]
 
 
 def test_messages_of_other_sizes_are_no_pair(tmp_path):
     found = waits(tmp_path, {0: [received(1.0, 1.5, 1, size=4)], 1: [sent(1.4, 0, size=8)]})
     assert (found.num_matched, found.num_received) == (0, 1)
+
+
+def test_receives_are_matched_in_the_order_in_which_they_were_posted(tmp_path):
+    first, second = received(2.0, 2.5, 1), received(1.0, 1.5, 1)
+    records = {0: [(*second, 7), (*first, 3)], 1: [sent(2.3, 0), sent(3.0, 0)]}
+    # The receive that ends later was posted first and gets the first message.
+    assert waits(tmp_path, records).late_sender_s == pytest.approx([0.5 + 0.3, 0])
+
+
+def test_ranks_without_a_file_do_not_matter_to_others(tmp_path):
+    whole = recording_of(4)
+    recording = Recording(Path("rec"), (), {rank: whole.ranks[rank] for rank in (0, 2)})
+    traces = traces_of(tmp_path, {0: [received(1.0, 1.5, 2), sent(1.6, 3)], 2: [sent(1.4, 0)]})
+    found = waits_of(recording, join_traces(recording, traces))
+    assert found.ranks.tolist() == [0, 2] and found.late_sender_s == pytest.approx([0.4, 0])
+
+
+def test_communicators_that_are_alike_are_not_compared(tmp_path):
+    records = {0: [received(1.0, 1.5, 1)], 1: [sent(1.4, 0)]}
+    two = {1: world(0, 2), 2: world(0, 2)}
+    found = waits(tmp_path, records, communicators=two)
+    assert (found.num_matched, found.num_received) == (0, 1)
+    named = {1: world(0, 2), 2: replace(world(0, 2), name="rows")}
+    assert waits(tmp_path, records, communicators=named).num_matched == 1
+
+
+def test_blocks_of_collectives_and_partitioned_transfers_are_no_messages(tmp_path):
+    block = (1.0, 1.1, ALLREDUCE, RECEIVED, WORLD, 1, NO_TAG, 0, 8)
+    records = {0: [block], 1: [(1.4, 1.5, ALLREDUCE, SENT, WORLD, 0, NO_TAG, 0, 8)]}
+    assert waits(tmp_path, records).num_received == 0
+
+
+def test_a_tag_with_more_sends_than_receives_is_left_out(tmp_path):
+    records = {0: [received(1.0, 1.5, 1, tag=1), received(2.0, 2.5, 1, tag=2)],
+               1: [sent(1.4, 0, tag=1), sent(2.1, 0, tag=2), sent(2.2, 0, tag=2)]}  # fmt: skip
+    assert waits(tmp_path, records).num_matched == 1
 
 
 def test_records_that_are_not_whole_are_left_out(tmp_path):
@@ -157,8 +194,8 @@ def test_records_that_are_not_whole_are_left_out(tmp_path):
     data[64 + 2 * 64 : 64 + 2 * 64 + 8] = bytes(8)  # the third one's number
     path.write_bytes(data[:-10])
     trace = load_trace(path, len(NAMES))
-    assert trace.records["number"].tolist() == [1, 2, 4] and not trace.is_whole
-    assert trace.begin_s == pytest.approx(1000 + np.array([0, 1, 3]))
+    assert trace.records["number"].tolist() == [4] and not trace.is_whole
+    assert trace.begin_s == pytest.approx(np.array([1003]))
 
 
 @pytest.mark.parametrize("where", [0, 8])

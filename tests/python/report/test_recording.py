@@ -5,11 +5,12 @@ import random
 import re
 import sys
 
+import numpy as np
 import plotly.graph_objects as go
 import pytest
 
 from earlybird.cli import main
-from earlybird.data.recorded_rank import Communicator
+from earlybird.data.recorded_rank import Arrivals, Communicator, Step
 from earlybird.data.recording import load_recording
 from earlybird.report import page
 from earlybird.report.chapters.recording import MAX_DRAWN
@@ -316,3 +317,19 @@ def test_phases_have_their_functions_times_and_messages_of_one_epoch():
     assert (first["time"], first["of the run"]) == ("2 s", "25 %")
     (bars,) = figure(found, "phases-0").data
     assert (bars["base"], bars["x"], bars["text"]) == ([0.1, 0.1], [1.9, 1.9], ["25 %", "5.0 %"])
+
+
+def test_arrivals_of_threads_are_drawn_by_thread_and_by_time():
+    site = Step("", "/bin/app", 64, "fill")
+    classes = np.zeros(64, int)
+    classes[[0, 20, 21]] = 6, 4, 2  # the last thread; 0.5 to 1 ms; 1 to 2 ms
+    arrivals = Arrivals(1, site, 3, np.array([1e-3, 7e-4, 0.0]), classes)
+    found = chapter(changed(in_memory(2, ring(2)), arrivals=(arrivals,)))
+    assert "threads reach the end of fill 850 us before the last one." in found.sentence
+    (bars,) = figure(found, "arrivals-0").data
+    assert bars["y"] == pytest.approx([1e-3, 7e-4, 0])
+    (shares,) = figure(found, "arrivals-0-leads").data
+    assert shares["y"][0] == 0.5 and shares["y"][-2:] == pytest.approx([1 / 3, 1 / 6], abs=1e-3)
+    row = table(found, "Arrival of threads").rows[0]
+    assert row[1:] == ["fill", "3", "6", "850 us", "1 ms"]
+    assert not [one for one in chapter(in_memory(2, ring(2))).figures if "arrivals" in one.id]

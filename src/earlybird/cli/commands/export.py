@@ -112,9 +112,15 @@ def _write_chrome_trace(source: Path, output: Path) -> tuple[int, int]:
         )
     if joined.clocks.uncertainty_s:
         by = units.format_seconds(joined.clocks.uncertainty_s)
-        note(f"warning: times of different nodes may be apart by {by}")
+        note(f"warning: times of different nodes may be apart by {by} and the drift of their clocks")
+    if unconnected := joined.clocks.unconnected:
+        note(
+            f"warning: no messages in both directions connect the clocks of {len(unconnected)} ranks with "
+            f"that of the first one, such as of rank {unconnected[0]}: they have times of their own"
+        )
     hosts = {rank: one.host for rank, one in recording.ranks.items()}
-    files.write_text(output, "".join(chrome_trace(joined.events, joined.matches, hosts)))
+    with files.replace_when_complete(output) as temporary, open(temporary, "w", encoding="utf-8") as stream:
+        stream.writelines(chrome_trace(joined.events, joined.matches, hosts))
     return len(hosts), len(joined.events)
 
 

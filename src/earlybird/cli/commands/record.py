@@ -74,8 +74,8 @@ def record(
     command's stdout goes to stderr.
     """
     if merge is not None:
-        if command or output is not None:
-            raise InputError("--merge runs nothing; leave out the command and -o")
+        if command or output is not None or mpi is not None or interpose or openmp is not None or events:
+            raise InputError("--merge runs nothing; leave out the command and all options but --json")
         _print(merge, json)
         return 0
     if not command or output is None:

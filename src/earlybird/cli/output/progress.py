@@ -1,6 +1,7 @@
 """Progress on stderr: a bar with the current point, last interval and remaining time on a terminal, otherwise
 plain lines."""
 
+import math
 import sys
 import time
 from typing import Any
@@ -22,6 +23,7 @@ class ProgressLine:
         self._terminal = sys.stderr.isatty()
         self._bar: Any = None
         self._drawn_s = -_PLAIN_LINE_S
+        self._begin_s = time.monotonic()
 
     def update(self, done: int, total: int, what: str, left_s: float, last: Sample | None) -> None:
         """`what` is being measured; `last` is the sample before it."""
@@ -30,7 +32,10 @@ class ProgressLine:
             return
         self._drawn_s = now_s
         left = f"about {format_seconds(round(left_s))} left" if left_s >= 1 else "nearly done"
-        parts = [f"{100 * done // max(total, 1):3d} %", f"{done} of {total} points", left, what]
+        # A budget may end before all points are measured.
+        spent_s = now_s - self._begin_s
+        share = max(done / max(total, 1), spent_s / max(spent_s + left_s, 1e-9))
+        parts = [f"{math.floor(100 * share):3d} %", f"{done} of up to {total} points", left, what]
         if (
             last is not None and last.quantity != VERIFICATION
         ):  # the time of a verification is the injected delay
@@ -38,17 +43,17 @@ class ProgressLine:
             parts.append(f"(previous: {format_seconds(last.median_s())} +- {half_width:.1%})")
         text = "  ".join(parts)
         if self._terminal:
-            self._draw(done, total, text)
+            self._draw(share, text)
         else:
             sys.stderr.write(text + "\n")
             sys.stderr.flush()
 
-    def _draw(self, done: int, total: int, text: str) -> None:
+    def _draw(self, share: float, text: str) -> None:
         if self._bar is None:
             self._bar = _new_bar()
-            self._task = self._bar.add_task(text, total=total)
+            self._task = self._bar.add_task(text, total=1)
             self._bar.start()
-        self._bar.update(self._task, completed=done, description=text, refresh=True)
+        self._bar.update(self._task, completed=share, description=text, refresh=True)
 
     def close(self) -> None:
         """Clear the line for the next output."""

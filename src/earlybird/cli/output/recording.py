@@ -94,6 +94,7 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
     return {
         "is_whole": waits.is_whole,
         "clock_uncertainty_s": waits.clock_uncertainty_s,
+        "ranks_of_unknown_clock": waits.unconnected,
         "received": waits.num_received,
         "matched": waits.num_matched,
         "ranks": [
@@ -125,10 +126,13 @@ def _print_waits(waits: dict[str, Any]) -> None:
         print(f"waits are those of the last {units.format_seconds(reach_s)}; record more with --events")
     left = waits["received"] - waits["matched"]
     if left:
-        print(f"{left} of {waits['received']} receives have no send in the traces and count as no wait")
+        print(
+            f"{left} of {waits['received']} receives count as no wait: their sends are not in the traces, or "
+            "their communicators or clocks cannot be compared"
+        )
     if waits["clock_uncertainty_s"]:
         by = units.format_seconds(waits["clock_uncertainty_s"])
-        print(f"clocks of the nodes may be apart by {by}, and so may each wait between nodes")
+        print(f"clocks of the nodes may be apart by {by} and their drift, and so may waits between nodes")
 
 
 def _time(value_s: float) -> str:

@@ -9,6 +9,7 @@ from earlybird.compare.recorded_gaps import remarks
 from earlybird.compare.recorded_messages import bytes_by_rank
 from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.report.figures.recorded_arrivals import arrivals_figures
 from earlybird.report.figures.recorded_calls import calls_figure, ranks_figure
 from earlybird.report.figures.recorded_matrix import ORDERS, QUANTITIES, matrix_figures
 from earlybird.report.figures.recorded_phases import phases_figure
@@ -17,6 +18,7 @@ from earlybird.report.figures.recorded_waits import waits_figure
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, Figure
 from earlybird.report.tables.recordings import (
+    arrivals_table,
     calls_table,
     communicators_table,
     pairs_table,
@@ -62,6 +64,7 @@ def _figures(all_recorded: Sequence[Recorded]) -> list[Figure]:
             ranks_figure(one, f"recording-ranks-{k}"),
             *([waits_figure(one, one.waits, f"recording-waits-{k}")] if one.waits else []),
             phases_figure(one, f"recording-phases-{k}"),
+            *arrivals_figures(one, f"recording-arrivals-{k}"),
             sizes_figure(one, f"recording-sizes-{k}"),
         ]
     left = len(all_recorded) - MAX_DRAWN
@@ -78,6 +81,7 @@ def _tables(one: Recorded) -> list:
         calls_table(one),
         *([waits_table(one, one.waits), waiting_ranks_table(one, one.waits)] if one.waits else []),
         *([phases_table(one)] if one.phases else []),
+        *([arrivals_table(one)] if one.arrivals else []),
         *([sizes_table(one), pairs_table(one)] if one.heaviest else []),
         ranks_table(one),
         communicators_table(one),
@@ -117,7 +121,12 @@ def _sentence(one: Recorded) -> str:
     prefix = "" if one.is_only else f"{one.name}: "
     if not one.recording.ranks:
         return f"{prefix}nothing was recorded." if prefix else "Nothing was recorded."
-    return prefix + " ".join(part for part in (_of_calls(one), _of_waits(one), _of_pairs(one)) if part)
+    return prefix + _said(one)
+
+
+def _said(one: Recorded) -> str:
+    parts = _of_calls(one), _of_waits(one), _of_threads(one), _of_pairs(one)
+    return " ".join(part for part in parts if part)
 
 
 def _of_calls(one: Recorded) -> str:
@@ -154,6 +163,17 @@ def _of_waits(one: Recorded) -> str:
     most = int(np.argmax(waits.caused_s))
     share = labels.percent(float(waits.caused_s[most]) / max(float(waits.caused_s.sum()), 1e-12))
     return f"{text}: {causes}; {share} of the waiting is for rank {waits.ranks[most]}."
+
+
+def _of_threads(one: Recorded) -> str:
+    """How much earlier than the last thread the others arrive, before the sends of the costliest phase."""
+    if not one.arrivals:
+        return ""
+    phase, arrivals = one.arrivals[0]
+    return (
+        f"Before the sends of phase {phase.number}, threads reach the end of {arrivals.function} "
+        f"{format_seconds(arrivals.mean_lead_s)} before the last one."
+    )
 
 
 def _of_pairs(one: Recorded) -> str:
@@ -194,6 +214,6 @@ def _answer(one: Recorded) -> Answer:
         f"Program recorded in {one.name}, {labels.counted(one.recording.size, 'rank')}",
         f"{labels.percent(calls.share_in_mpi)} in MPI",
         f"{low} to {high} by rank" if low != high else "",
-        " ".join(part for part in (_of_calls(one), _of_waits(one), _of_pairs(one)) if part),
+        _said(one),
         "; ".join(do),
     )

@@ -102,6 +102,22 @@ def waits_table(recorded: Recorded, waits: Waits, most: int = MAX_PLACES) -> Tab
     )
 
 
+def arrivals_table(recorded: Recorded) -> Table:
+    """Parallel regions that sends follow, with when their threads arrive."""
+    return table_of(
+        recorded.named("Arrival of threads in the parallel regions before the sends of a phase"),
+        recorded.arrivals,
+        {
+            "before phase": lambda found: phase_name(found[0]),
+            "in": lambda found: found[1].function,
+            "threads": lambda found: str(found[1].threads),
+            "regions": lambda found: str(found[1].regions),
+            "before the last": lambda found: format_seconds(found[1].mean_lead_s),
+            "first thread": lambda found: format_seconds(float(found[1].lead_s.max())),
+        },
+    )
+
+
 def waiting_ranks_table(recorded: Recorded, waits: Waits, most: int = MAX_RANKS) -> Table:
     """Waiting of each rank, and for it; of many, those that others wait for most."""
     places = list(range(len(waits.ranks)))

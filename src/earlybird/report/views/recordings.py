@@ -11,7 +11,7 @@ from earlybird.compare.recorded_matrix import Matrix, matrices
 from earlybird.compare.recorded_messages import Pair, SizeClass, by_size_class, heaviest_pairs
 from earlybird.compare.recorded_waits import Waits, traced, waits_of
 from earlybird.data import labels
-from earlybird.data.phases import Phase, find_phases
+from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_phases
 from earlybird.data.recording import PairTotals, Recording
 from earlybird.data.units import format_seconds
 from earlybird.report.material import Material
@@ -57,6 +57,11 @@ class Recorded:
     @cached_property
     def phases(self) -> list[Phase]:
         return find_phases(self.recording)
+
+    @cached_property
+    def arrivals(self) -> list[tuple[Phase, ThreadArrivals]]:
+        """Of threads before the sends of each phase, the phase with most time first."""
+        return [(phase, one) for phase in self.phases for one in arrivals_before(self.recording, phase)]
 
     @cached_property
     def waits(self) -> Waits | None:
