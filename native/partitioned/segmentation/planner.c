@@ -19,7 +19,7 @@
 /* A gain that is worth a trial of a few starts. */
 #define TRIED_GAIN 0.1
 /* The part of the time from the first partition's readiness to the last one's that further messages may take. */
-#define CHEAP 0.05
+#define CHEAP 0.02
 /* From this size on the costs are extrapolated, so only a trial decides. */
 #define LEAST_UNKNOWN_BYTES (INT64_C(128) * 1024)
 /* A cut is tried if its predicted time is at most this many times that of the best one, and this many seconds more. */
