@@ -54,10 +54,12 @@ def failed_with(program: Path, mpi: str, library: Path, cases: list[str]) -> dic
     return {name: one for name, one in outcomes.items() if one.status == "failed"}
 
 
-def test_every_case_holds_for_a_program_of_the_standards_abi(abi_mpi, cases_of):
+def test_a_third_of_all_cases_holds_for_a_program_of_the_standards_abi(abi_mpi, cases_of):
+    """And those of every kind of call; all of them run with the MPI's own ABI."""
     program = cases_of(abi_mpi)
-    cases = [name for name in list_cases(program, find_flavour(abi_mpi)) if "2_to_the_31" not in name]
-    assert len(cases) > 100
+    everything = [name for name in list_cases(program, find_flavour(abi_mpi)) if "2_to_the_31" not in name]
+    assert len(everything) > 100
+    cases = list(dict.fromkeys([*everything[::3], *ABI_CASES]))
     assert failed_with(program, abi_mpi, abi_library(abi_mpi), cases) == {}
 
 
