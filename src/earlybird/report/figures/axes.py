@@ -130,6 +130,14 @@ def label(text: str) -> str:
     return html.escape(text, quote=False)
 
 
+def bar_pattern(shape: str) -> dict[str, Any]:
+    """The hatching of bars, as part of their marker; none for an empty shape."""
+    if not shape:
+        return {}
+    look = {"fillmode": "overlay", "fgcolor": "var(--card)", "size": 7, "solidity": 0.25, "shape": shape}
+    return {"pattern": look}
+
+
 def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """The common layout with the two axes; the legend is at the bottom."""
     return {

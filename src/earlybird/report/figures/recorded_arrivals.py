@@ -11,7 +11,6 @@ from earlybird.report.views.recordings import Recorded, phase_name
 
 MAX_REGIONS = 3  # parallel regions drawn, the most frequent ones of the phases with most time
 _LOOKS = (("staircase", ""), ("max-rate", "/"), ("postal", "x"))
-_PATTERN = {"fillmode": "overlay", "fgcolor": "var(--card)", "size": 7, "solidity": 0.25}
 
 
 def arrivals_figures(recorded: Recorded, id: str) -> list[Figure]:
@@ -94,7 +93,7 @@ def _by_lead(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals]], id: 
 
 def _bars(name: str, look: tuple[str, str]) -> dict[str, Any]:
     color, shape = look
-    pattern = {"pattern": _PATTERN | {"shape": shape}} if shape else {}
+    pattern = axes.bar_pattern(shape)
     marker = {"color": axes.color(color)} | pattern
     return {"type": "bar", "name": axes.label(name), "marker": marker, "hoverinfo": "text"}
 

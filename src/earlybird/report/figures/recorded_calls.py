@@ -9,7 +9,7 @@ from earlybird.data.units import format_seconds
 from earlybird.report.figures import axes
 from earlybird.report.figures.maps import heat_map
 from earlybird.report.parts import Figure
-from earlybird.report.views.recordings import REST, Recorded, columns_of, main_calls
+from earlybird.report.views.recordings import REST, Recorded, columns_of, main_calls, ranks_text
 
 MAX_BARS = 32  # ranks with a bar each; more are columns of a map
 MAX_COLUMNS = 200  # of the map; with more ranks, a column is the mean of several
@@ -19,7 +19,6 @@ _PARTS = (
     ("staircase", ""), ("max-rate", "/"), ("mpich", "x"), ("postal", "."), ("openmpi", "\\"), ("intel", "-"),
     ("multiple", "+"),
 )  # fmt: skip
-_PATTERN = {"fillmode": "overlay", "fgcolor": "var(--card)", "size": 7, "solidity": 0.25}
 _ROW_HEIGHT, _AROUND_ROWS = 28, 90  # pixels
 _LEVELS = 100
 _NONE = "No MPI call took measurable time after MPI_Init."
@@ -97,7 +96,7 @@ def _bars(recorded: Recorded, id: str, title: str) -> Figure:
     traces = []
     for k, (name, shares) in enumerate(parts):
         color, shape = ("other", "") if name == REST else _PARTS[k]
-        pattern = {"pattern": _PATTERN | {"shape": shape}} if shape else {}
+        pattern = axes.bar_pattern(shape)
         traces.append(
             {
                 "type": "bar",
@@ -140,7 +139,7 @@ def _map(recorded: Recorded, id: str, title: str) -> Figure:
     means = np.add.reduceat(rows, starts, axis=1) / counts
     names = ["all calls", *(axes.label(calls.names[call]) for call in chosen[:_MOST_ROWS])]
     top = float(means.max()) or 1.0
-    where = [_ranks_text(calls.ranks[block.start], calls.ranks[block[-1]]) for block in blocks]
+    where = [ranks_text(calls.ranks[block.start], calls.ranks[block[-1]]) for block in blocks]
     hover = [
         [f"{at}, {name}<br><b>{labels.percent(share)}</b>" for at, share in zip(where, row, strict=True)]
         for name, row in zip(names, means.tolist(), strict=True)
@@ -178,10 +177,6 @@ def _map(recorded: Recorded, id: str, title: str) -> Figure:
         ),
         choice=recorded.choice,
     )
-
-
-def _ranks_text(first: int, last: int) -> str:
-    return f"rank {first}" if first == last else f"ranks {first} to {last}"
 
 
 def _rounded(share: float) -> float:

@@ -7,7 +7,6 @@ from earlybird.report.parts import Figure
 from earlybird.report.views.recordings import Recorded
 
 _LOOKS = {"messages": ("staircase", ""), "bytes": ("max-rate", "/")}
-_PATTERN = {"fillmode": "overlay", "fgcolor": "var(--card)", "size": 7, "solidity": 0.25}
 _MOST_TICKS = 8
 
 
@@ -21,7 +20,7 @@ def sizes_figure(recorded: Recorded, id: str) -> Figure:
         values = [getattr(one, quantity) for one in sizes]
         shares = [value / max(sum(values), 1) for value in values]
         top = max(top, *shares)
-        pattern = {"pattern": _PATTERN | {"shape": shape}} if shape else {}
+        pattern = axes.bar_pattern(shape)
         traces.append(
             {
                 "type": "bar",

@@ -8,14 +8,13 @@ from earlybird.compare.recorded_waits import Waits
 from earlybird.data import labels
 from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
-from earlybird.report.views.recordings import Recorded, columns_of
+from earlybird.report.views.recordings import Recorded, columns_of, ranks_text
 
 MAX_COLUMNS = 64  # with more ranks, a bar is the mean of several
 _PARTS = (
     ("in MPI, not waiting", "staircase", ""), ("late senders", "max-rate", "/"),
     ("late ranks in collectives", "postal", "x"),
 )  # fmt: skip
-_PATTERN = {"fillmode": "overlay", "fgcolor": "var(--card)", "size": 7, "solidity": 0.25}
 
 
 def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
@@ -24,14 +23,14 @@ def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
     busy_s = np.maximum(waits.in_mpi_s - waits.waiting_s, 0)
     blocks = columns_of(len(waits.ranks), MAX_COLUMNS)
     starts, counts = [block.start for block in blocks], np.array([len(block) for block in blocks])
-    names = [_ranks_text(waits.ranks[block.start], waits.ranks[block[-1]]) for block in blocks]
+    names = [ranks_text(waits.ranks[block.start], waits.ranks[block[-1]]) for block in blocks]
     traces, top = [], np.zeros(len(blocks))
     for (name, color, shape), part_s in zip(
         _PARTS, (busy_s, waits.late_sender_s, waits.late_collective_s), strict=True
     ):
         shares = np.add.reduceat(part_s / window_s, starts) / counts
         top += shares
-        pattern = {"pattern": _PATTERN | {"shape": shape}} if shape else {}
+        pattern = axes.bar_pattern(shape)
         traces.append(
             {
                 "type": "bar",
@@ -64,7 +63,3 @@ def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
         ),
         choice=recorded.choice,
     )
-
-
-def _ranks_text(first: int, last: int) -> str:
-    return f"rank {first}" if first == last else f"ranks {first} to {last}"

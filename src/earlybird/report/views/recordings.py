@@ -140,3 +140,8 @@ def columns_of(num_ranks: int, most: int) -> Sequence[range]:
     """The places of all ranks in at most `most` blocks of equal size; the last may be smaller."""
     per_block = max(-(-num_ranks // most), 1)
     return [range(k, min(k + per_block, num_ranks)) for k in range(0, num_ranks, per_block)]
+
+
+def ranks_text(first: int, last: int) -> str:
+    """`rank 3`, or `ranks 3 to 7`."""
+    return f"rank {first}" if first == last else f"ranks {first} to {last}"
