@@ -84,6 +84,11 @@ def computations(options: Options) -> tuple[Computation, ...]:
             "--noise-percent is the strength of a noise and --noise is missing; give --noise single, uniform "
             "or gaussian, or omit --noise-percent"
         )
+    if any(model != NO_NOISE for model in options.noise_models or ()) and not any(options.computes_s or ()):
+        raise InputError(
+            "--noise changes the time of a computation and --compute is 0; give --compute, such as 1ms, or "
+            "omit --noise"
+        )
     found = []
     for compute_s in options.computes_s or (0.0,):
         for model in options.noise_models or (NO_NOISE,):

@@ -102,6 +102,8 @@ def _remarks_on(kind: MotifKind, options: Options, resources: Resources) -> list
     elif options.methods is None:
         causes = {_failure_of_own_calls(point, resources) for point, _ in placed} - {None}
         found += [f"{OWN_CALLS} is left out where {library.name} {cause}" for cause in sorted(causes)]
+    if any(point["ranks"] == 1 and point.get("periodic") != YES for point, _ in placed):
+        found.append(f"{kind.kernel} on 1 rank sends nothing: it has no neighbour")
     cores = _cores_per_socket(resources)
     if any(_most_on_socket(layout, resources) * point["threads"] > cores for point, layout in placed):
         found.append(

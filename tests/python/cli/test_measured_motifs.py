@@ -5,7 +5,7 @@ import pytest
 
 from earlybird.cli.output.measured import print_samples
 from earlybird.cli.output.motifs import SHAPE, scaling_columns, slower_text
-from earlybird.cli.output.printing import table
+from earlybird.cli.output.printing import Column, table
 from earlybird.compare.motifs import scaling
 from earlybird.compare.results import results
 from earlybird.data.run import Run, Sample
@@ -97,3 +97,9 @@ def test_tables_have_no_columns_for_what_is_the_same_in_all_rows():
     (one,) = measured(layout="2x1x1_by_node", planes_per_block=4)
     heads = table(SHAPE, [one])[0]
     assert "mapped by" not in heads and "planes per block" not in heads
+
+
+def test_a_column_that_is_shown_has_a_text_in_every_row():
+    column = Column("buffers", lambda text: text, common=True, optional=True, default="packed")
+    assert table([column], ["", "derived"])[1] == [["packed"], ["derived"]]
+    assert table([column], ["", ""]) == ([], [[], []])

@@ -131,3 +131,10 @@ def test_the_coverage_of_the_interval_is_stated(run):
 
 def test_a_small_ratio_keeps_two_digits():
     assert [ratio_text(ratio) for ratio in (0.00186, 0.66, 17.73)] == ["0.0019", "0.66", "17.73"]
+
+
+def test_each_number_of_launches_has_its_coverage(run):
+    one, three = rates("shared", 1, (1,)), rates("shared", 2, (0.78, 0.7, 0.8))
+    (text,) = (text for text in remarks(run, results(one + three)) if text.startswith("interval"))
+    assert "with 3 launches it contains the median in 75% of all cases" in text
+    assert "where there is one launch, of the iterations of a single launch" in text

@@ -151,6 +151,8 @@ def test_more_threads_than_cores_are_named():
     found = remarks([SUITES["halo3d"]], Options(quick=True, ranks=(4,), threads=(2,)), MPICH)
     assert len(found) == 1 and "than its 4 cores" in found[0]
     assert remarks([SUITES["halo3d"]], Options(quick=True, ranks=(4,)), MPICH) == []
+    (remark,) = remarks([SUITES["halo3d"]], Options(quick=True, ranks=(1,)), MPICH)
+    assert remark == "halo3d on 1 rank sends nothing: it has no neighbour"
 
 
 @pytest.mark.parametrize("resources", [Resources.of(16, 2), Resources.of(16, 1, 2)])
@@ -238,6 +240,7 @@ def test_starts_until_libearlybird_has_settled():
             "--partitions has 2048; give at most 1024: .* tags",
         ),
         ("sweep3d", {"planes_per_block": "33"}, "--planes-per-block is 33 and there are 32 planes"),
+        ("halo3d", {"noise": "single", "compute": "0"}, "--noise changes .* and --compute is 0"),
         ("halo3d", {"stencil": "9"}, "--stencil has '9'; choose 7 or 27"),
         ("halo3d", {"periodic": "perhaps"}, "--periodic has 'perhaps'; choose yes or no"),
         ("halo3d", {"scaling": "none"}, "--scaling has 'none'"),

@@ -69,9 +69,9 @@ def record(
     """Run a command as `earlybird exec` does, with a recorder in its ranks, and print what they sent.
 
     Messages, one-sided communication, collectives and files are counted by phase, peer, call, communicator
-    and size class, and the time in each call is added up; no message is kept. The exit status is the
-    command's. A rank that is killed leaves what it had recorded some moments before. With --json the
-    command's stdout goes to stderr.
+    and size class, and the time in each call is added up; without --events no message is kept. The exit
+    status is the command's. A rank that is killed leaves what it had recorded some moments before. With
+    --json the command's stdout goes to stderr.
     """
     if merge is not None:
         if command or output is not None or mpi is not None or interpose or openmp is not None or events:

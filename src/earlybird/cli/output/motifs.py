@@ -47,16 +47,28 @@ def noise(result: Result) -> str:
 
 _MAPPING = Column("mapped by", lambda one: mapping_of(one.config), common=True, varying=True)
 _VARIABLES = Column(
-    "variables", lambda one: "" if one.config["variables"] == 1 else one.config["variables"], True, True
+    "variables",
+    lambda one: "" if one.config["variables"] == 1 else one.config["variables"],
+    True,
+    True,
+    default="1",
 )
 _STENCIL = Column("stencil", _of("stencil"), common=True, optional=True)
-_PERIODIC = Column("periodic", lambda one: "yes" if one.config.get("periodic") == "yes" else "", True, True)
+_PERIODIC = Column(
+    "periodic", lambda one: "yes" if one.config.get("periodic") == "yes" else "", True, True, default="no"
+)
 _BUFFERS = Column(
-    "buffers", lambda one: "derived" if one.config.get("buffers") == "derived" else "", True, True
+    "buffers",
+    lambda one: "derived" if one.config.get("buffers") == "derived" else "",
+    True,
+    True,
+    default="packed",
 )
 _PLANES = Column("planes per block", _of("planes_per_block"), common=True, varying=True)
 _PARTITIONS = Column("partitions", _of("partitions"), common=True)
-_NOISE = Column("noise", lambda one: noise(one) if one.config["noise_share"] else "", True, True)
+_NOISE = Column(
+    "noise", lambda one: noise(one) if one.config["noise_share"] else "", True, True, default="none"
+)
 SHAPE = (
     Column("scaling", lambda result: "weak" if result.config["scaling"] == "weak" else "", True, True),
     Column("P", _of("ranks"), common=True),
@@ -83,7 +95,9 @@ SPLIT = (
 
 def _if_varying(column: Column) -> Column:
     """A column of results, for their scaling."""
-    return Column(column.head, lambda one: column.text(one.result), common=True, varying=True)
+    return Column(
+        column.head, lambda one: column.text(one.result), common=True, varying=True, default=column.default
+    )
 
 
 _SCALING = (

@@ -32,13 +32,19 @@ class Format(StrEnum):
 @dataclass(frozen=True)
 class Column:
     """A column: its head and the text of an item. `common` columns are printed only where they change;
-    `optional` ones only if an item has a text, `varying` ones only if two items have different texts."""
+    `optional` ones only if an item has a text, `varying` ones only if two items have different texts. In a
+    column that is shown, `default` stands for an empty text."""
 
     head: str
     text: Callable[[Any], Any]
     common: bool = False
     optional: bool = False
     varying: bool = False
+    default: str = ""
+
+    def cell(self, item: Any) -> Any:
+        text = self.text(item)
+        return self.default if text in ("", None) else text
 
     def is_shown(self, items: Iterable[Any]) -> bool:
         """Whether a table of `items` has this column."""
@@ -55,7 +61,7 @@ def table(columns: Iterable[Column], items: Sequence[Any]) -> tuple[list[str], l
     for item in items:
         common = [column.text(item) for column in columns if column.common]
         repeated, before = common == before, common
-        rows.append(["" if column.common and repeated else column.text(item) for column in columns])
+        rows.append(["" if column.common and repeated else column.cell(item) for column in columns])
     return [column.head for column in columns], rows
 
 

@@ -109,8 +109,8 @@ def _print_waits(waits: dict[str, Any]) -> None:
     """Where ranks wait for each other, and how far back the traces reach."""
     whole_s = sum(one["in_mpi_s"] for one in waits["ranks"])
     columns = [
-        Column("waits in", lambda place: place["call"]),
-        Column("of", lambda place: place["function"]),
+        Column("call", lambda place: place["call"]),
+        Column("in", lambda place: place["function"]),
         Column("calls", lambda place: place["calls"]),
         Column("time", lambda place: units.format_seconds(place["time_s"])),
         Column("waiting", lambda place: units.format_seconds(place["waiting_s"])),
@@ -120,7 +120,10 @@ def _print_waits(waits: dict[str, Any]) -> None:
         Column("mostly for", lambda place: f"rank {place['late']}" if place["late"] is not None else ""),
     ]
     waiting = [place for place in waits["places"] if place["waiting_s"] > 0]
-    _print_first(columns, waiting, _MOST_PLACES, "places", ["waits in", "of"])
+    _print_first(columns, waiting, _MOST_PLACES, "places", ["call", "in"])
+    print(
+        "waiting: until another rank has sent, or has come to a collective; of MPI: of all time in MPI here"
+    )
     reach_s = max(one["window_s"] for one in waits["ranks"])
     if not waits["is_whole"]:
         print(f"waits are those of the last {units.format_seconds(reach_s)}; record more with --events")

@@ -23,7 +23,7 @@ def _partitioned(_: Run, results: Sequence[Result]) -> list[str]:
         "overhead: time during which a partition is in flight, from MPI_Pready to arrival / time of a single "
         "message",
         "perceived: size / time from the last MPI_Pready until the receive is complete",
-        "availability: share of a single message's time that is not spent after the threads join",
+        "availability: 100 % if nothing is in flight after the threads join, 0 % if as long as a message",
         "early-bird: share of the time in flight before the join; delivered: share that has arrived by then",
     ]
 
@@ -51,13 +51,17 @@ def _speed_up(results: Sequence[Result]) -> list[str]:
 def _interval(results: Sequence[Result]) -> list[str]:
     if results[0].kernel == "completion":  # its table has no interval
         return []
-    fewest = min(results, key=lambda result: result.launches)
-    if fewest.launches == 1:
-        return ["interval: of the iterations of a single launch; it does not include how launches differ"]
-    return [
-        f"interval: from order statistics of the launches; with {fewest.launches} launches it contains the "
-        f"median in {fewest.coverage:.0%} of all cases"
+    coverage = {result.launches: result.coverage for result in results}
+    several = [
+        f"with {count} launches it contains the median in {coverage[count]:.0%} of all cases"
+        for count in sorted(coverage)
+        if count > 1
     ]
+    single = "of the iterations of a single launch; it does not include how launches differ"
+    if not several:
+        return [f"interval: {single}"]
+    others = f"; where there is one launch, {single}" if 1 in coverage else ""
+    return [f"interval: from order statistics of the launches; {labels.listed(several)}{others}"]
 
 
 def _pipeline(_: Run, results: Sequence[Result]) -> list[str]:

@@ -168,8 +168,10 @@ def _noise_remedies(runs: Sequence[MeasuredRun]) -> list[str]:
 def crowd_text(runs: Sequence[MeasuredRun]) -> str:
     """What exceeded the number of cores: threads in thread kernels, else ranks."""
     kernels = {sample.kernel for run in runs for sample in run.samples if sample.oversubscribed}
-    of_threads = {"msgrate", "pipeline"}
-    return "threads" if kernels <= of_threads else "ranks or threads" if kernels & of_threads else "ranks"
+    of_threads, of_both = {"msgrate", "pipeline", "partitioned"}, {"halo3d", "sweep3d", "comb"}
+    if kernels <= of_threads:
+        return "threads"
+    return "ranks or threads" if kernels & (of_threads | of_both) else "ranks"
 
 
 def noise_advice(run: MeasuredRun) -> str:
