@@ -57,6 +57,6 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(
     assert not (tmp_path / "run").exists()
 
 
-def test_several_numbers_of_threads_are_for_msgrate_alone(in_process, refused, any_mpi):
+def test_several_numbers_of_threads_are_for_suites_that_compare_them(in_process, refused, any_mpi):
     arguments = ("measure", "pingpong", "--mpi", any_mpi, "--threads", "1,2", "-o", "run")
-    refused(in_process(*arguments, check=False), "--threads is 1,2, but only pipeline and msgrate")
+    refused(in_process(*arguments, check=False), "--threads is 1,2, but only pipeline, partitioned", "take several")

@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "partitioned/process/clock.h"
 #include "recorder/recording/call.h"
 #include "recorder/recording/communicators.h"
 #include "recorder/recording/epoch.h"
 #include "recorder/recording/requests.h"
 #include "recorder/recording/table.h"
+#include "recorder/recording/ticks.h"
 #include "recorder/recording/trace.h"
 
 /* Only the wrappers are visible. */
@@ -69,14 +69,6 @@ void eb_recorder_write(eb_thread *thread);
 void eb_recorder_begin(void);
 /* Writes everything; with `how` ("finalize", "exit", "abort") also that the rank has ended, and how. */
 void eb_recorder_flush(const char *how);
-
-static inline double eb_recorder_tick_s(void) { return eb_clock.tick_s > 0 ? eb_clock.tick_s : 1e-9; }
-static inline uint64_t eb_recorder_ticks(void) {
-  if (__builtin_expect(eb_clock.tick_s > 0, 1)) return eb_ticks();
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* A call that is being recorded; without a thread it is not. */
 typedef struct {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "recorder/recording/recorder.h"
+#include "recorder/recording/ticks.h"
 
 _Static_assert(sizeof(eb_trace_head) == 64 && sizeof(eb_traced) == 64, "readers rely on it");
 
