@@ -59,4 +59,8 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(
 
 def test_several_numbers_of_threads_are_for_suites_that_compare_them(in_process, refused, any_mpi):
     arguments = ("measure", "pingpong", "--mpi", any_mpi, "--threads", "1,2", "-o", "run")
-    refused(in_process(*arguments, check=False), "--threads is 1,2, but only pipeline, partitioned", "take several")
+    refused(
+        in_process(*arguments, check=False),
+        "--threads is 1,2, but only pipeline, partitioned",
+        "take several",
+    )

@@ -1,7 +1,7 @@
 """The traces of all ranks of a recording in one table, its messages matched and its collectives grouped."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -128,8 +128,9 @@ def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: R
     """Sends with their receives: those of one pair, communicator and tag are received in the order sent.
 
     Counted from the beginning if both traces are whole, else from the end if both ranks reached the end of
-    MPI_Finalize. Left out are messages of different bytes, and tags with more sends than receives in whole
-    traces: something was not recorded. So are partitioned transfers and blocks of collectives.
+    MPI_Finalize. Left out are messages of different bytes, and in whole traces of ranks that reached it, tags
+    with more sends than receives: something was not recorded. So are partitioned transfers and blocks of
+    collectives.
     """
     is_message = (events.peer >= 0) & (events.tag >= 0) & ~events.is_call(_PARTITIONED)
     received = np.flatnonzero(is_message & (events.role == RECEIVED))
@@ -146,7 +147,8 @@ def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: R
     is_whole, has_ended = _states(traces, recording, _largest_rank(events) + 1)
     forward = is_whole[src] & is_whole[dst]
     num_sent, num_received = (np.bincount(key[part], minlength=len(key)) for part in (is_sent, ~is_sent))
-    usable = np.where(forward, num_sent[key] == num_received[key], has_ended[src] & has_ended[dst])
+    has_both_ends = has_ended[src] & has_ended[dst]
+    usable = np.where(forward, (num_sent[key] == num_received[key]) | ~has_both_ends, has_both_ends)
     place = np.empty(len(ends), np.int64)
     for part in (is_sent, ~is_sent):
         place[part] = _places(key[part], ~forward[part])
@@ -226,12 +228,12 @@ def _places(keys: np.ndarray, from_end: np.ndarray) -> np.ndarray:
     return places
 
 
-_Identity = tuple[frozenset[tuple[int, ...]], str, str]
+_Identity = tuple[frozenset[Sequence[int]], str, str]
 
 
 def _identity(one: Communicator) -> _Identity:
     """What is the same on all ranks of a communicator."""
-    return frozenset({tuple(one.members), tuple(one.remote_members)}), one.topology, one.name
+    return frozenset({one.members, one.remote_members}), one.topology, one.name
 
 
 def _common_numbers(recording: Recording) -> dict[int, dict[int, int]]:

@@ -186,6 +186,8 @@ def test_a_tag_with_more_sends_than_receives_is_left_out(tmp_path):
     records = {0: [received(1.0, 1.5, 1, tag=1), received(2.0, 2.5, 1, tag=2)],
                1: [sent(1.4, 0, tag=1), sent(2.1, 0, tag=2), sent(2.2, 0, tag=2)]}  # fmt: skip
     assert waits(tmp_path, records).num_matched == 1
+    # Of a job that was killed, the last messages were not received.
+    assert waits(tmp_path, records, end=None).num_matched == 2
 
 
 def test_records_that_are_not_whole_are_left_out(tmp_path):
