@@ -253,7 +253,7 @@ static void disown_file(void) {
 static void begin_trace(void) {
   char path[4096];
   const char *events = getenv("EARLYBIRD_RECORD_EVENTS"), *recording = eb_file_path();
-  const long long num = events ? atoll(events) : 0;
+  const long long num = events ? strtoll(events, NULL, 10) : 0;
   if (num <= 0) return;
   snprintf(path, sizeof path, "%.*s.trace", (int)(strrchr(recording, '.') - recording), recording);
   eb_trace_create(path, (uint64_t)num, eb_recorder_tick_s());
