@@ -182,12 +182,13 @@ def test_a_program_that_ends_without_finalize_is_recorded(any_mpi, record, style
     assert said in result.stderr
 
 
-def test_a_command_without_mpi_is_run_and_reported(any_mpi, own_process):
+def test_a_command_without_mpi_is_run_and_nothing_is_left(any_mpi, own_process, tmp_path):
     result = own_process(
         "record", "-o", "rec", "--mpi", any_mpi, "--", "sh", "-c", "echo hello; exit 3", check=False
     )
     assert (result.returncode, result.stdout) == (3, "hello\n")
-    assert "no rank called MPI_Init" in result.stderr
+    assert "ended with status 3 before any rank called MPI_Init" in result.stderr
+    assert not (tmp_path / "rec").exists()
 
 
 def test_an_existing_folder_is_refused_before_the_command_runs(any_mpi, own_process, tmp_path, refused):

@@ -2,8 +2,8 @@
 
 from earlybird.data.collective_algorithms import DEFAULT
 
-# Pipelines: one message after the last partition is ready.
-SINGLE = "single"
+# Pipelines: one message after the last partition is ready, or one for each when it is.
+SINGLE, MANY = "single", "many"
 # Message rates: what the threads of a rank share.
 SHARED, PER_THREAD, CONTEXTS, PROCESSES = "shared", "per-thread", "per-thread-contexts", "processes"
 

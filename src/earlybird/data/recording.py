@@ -188,6 +188,15 @@ def start_recording(path: Path, facts: Mapping[str, Any]) -> None:
     files.write_json(path / SUMMARY, {"schema": SCHEMA, **facts})
 
 
+def discard_if_empty(path: Path) -> bool:
+    """Remove the folder of a recording to which no rank has written; whether it was such a one."""
+    if any(entry.name != SUMMARY for entry in path.iterdir()):
+        return False
+    (path / SUMMARY).unlink(missing_ok=True)
+    path.rmdir()
+    return True
+
+
 def save_functions(path: Path, functions: Mapping[str, Mapping[int, str]]) -> None:
     """Keep names of functions by module and offset for `load_recording`: the modules may change later."""
     files.write_json(path / _FUNCTIONS, {"schema": SCHEMA, "functions": functions})

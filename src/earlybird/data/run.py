@@ -132,7 +132,9 @@ class Run:
     def open(cls, path: str | Path) -> "Run":
         """Open an existing run folder for reading or appending."""
         path = Path(path)
-        if not path.is_dir() or not (path / "run.json").exists():
+        if not path.exists():
+            raise InputError(f"there is no {path}; give a folder that `measure` wrote")
+        if not (path / "run.json").exists():
             raise InputError(
                 f"{path} is not a run folder (no run.json in it); give a folder that `measure` wrote"
             )

@@ -48,7 +48,9 @@ COMPUTE = SuiteOption(
     "computes_s", listed(_computation),
 )  # fmt: skip
 NOISE = SuiteOption(
-    "noise", f"Noise of the computation: {', '.join(NOISE_MODELS)}.  [default: {NO_NOISE}]",
+    "noise",
+    "Noise of the computation: none; single: one thread takes --noise-percent longer; uniform: each by a "
+    f"random part of that; gaussian: that is the standard deviation.  [default: {NO_NOISE}]",
     "noise_models", listed(_noise_model),
 )  # fmt: skip
 NOISE_PERCENT = SuiteOption(

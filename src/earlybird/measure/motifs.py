@@ -102,6 +102,12 @@ def _remarks_on(kind: MotifKind, options: Options, resources: Resources) -> list
     elif options.methods is None:
         causes = {_failure_of_own_calls(point, resources) for point, _ in placed} - {None}
         found += [f"{OWN_CALLS} is left out where {library.name} {cause}" for cause in sorted(causes)]
+    if options.partitions is None and any(point["partitions"] < PARTITIONS for point, _ in placed):
+        fewest = min(point["partitions"] for point, _ in placed)
+        found.append(
+            f"some messages have {labels.counted(fewest, 'partition')} instead of {PARTITIONS}: a rank has "
+            "no more planes or angles, or --buffers derived allows only equal parts of them"
+        )
     if any(point["ranks"] == 1 and point.get("periodic") != YES for point, _ in placed):
         found.append(f"{kind.kernel} on 1 rank sends nothing: it has no neighbour")
     cores = _cores_per_socket(resources)
@@ -396,7 +402,7 @@ def _partitions(
             )
         if partitions > _MOST_PARTITIONS:
             raise InputError(
-                f"--partitions has {partitions}; give at most {limit}: with more, the partitions of 26 "
+                f"--partitions has {partitions}; give at most {limit}: with more, the partitions of up to 26 "
                 "neighbours would need more tags than MPI guarantees"
             )
         if partitions > most:

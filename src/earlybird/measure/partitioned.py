@@ -6,7 +6,7 @@ from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.errors import InputError
-from earlybird.data.methods import EARLYBIRD, OWN_CALLS, SINGLE
+from earlybird.data.methods import EARLYBIRD, MANY, OWN_CALLS, SINGLE
 from earlybird.measure import computing
 from earlybird.measure.groups import (
     MIB,
@@ -37,7 +37,7 @@ from earlybird.measure.options import (
     threads_option,
 )
 
-PARTITIONED_METHODS = (SINGLE, "many", EARLYBIRD, OWN_CALLS)
+PARTITIONED_METHODS = (SINGLE, MANY, EARLYBIRD, OWN_CALLS)
 CACHES = ("hot", "cold")
 BUDGET_S, QUICK_BUDGET_S = 240.0, 60.0
 

@@ -152,7 +152,7 @@ def test_wrong_input_ends_in_one_sentence_and_writes_nothing(earlybird, tmp_path
     Path("fitted.csv").write_text(",".join(THUNE_HEADER) + "\n")
     Path("other.csv").write_text("a,b\n1,2\n")
     cases = {
-        "is not a run folder": ["absent"],
+        "there is no absent": ["absent"],
         "flavour": [run, write_run(tmp_path / "other", flavour="openmpi")],
         "earlybird measure": [write_run(tmp_path / "empty", launches=0)],
         "fitted parameters, not times": ["fitted.csv"],

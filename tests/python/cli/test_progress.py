@@ -17,7 +17,7 @@ def test_the_time_of_the_previous_point_is_shown_unless_it_is_a_verification(cap
     assert "(previous: 100 ms" in capsys.readouterr().err
     ProgressLine().update(1, 4, "collective 1x1x4 8 B", 3.0, sample("delayed_completion"))
     output = capsys.readouterr().err
-    assert "1 of up to 4 points" in output and "previous" not in output
+    assert "1 of up to 4 samples" in output and "previous" not in output
 
 
 def test_the_share_is_that_of_the_time_where_a_budget_ends_before_all_points(capsys, monkeypatch):
@@ -26,7 +26,7 @@ def test_the_share_is_that_of_the_time_where_a_budget_ends_before_all_points(cap
     line = ProgressLine()
     now_s[0] += 90
     line.update(220, 720, "point", 10.0, None)
-    assert capsys.readouterr().err.startswith(" 90 %  220 of up to 720 points  about 10 s left")
+    assert capsys.readouterr().err.startswith(" 90 %  220 of up to 720 samples  about 10 s left")
     now_s[0] += 6
     line.update(700, 720, "point", 60.0, None)
     assert capsys.readouterr().err.startswith(" 97 %")

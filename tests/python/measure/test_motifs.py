@@ -155,6 +155,13 @@ def test_more_threads_than_cores_are_named():
     assert remark == "halo3d on 1 rank sends nothing: it has no neighbour"
 
 
+def test_fewer_partitions_than_usual_are_named():
+    few = Options(ranks=(2,), threads=(1,), cells=((4, 4, 2),), cell_buffers=("derived",))
+    assert any(
+        "some messages have 2 partitions instead of 4" in one for one in remarks([SUITES["comb"]], few, MPICH)
+    )
+
+
 @pytest.mark.parametrize("resources", [Resources.of(16, 2), Resources.of(16, 1, 2)])
 def test_threads_of_ranks_that_fill_one_socket_have_its_cores(resources):
     resources = replace(resources, family="mpich", library=Library("mpich"))

@@ -106,7 +106,9 @@ def test_the_answer_names_the_calls_that_leave_more_time():
     found = chapter(samples())
     (answer,) = found.answers
     assert answer.number.startswith("availability") and answer.sentence.startswith("Libearlybird")
-    assert "earlybird exec" in answer.do
+    assert "earlybird exec" in answer.do and "message per partition" in answer.sentence
+    (few,) = chapter(tuple(one for one in samples() if int(one.launch) < 2)).answers
+    assert "--launches" in few.do
     assert "MPI partitioned communication has an overhead of" in found.sentence
     (alone,) = chapter(samples(("single", "partitioned"))).answers
     assert alone.do == "nothing to do" and "MPI partitioned communication" in alone.sentence

@@ -154,7 +154,7 @@ def measure(
     next_command = (
         f"fit {run.path}{of_one} -o profile.json" if fitted else f"report {run.path} -o report.html"
     )
-    note(f"samples are in {run.path}; next: earlybird {next_command}")
+    note(f"samples of {labels.listed(list(resources))} are in {run.path}; next: earlybird {next_command}")
 
 
 def _default_effort(quick: bool, chosen: Sequence[Suite], paper: str | None) -> tuple[int, float]:

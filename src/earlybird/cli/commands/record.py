@@ -17,7 +17,13 @@ from earlybird.cli.output.printing import Format
 from earlybird.cli.output.recording import print_recording
 from earlybird.compare.recorded_gaps import remarks
 from earlybird.data.errors import InputError
-from earlybird.data.recording import Recording, load_recording, save_functions, start_recording
+from earlybird.data.recording import (
+    Recording,
+    discard_if_empty,
+    load_recording,
+    save_functions,
+    start_recording,
+)
 from earlybird.machine.openmp import openmp_runtime
 from earlybird.machine.symbols import function_names
 
@@ -86,8 +92,19 @@ def record(
     program, arguments, environment = prepare(request)
     start_recording(output, {"command": command})
     environment |= {"EARLYBIRD_RECORD": str(output.resolve()), "EARLYBIRD_RECORD_EVENTS": str(events)}
-    status = _run(program, arguments, environment, json)
-    _print(output, json)
+    try:
+        status = _run(program, arguments, environment, json)
+    except InputError:
+        discard_if_empty(output)
+        raise
+    # Of a command that succeeded the files may be on other nodes: --merge needs the folder.
+    if status and discard_if_empty(output):
+        note(
+            f"warning: nothing was recorded, and {output} is removed: the command ended with status {status} "
+            "before any rank called MPI_Init"
+        )
+    else:
+        _print(output, json)
     return status
 
 

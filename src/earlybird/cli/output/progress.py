@@ -35,7 +35,7 @@ class ProgressLine:
         # A budget may end before all points are measured.
         spent_s = now_s - self._begin_s
         share = max(done / max(total, 1), spent_s / max(spent_s + left_s, 1e-9))
-        parts = [f"{math.floor(100 * share):3d} %", f"{done} of up to {total} points", left, what]
+        parts = [f"{math.floor(100 * share):3d} %", f"{done} of up to {total} samples", left, what]
         if (
             last is not None and last.quantity != VERIFICATION
         ):  # the time of a verification is the injected delay

@@ -48,12 +48,17 @@ def _speed_up(results: Sequence[Result]) -> list[str]:
     ]
 
 
+def _coverage_text(coverage: float) -> str:
+    """`94%`; with a decimal where it would be rounded to 100 %."""
+    return f"{coverage:.0%}" if coverage < 0.995 else f"{min(coverage, 0.999):.1%}"
+
+
 def _interval(results: Sequence[Result]) -> list[str]:
     if results[0].kernel == "completion":  # its table has no interval
         return []
     coverage = {result.launches: result.coverage for result in results}
     several = [
-        f"with {count} launches it contains the median in {coverage[count]:.0%} of all cases"
+        f"with {count} launches it contains the median in {_coverage_text(coverage[count])} of all cases"
         for count in sorted(coverage)
         if count > 1
     ]

@@ -12,7 +12,7 @@ from earlybird.cli.options.shared import SessionOptions
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.progress import ProgressLine
 from earlybird.cli.session.launchers import machine_of, network_of, with_link_measured
-from earlybird.data import files
+from earlybird.data import files, labels
 from earlybird.data.clocks import doubt
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
@@ -179,8 +179,8 @@ def run_session(
         progress.close()
     if result.missing:
         note(
-            f"the budget ran out with {result.missing} launches of points not measured, so intervals are "
-            f"wider than necessary{again or '; a larger --budget narrows them'}"
+            f"the budget ran out with {labels.counted(result.missing, 'sample')} not measured, so intervals "
+            f"are wider than necessary{again or '; a larger --budget narrows them'}"
         )
     if not effort.paper and result.spent_s > _OVERRUN * effort.budget_s:
         note(

@@ -40,7 +40,7 @@ def motif_chapter(material: Material) -> Chapter:
         QUESTION,
         " ".join(_sentence(group[0]) for group in of_motifs),
         [_styles(measured), *_crowd(measured)],
-        answers=[_answer(group[0]) for group in of_mpis],
+        answers=[_answer(group) for group in of_mpis],
         figures=motif_figures(ordered),
         tables=[motifs_table(measured), *scaling_tables(measured)],
         brief=[brief_motifs_table(ordered), *brief_scaling_tables(measured)],
@@ -95,8 +95,22 @@ def _of_library(one: Motif) -> str:
     return f"; the speed-up of {compared}, is {text}"
 
 
-def _answer(one: Motif) -> Answer:
+def _answer(of_mpi: Sequence[Motif]) -> Answer:
+    """The style that is the best in the setting that shows most, and at how many points one gains."""
+    one = of_mpi[0]
     point = one.points[-1]
     what = f"Exchange of {_where(one)}"
     do = _DO.get(point.best(FUNNELLED), "")
-    return method_answer(what, point, "style", FUNNELLED, do, _of_library(one))
+    return method_answer(what, point, "style", FUNNELLED, do, _of_library(one) + _gaining(of_mpi))
+
+
+def _gaining(of_mpi: Sequence[Motif]) -> str:
+    """At how many points of all settings any style is clearly faster than the reference."""
+    points = [point for one in of_mpi for point in one.points if FUNNELLED in point.results]
+    if len(points) < 2:
+        return ""
+    gaining = sum(point.best(FUNNELLED) != FUNNELLED for point in points)
+    return (
+        f"; a style is clearly faster than {labels.method(FUNNELLED)} at {gaining} of {len(points)} points "
+        f"of {of_mpi[0].name}"
+    )

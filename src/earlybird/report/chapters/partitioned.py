@@ -1,10 +1,11 @@
 """The chapter on partitioned communication: what it costs and gains by the metrics of Temucin et al. 2022."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from earlybird.compare.partitioned import AVAILABILITY, DELIVERED, OVERHEAD
 from earlybird.data import labels
-from earlybird.data.methods import SINGLE
+from earlybird.data.methods import EARLYBIRD, MANY, OWN_CALLS, SINGLE
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
 from earlybird.report.figures.lines import MEASURED
 from earlybird.report.figures.partitioned import MAX_SETTINGS, partitioned_figures
@@ -13,7 +14,7 @@ from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, grouped
 from earlybird.report.tables import temucin, temucin_motifs
 from earlybird.report.tables.partitioned import brief_partitioned_table, partitioned_table
-from earlybird.report.texts import NOTHING, ratio, spread
+from earlybird.report.texts import NOTHING, ratio, spread, value_and_spread
 from earlybird.report.views.partitioned import (
     Metrics,
     by_interest,
@@ -28,7 +29,9 @@ ID = "partitioned"
 CROWDED = " Settings with more threads than cores include context switches."
 QUESTION = "What does partitioned communication cost, and what does it gain?"
 # Of these the answer names the better one.
-CALLS = ("partitioned", "earlybird")
+CALLS = (OWN_CALLS, EARLYBIRD)
+# With fewer launches nothing is advised: the interval of two is no more than the two values.
+LAUNCHES_FOR_ADVICE = 3
 
 
 def partitioned_chapter(material: Material) -> Chapter:
@@ -84,28 +87,34 @@ def _sentence(one: Metrics) -> str:
 def _answer(one: Metrics) -> Answer:
     """The calls with the clearly larger availability."""
     point = one.points[-1]
-    what = f"Partitioned communication of {format_bytes(point.size_bytes)}: {one.label}"
+    what = f"Partitioned communication of {format_bytes(point.size_bytes)}: {setting_text(one)}"
     found = {method: metric(point.results[method], AVAILABILITY) for method in _calls(one)}
     known = {method: estimate for method, estimate in found.items() if estimate is not None}
     if not known:
         return Answer(what, "", "", f"No launch compares it with a {labels.method(SINGLE)}.", "")
     best = max(known, key=lambda method: known[method].value)
-    other = _clearly_lower(best, known)
+    others = {method: known[method] for method in known if method != best}
+    if MANY in point.results and (many := metric(point.results[MANY], AVAILABILITY)):
+        others[MANY] = many
     text = (
         f"{labels.capital(labels.method(best))} leaves the application this share of a single message's time"
     )
-    text += f", {labels.method(other)} {labels.percent(known[other].value)}." if other else "."
-    do = "start the program with `earlybird exec`" if best == "earlybird" and other else NOTHING
+    texts = [f"{labels.method(name)} {value_and_spread(others[name], labels.percent)}" for name in others]
+    text += "".join(f", {of_other}" for of_other in texts) + "."
     return Answer(
         what,
         f"availability {labels.percent(known[best].value)}",
         spread(known[best], labels.percent),
         text,
-        do,
+        _advice(best, known, point.results[best].launches),
     )
 
 
-def _clearly_lower(best: str, known) -> str:
-    """The other calls, if their interval is below that of the best ones."""
-    others: Sequence[str] = [method for method in known if method != best]
-    return next((other for other in others if known[other].high < known[best].low), "")
+def _advice(best: str, known: Mapping[str, Estimate], launches: int) -> str:
+    """To use libearlybird if it is clearly better than the MPI's own calls in enough launches."""
+    own = known.get(OWN_CALLS)
+    if best != EARLYBIRD or own is None or own.high >= known[best].low:
+        return NOTHING
+    if launches < LAUNCHES_FOR_ADVICE:
+        return f"measure {LAUNCHES_FOR_ADVICE} launches or more to be sure (--launches)"
+    return "start the program with `earlybird exec`"
