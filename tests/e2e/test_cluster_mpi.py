@@ -257,14 +257,7 @@ def _break(harm, named, mpi, tmp_path):
         assert len(Run.open(tmp_path / "run").samples()) >= kept > 0
 
 
-def test_the_demo_runs_over_all_nodes(any_mpi, cluster, earlybird, tmp_path, refused):
-    arguments = ["demo", "--mpi", any_mpi, *launcher(cluster)]
-    refused(earlybird(*arguments, "--ranks", "6", check=False), "4 nodes", "multiple of 4")
-    told = earlybird(*arguments, "--ranks", "4", "--budget", "1s", "--keep", "kept", "--json", timeout=400)
-    done = json.loads(told.stdout)
-    assert (done["layout"], done["launcher"], done["data"]) == ("4x1x1", arguments[-2], "kept")
-    assert done["comparison"]["error"].keys() > {"staircase", "fair"}
-    assert json.loads((tmp_path / "kept" / "profile.json").read_text())["levels"].keys() == {
-        "intra_socket", "inter_node"
-    }  # fmt: skip
-    assert (tmp_path / "report.html").stat().st_size > 0
+def test_the_demo_refuses_ranks_that_the_nodes_do_not_share(any_mpi, cluster, earlybird, refused):
+    """What it does with others, `make demo` shows: with less than four cores on virtual nodes."""
+    arguments = ["demo", "--mpi", any_mpi, *launcher(cluster), "--ranks", "6"]
+    refused(earlybird(*arguments, check=False), "4 nodes", "multiple of 4")

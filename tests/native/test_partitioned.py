@@ -92,10 +92,7 @@ LAUNCHES = {
         ),
         # Threads that call side by side all the same, and requests that end otherwise than by a wait.
         # The sanitizers run the threads at MPI_THREAD_FUNNELED.
-        *(
-            Launch(f"threads_at_{level}", 2, level, {}, ("level", "ending"))
-            for level in ("serialized", "single")
-        ),
+        Launch("threads_at_single", 2, "single", {}, ("level", "ending")),
         # Channels of more segments than one id has tags for.
         Launch(
             "15_tag_bits_for_many_segments",

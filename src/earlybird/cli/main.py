@@ -4,6 +4,7 @@ status."""
 import os
 import signal
 import sys
+import time
 from typing import Any
 
 from earlybird.data.errors import EarlybirdError
@@ -51,10 +52,29 @@ Earlybird measures and predicts what MPI communication costs each process.
 `earlybird COMMAND --help` describes each command."""
 
 
+_TOGETHER_S = 1.0
+_interrupted_s = -_TOGETHER_S
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    """Raise KeyboardInterrupt, but once for signals that come together.
+
+    `timeout` and `earlybird record` send one to the process after the group had it. The second one would
+    interrupt what the first began, at worst inside a `with` of subprocess, whose lock is then never released.
+    """
+    global _interrupted_s
+    is_same = time.monotonic() - _interrupted_s < _TOGETHER_S
+    if not is_same:
+        _interrupted_s = time.monotonic()
+        raise KeyboardInterrupt
+
+
 def run() -> None:
     """Entry point of the console script; prints a traceback only if EARLYBIRD_DEBUG is set."""
     # `kill`, a batch system's time limit and Ctrl-C all end a measurement in the same way.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell's background jobs ignore it
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         status = _dispatch(sys.argv[1:])
         if status == 130:

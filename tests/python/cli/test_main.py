@@ -1,8 +1,22 @@
 """The command `earlybird` itself: help by -h, and suggestions for misspelt commands."""
 
+import signal
+
 import pytest
 
+from earlybird.cli import main
 from earlybird.cli.main import COMMANDS
+
+
+def test_signals_that_come_together_interrupt_once(monkeypatch):
+    """`timeout` sends one to the command and one to its group."""
+    for now_s, is_raised in ((10.0, True), (10.2, False), (10.9, False), (12.0, True)):
+        monkeypatch.setattr(main.time, "monotonic", lambda now_s=now_s: now_s)
+        if is_raised:
+            with pytest.raises(KeyboardInterrupt):
+                main._interrupt(signal.SIGTERM, None)
+        else:
+            main._interrupt(signal.SIGTERM, None)
 
 
 @pytest.mark.parametrize("command", [(), ("measure",), ("exec",), ("advise", "pipeline")])
