@@ -183,13 +183,14 @@ def in_process(tmp_path, monkeypatch, capsys):
     def run(*words: str, check: bool = True) -> subprocess.CompletedProcess:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
-        on_sigterm = signal.getsignal(signal.SIGTERM)
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         capsys.readouterr()
         try:
             with pytest.raises(SystemExit) as end:
                 main.run()
         finally:
-            signal.signal(signal.SIGTERM, on_sigterm)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
         result = subprocess.CompletedProcess(sys.argv, end.value.code or 0, *capsys.readouterr())
         if check:
             assert result.returncode == 0, result.stdout + result.stderr
