@@ -136,6 +136,15 @@ def mpi(request) -> str:
     return request.param
 
 
+@pytest.fixture(autouse=True)
+def handlers_of_signals() -> Iterator[None]:
+    """A command that runs in this process changes them for good."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
 @pytest.fixture
 def any_mpi() -> str:
     """One MPI that is built."""
@@ -183,14 +192,9 @@ def in_process(tmp_path, monkeypatch, capsys):
     def run(*words: str, check: bool = True) -> subprocess.CompletedProcess:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         capsys.readouterr()
-        try:
-            with pytest.raises(SystemExit) as end:
-                main.run()
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+        with pytest.raises(SystemExit) as end:
+            main.run()
         result = subprocess.CompletedProcess(sys.argv, end.value.code or 0, *capsys.readouterr())
         if check:
             assert result.returncode == 0, result.stdout + result.stderr
