@@ -192,8 +192,13 @@ def discard_if_empty(path: Path) -> bool:
     """Remove the folder of a recording to which no rank has written; whether it was such a one."""
     if any(entry.name != SUMMARY for entry in path.iterdir()):
         return False
-    (path / SUMMARY).unlink(missing_ok=True)
-    path.rmdir()
+    facts = (path / SUMMARY).read_bytes()
+    (path / SUMMARY).unlink()
+    try:
+        path.rmdir()
+    except OSError:  # a rank has written meanwhile
+        (path / SUMMARY).write_bytes(facts)
+        return False
     return True
 
 

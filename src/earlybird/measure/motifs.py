@@ -105,8 +105,8 @@ def _remarks_on(kind: MotifKind, options: Options, resources: Resources) -> list
     if options.partitions is None and any(point["partitions"] < PARTITIONS for point, _ in placed):
         fewest = min(point["partitions"] for point, _ in placed)
         found.append(
-            f"some messages have {labels.counted(fewest, 'partition')} instead of {PARTITIONS}: a rank has "
-            "no more planes or angles, or --buffers derived allows only equal parts of them"
+            f"{kind.kernel}: messages have {labels.counted(fewest, 'partition')} or more, not {PARTITIONS}: "
+            "a rank has no more planes or angles, or --buffers derived allows only equal parts of them"
         )
     if any(point["ranks"] == 1 and point.get("periodic") != YES for point, _ in placed):
         found.append(f"{kind.kernel} on 1 rank sends nothing: it has no neighbour")

@@ -10,6 +10,7 @@ from earlybird.cli.main import COMMANDS
 
 def test_signals_that_come_together_interrupt_once(monkeypatch):
     """`timeout` sends one to the command and one to its group."""
+    monkeypatch.setattr(main, "_interrupted_s", 0.0)
     for now_s, is_raised in ((10.0, True), (10.2, False), (10.9, False), (12.0, True)):
         monkeypatch.setattr(main.time, "monotonic", lambda now_s=now_s: now_s)
         if is_raised:

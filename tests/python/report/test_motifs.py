@@ -166,10 +166,12 @@ def test_what_else_differs_between_points_follows_the_cells():
 def test_an_answer_says_what_to_do_with_the_best_style():
     (library,) = chapter(samples()).answers
     assert library.number == "speed-up 1.60" and "earlybird exec" in library.do
+    assert "faster than funnelled communication at 2 of 2 points of halo3d with MPICH" in library.sentence
     (threads,) = chapter(samples(("funnelled", "persistent", "multiple"))).answers
     assert "communicator for each sending thread" in threads.do and "libearlybird" not in threads.sentence
     (nothing,) = chapter(samples(("funnelled", "persistent"))).answers
     assert nothing.do == "nothing to do" and "no style is clearly faster" in nothing.sentence.lower()
+    assert "at 0 of 2 points" in nothing.sentence
     several = chapter(samples(), samples(mpi="openmpi"), samples(kernel="comb"))
     assert len(several.answers) == 3
 

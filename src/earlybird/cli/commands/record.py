@@ -100,8 +100,8 @@ def record(
     # Of a command that succeeded the files may be on other nodes: --merge needs the folder.
     if status and discard_if_empty(output):
         note(
-            f"warning: nothing was recorded, and {output} is removed: the command ended with status {status} "
-            "before any rank called MPI_Init"
+            f"warning: no rank wrote to {output}, which is removed: the command ended with status {status}, "
+            "perhaps before MPI_Init, or its program is not linked with the shared library of this MPI"
         )
     else:
         _print(output, json)

@@ -106,11 +106,11 @@ def _answer(of_mpi: Sequence[Motif]) -> Answer:
 
 def _gaining(of_mpi: Sequence[Motif]) -> str:
     """At how many points of all settings any style is clearly faster than the reference."""
-    points = [point for one in of_mpi for point in one.points if FUNNELLED in point.results]
+    points = [point for one in of_mpi for point in one.points if FUNNELLED in point.speeds()]
     if len(points) < 2:
         return ""
     gaining = sum(point.best(FUNNELLED) != FUNNELLED for point in points)
     return (
         f"; a style is clearly faster than {labels.method(FUNNELLED)} at {gaining} of {len(points)} points "
-        f"of {of_mpi[0].name}"
+        f"of {of_mpi[0].name} with {of_mpi[0].label}"
     )

@@ -106,14 +106,17 @@ def _answer(one: Metrics) -> Answer:
         f"availability {labels.percent(known[best].value)}",
         spread(known[best], labels.percent),
         text,
-        _advice(best, known, point.results[best].launches),
+        _advice(best, known | others, min(point.results[method].launches for method in known)),
     )
 
 
 def _advice(best: str, known: Mapping[str, Estimate], launches: int) -> str:
-    """To use libearlybird if it is clearly better than the MPI's own calls in enough launches."""
-    own = known.get(OWN_CALLS)
+    """To use libearlybird if it is clearly better than the MPI's own calls in enough launches, unless
+    messages per partition are clearly better still."""
+    own, many = known.get(OWN_CALLS), known.get(MANY)
     if best != EARLYBIRD or own is None or own.high >= known[best].low:
+        return NOTHING
+    if many is not None and many.low > known[best].high:
         return NOTHING
     if launches < LAUNCHES_FOR_ADVICE:
         return f"measure {LAUNCHES_FOR_ADVICE} launches or more to be sure (--launches)"
