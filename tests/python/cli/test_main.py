@@ -1,6 +1,9 @@
 """The command `earlybird` itself: help by -h, and suggestions for misspelt commands."""
 
 import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -18,6 +21,36 @@ def test_signals_that_come_together_interrupt_once(monkeypatch):
                 main._interrupt(signal.SIGTERM, None)
         else:
             main._interrupt(signal.SIGTERM, None)
+
+
+WAITING = """
+import time
+from earlybird.cli import main
+
+def wait(arguments):
+    print("waits", flush=True)
+    try:
+        time.sleep(60)
+    finally:
+        time.sleep(0.3)  # what ends a job takes time, in which the second signal comes
+        print("ended in order", flush=True)
+
+main._dispatch = wait
+main.run()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_command_that_gets_a_signal_twice_ends_in_order(number):
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "waits\n"
+        for _ in range(2):
+            process.send_signal(number)
+            time.sleep(0.1)
+        printed, said = process.communicate(timeout=30)
+    assert (process.returncode, printed, said) == (130, "ended in order\n", "earlybird: interrupted\n")
 
 
 @pytest.mark.parametrize("command", [(), ("measure",), ("exec",), ("advise", "pipeline")])

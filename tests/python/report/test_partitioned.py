@@ -5,8 +5,10 @@ import plotly.graph_objects as go
 import pytest
 
 from earlybird.data.run import Sample
+from earlybird.data.schema import Estimate
 from earlybird.models import partitioned_metrics as metrics
 from earlybird.report import page
+from earlybird.report.chapters.partitioned import _advice
 from earlybird.report.contents import contents
 from earlybird.report.figures import axes
 from earlybird.report.material import Material, MeasuredRun
@@ -151,3 +153,10 @@ def test_a_page_of_three_mpis_and_many_settings_is_smaller_than_2_mb():
 def test_sizes_close_to_each_other_have_ticks():
     assert axes.size_axis([65536, 524288])["ticktext"] == ["64 KiB", "512 KiB"]
     assert axes.size_axis([32, 1024, 65536])["ticktext"][:3] == ["32 B", "1 KiB", "32 KiB"]
+
+
+def test_nothing_is_advised_where_messages_per_partition_leave_clearly_more():
+    known = {"earlybird": Estimate(0.5, 0.4, 0.6), "partitioned": Estimate(0.1, 0.0, 0.2)}
+    assert "earlybird exec" in _advice("earlybird", known | {"many": Estimate(0.6, 0.5, 0.7)}, 3)
+    assert _advice("earlybird", known | {"many": Estimate(0.8, 0.7, 0.9)}, 3) == "nothing to do"
+    assert _advice("partitioned", known, 3) == "nothing to do"

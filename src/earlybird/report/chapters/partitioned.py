@@ -97,7 +97,8 @@ def _answer(one: Metrics) -> Answer:
     if MANY in point.results and (many := metric(point.results[MANY], AVAILABILITY)):
         others[MANY] = many
     text = (
-        f"{labels.capital(labels.method(best))} leaves the application this share of a single message's time"
+        f"{labels.capital(labels.method(best))} leaves the application {labels.percent(known[best].value)} "
+        "of a single message's time"
     )
     texts = [f"{labels.method(name)} {value_and_spread(others[name], labels.percent)}" for name in others]
     text += "".join(f", {of_other}" for of_other in texts) + "."
