@@ -28,8 +28,8 @@ import time
 from earlybird.cli import main
 
 def wait(arguments):
-    print("waits", flush=True)
     try:
+        print("waits", flush=True)
         time.sleep(60)
     finally:
         time.sleep(0.3)  # what ends a job takes time, in which the second signal comes
