@@ -94,7 +94,7 @@ PHASES = {
 
 def in_memory(
     size: int, messages, waiting_s=lambda rank: 0.2, host=lambda rank: "n0", end=lambda rank: "finalize",
-    absent=(), communicators=None,
+    absent=(), communicators=None, thread_level="single",
 ) -> Recording:  # fmt: skip
     """A recording of `size` ranks that exchange `messages`; without the files of the ranks in `absent`."""
     own: dict[int, list] = {}
@@ -103,7 +103,7 @@ def in_memory(
             own.setdefault(rank, []).append(message)
     ranks = {
         rank: RankRecording(
-            rank, size, host(rank), "An MPI 1.0", "single", CALLS,
+            rank, size, host(rank), "An MPI 1.0", thread_level, CALLS,
             entries(rank, own.get(rank, ()), waiting_s(rank)),
             communicators(rank) if communicators else {1: world(rank, size)}, end(rank), RUN_S, False,
             PHASES,

@@ -12,6 +12,7 @@ from earlybird.data.phases import find_phases
 from earlybird.data.recording import load_recording
 from earlybird.machine.flavours import find_flavour
 from earlybird.patterns.recorded import exchange_of_phase
+from earlybird.record.measured_phase import MeasuredPhase
 from earlybird.toolchain.build import RECORDER, library_path
 from tests.conftest import require_mpi
 from tests.recorded_traffic import RANKS, expected, pairs_of, phases_of
@@ -277,3 +278,29 @@ def record_phases(own_process, compiled, tmp_path):
         return load_recording(tmp_path / "rec")
 
     return run
+
+
+@pytest.mark.parametrize("how", ["shared", "own"])
+def test_threads_at_once_are_told_by_the_longest_and_by_their_communicators(
+    mpi, own_process, compiled, tmp_path, how
+):
+    """A phase of several threads has the epochs of one, with the messages of all."""
+    flavour, threads, windows = find_flavour(mpi), 3, 20
+    if not library_path(flavour).with_name(RECORDER).exists():
+        pytest.skip(f"the recorder is not built for {mpi}")
+    program = compiled(flavour, "record_threads", ["-pthread"])
+    launch = ["mpiexec", "-n", 2, *(["--oversubscribe"] * (flavour.family == "openmpi"))]
+    own_process(
+        "record", "-o", "rec", "--mpi", mpi, "--", *launch, program, how, threads, windows, timeout=120
+    )
+    recording = load_recording(tmp_path / "rec")
+    phase = next(one for one in find_phases(recording) if "MPI_Irecv" in one.calls)
+    assert set(phase.epochs_of.values()) == {windows}
+    assert phase.sent(recording).messages.sum() == 2 * threads * windows * 32
+    measured = MeasuredPhase(recording, phase)
+    assert measured.time_s <= recording.run_s and measured.most_mpi_s <= recording.run_s
+    shared = measured.shared_communicator()
+    if how == "own":
+        assert shared is None
+    else:
+        assert (shared.threads, shared.messages, shared.size_bytes) == (threads, 2 * windows * 32, 8)

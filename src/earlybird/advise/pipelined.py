@@ -11,6 +11,7 @@ from earlybird.advise.crossovers import best_by_size
 from earlybird.advise.options import WORTH, Option
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
+from earlybird.data.contexts import context_variables
 from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile
 from earlybird.data.results import Result
@@ -316,10 +317,9 @@ def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
     name, _, bound = model.method.partition(":")
     text = ACTIONS.get(name, name).format(partitions=labels.counted(partitions, "partition"), mpi=mpi)
     settings = [f"EARLYBIRD_AGGR_SIZE={bound}"] if bound else []
-    if model.vcis is not None and mpi == "intel":
-        settings += ["I_MPI_THREAD_SPLIT=1", "I_MPI_THREAD_RUNTIME=generic", f"I_MPI_THREAD_MAX={model.vcis}"]
-    elif model.vcis is not None:
-        settings.append(f"MPIR_CVAR_CH4_NUM_VCIS={model.vcis}")
+    if model.vcis is not None:
+        family = "intel" if mpi == "intel" else "mpich"
+        settings += [f"{name}={value}" for name, value in context_variables(family, model.vcis).items()]
     return f"{text}; {' '.join(settings)}" if settings else text
 
 

@@ -18,10 +18,10 @@ from earlybird.data.schema import (
 
 SCHEMA = "earlybird.projection/1"
 # What a change is of.
-LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI = (
-    "layout", "aggregation", "partitions", "collective", "mpi",
+LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI, COMMUNICATORS = (
+    "layout", "aggregation", "partitions", "collective", "mpi", "communicators",
 )  # fmt: skip
-KINDS = (LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI)
+KINDS = (LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI, COMMUNICATORS)
 # What changes all phases of a run.
 OF_RUN = (LAYOUT, OTHER_MPI)
 

@@ -3,7 +3,7 @@
 import json
 import struct
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,8 @@ from earlybird.data.errors import InputError
 SCHEMA = "earlybird.recording/1"
 # The roles of entries: see native/recorder/recording/table.h.
 CALL, SENT, RECEIVED, PUT, GOT, STARTED = range(6)
+# The thread level with which several threads may be in the MPI at once.
+CONCURRENT = "multiple"
 # Peers that are no ranks.
 NO_PEER, NULL_PEER, ANY_PEER, OUTSIDE_PEER = -1, -2, -3, -4
 
@@ -89,8 +91,10 @@ class RankPhase:
     ----------
     region : the level of MPI_Pcontrol meanwhile; 1 without it.
     steps : in the order of the first epoch.
-    epochs : how many there were, on all threads.
-    time_s : from the first to the last call of each epoch, summed.
+    epochs : how many there were: those of the thread that had most, if threads may call MPI at once
+        (MPI_THREAD_MULTIPLE), else of all threads.
+    time_s : from the first to the last call of each epoch, summed over the same epochs: of the thread that
+        spent most, or of all.
     first_s, last_s : beginning of the first epoch and end of the last one, since MPI_Init.
     """
 
@@ -224,7 +228,8 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
             mpi=str(header["mpi"]), thread_level=str(header["thread_level"]), calls=calls, entries=entries,
             communicators=communicators, end=end, run_s=1e-9 * run_ns, is_cut=chunks.is_cut,
             phases=_rank_phases(
-                named_phases, _latest(phase_blocks, _PHASE, ["phase", "thread"]), calls, functions
+                named_phases, _latest(phase_blocks, _PHASE, ["phase", "thread"]), calls, functions,
+                np.max if header["thread_level"] == CONCURRENT else np.sum,
             ),
             arrivals=tuple(arrivals.values()),
             boot=str(header.get("boot", "")),
@@ -291,8 +296,12 @@ def _rank_phases(
     totals: np.ndarray,
     calls: tuple[str, ...],
     functions: Mapping[str, Mapping[str, str]],
+    over_threads: Callable[[np.ndarray], Any],
 ) -> dict[int, RankPhase]:
-    """Phases by number; those without an epoch that was written are left out."""
+    """Phases by number; those without an epoch that was written are left out.
+
+    `over_threads` joins the epochs and times of threads.
+    """
     phases = {}
     for value in named:
         rows = totals[totals["phase"] == int(value["number"])]
@@ -300,8 +309,8 @@ def _rank_phases(
             continue
         steps = tuple(_step(step, calls, functions) for step in value["steps"])
         phases[int(value["number"])] = RankPhase(
-            region=int(value["region"]), steps=steps, epochs=int(rows["epochs"].sum()),
-            time_s=1e-9 * int(rows["time_ns"].sum()), first_s=1e-9 * int(rows["first_ns"].min()),
+            region=int(value["region"]), steps=steps, epochs=int(over_threads(rows["epochs"])),
+            time_s=1e-9 * int(over_threads(rows["time_ns"])), first_s=1e-9 * int(rows["first_ns"].min()),
             last_s=1e-9 * int(rows["last_ns"].max()),
         )  # fmt: skip
     return phases

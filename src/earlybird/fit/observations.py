@@ -48,7 +48,7 @@ class Observations:
     runs : {"id", "sha256"} of each run read.
     link_bytes_per_s : the TCP rate of a virtual cluster's links; None without one.
     warnings : caveats of these times.
-    results : the measured results of pipelines and collectives, which advice is compared with.
+    results : the measured results of pipelines, collectives and message rates, which advice is compared with.
     """
 
     table: pandas.DataFrame
@@ -113,7 +113,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
                 continue
             if is_collective(sample) and sample.validated:
                 collected.add(run, sample)
-            if sample.kernel in ("pipeline", "collective") and sample.method is not None:
+            if sample.kernel in ("pipeline", "collective", "msgrate") and sample.method is not None:
                 compared.append(replace(sample, launch=f"{run.id}/{sample.launch}", rank_times_s=None))
             samples.append((run, without_iterations(sample) if is_collective(sample) else sample))
     if mpi is not None and not samples:

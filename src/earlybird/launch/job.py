@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from earlybird.data.clocks import residual_s
+from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
 from earlybird.data.files import read_whole_lines
 from earlybird.data.run import Sample, sample_from_json
-from earlybird.launch import interpose, mpiexec, placement
+from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
 from earlybird.launch.process import Ended, Limits, run_tree
@@ -53,7 +54,7 @@ def run_kernel(
     mpi, out = job.mpi, scratch / "samples.ndjson"
     arguments = [*invocation.before_program, str(kernel_path(mpi, request.kernel)), *invocation.after_program]
     arguments.append(str(_write_request(request, job.threads, out)))
-    set_by_us = invocation.env | mpiexec.contexts(mpi.family, request.vcis, request.streams)
+    set_by_us = invocation.env | context_variables(mpi.family, request.vcis, request.streams)
     set_by_us |= request.environment
     environment = mpi.environment() | set_by_us
     if request.preload:

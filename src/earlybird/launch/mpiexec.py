@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from earlybird.data.errors import InputError
 from earlybird.launch.placement import Binding
 from earlybird.machine.flavours import Flavour
 
@@ -70,26 +69,6 @@ def yielding(family: str) -> dict[str, str]:
         "intel": {"I_MPI_THREAD_YIELD": "2"},
         "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"},
     }[family]
-
-
-def contexts(family: str, vcis: int | None, streams: int = 0) -> dict[str, str]:
-    """The variables that ask an MPI for `vcis` communication contexts, which threads can use at once, and for
-    further ones that `streams` MPIX_Stream can take; none for None and 0. InputError if the MPI does not
-    support them.
-    """
-    if family == "mpich":
-        asked = {"MPIR_CVAR_CH4_NUM_VCIS": vcis, "MPIR_CVAR_CH4_RESERVE_VCIS": streams or None}
-        return {name: str(count) for name, count in asked.items() if count is not None}
-    if vcis is None:
-        return {}
-    if family == "intel":
-        # With the `generic` runtime, threads identify themselves by the info key `thread_id` of a
-        # communicator; `openmp` would ask libomp. Without _MAX 2021.18.1 asserts in MPI_Init_thread.
-        return {"I_MPI_THREAD_SPLIT": "1", "I_MPI_THREAD_RUNTIME": "generic", "I_MPI_THREAD_MAX": str(vcis)}
-    raise InputError(
-        "Open MPI has no communication contexts that a program can request; leave them out, or measure "
-        "MPICH or Intel MPI (--mpi mpich, --mpi intel)"
-    )
 
 
 def _mpich(flavour, num_ranks, binding, folder, oversubscribed, remote, threads) -> Invocation:

@@ -6,6 +6,7 @@ from earlybird.data.advice import Advice, Alternative
 from earlybird.data.projection import (
     AGGREGATION,
     COLLECTIVE,
+    COMMUNICATORS,
     LAYOUT,
     OF_RUN,
     OTHER_MPI,
@@ -19,7 +20,7 @@ from earlybird.data.schema import Estimate
 
 AS_RECORDED = "as recorded"
 # From a setting of the launch to a change of the program, by the work that they are.
-_WORK = (COLLECTIVE, LAYOUT, OTHER_MPI, AGGREGATION, PARTITIONS)
+_WORK = (COLLECTIVE, LAYOUT, OTHER_MPI, COMMUNICATORS, AGGREGATION, PARTITIONS)
 
 
 def advise_program(projection: Projection) -> Advice:

@@ -16,6 +16,7 @@ from earlybird.predict.collective import Placed, forms_of, predict_collective
 from earlybird.predict.exchange import Exchange
 from earlybird.predict.ranges import interval
 from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
+from earlybird.record.thread_messages import ThreadMessageCost
 
 # The error of the slowest rank that exchange models had at worst on virtual clusters; see docs/results.md.
 MODEL_ERROR = 0.16
@@ -96,7 +97,21 @@ def sped_up_collective_s(
     phase: MeasuredPhase, one: RecordedCollective, default_s: float, speed_up: Estimate
 ) -> Estimate:
     """The same with a speed-up of each call, whose interval contains the error of the models."""
-    cost_s = min(one.calls * default_s, one.least_s)
+    return _sped_up(phase, min(one.calls * default_s, one.least_s), speed_up)
+
+
+def sped_up_messages_s(phase: MeasuredPhase, cost: ThreadMessageCost, messages: int) -> Estimate:
+    """The same with a speed-up of each of the `messages` that a thread sends and receives."""
+    value, low, high = cost.speed_up
+    wide = Estimate(
+        value,
+        max(value - math.hypot(value - low, MODEL_ERROR * value), 1e-3),
+        value + math.hypot(high - value, MODEL_ERROR * value),
+    )
+    return _sped_up(phase, min(messages * cost.shared_s, phase.most_mpi_s), wide)
+
+
+def _sped_up(phase: MeasuredPhase, cost_s: float, speed_up: Estimate) -> Estimate:
     ends = (cost_s * (1 - 1 / ratio) for ratio in (speed_up.value, speed_up.low, speed_up.high))
     value, least, most = (_left_s(phase, saved_s) for saved_s in ends)
     return Estimate(value, most, least)

@@ -1,6 +1,6 @@
 """What a recording says of a phase: its times, its exchange and its collectives."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,7 +9,7 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern
 from earlybird.data.phases import Phase
-from earlybird.data.recorded_rank import CALL
+from earlybird.data.recorded_rank import CALL, CONCURRENT, RECEIVED, SENT
 from earlybird.data.recording import Recording
 from earlybird.patterns.recorded import exchange_of_phase
 
@@ -40,8 +40,30 @@ class RecordedCollective:
     mean_s: float
 
 
+@dataclass(frozen=True)
+class SharedCommunicator:
+    """Messages of several threads of a rank on one communicator in a phase: of the rank with most of them.
+
+    Attributes
+    ----------
+    threads : that send or receive on it.
+    messages : that the busiest thread sends and receives in the run.
+    size_bytes : the mean.
+    rank, peer : of the pair with most of these messages.
+    """
+
+    threads: int
+    messages: int
+    size_bytes: float
+    rank: int
+    peer: int
+
+
 class MeasuredPhase:
-    """A phase of a recording, with times that are means over the ranks that take part in it."""
+    """A phase of a recording, with times that are means over the ranks that take part in it.
+
+    Times of threads that may be in the MPI at once are those of the thread with the longest time.
+    """
 
     def __init__(self, recording: Recording, phase: Phase):
         self.recording, self.phase = recording, phase
@@ -59,7 +81,13 @@ class MeasuredPhase:
     @cached_property
     def _mpi_s(self) -> np.ndarray:
         """Seconds inside MPI calls by rank."""
-        return np.array([1e-9 * float(rows["time_ns"].sum()) for rows in self._entries.values()])
+        return np.array([1e-9 * self._inside_ns(rank, rows) for rank, rows in self._entries.items()])
+
+    def _inside_ns(self, rank: int, rows: np.ndarray) -> float:
+        if self.recording.ranks[rank].thread_level != CONCURRENT or not len(rows):
+            return float(rows["time_ns"].sum())
+        _, thread = np.unique(rows["thread"], return_inverse=True)
+        return float(np.bincount(thread, rows["time_ns"]).max())
 
     @property
     def mpi_s(self) -> float:
@@ -87,6 +115,16 @@ class MeasuredPhase:
         pattern = exchange_of_phase(self.recording, self.phase, combined=True).pattern
         return pattern if len(pattern.bytes) < len(self.exchange.bytes) else None
 
+    def shared_communicator(self) -> SharedCommunicator | None:
+        """The one with most messages that threads share; None if no two threads do."""
+        found = [
+            one
+            for rank, rows in self._entries.items()
+            if self.recording.ranks[rank].thread_level == CONCURRENT
+            for one in _shared(rank, rows[np.isin(rows["role"], (SENT, RECEIVED)) & (rows["peer"] >= 0)])
+        ]
+        return max(found, key=lambda one: one.messages, default=None)
+
     def collectives(self) -> list[RecordedCollective]:
         """The blocking collectives over intra-communicators, by time."""
         found: dict[tuple[str, tuple[int, ...]], dict[int, np.ndarray]] = {}
@@ -112,6 +150,21 @@ class MeasuredPhase:
             if len(members) > 1
         ]
         return sorted(collectives, key=lambda one: -one.mean_s)
+
+
+def _shared(rank: int, rows: np.ndarray) -> Iterator[SharedCommunicator]:
+    """The communicators on which several threads of a rank have `rows` of messages."""
+    for number in np.unique(rows["communicator"]).tolist():
+        part = rows[rows["communicator"] == number]
+        threads, of_thread = np.unique(part["thread"], return_inverse=True)
+        if len(threads) < 2:
+            continue
+        peers, of_peer = np.unique(part["peer"], return_inverse=True)
+        yield SharedCommunicator(
+            len(threads), int(np.bincount(of_thread, part["messages"]).max()),
+            float(part["bytes"].sum()) / float(part["messages"].sum()), rank,
+            int(peers[np.bincount(of_peer, part["messages"]).argmax()]),
+        )  # fmt: skip
 
 
 def _collective(operation: str, ranks: int, sums: np.ndarray) -> RecordedCollective:

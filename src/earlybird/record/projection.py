@@ -7,13 +7,16 @@ import numpy as np
 
 from earlybird.advise.collective import advise_collective
 from earlybird.data import labels
+from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, Layout, parse_layout
+from earlybird.data.layout import LEVELS, MAPPINGS, Layout, parse_layout
+from earlybird.data.methods import CONTEXTS
 from earlybird.data.phases import Phase, arrivals_before, find_phases
 from earlybird.data.profile import Profile
 from earlybird.data.projection import (
     AGGREGATION,
     COLLECTIVE,
+    COMMUNICATORS,
     LAYOUT,
     OTHER_MPI,
     PARTITIONS,
@@ -35,8 +38,10 @@ from earlybird.record.costs import (
     early_cost,
     exchange_cost,
     sped_up_collective_s,
+    sped_up_messages_s,
 )
 from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
+from earlybird.record.thread_messages import thread_message_costs
 
 # Phases that take less of the run are left out.
 _LEAST_SHARE = 0.01
@@ -51,6 +56,8 @@ ASSUMPTIONS = {
     AGGREGATION: "all messages of a pair are known before the first one is sent; packing costs nothing",
     COLLECTIVE: "ranks arrive at the collective as recorded",
     OTHER_MPI: "the two profiles are of the same machine; computation takes the same time",
+    COMMUNICATORS: "a message of a thread costs what `measure msgrate` measured; no thread receives messages "
+    "that were sent for another one",
     PARTITIONS: "each message is filled in equal partitions, one of which is ready later than the others by "
     "the delay named; libearlybird sends while threads compute",
 }
@@ -163,10 +170,10 @@ class _Projector:
     def __init__(self, recording: Recording, profile: Profile, place: Place, changes: Changes):
         self.recording, self.profile, self.place, self.changes = recording, profile, place, changes
         self._outside_s = _outside_mpi_s(recording)
-        self._left_out: dict[str, None] = {}
+        self._remarks: dict[str, None] = {}
 
     def notes(self, phases: Sequence[ProjectedPhase]) -> Iterator[str]:
-        yield from self._left_out
+        yield from self._remarks
         if any(phase.changes for phase in phases):
             yield (
                 f"intervals contain the uncertainty of the profile and {labels.percent(MODEL_ERROR)} error "
@@ -188,6 +195,7 @@ class _Projector:
         changes: list[ProjectedChange] = []
         if now is not None:
             changes += self._of_exchange(measured, now, notes)
+        changes += self._of_threads(measured)
         for one in measured.collectives():
             cost, found = self._of_collective(measured, one, notes)
             model_s += one.calls * cost.value_s if cost else 0.0
@@ -242,6 +250,39 @@ class _Projector:
                 lambda: early_cost(pattern, self.place, self.profile, partitions, delay_s),
             )  # fmt: skip
 
+    def _of_threads(self, measured: MeasuredPhase) -> Iterator[ProjectedChange]:
+        """A communicator for each thread, where threads share one (the remedy of the MPICH article)."""
+        shared = measured.shared_communicator()
+        if shared is None:
+            return
+        pair = np.array([shared.rank]), np.array([shared.peer])
+        level = LEVELS[int(self.place.layout.level(*pair)[0])]
+        costs = thread_message_costs(self.profile, level, shared.threads, shared.size_bytes)
+        if not costs:
+            self._remarks[
+                f"{shared.threads} threads share a communicator in phase {measured.phase.number}; to project "
+                f"one for each, measure `earlybird measure msgrate --threads {shared.threads}` and fit it "
+                "with the other runs"
+            ] = None
+        if any(cost.oversubscribed for cost in costs):
+            self._remarks[
+                "the message rates of threads were measured with more threads than cores: the gain of "
+                "communicators is that of threads which take turns"
+            ] = None
+        for cost in costs:
+            time_s = sped_up_messages_s(measured, cost, shared.messages)
+            name = f"one for each of {shared.threads} threads"
+            action = "give every thread a communicator of its own (MPI_Comm_dup) for its messages"
+            if cost.method == CONTEXTS:
+                name += ", with contexts"
+                family = "intel" if self.profile.context.get("flavour") == "intel" else "mpich"
+                asked = context_variables(family, shared.threads)
+                action += f"; start the program with {' '.join(f'{k}={v}' for k, v in asked.items())}"
+                if family == "intel":
+                    action += " and give each communicator the info key thread_id"
+            change = self._change(measured, COMMUNICATORS, name, action, time_s)
+            yield replace(change, basis=cost.basis)
+
     def _partitions(self, measured: MeasuredPhase) -> tuple[int, float, str] | None:
         """Partitions, their delay and its source; None if nothing is known of them."""
         early = self.changes.early
@@ -249,7 +290,7 @@ class _Projector:
         partitions = early.partitions or (arrivals.threads if arrivals else None)
         if partitions is None:
             if early.delay_s is not None or early.noise_share is not None:
-                self._left_out[
+                self._remarks[
                     "the number of partitions is unknown, as no arrivals of threads were recorded; add "
                     "--partitions"
                 ] = None
@@ -269,7 +310,7 @@ class _Projector:
     ) -> tuple[Cost | None, list[ProjectedChange]]:
         """The predicted cost of the default, and changes."""
         if one.ranks != self.place.layout.num_ranks:
-            self._left_out[
+            self._remarks[
                 "collectives over a part of the ranks are left out: profiles describe all ranks of a layout"
             ] = None
             return None, []
@@ -280,7 +321,7 @@ class _Projector:
                 layout=self.place.text, map_by=self.place.map_by, mpi_only=True,
             )  # fmt: skip
         except InputError as error:
-            self._left_out[f"{one.operation} is not projected: {error}"] = None
+            self._remarks[f"{one.operation} is not projected: {error}"] = None
             return None, []
         default = next((one for one in advice.ranked if one.method == advice.baseline), None)
         best = advice.ranked[0]

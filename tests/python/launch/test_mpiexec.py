@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
 from earlybird.launch.local import parse_hosts
-from earlybird.launch.mpiexec import RemoteHosts, contexts, invocation
+from earlybird.launch.mpiexec import RemoteHosts, invocation
 from earlybird.launch.placement import Binding
 from earlybird.machine.flavours import Flavour
 
@@ -166,8 +167,8 @@ def test_a_host_file_that_is_not_there_is_named(tmp_path):
 
 
 def test_contexts_are_asked_for_by_each_mpis_variables():
-    assert contexts("openmpi", None) == {}
-    assert contexts("mpich", 4) == {"MPIR_CVAR_CH4_NUM_VCIS": "4"}
-    assert contexts("intel", 4)["I_MPI_THREAD_MAX"] == "4"
+    assert context_variables("openmpi", None) == {}
+    assert context_variables("mpich", 4) == {"MPIR_CVAR_CH4_NUM_VCIS": "4"}
+    assert context_variables("intel", 4)["I_MPI_THREAD_MAX"] == "4"
     with pytest.raises(InputError, match="Open MPI has no communication contexts"):
-        contexts("openmpi", 1)
+        context_variables("openmpi", 1)

@@ -2,13 +2,22 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from earlybird.data.advice import EXTRAPOLATED
+from earlybird.data.advice import EXTRAPOLATED, MEASURED
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
+from earlybird.data.methods import CONTEXTS, PER_THREAD, SHARED
 from earlybird.data.profile import profile_from_json
-from earlybird.data.projection import AGGREGATION, LAYOUT, OTHER_MPI, PARTITIONS, projection_from_json
+from earlybird.data.projection import (
+    AGGREGATION,
+    COMMUNICATORS,
+    LAYOUT,
+    OTHER_MPI,
+    PARTITIONS,
+    projection_from_json,
+)
 from earlybird.record.advice import AS_RECORDED, advise_program
 from earlybird.record.costs import MODEL_ERROR, Place
 from earlybird.record.projection import Changes, EarlySending, other_mappings, project, recorded_place
@@ -155,3 +164,65 @@ def test_a_layout_of_other_ranks_is_refused():
     gone = recordings.in_memory(4, recordings.ring(4), absent=(2,))
     with pytest.raises(InputError, match="give --layout"):
         recorded_place(gone)
+
+
+def of_threads(thread_level="multiple"):
+    """Two threads of each of two ranks, on one communicator: 1000 messages of 8 bytes each way and thread."""
+    recording = recordings.in_memory(2, [(0, 1, 1000, 8), (1, 0, 1000, 8)], thread_level=thread_level)
+    ranks = {}
+    for rank, one in recording.ranks.items():
+        other = one.entries[one.entries["phase"] == 1]
+        other["thread"] = 1
+        ranks[rank] = replace(one, entries=np.concatenate([one.entries, other]))
+    return replace(recording, ranks=ranks)
+
+
+def measured_rates(threads=2, size_bytes=8, **further):
+    """A profile with message rates: 10 us for each message of a thread, twice as fast with contexts."""
+
+    def result(method, time_s, **more):
+        config = {"level": "intra_socket", "size_bytes": size_bytes, "threads": threads, "window": 64}
+        time = {"time_s": time_s, "time_low_s": time_s, "time_high_s": time_s}
+        return {"kernel": "msgrate", "quantity": "time", "method": method, **config, **more, **time,
+                "coverage": 0.97, "launches": 6, **further}  # fmt: skip
+
+    one = profile()
+    rows = [result(SHARED, 64e-5), result(SHARED, 60e-5, vcis=2), result(CONTEXTS, 32e-5, vcis=2),
+            result(PER_THREAD, 64e-5, speed_up=1.0, speed_up_low=1.0, speed_up_high=1.0)]  # fmt: skip
+    return replace(one, extra=one.extra | {"results": rows})
+
+
+def test_threads_that_share_a_communicator_gain_what_message_rates_say():
+    found = project(of_threads(), measured_rates(), place("1x1x2"), Changes())
+    phase = found.phases[0]
+    # Of two threads that are in the MPI at the same time, the longer time counts.
+    assert phase.mpi_s == pytest.approx(0.2 + 2 * 1000e-6)
+    contexts, own = sorted(changes_of(found, COMMUNICATORS), key=lambda one: one.time_s.value)
+    assert contexts.basis == MEASURED and "MPIR_CVAR_CH4_NUM_VCIS=2" in contexts.action
+    # A thread sends and receives 2000 messages of 10 us, which take 5 us with contexts.
+    assert contexts.time_s.value == pytest.approx(0.5 - 2000 * 5e-6)
+    assert contexts.time_s.low < contexts.time_s.value < contexts.time_s.high
+    assert own.speed_up.value == pytest.approx(1.0)
+    assert advise_program(found).ranked[0].method == AS_RECORDED  # 2 % of the phase are not clear
+
+
+def test_message_rates_of_other_threads_or_levels_are_not_used():
+    for recording, rates in (
+        (of_threads("serialized"), measured_rates()),
+        (recordings.in_memory(2, recordings.ring(2), thread_level="multiple"), measured_rates()),
+    ):
+        found = project(recording, rates, place("1x1x2"), Changes())
+        assert not changes_of(found, COMMUNICATORS)
+        assert not any("communicator in phase" in note for note in found.notes)
+    for rates, where in (
+        (measured_rates(threads=4), "1x1x2"),
+        (measured_rates(), "2x1x1"),
+        (profile(), "1x1x2"),
+    ):
+        found = project(of_threads(), rates, place(where), Changes())
+        assert not changes_of(found, COMMUNICATORS)
+        assert any("measure msgrate --threads 2" in note for note in found.notes)
+    far = project(of_threads(), measured_rates(size_bytes=1 << 20), place("1x1x2"), Changes())
+    assert {one.basis for one in changes_of(far, COMMUNICATORS)} == {EXTRAPOLATED}
+    crowded = project(of_threads(), measured_rates(oversubscribed=True), place("1x1x2"), Changes())
+    assert any("more threads than cores" in note for note in crowded.notes)

@@ -1,7 +1,7 @@
 """The speed-up of the run by each projected change, with its interval."""
 
 from earlybird.data import labels
-from earlybird.data.projection import AGGREGATION, COLLECTIVE, LAYOUT, OTHER_MPI, PARTITIONS
+from earlybird.data.projection import AGGREGATION, COLLECTIVE, COMMUNICATORS, LAYOUT, OTHER_MPI, PARTITIONS
 from earlybird.data.units import format_seconds
 from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
@@ -17,6 +17,7 @@ _LOOKS = {
     PARTITIONS: "earlybird",
     COLLECTIVE: "binomial",
     OTHER_MPI: "openmpi",
+    COMMUNICATORS: "per-thread",
 }
 
 
