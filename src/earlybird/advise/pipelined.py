@@ -318,9 +318,14 @@ def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
     text = ACTIONS.get(name, name).format(partitions=labels.counted(partitions, "partition"), mpi=mpi)
     settings = [f"EARLYBIRD_AGGR_SIZE={bound}"] if bound else []
     if model.vcis is not None:
-        family = "intel" if mpi == "intel" else "mpich"
-        settings += [f"{name}={value}" for name, value in context_variables(family, model.vcis).items()]
+        settings += context_settings(mpi, model.vcis)
     return f"{text}; {' '.join(settings)}" if settings else text
+
+
+def context_settings(mpi: str, contexts: int) -> list[str]:
+    """The variables that ask an MPI for communication contexts; all that have them are Intel MPI or MPICH."""
+    family = "intel" if mpi == "intel" else "mpich"
+    return [f"{name}={value}" for name, value in context_variables(family, contexts).items()]
 
 
 def _size_ranges(question: PipelineQuestion) -> list[SizeRange]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from earlybird.advise.collective import advise_collective
+from earlybird.advise.pipelined import context_settings
 from earlybird.data import labels
-from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAPPINGS, Layout, parse_layout
 from earlybird.data.methods import CONTEXTS
@@ -261,24 +261,18 @@ class _Projector:
         if not costs:
             self._remarks[
                 f"{shared.threads} threads share a communicator in phase {measured.phase.number}; to project "
-                f"one for each, measure `earlybird measure msgrate --threads {shared.threads}` and fit it "
-                "with the other runs"
-            ] = None
-        if any(cost.oversubscribed for cost in costs):
-            self._remarks[
-                "the message rates of threads were measured with more threads than cores: the gain of "
-                "communicators is that of threads which take turns"
+                f"one for each, measure `earlybird measure msgrate --threads {shared.threads}` where each "
+                "thread has a core, and fit it with the other runs"
             ] = None
         for cost in costs:
             time_s = sped_up_messages_s(measured, cost, shared.messages)
-            name = f"one for each of {shared.threads} threads"
+            name = f"a communicator for each of {shared.threads} threads"
             action = "give every thread a communicator of its own (MPI_Comm_dup) for its messages"
             if cost.method == CONTEXTS:
                 name += ", with contexts"
-                family = "intel" if self.profile.context.get("flavour") == "intel" else "mpich"
-                asked = context_variables(family, shared.threads)
-                action += f"; start the program with {' '.join(f'{k}={v}' for k, v in asked.items())}"
-                if family == "intel":
+                mpi = self.profile.context.get("flavour", "mpich")
+                action += f"; start the program with {' '.join(context_settings(mpi, shared.threads))}"
+                if mpi == "intel":
                     action += " and give each communicator the info key thread_id"
             change = self._change(measured, COMMUNICATORS, name, action, time_s)
             yield replace(change, basis=cost.basis)

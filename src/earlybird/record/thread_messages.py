@@ -25,27 +25,30 @@ class ThreadMessageCost:
         threads share.
     speed_up : the same / with this method.
     basis : MEASURED at about this size, else EXTRAPOLATED.
-    oversubscribed : the threads shared cores when this was measured.
     """
 
     method: str
     shared_s: float
     speed_up: Estimate
     basis: str
-    oversubscribed: bool
 
 
 def thread_message_costs(
     profile: Profile, level: str, threads: int, size_bytes: float
 ) -> list[ThreadMessageCost]:
     """For each method that `measure msgrate` compared with a shared communicator at this level with as many
-    threads; at the measured size that is nearest to `size_bytes`."""
+    threads; at the measured size that is nearest to `size_bytes`.
+
+    Threads that shared cores took turns, so their rates say nothing of threads that send at once, and are
+    left out.
+    """
     rates = [
         one
         for one in results_from_json(profile.extra.get("results", []), "the profile")
         if one.kernel == "msgrate"
         and one.config.get("level") == level
         and one.config.get("threads") == threads
+        and not one.oversubscribed
     ]
     shared = [one for one in rates if one.method == SHARED and one.config.get("vcis") is None]
     if not shared:
@@ -56,17 +59,20 @@ def thread_message_costs(
     found = []
     for method in (PER_THREAD, CONTEXTS):
         for one in rates:
-            if one.method == method and _size_bytes(one) == _size_bytes(nearest):
+            if one.method == method and _point(one) == _point(nearest):
                 each_s = nearest.time_s.value / one.config["window"]
                 basis = MEASURED if near else EXTRAPOLATED
-                shared_cores = nearest.oversubscribed or one.oversubscribed
-                found.append(ThreadMessageCost(method, each_s, _speed_up(nearest, one), basis, shared_cores))
+                found.append(ThreadMessageCost(method, each_s, _speed_up(nearest, one), basis))
                 break
     return found
 
 
 def _size_bytes(result: Result) -> int:
     return int(result.config["size_bytes"])
+
+
+def _point(result: Result) -> tuple[int, int]:
+    return _size_bytes(result), int(result.config["window"])
 
 
 def _speed_up(shared: Result, one: Result) -> Estimate:

@@ -217,12 +217,12 @@ def test_message_rates_of_other_threads_or_levels_are_not_used():
     for rates, where in (
         (measured_rates(threads=4), "1x1x2"),
         (measured_rates(), "2x1x1"),
+        (measured_rates(oversubscribed=True), "1x1x2"),
         (profile(), "1x1x2"),
     ):
         found = project(of_threads(), rates, place(where), Changes())
         assert not changes_of(found, COMMUNICATORS)
         assert any("measure msgrate --threads 2" in note for note in found.notes)
+        assert any("where each thread has a core" in note for note in found.notes)
     far = project(of_threads(), measured_rates(size_bytes=1 << 20), place("1x1x2"), Changes())
     assert {one.basis for one in changes_of(far, COMMUNICATORS)} == {EXTRAPOLATED}
-    crowded = project(of_threads(), measured_rates(oversubscribed=True), place("1x1x2"), Changes())
-    assert any("more threads than cores" in note for note in crowded.notes)
