@@ -14,7 +14,7 @@ from earlybird.machine.flavours import find_flavour
 from earlybird.patterns.recorded import exchange_of_phase
 from earlybird.record.measured_phase import MeasuredPhase
 from earlybird.toolchain.build import RECORDER, library_path
-from tests.conftest import require_mpi
+from tests.conftest import EARLYBIRD, require_mpi
 from tests.recorded_traffic import RANKS, expected, pairs_of, phases_of
 
 pytestmark = pytest.mark.mpi
@@ -304,3 +304,13 @@ def test_threads_at_once_are_told_by_the_longest_and_by_their_communicators(
         assert shared is None
     else:
         assert (shared.threads, shared.messages, shared.size_bytes) == (threads, 2 * windows * 32, 8)
+
+
+def test_the_replay_of_a_recorded_pattern_moves_the_bytes_that_were_recorded(any_mpi, own_process, tmp_path):
+    messages = ["0,1,1000", "0,1,1001", "0,2,5", "1,0,70000", "2,1,4096"]
+    (tmp_path / "exchange.csv").write_text("\n".join(["src,dst,bytes", *messages]) + "\n")
+    replay = ("replay", "exchange.csv", "--layout", "1x1x3", "--mpi", any_mpi, "--launches", 1, "-o", "run")
+    own_process("record", "-o", "rec", "--mpi", any_mpi, "--", EARLYBIRD, *replay, timeout=120)
+    own_process("pattern", "recording", "rec", "-o", "again.csv")
+    shown = own_process("show", "again.csv", "--format", "csv").stdout
+    assert sorted(shown.splitlines()[1:]) == messages

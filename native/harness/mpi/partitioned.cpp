@@ -2,6 +2,7 @@
 #include "harness/mpi/partitioned.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstring>
 
@@ -11,12 +12,15 @@ namespace earlybird {
 
 namespace {
 
+bool is_libearlybird(const char *path) {
+  const char *const slash = std::strrchr(path, '/'), *const name = slash != nullptr ? slash + 1 : path;
+  return std::strcmp(name, "libearlybird.so") == 0 || std::strcmp(name, "libearlybird_abi.so") == 0;
+}
+
+// Not by the address of MPI_Psend_init: that is the recorder's where a launch is recorded.
 bool uses_libearlybird() {
-  Dl_info info;
-  void *const address = dlsym(RTLD_DEFAULT, "MPI_Psend_init");
-  if (address == nullptr || dladdr(address, &info) == 0 || info.dli_fname == nullptr) return false;
-  const char *const slash = std::strrchr(info.dli_fname, '/');
-  return std::strncmp(slash != nullptr ? slash + 1 : info.dli_fname, "libearlybird", 12) == 0;
+  return dl_iterate_phdr([](dl_phdr_info *object, std::size_t, void *) { return int{is_libearlybird(object->dlpi_name)}; },
+                         nullptr) != 0;
 }
 
 }  // namespace

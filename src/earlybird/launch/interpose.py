@@ -22,7 +22,8 @@ from earlybird.toolchain.build import ABI_LIBRARY, ABI_RECORDER, LIBRARY, RECORD
 # Variables of the environment inside: what the shims read, their folder, the flavour for commands inside.
 PREFIX = "EARLYBIRD_EXEC_"
 FLAVOUR = f"{PREFIX}MPI"
-_OURS = (LIBRARY, ABI_LIBRARY, RECORDER, ABI_RECORDER)
+_LIBRARIES, _RECORDERS = (LIBRARY, ABI_LIBRARY), (RECORDER, ABI_RECORDER)
+_OURS = (*_LIBRARIES, *_RECORDERS)
 # What separates entries of LD_PRELOAD, and of srun's --export.
 _SEPARATORS = dict.fromkeys(map(ord, " \t\n:,"))
 _SHIMS = Path(__file__).parent / "shims"
@@ -33,6 +34,16 @@ _SPOKEN = ".launchers"
 def inside() -> bool:
     """Whether this process was started by an `exec` that interposes."""
     return f"{PREFIX}LIBRARY" in os.environ
+
+
+def inside_record() -> bool:
+    """Whether this process was started by `record`."""
+    return any(os.path.basename(entry) in _RECORDERS for entry in _preloaded(os.environ))
+
+
+def _preloaded(environment: Mapping[str, str]) -> list[str]:
+    """What the surrounding `exec` or `record` preloads."""
+    return list(filter(None, environment.get(f"{PREFIX}LIBRARY", "").split(":")))
 
 
 def without(environment: Mapping[str, str]) -> dict[str, str]:
@@ -131,23 +142,27 @@ def _late_libmpi(flavour: Flavour) -> Path | None:
 
 
 def through_shim(
-    arguments: Sequence[str], flavour: Flavour, environment: Mapping[str, str]
+    arguments: Sequence[str],
+    flavour: Flavour,
+    environment: Mapping[str, str],
+    interposes: bool | None = None,
 ) -> tuple[list[str], dict[str, str]]:
     """As `wrap`, for a command whose launcher is preceded by other arguments, such as those that enter a
-    node; preloads what the surrounding `exec` or `record` does."""
+    node; preloads what the surrounding `exec` or `record` does, but libearlybird as `interposes` says."""
     position = launcher_at(arguments)
     outside = without(environment)
     launcher = find_command(arguments[position], outside["PATH"]) or arguments[position]
     library = library_path(flavour)
     seen = programs_of(arguments[position:], flavour, outside, library.with_name(ABI_LIBRARY).exists())
     found = UNKNOWN._replace(is_standard_abi=seen.is_standard_abi)
-    preloaded = environment.get(f"{PREFIX}LIBRARY", str(library)).split(":")
-    names = [os.path.basename(entry) for entry in preloaded]
+    names = {entry: os.path.basename(entry) for entry in _preloaded(environment)}
+    if interposes is None:
+        interposes = not names or any(name in _LIBRARIES for name in names.values())
     launched, inner = wrap(
         [launcher, *arguments[position + 1 :]], flavour, environment, found, library,
-        records=bool({RECORDER, ABI_RECORDER} & set(names)),
-        interposes=bool({LIBRARY, ABI_LIBRARY} & set(names)),
-        others=[Path(entry) for entry, name in zip(preloaded, names, strict=True) if name not in _OURS],
+        records=any(name in _RECORDERS for name in names.values()),
+        interposes=interposes,
+        others=[Path(entry) for entry, name in names.items() if name not in _OURS],
     )  # fmt: skip
     return [*arguments[:position], *launched], inner
 

@@ -57,9 +57,9 @@ def run_kernel(
     set_by_us = invocation.env | context_variables(mpi.family, request.vcis, request.streams)
     set_by_us |= request.environment
     environment = mpi.environment() | set_by_us
-    if request.preload:
+    if request.preload or interpose.inside_record():
         require_library(mpi)
-        arguments, environment = interpose.through_shim(arguments, mpi, environment)
+        arguments, environment = interpose.through_shim(arguments, mpi, environment, request.preload)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     begin_s = time.monotonic()
 
