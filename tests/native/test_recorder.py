@@ -307,9 +307,9 @@ def test_threads_at_once_are_told_by_the_longest_and_by_their_communicators(
 
 
 def test_the_replay_of_a_recorded_pattern_moves_the_bytes_that_were_recorded(any_mpi, own_process, tmp_path):
-    messages = ["0,1,1000", "0,1,1001", "0,2,5", "1,0,70000", "2,1,4096"]
+    messages = ["0,1,1000", "0,1,1001", "0,2,0", "1,0,70000", "2,1,4096", "3,1,7"]
     (tmp_path / "exchange.csv").write_text("\n".join(["src,dst,bytes", *messages]) + "\n")
-    replay = ("replay", "exchange.csv", "--layout", "1x1x3", "--mpi", any_mpi, "--launches", 1, "-o", "run")
+    replay = ("replay", "exchange.csv", "--layout", "1x1x4", "--mpi", any_mpi, "--launches", 1, "-o", "run")
     own_process("record", "-o", "rec", "--mpi", any_mpi, "--", EARLYBIRD, *replay, timeout=120)
     own_process("pattern", "recording", "rec", "-o", "again.csv")
     shown = own_process("show", "again.csv", "--format", "csv").stdout

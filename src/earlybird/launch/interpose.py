@@ -148,7 +148,8 @@ def through_shim(
     interposes: bool | None = None,
 ) -> tuple[list[str], dict[str, str]]:
     """As `wrap`, for a command whose launcher is preceded by other arguments, such as those that enter a
-    node; preloads what the surrounding `exec` or `record` does, but libearlybird as `interposes` says."""
+    node; preloads what the surrounding `exec` or `record` does. `interposes`: whether libearlybird is
+    among it; None: as there."""
     position = launcher_at(arguments)
     outside = without(environment)
     launcher = find_command(arguments[position], outside["PATH"]) or arguments[position]

@@ -20,7 +20,7 @@ from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
 from earlybird.launch.process import Ended, Limits, run_tree
 from earlybird.machine.flavours import Flavour
-from earlybird.toolchain.build import kernel_path, library_path, require_library
+from earlybird.toolchain.build import has_library, kernel_path, library_path, require_library
 
 _RECORDED = re.compile(r"^(MPIR_|MPICH_|OMPI_|PMIX_|PRTE_|I_MPI_|UCX_|FI_|HYDRA_|SLURM_|OMP_|EARLYBIRD_)")
 
@@ -57,8 +57,10 @@ def run_kernel(
     set_by_us = invocation.env | context_variables(mpi.family, request.vcis, request.streams)
     set_by_us |= request.environment
     environment = mpi.environment() | set_by_us
-    if request.preload or interpose.inside_record():
+    if request.preload:
         require_library(mpi)
+    # A simulated MPI has neither library.
+    if request.preload or (interpose.inside_record() and has_library(mpi)):
         arguments, environment = interpose.through_shim(arguments, mpi, environment, request.preload)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     begin_s = time.monotonic()
