@@ -19,6 +19,7 @@ from bench import (
     partitioned_regret,
     partitioned_soak,
     pipeline_advice,
+    projection_checks,
     recorder_cost,
     recorder_kills,
     temucin_suite,
@@ -39,6 +40,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-own": partitioned_own.main,
     "temucin-suite": temucin_suite.main,
     "motif-styles": motif_styles.main,
+    "projection-checks": projection_checks.main,
     "recorder-cost": recorder_cost.main,
     "recorder-kills": recorder_kills.main,
     "command-times": command_times.main,
@@ -50,8 +52,8 @@ COMPARISONS: dict[str, Callable[..., int]] = {
 WITH_OPTIONS = (
     "command-times", "motif-styles", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
     "partitioned-regret", "partitioned-soak",
-    "pipeline-advice", "collective-accuracy", "collective-advice", "recorder-cost", "recorder-kills",
-    "temucin-suite",
+    "pipeline-advice", "collective-accuracy", "collective-advice", "projection-checks", "recorder-cost",
+    "recorder-kills", "temucin-suite",
 )  # fmt: skip
 
 

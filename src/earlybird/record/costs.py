@@ -83,9 +83,15 @@ def changed_exchange_s(phase: MeasuredPhase, now: Cost, changed: Cost) -> Estima
 
     The models do not describe waiting for late ranks, so the predicted difference is subtracted from the
     recorded time. Where they predict more than was recorded inside the MPI, both predictions are scaled to
-    that.
+    that. Ranks that poll may wait between the calls too, or compute: the limit is then the time of the phase,
+    and the interval contains the result of the other limit.
     """
-    return _changed(phase, phase.epochs, phase.most_mpi_s, now, changed)
+    whole, *parts = (
+        _changed(phase, phase.epochs, limit_s, now, changed)
+        for limit_s in dict.fromkeys((phase.most_waiting_s, phase.most_mpi_s))
+    )
+    both = (whole, *parts)
+    return Estimate(whole.value, min(one.low for one in both), max(one.high for one in both))
 
 
 def changed_collective_s(phase: MeasuredPhase, one: RecordedCollective, now: Cost, changed: Cost) -> Estimate:
@@ -108,7 +114,7 @@ def sped_up_messages_s(phase: MeasuredPhase, cost: ThreadMessageCost, messages: 
         max(value - math.hypot(value - low, MODEL_ERROR * value), 1e-3),
         value + math.hypot(high - value, MODEL_ERROR * value),
     )
-    return _sped_up(phase, min(messages * cost.shared_s, phase.most_mpi_s), wide)
+    return _sped_up(phase, min(messages * cost.shared_s, phase.most_waiting_s), wide)
 
 
 def _sped_up(phase: MeasuredPhase, cost_s: float, speed_up: Estimate) -> Estimate:
@@ -140,8 +146,7 @@ def _changed(phase: MeasuredPhase, times: int, limit_s: float, now: Cost, change
 
 
 def _left_s(phase: MeasuredPhase, saved_s: float) -> float:
-    """What remains of the phase; the time outside MPI calls does."""
-    return max(phase.time_s - saved_s, phase.time_s - phase.mpi_s, 0.0)
+    return max(phase.time_s - saved_s, phase.least_s)
 
 
 def attempt(compute: Callable[[], Cost], notes: list[str]) -> Cost | None:

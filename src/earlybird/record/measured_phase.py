@@ -19,6 +19,10 @@ _OPERATIONS = {
     "MPI_Alltoall": "alltoall", "MPI_Gather": "gather", "MPI_Scatter": "scatter", "MPI_Barrier": "barrier",
 }  # fmt: skip
 
+_TESTS = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome")
+# A rank that calls them more often than this, for each epoch and message, waits by them.
+_TESTS_OF_POLLING = 2
+
 
 @dataclass(frozen=True)
 class RecordedCollective:
@@ -97,6 +101,27 @@ class MeasuredPhase:
     def most_mpi_s(self) -> float:
         """Of the rank that spends the most."""
         return float(self._mpi_s.max())
+
+    @cached_property
+    def polls(self) -> bool:
+        """Whether a rank waits by calling MPI_Test and the like again and again: also between the calls."""
+        for rank, rows in self._entries.items():
+            calls = self.recording.ranks[rank].calls
+            is_test = np.isin(rows["call"], [k for k, name in enumerate(calls) if name in _TESTS])
+            once = self.phase.epochs_of[rank] + int(rows["messages"].sum())
+            if int(rows["calls"][is_test].sum()) > _TESTS_OF_POLLING * once:
+                return True
+        return False
+
+    @property
+    def most_waiting_s(self) -> float:
+        """The most time that communication can have taken: inside MPI calls, or all of it if ranks poll."""
+        return self.time_s if self.polls else self.most_mpi_s
+
+    @property
+    def least_s(self) -> float:
+        """What remains without communication: the time outside MPI calls; nothing is known if ranks poll."""
+        return 0.0 if self.polls else max(self.time_s - self.mpi_s, 0.0)
 
     @cached_property
     def exchange(self) -> Pattern | None:

@@ -200,11 +200,17 @@ class _Projector:
             cost, found = self._of_collective(measured, one, notes)
             model_s += one.calls * cost.value_s if cost else 0.0
             changes += found
-        if model_s > _DISAGREEMENT * measured.most_mpi_s:
+        if model_s > _DISAGREEMENT * measured.most_waiting_s:
             notes.append(
                 f"the models predict {format_seconds(model_s)} for this phase and at most "
-                f"{format_seconds(measured.most_mpi_s)} were recorded inside the MPI: the profile or layout "
+                f"{format_seconds(measured.most_waiting_s)} were recorded "
+                f"{'of it' if measured.polls else 'inside the MPI'}: the profile or layout "
                 "is not that of the recording; predictions are scaled to the recorded time"
+            )
+        elif measured.polls and changes and model_s > measured.most_mpi_s:
+            notes.append(
+                "ranks wait by MPI_Test in this phase, so time between calls may be waiting or computation; "
+                "intervals contain both"
             )
         return ProjectedPhase(
             phase.number, tuple(phase.calls), tuple(phase.functions), measured.epochs, measured.time_s,

@@ -1,0 +1,440 @@
+"""What `earlybird project` says a change would save, against the program run with that change.
+
+Programs are recorded once and the change is projected. Then the program runs plain and changed by turns,
+unrecorded; the measured speed-up is the median of the ratios of these pairs. Checked are another layout and
+another MPI for exchanges, the advised algorithm of collectives, and partitions for halo3d and sweep3d, all on
+4 virtual nodes, and a communicator for each of two threads, which needs four cores. About 15 minutes.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.commands import EARLYBIRD, built_mpis, earlybird, say, virtual_cluster
+from earlybird.cli.output.printing import interval_text, print_table, ratio_text
+from earlybird.compare.motifs import over_best
+from earlybird.data import labels
+from earlybird.data.files import write_json
+from earlybird.data.methods import EARLYBIRD as EARLYBIRD_STYLE
+from earlybird.data.methods import FUNNELLED
+from earlybird.data.projection import (
+    COLLECTIVE,
+    COMMUNICATORS,
+    LAYOUT,
+    OTHER_MPI,
+    PARTITIONS,
+    ProjectedChange,
+    Projection,
+    projection_from_json,
+)
+from earlybird.data.run import Run
+from earlybird.data.schema import Estimate
+from earlybird.data.units import format_bytes
+from earlybird.machine.flavours import Flavour, find_flavour
+from earlybird.models.statistics import median_interval
+
+NODES, RATE = 4, "200mbit"
+NARROW, WIDE = "2x1x4", "4x1x2"
+PATTERNS = ("ring", "far", "random")
+SIZES_BYTES = (64 << 10, 1 << 20)
+OPERATIONS = ("bcast", "reduce", "allreduce")
+COLLECTIVE_SIZES = "4KiB,64KiB,256KiB,1MiB"
+# Of a cell for halo3d; angles for sweep3d, which threads share.
+VARIABLES = {"halo3d": (1, 4, 8), "sweep3d": (2, 4, 8)}
+ROUNDS, ITERATIONS = 7, 20
+THREADS, WINDOWS = 2, 3000
+ALLOWED = 0.15  # of the partitioned styles
+KINDS = (LAYOUT, OTHER_MPI, COLLECTIVE, PARTITIONS, COMMUNICATORS)
+THREADS_SOURCE = Path(__file__).parents[1] / "tests/native/programs/record_threads.c"
+# What a collective's settings look like in the action of a change.
+_SETTING = re.compile(r"\b([A-Z][A-Z0-9]*_[A-Za-z0-9_]+)=(\S+)")
+# exchange ring|far|random|bcast|reduce|allreduce BYTES ITERATIONS: prints the seconds in the iterations, the
+# mean over ranks, as a phase of a recording counts them. A rank computes (sleeps) 2 ms in each.
+PROGRAM = r"""#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+enum { MOST = 16 };
+static int rank, ranks, peers, to[MOST], from[MOST], size_to[MOST], size_from[MOST];
+static char *sent, *received;
+static void compute(void) {
+  const struct timespec pause = {0, 2000000};
+  nanosleep(&pause, NULL);
+}
+static void plan(const char *pattern, int bytes) {
+  if (strcmp(pattern, "random") != 0) {
+    const int apart = strcmp(pattern, "far") == 0 ? ranks / 2 : 1;
+    for (peers = 0; peers < 2; peers++) {
+      to[peers] = (rank + (peers ? ranks - apart : apart)) % ranks;
+      from[peers] = (rank + (peers ? apart : ranks - apart)) % ranks;
+      size_to[peers] = size_from[peers] = bytes;
+    }
+    return;
+  }
+  /* Three random permutations, each with a size of its own for every sender: a quarter of BYTES to all. */
+  unsigned seed = 20;
+  for (peers = 0; peers < 3; peers++) {
+    int order[MOST], size[MOST];
+    for (int k = 0; k < ranks; k++) order[k] = k;
+    for (int k = ranks - 1; k > 0; k--) {
+      const int other = (int)((seed = seed * 1103515245u + 12345u) >> 16) % (k + 1), kept = order[k];
+      order[k] = order[other];
+      order[other] = kept;
+    }
+    for (int k = 0; k < ranks; k++) {
+      seed = seed * 1103515245u + 12345u;
+      size[k] = bytes / 4 + (int)((seed >> 8) % (unsigned)(3 * bytes / 4));
+      if (order[k] == rank) from[peers] = k;
+    }
+    to[peers] = order[rank];
+    size_to[peers] = size[rank];
+    size_from[peers] = size[from[peers]];
+  }
+}
+static void exchange(int bytes) {
+  MPI_Request requests[2 * MOST];
+  for (int k = 0; k < peers; k++)
+    MPI_Irecv(received + (size_t)k * bytes, size_from[k], MPI_CHAR, from[k], k, MPI_COMM_WORLD, &requests[k]);
+  compute();
+  for (int k = 0; k < peers; k++)
+    MPI_Isend(sent + (size_t)k * bytes, size_to[k], MPI_CHAR, to[k], k, MPI_COMM_WORLD, &requests[peers + k]);
+  MPI_Waitall(2 * peers, requests, MPI_STATUSES_IGNORE);
+}
+static double call(const char *operation, int bytes) {
+  const int count = bytes / (int)sizeof(double);
+  compute();
+  const double begin = MPI_Wtime();
+  if (strcmp(operation, "bcast") == 0) MPI_Bcast(sent, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  else if (strcmp(operation, "reduce") == 0)
+    MPI_Reduce(sent, received, count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  else MPI_Allreduce(sent, received, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return MPI_Wtime() - begin;
+}
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (argc != 4 || ranks > MOST) MPI_Abort(MPI_COMM_WORLD, 2);
+  const char *what = argv[1];
+  const int bytes = atoi(argv[2]), iterations = atoi(argv[3]);
+  const int exchanges = strcmp(what, "ring") == 0 || strcmp(what, "far") == 0 || strcmp(what, "random") == 0;
+  sent = calloc(3, (size_t)bytes);
+  received = calloc(3, (size_t)bytes);
+  if (exchanges) plan(what, bytes);
+  double mine = 0, all = 0;
+  for (int k = 0; k < iterations; k++) {
+    const double begin = MPI_Wtime();
+    if (exchanges) {
+      exchange(bytes);
+      mine += MPI_Wtime() - begin;
+    } else mine += call(what, bytes);
+  }
+  MPI_Gather(&mine, 1, MPI_DOUBLE, received, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  for (int k = 0; k < ranks && rank == 0; k++) all += ((double *)received)[k];
+  if (rank == 0) printf("%.9g\n", all / ranks);
+  return MPI_Finalize();
+}
+"""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A projected speed-up of a phase and what was measured.
+
+    Attributes
+    ----------
+    kind : one of KINDS.
+    measured : the speed-up, with the interval of its median.
+    """
+
+    kind: str
+    mpi: str
+    case: str
+    projected: Estimate
+    measured: Estimate
+
+    @property
+    def off(self) -> float:
+        return self.projected.value / self.measured.value - 1
+
+    @property
+    def is_inside(self) -> bool:
+        return self.projected.low <= self.measured.value <= self.projected.high
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"kind": self.kind, "mpi": self.mpi, "case": self.case}
+        for name, value in (("projected", self.projected), ("measured", self.measured)):
+            found |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+        return found | {"off": self.off, "inside": self.is_inside}
+
+
+def main(words: Sequence[str] = ()) -> int:
+    """Project, run and print a table; 1 if a partitioned style is further off than allowed."""
+    options = _parser().parse_args(list(words))
+    found: list[Check] = []
+    try:
+        with tempfile.TemporaryDirectory() as folder, virtual_cluster(NODES, RATE) as cluster:
+            bench = _Bench(Path(folder), cluster, options.mpi or built_mpis(), options.rounds)
+            for kind in options.check or KINDS:
+                for check in bench.checks_of(kind):
+                    found.append(check)
+                    say(_line(check))
+    finally:
+        # Also what was measured before a launch died or Ctrl-C.
+        if options.json is not None and found:
+            write_json(options.json, {"checks": [one.to_json() for one in found]})
+    return report(found)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench projection-checks", description=__doc__)
+    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
+    parser.add_argument("--check", action="append", choices=KINDS, help="repeat for several; default all")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs of runs; default {ROUNDS}")
+    parser.add_argument("--json", type=Path, help="write every check here")
+    return parser
+
+
+class _Bench:
+    """The checks, and what they share: profiles are measured when first needed."""
+
+    def __init__(self, folder: Path, cluster: str, mpis: Sequence[str], rounds: int):
+        self.folder, self.cluster, self.mpis, self.rounds = folder, cluster, mpis, rounds
+        self._recorded = 0
+
+    def checks_of(self, kind: str) -> Iterator[Check]:
+        checks: dict[str, Callable[[str], Iterator[Check]]] = {
+            LAYOUT: self._layouts, OTHER_MPI: self._other_mpis, COLLECTIVE: self._collectives,
+            PARTITIONS: self._partitions, COMMUNICATORS: self._communicators,
+        }  # fmt: skip
+        for mpi in self.mpis:
+            yield from checks[kind](mpi)
+
+    def _layouts(self, mpi: str) -> Iterator[Check]:
+        program = self._program(mpi)
+        for what, size in _exchanges():
+            words = (program, what, size, ITERATIONS)
+            plain = self._on_cluster(mpi, NARROW, words)
+            projection = self._project(mpi, plain, "--to-layout", WIDE)
+            if (change := _change(projection, LAYOUT)) is not None:
+                measured = self._speed_up(plain, self._on_cluster(mpi, WIDE, words))
+                yield Check(LAYOUT, mpi, _case(what, size), change.speed_up, measured)
+
+    def _other_mpis(self, mpi: str) -> Iterator[Check]:
+        if mpi != self.mpis[0]:  # one recording, projected to each of the others
+            return
+        for other in self.mpis[1:]:
+            programs = self._program(mpi), self._program(other)
+            for what, size in _exchanges():
+                plain, changed = (
+                    self._on_cluster(name, WIDE, (program, what, size, ITERATIONS))
+                    for name, program in zip((mpi, other), programs, strict=True)
+                )
+                projection = self._project(mpi, plain, "--to-profile", self._profile(other))
+                if (change := _change(projection, OTHER_MPI)) is not None:
+                    measured = self._speed_up(plain, changed)
+                    yield Check(OTHER_MPI, mpi, f"{_case(what, size)}, {other}", change.speed_up, measured)
+
+    def _collectives(self, mpi: str) -> Iterator[Check]:
+        program = self._program(mpi)
+        for operation in OPERATIONS:
+            for size in SIZES_BYTES:
+                plain = self._on_cluster(mpi, f"{NODES}x1x1", (program, operation, size, ITERATIONS))
+                projection = self._project(mpi, plain, profile=self._collective_profile(mpi, operation))
+                change = _change(projection, COLLECTIVE)
+                settings = {} if change is None else dict(_SETTING.findall(change.action))
+                if change is None or not settings:
+                    what = "the default is advised" if change is None else f"no settings in {change.action!r}"
+                    say(f"{mpi}, {_case(operation, size)}: {what}")
+                    continue
+                measured = self._speed_up(plain, plain, settings)
+                yield Check(COLLECTIVE, mpi, change.change, change.speed_up, measured)
+
+    def _partitions(self, mpi: str) -> Iterator[Check]:
+        for motif, numbers in VARIABLES.items():
+            for variables in numbers:
+                words = (
+                    "measure", motif, "--mpi", mpi, "--launcher", f"cluster:{self.cluster}", "--ranks", NODES,
+                    "--map-by", "node", "--process-grid", "2x2x1", "--cells", "64x64x64", "--variables",
+                    variables, "--threads", THREADS, "--partitions", THREADS, "--compute", "4ms", "--noise",
+                    "single", "--noise-percent", 50,
+                )  # fmt: skip
+                folder = self._next(motif)
+                once = ("--methods", FUNNELLED, "--launches", 1, "--quiet", "-o", folder / "recorded")
+                projection = self._project(
+                    mpi, [EARLYBIRD, *words, *once], "--partitions", THREADS, "--delay", "2ms"
+                )
+                change = _change(projection, PARTITIONS)
+                if change is None:
+                    continue
+                both = f"{FUNNELLED},{EARLYBIRD_STYLE}"
+                run = folder / "compared"
+                earlybird(*words, "--methods", both, "--launches", self.rounds, "--quiet", "-o", run)
+                for over in over_best(list(Run.open(run).samples()), EARLYBIRD_STYLE):
+                    case = f"{motif}, {labels.counted(variables, 'variable')}"
+                    yield Check(PARTITIONS, mpi, case, change.speed_up, over.speed_up.estimate)
+
+    def _communicators(self, mpi: str) -> Iterator[Check]:
+        program = self._compiled(find_flavour(mpi), THREADS_SOURCE.read_text(), "threads")
+
+        def launch(communicators: str) -> list[Any]:
+            words = ("exec", "--mpi", mpi, "--no-interpose", "--", "mpiexec", "-n", 2, program)
+            return [EARLYBIRD, *words, communicators, THREADS, WINDOWS]
+
+        rates = self.folder / f"{mpi}-msgrate"
+        where = ("--mpi", mpi, "--ranks", 2, "--threads", THREADS)
+        earlybird("measure", "msgrate", *where, "--quick", "--quiet", "-o", rates)
+        profile = self.folder / f"{mpi}-msgrate.json"
+        earlybird("fit", rates, "-o", profile)
+        projection = self._project(mpi, launch("shared"), profile=profile)
+        change = _change(projection, COMMUNICATORS)
+        if change is None:
+            say(f"{mpi}: a communicator for each thread is not projected: {' '.join(projection.notes)}")
+            return
+        settings = dict(_SETTING.findall(change.action))
+        measured = self._speed_up(launch("shared"), launch("own"), settings)
+        yield Check(COMMUNICATORS, mpi, change.change, change.speed_up, measured)
+
+    def _on_cluster(self, mpi: str, layout: str, words: Sequence[Any]) -> list[Any]:
+        where = ("--name", self.cluster, "--mpi", mpi, "--layout", layout)
+        return [EARLYBIRD, "cluster", "mpiexec", *where, "--", *words]
+
+    def _project(
+        self, mpi: str, command: Sequence[Any], *changes: Any, profile: Path | None = None
+    ) -> Projection:
+        """Record `command` and project."""
+        recording = self._next("recording") / "rec"
+        _run([EARLYBIRD, "record", "-o", recording, "--mpi", mpi, "--", *command], {})
+        return projection_from_json(
+            earlybird("project", recording, "--profile", profile or self._profile(mpi), *changes)
+        )
+
+    def _speed_up(
+        self, plain: Sequence[Any], changed: Sequence[Any], settings: Mapping[str, str] | None = None
+    ) -> Estimate:
+        """The time that `plain` prints over that of `changed`, in pairs whose order alternates."""
+        ratios = []
+        for k in range(self.rounds):
+            launches = [(plain, {}), (changed, dict(settings or {}))]
+            times_s = {}
+            for number in (0, 1) if k % 2 == 0 else (1, 0):
+                times_s[number] = _seconds(*launches[number])
+            ratios.append(times_s[0] / times_s[1])
+        return Estimate(float(np.median(ratios)), *median_interval(np.array(ratios)))
+
+    def _profile(self, mpi: str) -> Path:
+        return self._fitted(mpi, "exchanges", {"contention": ("60s",), "completion": ("30s",)})
+
+    def _collective_profile(self, mpi: str, operation: str) -> Path:
+        options = (
+            "60s", "--op", operation, "--ranks", NODES, "--map-by", "node", "--sizes", COLLECTIVE_SIZES,
+            "--verify", "none",
+        )  # fmt: skip
+        return self._fitted(mpi, operation, {"collective": options})
+
+    def _fitted(self, mpi: str, name: str, suites: Mapping[str, Sequence[Any]]) -> Path:
+        profile = self.folder / f"{mpi}-{name}.json"
+        if not profile.exists():
+            say(f"{mpi}: measuring the cluster for {name}")
+            runs = []
+            for suite, (budget, *options) in suites.items():
+                runs.append(self.folder / f"{mpi}-{name}-{suite}")
+                earlybird(
+                    "measure", suite, "--quick", "--launches", 3, "--budget", budget, *options, "--mpi", mpi,
+                    "--launcher", f"cluster:{self.cluster}", "--quiet", "-o", runs[-1],
+                )  # fmt: skip
+            earlybird("fit", *runs, "-o", profile)
+        return profile
+
+    def _program(self, mpi: str) -> Path:
+        return self._compiled(find_flavour(mpi), PROGRAM, "exchange")
+
+    def _compiled(self, flavour: Flavour, text: str, name: str) -> Path:
+        program = self.folder / f"{flavour.name}-{name}"
+        if not program.exists():
+            source = program.with_suffix(".c")
+            source.write_text(text)
+            command = [flavour.mpicc, "-O2", "-pthread", source, "-o", program]
+            subprocess.run(command, env=os.environ | flavour.environment(), check=True)
+        return program
+
+    def _next(self, what: str) -> Path:
+        """A folder of its own for each call."""
+        self._recorded += 1
+        folder = self.folder / f"{self._recorded}-{what}"
+        folder.mkdir()
+        return folder
+
+
+def _exchanges() -> Iterator[tuple[str, int]]:
+    return ((what, size) for what in PATTERNS for size in SIZES_BYTES)
+
+
+def _case(what: str, size: int) -> str:
+    return f"{what}, {format_bytes(size)}"
+
+
+def _change(projection: Projection, kind: str) -> ProjectedChange | None:
+    """That of the phase that takes longest; None if it has none of this kind."""
+    changes = [
+        (phase.time_s, change)
+        for phase in projection.phases
+        for change in phase.changes
+        if change.kind == kind
+    ]
+    return max(changes, key=lambda pair: pair[0])[1] if changes else None
+
+
+def _seconds(command: Sequence[Any], settings: Mapping[str, str]) -> float:
+    """What the command prints; its last line, as launchers may print others."""
+    return float(_run(command, settings).split()[-1])
+
+
+def _run(command: Sequence[Any], settings: Mapping[str, str]) -> str:
+    words = [str(word) for word in command]
+    ended = subprocess.run(words, env=os.environ | settings, stdout=subprocess.PIPE, text=True)
+    if ended.returncode != 0:
+        raise SystemExit(f"projection-checks: {' '.join(words)} ended with status {ended.returncode}")
+    return ended.stdout
+
+
+def _line(check: Check) -> str:
+    return (
+        f"{check.kind}, {check.mpi}, {check.case}: projected {ratio_text(check.projected.value)}, measured "
+        f"{ratio_text(check.measured.value)}"
+    )
+
+
+def report(found: Sequence[Check]) -> int:
+    """Print all checks and how many agree; 1 if a partitioned style is further off than allowed."""
+    print("\nspeed-up of a phase by a change: projected, and measured with the change applied")
+    header = ["change", "MPI", "case", "projected", "95 %", "measured", "interval", "off", "inside"]
+    rows = [
+        [
+            one.kind, one.mpi, one.case, ratio_text(one.projected.value),
+            interval_text(one.projected, ratio_text), ratio_text(one.measured.value),
+            interval_text(one.measured, ratio_text), f"{100 * one.off:+.0f} %",
+            "yes" if one.is_inside else "no",
+        ]
+        for one in found
+    ]  # fmt: skip
+    print_table(header, rows, left=header[:3])
+    for kind in dict.fromkeys(one.kind for one in found):
+        alike = [one for one in found if one.kind == kind]
+        near = sum(abs(one.off) <= ALLOWED for one in alike)
+        inside = sum(one.is_inside for one in alike)
+        print(
+            f"{kind}: at most {labels.percent(ALLOWED)} off in {near} of {len(alike)}, measured value inside "
+            f"the interval in {inside} of {len(alike)}"
+        )
+    missed = [one for one in found if one.kind == PARTITIONS and abs(one.off) > ALLOWED]
+    return int(bool(missed))
