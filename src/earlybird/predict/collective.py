@@ -35,7 +35,9 @@ from earlybird.predict.ranges import extrapolations, interval
 
 # 95 % of a normal distribution lie within this multiple of its median absolute deviation.
 _BOUND_OVER_MEDIAN = 2.9
-MEASURE_HINT = "`earlybird measure collective -o RUN` and `earlybird fit RUN` add them"
+MEASURE_HINT = (
+    "`earlybird measure collective -o RUN` with four sizes or more, and `earlybird fit RUN`, add them"
+)
 # The layout of a number of ranks that has only hops of this type.
 _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}x1x1"}
 

@@ -91,6 +91,36 @@ def test_a_faster_mpi_saves_no_more_than_the_time_inside_the_mpi():
     assert "not that of the recording" in slow.phases[0].notes[0]
 
 
+def polling(recording, tests):
+    """The same where each rank calls MPI_Testall `tests` times, and not MPI_Waitall once."""
+    name = {recordings.CALLS[recordings.WAITALL]: "MPI_Testall"}
+    ranks = {}
+    for rank, one in recording.ranks.items():
+        entries = one.entries.copy()
+        entries["calls"][entries["call"] == recordings.WAITALL] = tests
+        calls = tuple(name.get(call, call) for call in one.calls)
+        ranks[rank] = replace(one, entries=entries, calls=calls)
+    return replace(recording, ranks=ranks)
+
+
+@pytest.mark.parametrize("tests", [3, 100])
+def test_ranks_that_poll_wait_between_the_calls_too(tests):
+    """1.01 s are predicted, in a phase of 0.5 s, 0.2 s of it inside the MPI."""
+    found = project(
+        polling(HALVES, tests),
+        profile(network=1e7),
+        recorded_place(HALVES),
+        Changes(profiles={"fast": profile()}),
+    )
+    (change,) = changes_of(found, OTHER_MPI)
+    assert len(found.phases[0].notes) == 1
+    if tests == 3:  # one for each message and epoch
+        assert change.time_s.value == pytest.approx(0.5 - 0.2 * (1 - NOW_S / 1.01), rel=1e-3)
+    else:
+        assert change.time_s.value == pytest.approx(0.5 * NOW_S / 1.01, rel=1e-3)
+        assert change.time_s.high >= 0.5 - 0.2 * (1 - NOW_S / 1.01)
+
+
 def test_one_message_per_pair_saves_the_latency_of_the_others():
     recording = recordings.in_memory(2, [(0, 1, 5, 1000), (1, 0, 5, 1000)])
     found = project(recording, profile(latency_s=0.01), recorded_place(recording), Changes())
