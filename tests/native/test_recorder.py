@@ -314,3 +314,19 @@ def test_the_replay_of_a_recorded_pattern_moves_the_bytes_that_were_recorded(any
     own_process("pattern", "recording", "rec", "-o", "again.csv")
     shown = own_process("show", "again.csv", "--format", "csv").stdout
     assert sorted(shown.splitlines()[1:]) == messages
+
+
+@pytest.mark.parametrize(("options", "is_interposed"), [((), True), (("--no-interpose",), False)])
+def test_an_exec_inside_is_recorded_and_a_program_started_by_its_name(
+    any_mpi, own_process, compiled, tmp_path, options, is_interposed
+):
+    """The recorder finds the functions of the program also where neither folder is that of the start."""
+    flavour = find_flavour(any_mpi)
+    program = compiled(flavour, "record_phases", [])
+    script = f'cd / && PATH={program.parent}:$PATH && echo "$LD_PRELOAD" && exec {program.name} 2 2'
+    inside = (EARLYBIRD, "exec", "--mpi", any_mpi, *options, "--", "mpiexec", "-n", 2, "sh", "-c", script)
+    result = own_process("record", "-o", "rec", "--mpi", any_mpi, "--", *inside, timeout=120)
+    recording = load_recording(tmp_path / "rec")
+    assert len(recording.ranks) == 2
+    assert ("/libearlybird.so" in result.stdout) == is_interposed
+    assert "exchange" in {function for phase in find_phases(recording) for function in phase.functions}

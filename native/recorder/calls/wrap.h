@@ -23,10 +23,10 @@
     return rc;                                                 \
   }
 
-/* COUNTED of a call that starts a request. */
-#define EB_OPENED(COUNTED) \
-  COUNTED;                 \
-  if (rc == MPI_SUCCESS) eb_span_opened(&span, request)
+/* COUNTED of a call that starts a request, which keeps the epoch open whatever is counted. */
+#define EB_OPENED(COUNTED)                               \
+  if (rc == MPI_SUCCESS) eb_span_opened(&span, request); \
+  COUNTED
 
 /* Calls of MPI 4 with counts of MPI_Count. */
 #ifdef EB_HAS_LARGE_COUNT

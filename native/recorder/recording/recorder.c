@@ -15,10 +15,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void leave(void *ended) {
   eb_thread *thread = ended;
   eb_thread_current = NULL;
-  eb_epoch_end(&thread->epoch, &thread->table);
+  eb_recorder_end_epoch(thread);
   thread->epoch.num_open = 0;
   thread->is_inside = false; /* it may have been cancelled in a call */
   thread->traced = NULL;
+  __atomic_store_n(&thread->traced_number, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->is_used, 0, __ATOMIC_RELEASE);
 }
 

@@ -1,10 +1,12 @@
 /* When and what a rank writes. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "recorder/recording/file.h"
@@ -17,10 +19,13 @@
 #define INTERVAL_OF_RUN (1.0 / 20)
 /* An epoch that is longer than this, and than half of the run, is cut. */
 #define LONGEST_EPOCH_S 1.0
+/* For another thread that writes, when the program ends. */
+#define LONGEST_WAIT_S 2
 
 /* Unlike the program's mutexes, it is not held while a call of the MPI waits. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t begin_ticks;
+static char program[4096]; /* the path of the main program, of which the linker knows only argv[0] */
 static bool is_child; /* forked: the file is the parent's */
 
 bool eb_recorder_is_on;
@@ -72,13 +77,17 @@ static void write_communicators(void) {
   }
 }
 
+static const char *path_of(const char *module) {
+  return program[0] && strcmp(module, program_invocation_name) == 0 ? program : module;
+}
+
 /* The module and the place in it are the same in all ranks, unlike the address. */
 static void print_site(eb_payload *payload, const void *site) {
   Dl_info found = {0};
   const bool is_known = dladdr(site, &found) != 0;
   const uintptr_t base = is_known ? (uintptr_t)found.dli_fbase : 0;
   eb_payload_print(payload, "\"offset\":%llu,\"module\":", (unsigned long long)((uintptr_t)site - base));
-  eb_payload_string(payload, is_known && found.dli_fname ? found.dli_fname : "");
+  eb_payload_string(payload, is_known && found.dli_fname ? path_of(found.dli_fname) : "");
   eb_payload_print(payload, ",\"function\":");
   eb_payload_string(payload, is_known && found.dli_sname ? found.dli_sname : "");
 }
@@ -267,11 +276,18 @@ void eb_recorder_begin(void) {
       !eb_file_create(folder, rank))
     return;
   begin_ticks = eb_recorder_ticks();
+  if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) program[0] = '\0';
   eb_requests_include_others = PMPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;
   write_header(rank, size);
   begin_trace();
   (void)pthread_atfork(NULL, NULL, disown_file);
   __atomic_store_n(&eb_recorder_is_on, true, __ATOMIC_RELEASE);
+}
+
+void eb_recorder_end_epoch(eb_thread *thread) {
+  pthread_mutex_lock(&lock);
+  eb_epoch_end(&thread->epoch, &thread->table);
+  pthread_mutex_unlock(&lock);
 }
 
 /* At MPI_Finalize no other thread calls the MPI. At the other ends one may be in the middle of a call. */
@@ -281,10 +297,19 @@ static void end_epochs(const char *how) {
     if (thread == eb_thread_current || are_others_idle) eb_epoch_end(&thread->epoch, &thread->table);
 }
 
+/* A signal handler that ends the program may have interrupted this thread while it writes: then it must not wait for itself. */
+static bool lock_to_write(const char *how) {
+  if (!how || strcmp(how, "finalize") == 0) return pthread_mutex_lock(&lock) == 0;
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += LONGEST_WAIT_S;
+  return pthread_mutex_timedlock(&lock, &until) == 0;
+}
+
 void eb_recorder_flush(const char *how) {
   if (!eb_recorder_is_on || is_child) return;
   if (how) __atomic_store_n(&eb_recorder_is_on, false, __ATOMIC_RELEASE);
-  pthread_mutex_lock(&lock);
+  if (!lock_to_write(how)) return;
   if (how) end_epochs(how);
   write_communicators();
   write_phases();

@@ -26,7 +26,7 @@ def remarks(recording: Recording) -> list[str]:
             f"{_ranks(missing)} left no file, so only what others received from {_them(missing)} is counted"
         )
     for how, text in (
-        (None, "ended before MPI_Finalize without a word, as when killed"),
+        (None, "ended before MPI_Finalize and left no reason, as when killed"),
         ("abort", "called MPI_Abort"),
         ("exit", "exited without MPI_Finalize"),
     ):

@@ -215,15 +215,19 @@ def load_recording(path: str | Path) -> Recording:
     path = Path(path)
     facts = files.read_json(path / SUMMARY, "recording", SCHEMA)
     functions = _load_functions(path)
-    ranks, num_other = {}, 0
-    for file in sorted(path.iterdir()):
-        named = _FILE.fullmatch(file.name)
-        if named is None:
-            continue
+    ranks: dict[int, RankRecording] = {}
+    num_other, size = 0, None
+    found = [(named, file) for file in path.iterdir() if (named := _FILE.fullmatch(file.name))]
+    for named, file in sorted(found, key=lambda one: int(one[0][1])):
         if named[2] is not None:
             num_other += 1
         elif (one := load_rank(file, functions)) is not None:
-            ranks[one.rank] = one
+            size = one.size if size is None else size
+            # A second, larger job finds the names free that the first one did not need.
+            if one.size == size:
+                ranks[one.rank] = one
+            else:
+                num_other += 1
     command = facts.get("command")
     arguments = tuple(map(str, command)) if isinstance(command, list) else ()
     uses_sessions = (path / SESSIONS).exists()

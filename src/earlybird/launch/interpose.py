@@ -46,6 +46,11 @@ def _preloaded(environment: Mapping[str, str]) -> list[str]:
     return list(filter(None, environment.get(f"{PREFIX}LIBRARY", "").split(":")))
 
 
+def preloaded_others() -> list[Path]:
+    """What the surrounding `exec` or `record` preloads besides our libraries."""
+    return [Path(entry) for entry in _preloaded(os.environ) if os.path.basename(entry) not in _OURS]
+
+
 def without(environment: Mapping[str, str]) -> dict[str, str]:
     """`environment` as it was outside of any `exec` that interposes."""
     result = {name: value for name, value in environment.items() if not name.startswith(PREFIX)}

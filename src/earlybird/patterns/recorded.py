@@ -112,9 +112,9 @@ def exchange_of(totals: PairTotals, *, combined: bool = False) -> tuple[Pattern,
     src, dst, total_bytes = totals.src[is_other], totals.dst[is_other], totals.bytes[is_other]
     messages = np.ones_like(src) if combined else totals.messages[is_other]
     if messages.sum() > MOST_MESSAGES:
+        remedy = "choose another --phase" if combined else "give --combined for one message per pair"
         raise InputError(
-            f"there are {messages.sum()} messages, and a pattern has at most {MOST_MESSAGES}; give "
-            "--combined for one message per pair"
+            f"there are {messages.sum()} messages, and a pattern has at most {MOST_MESSAGES}; {remedy}"
         )
     number = np.arange(messages.sum()) - np.repeat(np.cumsum(messages) - messages, messages)
     size = np.repeat(total_bytes // messages, messages) + (

@@ -1,7 +1,7 @@
 """The time of a phase with other communication: recorded times, less what the models predict as saved."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ MODEL_ERROR = 0.16
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """A layout, with the text and mapping that it was made of."""
 
     layout: Layout
@@ -44,12 +44,12 @@ class Cost:
     ends_s: tuple[float, float] | None = None
 
 
-def exchange_cost(pattern: Pattern, place: Place, profile: Profile) -> Cost:
+def exchange_cost(pattern: Pattern, place: Placement, profile: Profile) -> Cost:
     """The slowest rank of an exchange, by the model `fair`. Raises InputError."""
     return Cost(*Exchange(pattern, place.layout).slowest_s(profile, "fair"))
 
 
-def early_cost(pattern: Pattern, place: Place, profile: Profile, partitions: int, delay_s: float) -> Cost:
+def early_cost(pattern: Pattern, place: Placement, profile: Profile, partitions: int, delay_s: float) -> Cost:
     """The time left after the last of equal partitions is ready, `delay_s` after the others.
 
     What is sent early takes the time of its bytes, of which `delay_s` is hidden; the last partition of every
@@ -70,7 +70,7 @@ def early_cost(pattern: Pattern, place: Place, profile: Profile, partitions: int
     return Cost(float(left(last.value_s, early.value_s, whole.value_s)), drawn_s)
 
 
-def default_collective_cost(one: RecordedCollective, place: Place, profile: Profile) -> Cost:
+def default_collective_cost(one: RecordedCollective, place: Placement, profile: Profile) -> Cost:
     """A call of the MPI's default algorithm. Raises InputError."""
     placed = Placed(place.layout, one.ranks, place.map_by, 0, place.text)
     answer = predict_collective(forms_of(profile, one.operation), placed, one.size_bytes, DEFAULT)
@@ -88,7 +88,7 @@ def changed_exchange_s(phase: MeasuredPhase, now: Cost, changed: Cost) -> Estima
     """
     whole, *parts = (
         _changed(phase, phase.epochs, limit_s, now, changed)
-        for limit_s in dict.fromkeys((phase.most_waiting_s, phase.most_mpi_s))
+        for limit_s in dict.fromkeys((phase.most_communication_s, phase.mpi_s))
     )
     both = (whole, *parts)
     return Estimate(whole.value, min(one.low for one in both), max(one.high for one in both))
@@ -114,7 +114,7 @@ def sped_up_messages_s(phase: MeasuredPhase, cost: ThreadMessageCost, messages: 
         max(value - math.hypot(value - low, MODEL_ERROR * value), 1e-3),
         value + math.hypot(high - value, MODEL_ERROR * value),
     )
-    return _sped_up(phase, min(messages * cost.shared_s, phase.most_waiting_s), wide)
+    return _sped_up(phase, min(messages * cost.shared_s, phase.most_communication_s), wide)
 
 
 def _sped_up(phase: MeasuredPhase, cost_s: float, speed_up: Estimate) -> Estimate:
@@ -142,7 +142,21 @@ def _changed(phase: MeasuredPhase, times: int, limit_s: float, now: Cost, change
     # Independent sources of error.
     low_s = value_s - math.hypot(value_s - low_s, error_s)
     high_s = value_s + math.hypot(high_s - value_s, error_s)
-    return Estimate(_left_s(phase, value_s), _left_s(phase, high_s), _left_s(phase, low_s))
+    left_s = _left_s(phase, value_s)
+    # What the changed communication takes does remain.
+    least_s = phase.least_s + times * scale * changed.value_s * (1 - MODEL_ERROR)
+    return Estimate(left_s, min(max(_left_s(phase, high_s), least_s), left_s), _left_s(phase, low_s))
+
+
+def sum_of_savings(phase: MeasuredPhase, times_s: Sequence[Estimate]) -> Estimate:
+    """The time of the phase with several changes of different calls, each of which gives one of `times_s`.
+
+    Their errors are independent.
+    """
+    value_s = phase.time_s - sum(phase.time_s - one.value for one in times_s)
+    low_s = value_s - math.hypot(*(one.value - one.low for one in times_s))
+    high_s = value_s + math.hypot(*(one.high - one.value for one in times_s))
+    return Estimate(*(max(one_s, phase.least_s) for one_s in (value_s, low_s, high_s)))
 
 
 def _left_s(phase: MeasuredPhase, saved_s: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern
 from earlybird.data.phases import Phase
-from earlybird.data.recorded_rank import CALL, CONCURRENT, RECEIVED, SENT
+from earlybird.data.recorded_rank import CALL, CONCURRENT, RECEIVED, SENT, RankRecording
 from earlybird.data.recording import Recording
 from earlybird.patterns.recorded import exchange_of_phase
 
@@ -85,22 +85,14 @@ class MeasuredPhase:
     @cached_property
     def _mpi_s(self) -> np.ndarray:
         """Seconds inside MPI calls by rank."""
-        return np.array([1e-9 * self._inside_ns(rank, rows) for rank, rows in self._entries.items()])
-
-    def _inside_ns(self, rank: int, rows: np.ndarray) -> float:
-        if self.recording.ranks[rank].thread_level != CONCURRENT or not len(rows):
-            return float(rows["time_ns"].sum())
-        _, thread = np.unique(rows["thread"], return_inverse=True)
-        return float(np.bincount(thread, rows["time_ns"]).max())
+        return np.array([
+            1e-9 * float(busiest_thread(self.recording.ranks[rank], rows)["time_ns"].sum())
+            for rank, rows in self._entries.items()
+        ])  # fmt: skip
 
     @property
     def mpi_s(self) -> float:
         return float(self._mpi_s.mean())
-
-    @property
-    def most_mpi_s(self) -> float:
-        """Of the rank that spends the most."""
-        return float(self._mpi_s.max())
 
     @cached_property
     def polls(self) -> bool:
@@ -114,9 +106,9 @@ class MeasuredPhase:
         return False
 
     @property
-    def most_waiting_s(self) -> float:
-        """The most time that communication can have taken: inside MPI calls, or all of it if ranks poll."""
-        return self.time_s if self.polls else self.most_mpi_s
+    def most_communication_s(self) -> float:
+        """The most of `time_s` that communication can have taken."""
+        return self.time_s - self.least_s
 
     @property
     def least_s(self) -> float:
@@ -164,17 +156,36 @@ class MeasuredPhase:
                     if communicator is None or communicator.remote_members:
                         continue
                     key = one.calls[call], tuple(communicator.members)
-                    part = of_call[of_call["communicator"] == number]
+                    part = busiest_thread(one, of_call[of_call["communicator"] == number])
                     sums = [part[name].sum() for name in ("calls", "bytes", "time_ns")]
-                    # A duplicate of a communicator has the same members.
                     of_ranks = found.setdefault(key, {})
-                    of_ranks[rank] = of_ranks.get(rank, 0) + np.array(sums, dtype=float)
+                    of_ranks[rank] = self._joined(one, of_ranks.get(rank), np.array(sums, dtype=float))
         collectives = [
             _collective(_OPERATIONS[name], len(members), np.array(list(of_ranks.values())))
             for (name, members), of_ranks in found.items()
             if len(members) > 1
         ]
         return sorted(collectives, key=lambda one: -one.mean_s)
+
+    @staticmethod
+    def _joined(one: RankRecording, before: np.ndarray | None, sums: np.ndarray) -> np.ndarray:
+        """Calls, bytes and time on duplicates of a communicator, which have the same members.
+
+        Threads that may be in the MPI at once have one each: that with the longest time counts.
+        """
+        if before is None:
+            return sums
+        if one.thread_level == CONCURRENT:
+            return max(before, sums, key=lambda of_communicator: of_communicator[2])
+        return before + sums
+
+
+def busiest_thread(one: RankRecording, rows: np.ndarray) -> np.ndarray:
+    """The entries of the thread with most time, where threads may be in the MPI at once; else all."""
+    if one.thread_level != CONCURRENT or not len(rows):
+        return rows
+    _, thread = np.unique(rows["thread"], return_inverse=True)
+    return rows[thread == np.bincount(thread, rows["time_ns"]).argmax()]
 
 
 def _shared(rank: int, rows: np.ndarray) -> Iterator[SharedCommunicator]:

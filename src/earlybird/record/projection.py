@@ -11,6 +11,7 @@ from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAPPINGS, Layout, parse_layout
 from earlybird.data.methods import CONTEXTS
+from earlybird.data.pattern import Pattern
 from earlybird.data.phases import Phase, arrivals_before, find_phases
 from earlybird.data.profile import Profile
 from earlybird.data.projection import (
@@ -30,7 +31,7 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.record.costs import (
     MODEL_ERROR,
     Cost,
-    Place,
+    Placement,
     attempt,
     changed_collective_s,
     changed_exchange_s,
@@ -39,8 +40,9 @@ from earlybird.record.costs import (
     exchange_cost,
     sped_up_collective_s,
     sped_up_messages_s,
+    sum_of_savings,
 )
-from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
+from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective, busiest_thread
 from earlybird.record.thread_messages import thread_message_costs
 
 # Phases that take less of the run are left out.
@@ -86,16 +88,16 @@ class Changes:
 
     Attributes
     ----------
-    places : other layouts.
+    placements : other layouts.
     profiles : of other MPIs, by name.
     """
 
-    places: Sequence[Place] = ()
+    placements: Sequence[Placement] = ()
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     early: EarlySending = EarlySending()
 
 
-def recorded_place(recording: Recording) -> Place:
+def recorded_place(recording: Recording) -> Placement:
     """The layout of the recording: its hosts in the order of their first ranks, with one socket each.
 
     Raises InputError if a rank is missing: its host is unknown.
@@ -111,18 +113,18 @@ def recorded_place(recording: Recording) -> Place:
     for map_by in ("core", "node") if recording.size % num_nodes == 0 else ():
         text = f"{num_nodes}x1x{recording.size // num_nodes}"
         if np.array_equal(parse_layout(text, map_by).node, node):
-            return Place(parse_layout(text, map_by), text, map_by)
+            return Placement(parse_layout(text, map_by), text, map_by)
     text = f"{labels.counted(num_nodes, 'host')} as recorded"
-    return Place(Layout(node, np.zeros_like(node), text), text)
+    return Placement(Layout(node, np.zeros_like(node), text), text)
 
 
-def other_mappings(place: Place) -> list[Place]:
+def other_mappings(place: Placement) -> list[Placement]:
     """The same nodes filled in other orders, as far as they differ."""
     try:
-        places = [Place(parse_layout(place.text, one), place.text, one) for one in MAPPINGS]
+        places = [Placement(parse_layout(place.text, one), place.text, one) for one in MAPPINGS]
     except InputError:  # a file, or a layout that has no text
         return []
-    distinct: list[Place] = [place]
+    distinct: list[Placement] = [place]
     for one in places:
         if not any(_is_same(one.layout, other.layout) for other in distinct):
             distinct.append(one)
@@ -132,7 +134,7 @@ def other_mappings(place: Place) -> list[Place]:
 def project(
     recording: Recording,
     profile: Profile,
-    place: Place,
+    place: Placement,
     changes: Changes,
     only_phase: int | None = None,
 ) -> Projection:
@@ -141,7 +143,7 @@ def project(
     Phases that take less than 1 % of the run are left out, unless `only_phase` names one. Raises InputError
     if the layout has another number of ranks, or if there is no such phase.
     """
-    for one in (place, *changes.places):
+    for one in (place, *changes.placements):
         if one.layout.num_ranks != recording.size:
             raise InputError(
                 f"the recording has {recording.size} ranks and the layout {one.text} has "
@@ -167,7 +169,7 @@ def project(
 
 
 class _Projector:
-    def __init__(self, recording: Recording, profile: Profile, place: Place, changes: Changes):
+    def __init__(self, recording: Recording, profile: Profile, place: Placement, changes: Changes):
         self.recording, self.profile, self.place, self.changes = recording, profile, place, changes
         self._outside_s = _outside_mpi_s(recording)
         self._remarks: dict[str, None] = {}
@@ -187,7 +189,7 @@ class _Projector:
         if not measured.epochs or measured.time_s <= 0:
             return None
         notes: list[str] = []
-        pattern, model_s = measured.exchange, 0.0
+        pattern, model_s = self._exchange(measured, notes), 0.0
         now = None
         if pattern is not None:
             now = attempt(lambda: exchange_cost(pattern, self.place, self.profile), notes)
@@ -200,14 +202,14 @@ class _Projector:
             cost, found = self._of_collective(measured, one, notes)
             model_s += one.calls * cost.value_s if cost else 0.0
             changes += found
-        if model_s > _DISAGREEMENT * measured.most_waiting_s:
+        if model_s > _DISAGREEMENT * measured.most_communication_s:
             notes.append(
-                f"the models predict {format_seconds(model_s)} for this phase and at most "
-                f"{format_seconds(measured.most_waiting_s)} were recorded "
+                f"the models predict {format_seconds(model_s)} for this phase and "
+                f"{format_seconds(measured.most_communication_s)} were recorded "
                 f"{'of it' if measured.polls else 'inside the MPI'}: the profile or layout "
                 "is not that of the recording; predictions are scaled to the recorded time"
             )
-        elif measured.polls and changes and model_s > measured.most_mpi_s:
+        elif measured.polls and changes and model_s > measured.mpi_s:
             notes.append(
                 "ranks wait by MPI_Test in this phase, so time between calls may be waiting or computation; "
                 "intervals contain both"
@@ -215,8 +217,30 @@ class _Projector:
         return ProjectedPhase(
             phase.number, tuple(phase.calls), tuple(phase.functions), measured.epochs, measured.time_s,
             measured.mpi_s, model_s if model_s > 0 else None,
-            tuple(sorted(changes, key=lambda change: change.time_s.value)), tuple(dict.fromkeys(notes)),
+            tuple(sorted(self._joined(measured, changes), key=lambda change: change.time_s.value)),
+            tuple(dict.fromkeys(notes)),
         )  # fmt: skip
+
+    def _exchange(self, measured: MeasuredPhase, notes: list[str]) -> Pattern | None:
+        try:
+            return measured.exchange
+        except InputError as error:
+            notes.append(f"its messages are not projected: {error}")
+            return None
+
+    def _joined(self, measured: MeasuredPhase, changes: Sequence[ProjectedChange]) -> list[ProjectedChange]:
+        """A layout or an MPI changes the exchange and the collectives of a phase: their savings add up."""
+        alike: dict[tuple[str, str], list[ProjectedChange]] = {}
+        for change in changes:
+            alike.setdefault((change.kind, change.change), []).append(change)
+        return [
+            parts[0]
+            if len(parts) == 1
+            else self._change(
+                measured, kind, name, parts[0].action, sum_of_savings(measured, [one.time_s for one in parts])
+            )
+            for (kind, name), parts in alike.items()
+        ]
 
     def _of_exchange(self, measured: MeasuredPhase, now: Cost, notes: list[str]) -> Iterator[ProjectedChange]:
         pattern = measured.exchange
@@ -227,7 +251,7 @@ class _Projector:
             if cost is not None:
                 yield self._change(measured, kind, name, action, changed_exchange_s(measured, now, cost))
 
-        for place in self.changes.places:
+        for place in self.changes.placements:
             yield from change(
                 LAYOUT, place.layout.text, _placing(place),
                 lambda place=place: exchange_cost(pattern, place, self.profile),
@@ -332,7 +356,7 @@ class _Projector:
             found.append(replace(change, basis=best.basis))
             notes += advice.notes
 
-        def cost_of(place: Place, profile: Profile) -> Cost | None:
+        def cost_of(place: Placement, profile: Profile) -> Cost | None:
             return attempt(lambda: default_collective_cost(one, place, profile), notes)
 
         now = cost_of(self.place, self.profile)
@@ -341,7 +365,7 @@ class _Projector:
         others = [
             *(
                 (LAYOUT, to.layout.text, _placing(to), cost_of(to, self.profile))
-                for to in self.changes.places
+                for to in self.changes.placements
             ),
             *(
                 (OTHER_MPI, name, f"use the MPI of {name}", cost_of(self.place, to))
@@ -366,7 +390,7 @@ class _Projector:
         return ProjectedChange(kind, name, action, time_s, speed_up(measured.time_s), speed_up(whole_s))
 
 
-def _placing(place: Place) -> str:
+def _placing(place: Placement) -> str:
     """How to get this layout."""
     return f"place the ranks as {place.layout.text}"
 
@@ -376,7 +400,8 @@ def _outside_mpi_s(recording: Recording) -> float:
     inside = []
     for one in recording.ranks.values():
         is_init = np.isin(one.entries["call"], [k for k, name in enumerate(one.calls) if "MPI_Init" in name])
-        inside.append(one.run_s - 1e-9 * float(one.entries["time_ns"][~is_init].sum()))
+        rows = busiest_thread(one, one.entries[~is_init])
+        inside.append(one.run_s - 1e-9 * float(rows["time_ns"].sum()))
     return max(float(np.median(inside)), 0.0) if inside else 0.0
 
 

@@ -186,3 +186,12 @@ def test_a_folder_that_is_no_recording_is_refused(tmp_path):
         start_recording(tmp_path, {})
     with pytest.raises(InputError, match="cannot create"):
         start_recording(tmp_path / "no" / "rec", {})
+
+
+def test_ranks_of_a_larger_second_job_are_not_taken_for_the_first(written):
+    """Its first ranks have a number of the job in their names; the names of the others were free."""
+    first = {rank: header(rank) + entries((0, SENT, 4, 1 - rank, 1, 8)) + END for rank in (0, 1)}
+    second = {rank: header(rank, 4) + entries((0, SENT, 4, 0, 1, 8)) + END for rank in (2, 3)}
+    recording = load_recording(written(first | second))
+    assert (recording.size, list(recording.ranks), recording.num_other) == (2, [0, 1], 2)
+    assert not recording.missing

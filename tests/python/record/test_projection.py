@@ -9,6 +9,7 @@ from earlybird.data.advice import EXTRAPOLATED, MEASURED
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.methods import CONTEXTS, PER_THREAD, SHARED
+from earlybird.data.phases import find_phases
 from earlybird.data.profile import profile_from_json
 from earlybird.data.projection import (
     AGGREGATION,
@@ -18,8 +19,11 @@ from earlybird.data.projection import (
     PARTITIONS,
     projection_from_json,
 )
+from earlybird.data.schema import Estimate
+from earlybird.patterns import recorded
 from earlybird.record.advice import AS_RECORDED, advise_program
-from earlybird.record.costs import MODEL_ERROR, Place
+from earlybird.record.costs import MODEL_ERROR, Placement, sum_of_savings
+from earlybird.record.measured_phase import MeasuredPhase
 from earlybird.record.projection import Changes, EarlySending, other_mappings, project, recorded_place
 from tests import recordings
 
@@ -41,7 +45,7 @@ def profile(memory=MEMORY, network=NETWORK, latency_s=0.0):
 
 
 def place(text, map_by="core"):
-    return Place(parse_layout(text, map_by), text, map_by)
+    return Placement(parse_layout(text, map_by), text, map_by)
 
 
 def changes_of(projection, kind, phase=1):
@@ -256,3 +260,73 @@ def test_message_rates_of_other_threads_or_levels_are_not_used():
         assert any("where each thread has a core" in note for note in found.notes)
     far = project(of_threads(), measured_rates(size_bytes=1 << 20), place("1x1x2"), Changes())
     assert {one.basis for one in changes_of(far, COMMUNICATORS)} == {EXTRAPOLATED}
+
+
+def collectives(num_bytes=8, **threads):
+    """As HALVES, where each of 8 calls of MPI_Allreduce of a rank takes 12.5 ms."""
+    recording = recordings.in_memory(
+        4, recordings.ring(4, 1, EACH), host=lambda rank: f"n{rank // 2}", **threads
+    )
+    ranks = {}
+    for rank, one in recording.ranks.items():
+        entries = one.entries.copy()
+        chosen = entries["call"] == recordings.ALLREDUCE
+        entries["calls"][chosen], entries["bytes"][chosen] = 8, 8 * num_bytes
+        ranks[rank] = replace(one, entries=entries)
+    return replace(recording, ranks=ranks)
+
+
+def test_collectives_of_threads_at_once_are_those_of_the_longest():
+    alone = collectives(thread_level="multiple")
+    ranks = {}
+    for rank, one in alone.ranks.items():
+        others = [one.entries.copy() for _ in range(2)]
+        for thread, entries in enumerate(others, 1):
+            entries["thread"] = thread
+        ranks[rank] = replace(one, entries=np.concatenate([one.entries, *others]))
+    several = replace(alone, ranks=ranks)
+    for recording in (alone, several):
+        (phase,) = (one for one in find_phases(recording) if "MPI_Allreduce" in one.calls)
+        (found,) = MeasuredPhase(recording, phase).collectives()
+        assert (found.calls, found.size_bytes, found.least_s) == (8, 8, pytest.approx(0.1))
+
+
+def test_a_layout_changes_exchange_and_collectives_of_a_phase_together():
+    """Both in one phase, where each saves a part of the time."""
+    recording = collectives()
+    ranks = {}
+    for rank, one in recording.ranks.items():
+        entries = one.entries.copy()
+        entries["phase"][entries["phase"] == 2] = 1
+        ranks[rank] = replace(one, entries=entries)
+    together = replace(recording, ranks=ranks)
+    found = project(together, profile(), recorded_place(together), Changes([place("2x1x2", "node")]))
+    assert len(changes_of(found, LAYOUT)) == 1
+    phase = MeasuredPhase(together, find_phases(together)[0])
+    joined = sum_of_savings(phase, [Estimate(0.4, 0.38, 0.45), Estimate(0.45, 0.42, 0.5)])
+    assert joined.value == pytest.approx(0.35)
+    assert joined.low == pytest.approx(0.35 - (0.02**2 + 0.03**2) ** 0.5)
+    assert joined.high == pytest.approx(0.35 + (0.05**2 + 0.05**2) ** 0.5)
+
+
+def test_what_the_changed_communication_takes_remains():
+    """Ranks whose times in the MPI differ, in a phase that is nearly all communication."""
+    waiting_s = {0: 0.499, 1: 0.1, 2: 0.499, 3: 0.499}
+    recording = recordings.in_memory(
+        4, recordings.ring(4, 1, EACH), waiting_s.get, host=lambda rank: f"n{rank // 2}"
+    )
+    slow = profile(network=2e7)
+    found = project(
+        recording, slow, recorded_place(recording), Changes(profiles={"fast": profile(network=1e10)})
+    )
+    (change,) = changes_of(found, OTHER_MPI)
+    outside_s = 0.5 - sum(waiting_s.values()) / 4
+    assert outside_s < change.time_s.low <= change.time_s.value < change.time_s.high
+    assert change.speed_up.high < 10
+
+
+def test_an_exchange_of_too_many_messages_is_left_out_with_a_note(monkeypatch):
+    monkeypatch.setattr(recorded, "MOST_MESSAGES", 3)
+    found = project(HALVES, profile(), recorded_place(HALVES), Changes([place("2x1x2", "node")]))
+    assert not changes_of(found, LAYOUT)
+    assert "its messages are not projected: there are 4 messages" in found.phases[0].notes[0]

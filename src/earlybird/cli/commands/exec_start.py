@@ -64,6 +64,7 @@ def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
     """The program, the arguments and the environment of the command of `request`."""
     command = request.command
     flavour = choose_flavour(request.mpi)
+    outer = interpose.preloaded_others() if interpose.inside_record() and not request.records else None
     environment = interpose.without(flavour.environment())
     program = find_command(command[0], environment["PATH"])
     if program is None:
@@ -76,6 +77,8 @@ def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
         environment["EARLYBIRD_COSTS"] = _costs(request.profile, flavour)
     if is_off and request.records:
         raise InputError("EARLYBIRD_OFF is set, which keeps the recorder out of the ranks; unset it")
+    if outer is not None and not is_off:  # a surrounding `record` goes on recording
+        request = request._replace(records=True, others=outer)
     if request.records or not (request.no_interpose or is_off):
         program, command, environment = _interposed(program, command, flavour, environment, request)
     return program, command, environment

@@ -12,8 +12,8 @@ def project(
     """Project what changes would save in each phase of a recorded program.
 
     The predicted difference is subtracted from the recorded time: of another layout, of one message per pair
-    of ranks, of partitions that are sent early, of another algorithm of a collective, of another MPI. The
-    profile must be of the machine and MPI of the recording.
+    of ranks, of partitions that are sent early, of a communicator for each thread, of another algorithm of a
+    collective, of another MPI. The profile must be of the machine and MPI of the recording.
     """
     print_projection(changes.project(recording, phase), format)
 

@@ -16,7 +16,7 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.cli.output.recording import print_recording
 from earlybird.compare.recorded_gaps import remarks
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import (
     Recording,
     discard_if_empty,
@@ -104,7 +104,10 @@ def record(
             "perhaps before MPI_Init, or its program is not linked with the shared library of this MPI"
         )
     else:
-        _print(output, json)
+        try:
+            _print(output, json)
+        except (InputError, WorkError) as error:  # the status is the command's
+            note(f"warning: {error}")
     return status
 
 
@@ -113,7 +116,7 @@ def _print(path: Path, as_json: bool) -> None:
     recording = _name_functions(load_recording(path))
     for sentence in remarks(recording):
         note(f"warning: {sentence}")
-    if recording.ranks:
+    if recording.ranks or as_json:
         print_recording(recording, Format.json if as_json else Format.table)
 
 

@@ -13,7 +13,7 @@ from earlybird.data.units import parse_duration
 
 if TYPE_CHECKING:
     from earlybird.data.projection import Projection
-    from earlybird.record.costs import Place
+    from earlybird.record.costs import Placement
     from earlybird.record.projection import EarlySending
 
 RecordingArgument = Annotated[
@@ -33,7 +33,9 @@ class ChangeOptions:
         str | None,
         typer.Option(help=f"Layout of the recorded ranks: {LAYOUT_HELP}  [default: the recorded hosts]"),
     ] = None
-    map_by: Annotated[str, typer.Option(help="How ranks fill --layout: core, socket or node.")] = "core"
+    map_by: Annotated[
+        str | None, typer.Option(help="How ranks fill --layout: core, socket or node.  [default: core]")
+    ] = None
     to_layout: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,8 +78,12 @@ class ChangeOptions:
                 f"the recording {recording_path} has no rank; record a program that calls MPI_Init"
             )
         joined = load_profiles(self.profile)
+        if self.layout is None and self.map_by is not None:
+            raise InputError("--map-by says how ranks fill --layout; give --layout too, or leave it out")
         place = (
-            recorded_place(recording) if self.layout is None else _place(self.layout, self.map_by, "--layout")
+            recorded_place(recording)
+            if self.layout is None
+            else _place(self.layout, self.map_by or "core", "--layout")
         )
         places = (
             other_mappings(place)
@@ -106,10 +112,10 @@ def _with_mapping(text: str) -> tuple[str, str]:
     return layout, map_by or "core"
 
 
-def _place(text: str, map_by: str, option: str) -> "Place":
-    from earlybird.record.costs import Place
+def _place(text: str, map_by: str, option: str) -> "Placement":
+    from earlybird.record.costs import Placement
 
     try:
-        return Place(parse_layout(text, map_by), text.strip(), map_by)
+        return Placement(parse_layout(text, map_by), text.strip(), map_by)
     except InputError as error:
         raise InputError(f"{option}: {error}") from error
