@@ -50,7 +50,7 @@ SIZES_BYTES = (64 << 10, 1 << 20)
 OPERATIONS = ("bcast", "reduce", "allreduce")
 COLLECTIVE_SIZES = "4KiB,64KiB,256KiB,1MiB"
 # Of a cell for halo3d; angles for sweep3d, which threads share.
-VARIABLES = {"halo3d": (1, 4, 8), "sweep3d": (2, 4, 8)}
+VARIABLES = {"halo3d": (1, 4, 8), "sweep3d": (4, 16, 32)}
 ROUNDS, ITERATIONS = 5, 10
 THREADS, WINDOWS = 2, 3000
 ALLOWED = 0.15  # of the partitioned styles

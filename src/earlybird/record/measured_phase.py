@@ -19,6 +19,7 @@ _OPERATIONS = {
     "MPI_Alltoall": "alltoall", "MPI_Gather": "gather", "MPI_Scatter": "scatter", "MPI_Barrier": "barrier",
 }  # fmt: skip
 
+_ROOTED = ("bcast", "reduce", "gather", "scatter")
 _TESTS = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome")
 # A rank that calls them more often than this, for each epoch and message, waits by them.
 _TESTS_OF_POLLING = 2
@@ -42,6 +43,15 @@ class RecordedCollective:
     size_bytes: int
     least_s: float
     mean_s: float
+
+    @property
+    def limits_s(self) -> tuple[float, ...]:
+        """How much of the time its communication can have taken, the most likely limit first.
+
+        A rank can leave a collective with a root long before it is complete, so there the rank that spends
+        the least does not say how long the others waited.
+        """
+        return (self.mean_s, self.least_s) if self.operation in _ROOTED else (self.least_s,)
 
 
 @dataclass(frozen=True)

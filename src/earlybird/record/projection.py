@@ -19,6 +19,7 @@ from earlybird.data.projection import (
     COLLECTIVE,
     COMMUNICATORS,
     LAYOUT,
+    OF_RUN,
     OTHER_MPI,
     PARTITIONS,
     ProjectedChange,
@@ -30,6 +31,7 @@ from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.record.costs import (
     MODEL_ERROR,
+    MOVED_ERROR,
     Cost,
     Placement,
     attempt,
@@ -178,9 +180,10 @@ class _Projector:
         yield from self._remarks
         if any(phase.changes for phase in phases):
             yield (
-                f"intervals contain the uncertainty of the profile and {labels.percent(MODEL_ERROR)} error "
-                "of each predicted exchange; changes of one phase exclude or overlap each other, so do not "
-                "add them"
+                "intervals contain the uncertainty of the profile and an error of each predicted exchange, of "
+                f"{labels.percent(MOVED_ERROR)} on another layout or MPI and else of "
+                f"{labels.percent(MODEL_ERROR)}; changes of one phase exclude or overlap each other, so do "
+                "not add them"
             )
 
     def project(self, phase: Phase) -> ProjectedPhase | None:
@@ -249,7 +252,9 @@ class _Projector:
         def change(kind: str, name: str, action: str, compute) -> Iterator[ProjectedChange]:
             cost = attempt(compute, notes)
             if cost is not None:
-                yield self._change(measured, kind, name, action, changed_exchange_s(measured, now, cost))
+                error = MOVED_ERROR if kind in OF_RUN else MODEL_ERROR
+                time_s = changed_exchange_s(measured, now, cost, error)
+                yield self._change(measured, kind, name, action, time_s)
 
         for place in self.changes.placements:
             yield from change(

@@ -22,7 +22,7 @@ from earlybird.data.projection import (
 from earlybird.data.schema import Estimate
 from earlybird.patterns import recorded
 from earlybird.record.advice import AS_RECORDED, advise_program
-from earlybird.record.costs import MODEL_ERROR, Placement, sum_of_savings
+from earlybird.record.costs import MOVED_ERROR, Placement, sum_of_savings
 from earlybird.record.measured_phase import MeasuredPhase
 from earlybird.record.projection import Changes, EarlySending, other_mappings, project, recorded_place
 from tests import recordings
@@ -72,7 +72,7 @@ def test_another_layout_changes_the_time_by_the_predicted_difference():
     assert change.time_s.value == pytest.approx(time_s)
     assert change.speed_up.value == pytest.approx(0.5 / time_s)
     assert change.run_speed_up.value == pytest.approx(2.0 / (2.0 + 0.2 - NOW_S))
-    error_s = MODEL_ERROR * (NOW_S**2 + 0.2**2) ** 0.5
+    error_s = MOVED_ERROR * (NOW_S**2 + 0.2**2) ** 0.5
     assert change.time_s.low == pytest.approx(time_s - error_s)
     assert change.time_s.high == pytest.approx(time_s + error_s)
     assert projection_from_json(found.to_json()) == found
