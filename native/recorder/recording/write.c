@@ -78,7 +78,10 @@ static void write_communicators(void) {
 }
 
 static const char *path_of(const char *module) {
-  return program[0] && strcmp(module, program_invocation_name) == 0 ? program : module;
+  if (module[0] == '/' || strcmp(module, program_invocation_name) != 0) return module;
+  const char *slash = strrchr(program, '/');
+  /* A program that ld.so was told to start: that is what runs. */
+  return slash && strncmp(slash, "/ld-", 4) != 0 && strncmp(slash, "/ld.", 4) != 0 ? program : module;
 }
 
 /* The module and the place in it are the same in all ranks, unlike the address. */
@@ -206,6 +209,8 @@ void eb_recorder_write(eb_thread *thread) {
   /* A receive that is never completed keeps an epoch open for the whole run, and a killed rank would leave nothing. */
   const double open_s = thread->epoch.begin_ticks ? (double)(now - thread->epoch.begin_ticks) * eb_recorder_tick_s() : 0;
   if (open_s > LONGEST_EPOCH_S && open_s > run_s / 2) eb_epoch_end(&thread->epoch, &thread->table);
+  int cancel_state;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* a cancelled thread would keep the lock */
   pthread_mutex_lock(&lock);
   write_communicators();
   write_phases();
@@ -214,6 +219,7 @@ void eb_recorder_write(eb_thread *thread) {
   write_arrivals(thread);
   write_trace(false);
   pthread_mutex_unlock(&lock);
+  (void)pthread_setcancelstate(cancel_state, NULL);
 }
 
 /* Processes with the same identity of the boot have the same CLOCK_MONOTONIC. */
@@ -285,6 +291,7 @@ void eb_recorder_begin(void) {
 }
 
 void eb_recorder_end_epoch(eb_thread *thread) {
+  if (is_child) return;
   pthread_mutex_lock(&lock);
   eb_epoch_end(&thread->epoch, &thread->table);
   pthread_mutex_unlock(&lock);
@@ -306,10 +313,7 @@ static bool lock_to_write(const char *how) {
   return pthread_mutex_timedlock(&lock, &until) == 0;
 }
 
-void eb_recorder_flush(const char *how) {
-  if (!eb_recorder_is_on || is_child) return;
-  if (how) __atomic_store_n(&eb_recorder_is_on, false, __ATOMIC_RELEASE);
-  if (!lock_to_write(how)) return;
+static void write_all(const char *how) {
   if (how) end_epochs(how);
   write_communicators();
   write_phases();
@@ -325,7 +329,18 @@ void eb_recorder_flush(const char *how) {
                      (double)(eb_recorder_ticks() - begin_ticks) * eb_recorder_tick_s());
     eb_file_append(EB_CHUNK_JSON, &payload);
   }
-  pthread_mutex_unlock(&lock);
+}
+
+void eb_recorder_flush(const char *how) {
+  if (!eb_recorder_is_on || is_child) return;
+  if (how) __atomic_store_n(&eb_recorder_is_on, false, __ATOMIC_RELEASE);
+  int cancel_state;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+  if (lock_to_write(how)) {
+    write_all(how);
+    pthread_mutex_unlock(&lock);
+  }
+  (void)pthread_setcancelstate(cancel_state, NULL);
 }
 
 /* A program that ends without MPI_Finalize. */

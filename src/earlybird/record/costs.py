@@ -20,8 +20,7 @@ from earlybird.record.thread_messages import ThreadMessageCost
 
 # The error of the slowest rank that exchange models had at worst on virtual clusters; see docs/results.md.
 MODEL_ERROR = 0.16
-# The same on another layout or MPI than that of the recording, where no recorded time limits it: with it the
-# measured speed-ups of 29 of 30 exchanges were inside; see docs/results.md.
+# The same on another layout or MPI than that of the recording; see docs/results.md for how it was chosen.
 MOVED_ERROR = 0.35
 
 
@@ -87,12 +86,12 @@ def changed_exchange_s(
     """Seconds of a phase in the run with `changed` communication.
 
     The models do not describe waiting for late ranks, so the predicted difference is subtracted from the
-    recorded time. Where they predict more than was recorded inside the MPI, both predictions are scaled to
-    that. Ranks that poll may wait between the calls too, or compute: the limit is then the time of the phase,
-    and the interval contains the result of the other limit.
+    recorded time. Where they predict more than the exchange can have taken, both predictions are scaled to
+    that, and the interval contains the results of all limits.
     """
-    limits_s = dict.fromkeys((phase.most_communication_s, phase.mpi_s))
-    return _hull(_changed(phase, phase.epochs, one_s, now, changed, error) for one_s in limits_s)
+    return _hull(
+        _changed(phase, phase.epochs, one_s, now, changed, error) for one_s in phase.exchange_limits_s
+    )
 
 
 def changed_collective_s(phase: MeasuredPhase, one: RecordedCollective, now: Cost, changed: Cost) -> Estimate:
@@ -115,7 +114,9 @@ def sped_up_messages_s(phase: MeasuredPhase, cost: ThreadMessageCost, messages: 
         max(value - math.hypot(value - low, MODEL_ERROR * value), 1e-3),
         value + math.hypot(high - value, MODEL_ERROR * value),
     )
-    return _sped_up(phase, min(messages * cost.shared_s, phase.most_communication_s), wide)
+    return _hull(
+        _sped_up(phase, min(messages * cost.shared_s, one_s), wide) for one_s in phase.exchange_limits_s
+    )
 
 
 def _sped_up(phase: MeasuredPhase, cost_s: float, speed_up: Estimate) -> Estimate:
@@ -154,8 +155,9 @@ def _changed(
     high_s = value_s + math.hypot(high_s - value_s, error_s)
     left_s = _left_s(phase, value_s)
     # What the changed communication takes does remain.
-    least_s = phase.least_s + times * scale * changed.value_s * (1 - error)
-    return Estimate(left_s, min(max(_left_s(phase, high_s), least_s), left_s), _left_s(phase, low_s))
+    most_s = min(limit_s, times * now.value_s * (1 + error)) - times * scale * changed.value_s * (1 - error)
+    fastest_s = min(_left_s(phase, min(high_s, most_s)), left_s)
+    return Estimate(left_s, fastest_s, _left_s(phase, low_s))
 
 
 def sum_of_savings(phase: MeasuredPhase, times_s: Sequence[Estimate]) -> Estimate:

@@ -20,9 +20,12 @@ _OPERATIONS = {
 }  # fmt: skip
 
 _ROOTED = ("bcast", "reduce", "gather", "scatter")
-_TESTS = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome")
+_POLLS = (
+    "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe", "MPI_Parrived",
+    "MPI_Request_get_status",
+)  # fmt: skip
 # A rank that calls them more often than this, for each epoch and message, waits by them.
-_TESTS_OF_POLLING = 2
+_MOST_POLLS = 2
 
 
 @dataclass(frozen=True)
@@ -109,9 +112,9 @@ class MeasuredPhase:
         """Whether a rank waits by calling MPI_Test and the like again and again: also between the calls."""
         for rank, rows in self._entries.items():
             calls = self.recording.ranks[rank].calls
-            is_test = np.isin(rows["call"], [k for k, name in enumerate(calls) if name in _TESTS])
+            is_poll = np.isin(rows["call"], [k for k, name in enumerate(calls) if name in _POLLS])
             once = self.phase.epochs_of[rank] + int(rows["messages"].sum())
-            if int(rows["calls"][is_test].sum()) > _TESTS_OF_POLLING * once:
+            if int(rows["calls"][is_poll].sum()) > _MOST_POLLS * once:
                 return True
         return False
 
@@ -152,6 +155,17 @@ class MeasuredPhase:
         ]
         return max(found, key=lambda one: one.messages, default=None)
 
+    @property
+    def exchange_limits_s(self) -> tuple[float, ...]:
+        """How much of `time_s` the exchange can have taken, the most likely limit first.
+
+        Ranks that poll may wait between the calls too, or compute. What collectives took is theirs.
+        """
+        collective_s = sum(one.mean_s for one in self.collectives)
+        limits_s = dict.fromkeys((self.most_communication_s, self.mpi_s))
+        return tuple(max(limit_s - collective_s, 0.0) for limit_s in limits_s)
+
+    @cached_property
     def collectives(self) -> list[RecordedCollective]:
         """The blocking collectives over intra-communicators, by time."""
         found: dict[tuple[str, tuple[int, ...]], dict[int, np.ndarray]] = {}
@@ -161,15 +175,10 @@ class MeasuredPhase:
                 if one.calls[call] not in _OPERATIONS:
                     continue
                 of_call = rows[(rows["call"] == call) & (rows["role"] == CALL)]
-                for number in np.unique(of_call["communicator"]).tolist():
-                    communicator = one.communicators.get(number)
-                    if communicator is None or communicator.remote_members:
-                        continue
-                    key = one.calls[call], tuple(communicator.members)
-                    part = busiest_thread(one, of_call[of_call["communicator"] == number])
+                for members, part in _by_members(one, of_call):
+                    part = busiest_thread(one, part)
                     sums = [part[name].sum() for name in ("calls", "bytes", "time_ns")]
-                    of_ranks = found.setdefault(key, {})
-                    of_ranks[rank] = self._joined(one, of_ranks.get(rank), np.array(sums, dtype=float))
+                    found.setdefault((one.calls[call], members), {})[rank] = np.array(sums, dtype=float)
         collectives = [
             _collective(_OPERATIONS[name], len(members), np.array(list(of_ranks.values())))
             for (name, members), of_ranks in found.items()
@@ -177,17 +186,16 @@ class MeasuredPhase:
         ]
         return sorted(collectives, key=lambda one: -one.mean_s)
 
-    @staticmethod
-    def _joined(one: RankRecording, before: np.ndarray | None, sums: np.ndarray) -> np.ndarray:
-        """Calls, bytes and time on duplicates of a communicator, which have the same members.
 
-        Threads that may be in the MPI at once have one each: that with the longest time counts.
-        """
-        if before is None:
-            return sums
-        if one.thread_level == CONCURRENT:
-            return max(before, sums, key=lambda of_communicator: of_communicator[2])
-        return before + sums
+def _by_members(one: RankRecording, rows: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """Entries on intra-communicators with the same members, as duplicates of one have."""
+    numbers: dict[tuple[int, ...], list[int]] = {}
+    for number in np.unique(rows["communicator"]).tolist():
+        communicator = one.communicators.get(number)
+        if communicator is not None and not communicator.remote_members:
+            numbers.setdefault(tuple(communicator.members), []).append(number)
+    for members, alike in numbers.items():
+        yield members, rows[np.isin(rows["communicator"], alike)]
 
 
 def busiest_thread(one: RankRecording, rows: np.ndarray) -> np.ndarray:

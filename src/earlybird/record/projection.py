@@ -8,6 +8,7 @@ import numpy as np
 from earlybird.advise.collective import advise_collective
 from earlybird.advise.pipelined import context_settings
 from earlybird.data import labels
+from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAPPINGS, Layout, parse_layout
 from earlybird.data.methods import CONTEXTS
@@ -126,11 +127,15 @@ def other_mappings(place: Placement) -> list[Placement]:
         places = [Placement(parse_layout(place.text, one), place.text, one) for one in MAPPINGS]
     except InputError:  # a file, or a layout that has no text
         return []
-    distinct: list[Placement] = [place]
+    return _distinct([place, *places])[1:]
+
+
+def _distinct(places: Sequence[Placement]) -> list[Placement]:
+    distinct: list[Placement] = []
     for one in places:
         if not any(_is_same(one.layout, other.layout) for other in distinct):
             distinct.append(one)
-    return distinct[1:]
+    return distinct
 
 
 def project(
@@ -159,6 +164,7 @@ def project(
                 f"the recording has phases 1 to {len(find_phases(recording))}, --phase is {only_phase}; give "
                 "one of them"
             )
+    changes = replace(changes, placements=_distinct(changes.placements))
     projector = _Projector(recording, profile, place, changes)
     shown = [one for one in map(projector.project, phases) if one is not None]
     kept = [one for one in shown if only_phase is not None or one.time_s >= _LEAST_SHARE * recording.run_s]
@@ -180,8 +186,8 @@ class _Projector:
         yield from self._remarks
         if any(phase.changes for phase in phases):
             yield (
-                "intervals contain the uncertainty of the profile and an error of each predicted exchange, of "
-                f"{labels.percent(MOVED_ERROR)} on another layout or MPI and else of "
+                "intervals contain the uncertainty of the profile and an error of each predicted exchange: "
+                f"of {labels.percent(MOVED_ERROR)} on another layout or MPI and else of "
                 f"{labels.percent(MODEL_ERROR)}; changes of one phase exclude or overlap each other, so do "
                 "not add them"
             )
@@ -201,7 +207,7 @@ class _Projector:
         if now is not None:
             changes += self._of_exchange(measured, now, notes)
         changes += self._of_threads(measured)
-        for one in measured.collectives():
+        for one in measured.collectives:
             cost, found = self._of_collective(measured, one, notes)
             model_s += one.calls * cost.value_s if cost else 0.0
             changes += found
@@ -239,8 +245,15 @@ class _Projector:
         return [
             parts[0]
             if len(parts) == 1
-            else self._change(
-                measured, kind, name, parts[0].action, sum_of_savings(measured, [one.time_s for one in parts])
+            else replace(
+                self._change(
+                    measured,
+                    kind,
+                    name,
+                    parts[0].action,
+                    sum_of_savings(measured, [one.time_s for one in parts]),
+                ),
+                basis=EXTRAPOLATED if any(one.basis == EXTRAPOLATED for one in parts) else parts[0].basis,
             )
             for (kind, name), parts in alike.items()
         ]

@@ -64,7 +64,9 @@ def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
     """The program, the arguments and the environment of the command of `request`."""
     command = request.command
     flavour = choose_flavour(request.mpi)
-    outer = interpose.preloaded_others() if interpose.inside_record() and not request.records else None
+    # A surrounding `record` goes on recording, where its recorder is built for this MPI.
+    inherits = interpose.inside_record() and not request.records and library_path(flavour).exists()
+    others = interpose.preloaded_others() if inherits else request.others
     environment = interpose.without(flavour.environment())
     program = find_command(command[0], environment["PATH"])
     if program is None:
@@ -77,10 +79,12 @@ def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
         environment["EARLYBIRD_COSTS"] = _costs(request.profile, flavour)
     if is_off and request.records:
         raise InputError("EARLYBIRD_OFF is set, which keeps the recorder out of the ranks; unset it")
-    if outer is not None and not is_off:  # a surrounding `record` goes on recording
-        request = request._replace(records=True, others=outer)
-    if request.records or not (request.no_interpose or is_off):
-        program, command, environment = _interposed(program, command, flavour, environment, request)
+    inherits = inherits and not is_off
+    if request.records or inherits or not (request.no_interpose or is_off):
+        preloading = request._replace(records=request.records or inherits, others=others)
+        program, command, environment = _interposed(
+            program, command, flavour, environment, preloading, may_refuse=request.records
+        )
     return program, command, environment
 
 
@@ -92,11 +96,19 @@ def _not_found(name: str) -> str:
 
 
 def _interposed(
-    program: str, command: list[str], flavour: Flavour, environment: dict[str, str], request: Request
+    program: str,
+    command: list[str],
+    flavour: Flavour,
+    environment: dict[str, str],
+    request: Request,
+    may_refuse: bool,
 ) -> tuple[str, list[str], dict[str, str]]:
-    """The command to start so that ranks get the library; reports if they do not, or if it has no effect."""
+    """The command to start so that ranks get the library; reports if they do not, or if it has no effect.
+
+    `may_refuse`: to raise InputError if it cannot be recorded, as for `record` itself.
+    """
     library = library_path(flavour)
-    if not library.exists() and request.records:
+    if not library.exists() and may_refuse:
         raise InputError(
             f"the recorder is not built for {flavour.name}; run `earlybird build --mpi {flavour.name}`"
         )
@@ -114,7 +126,7 @@ def _interposed(
         sentence.replace("libearlybird", "the recorder") if request.records else sentence
         for sentence in programs.sentences
     ]
-    if request.records and programs.other_mpi:
+    if may_refuse and programs.other_mpi:
         raise InputError("; ".join(sentences))
     for sentence in sentences:
         note(f"earlybird: {sentence}")
