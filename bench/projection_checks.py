@@ -303,7 +303,8 @@ class _Bench:
 
         rates = self.folder / f"{mpi}-msgrate"
         where = ("--mpi", mpi, "--threads", THREADS)
-        earlybird("measure", "msgrate", *where, "--quick", "--quiet", "-o", rates)
+        # A profile needs the costs of messages, too.
+        earlybird("measure", "msgrate", "pingpong", *where, "--quick", "--quiet", "-o", rates)
         profile = self.folder / f"{mpi}-msgrate.json"
         earlybird("fit", rates, "-o", profile)
         projection = self._project(mpi, launch("shared"), profile=profile)
