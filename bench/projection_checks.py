@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.commands import EARLYBIRD, built_mpis, earlybird, say, virtual_cluster
+from bench.commands import EARLYBIRD, chosen_flavours, earlybird, say, virtual_cluster
 from earlybird.cli.output.printing import interval_text, print_table, ratio_text
 from earlybird.compare.motifs import over_best
 from earlybird.data import labels
@@ -182,10 +182,14 @@ class Check:
 def main(words: Sequence[str] = ()) -> int:
     """Project, run and print a table; 1 if a partitioned style is further off than allowed."""
     options = _parser().parse_args(list(words))
+    if options.rounds < 1:
+        say(f"projection-checks: --rounds is {options.rounds}; give 1 or more")
+        return 2
+    mpis = [flavour.name for flavour in chosen_flavours(options.mpi)]
     found: list[Check] = []
     try:
         with tempfile.TemporaryDirectory() as folder, virtual_cluster(NODES, RATE) as cluster:
-            bench = _Bench(Path(folder), cluster, options.mpi or built_mpis(), options.rounds)
+            bench = _Bench(Path(folder), cluster, mpis, options.rounds)
             for kind in options.check or KINDS:
                 for check in bench.checks_of(kind):
                     found.append(check)

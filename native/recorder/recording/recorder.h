@@ -67,6 +67,7 @@ void eb_recorder_write(eb_thread *thread);
 
 /* Between MPI_Init and MPI_Finalize. `begun_ticks`: when MPI_Init was called. */
 void eb_recorder_begin(void);
+
 /* Ends the epoch of a thread that ends, perhaps while another one is in MPI_Finalize. */
 void eb_recorder_end_epoch(eb_thread *thread);
 

@@ -1,7 +1,7 @@
 /* A hash table of requests, in shards that threads seldom use together.
  *
- * A handle may be there several times: a thread completes a request, and before the recorder has removed it another thread creates one that
- * the MPI gives the same handle. Only the newest can be active.
+ * A handle may be there several times: a thread completes a request, and before the recorder has removed it another thread
+ * creates one that the MPI gives the same handle. Only the newest can be active.
  */
 #include "recorder/recording/requests.h"
 

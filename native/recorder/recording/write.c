@@ -26,7 +26,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t begin_ticks;
 static char program[4096]; /* the path of the main program, of which the linker knows only argv[0] */
-static bool is_child; /* forked: the file is the parent's */
+static bool is_child;      /* forked: the file is the parent's */
 
 bool eb_recorder_is_on;
 
