@@ -1,6 +1,7 @@
 """Traces written with the package otf2 give the messages that were written into them."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,11 @@ from earlybird.data.errors import InputError
 from earlybird.data.pattern import load_pattern
 from earlybird.interop.otf2_trace import load_trace
 from tests.python.interop.test_monitoring import rows, run_pattern
+
+# Written by EZTrace 2.0 of Debian 12, which numbers two groups 0:
+# mpicc.openmpi ring.c -o ring
+# mpirun.openmpi -n 4 --oversubscribe eztrace -t openmpi ./ring
+REAL = Path(__file__).parents[2] / "recorded" / "eztrace"
 
 MESSAGES = [(0, 1, 100), (0, 1, 100), (0, 1, 101), (2, 0, 0), (3, 2, 1 << 33)]
 
@@ -78,6 +84,42 @@ def test_what_is_no_trace_is_refused(monkeypatch, capfd, tmp_path, data):
 
 
 def test_a_missing_package_is_named(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "otf2", None)
+    monkeypatch.setitem(sys.modules, "_otf2", None)
     with pytest.raises(InputError, match="pip install otf2"):
         load_trace(tmp_path)
+
+
+def test_a_real_trace_has_the_messages_of_its_program():
+    """ring.c: three messages of 1000 (r + 1) bytes from rank r to the next; 40 bytes from 2 to 0, 3 to 1."""
+    pytest.importorskip("otf2")
+    loaded = load_trace(REAL / "eztrace_log.otf2")
+    ring = [(rank, (rank + 1) % 4, 3, 3000 * (rank + 1)) for rank in range(4)]
+    assert rows(loaded.totals) == sorted([*ring, (2, 0, 1, 40), (3, 1, 1, 40)])
+    assert loaded.num_ranks == 4
+
+
+def test_a_receiver_in_an_intercommunicator_is_a_rank_of_the_other_group(tmp_path):
+    otf2, api = pytest.importorskip("otf2"), pytest.importorskip("_otf2")
+    with otf2.writer.open(str(tmp_path / "trace"), timer_resolution=10**9) as trace:
+        definitions = trace.definitions
+        tree = definitions.system_tree_node("node")
+        processes = [
+            definitions.location_group(f"process {k}", otf2.LocationGroupType.PROCESS, tree) for k in range(4)
+        ]
+        locations = [definitions.location("main", group=process) for process in processes]
+
+        def group(kind, *ranks):
+            members = tuple(locations[rank] for rank in ranks)
+            return definitions.group("", kind, members=members, paradigm=otf2.Paradigm.MPI)
+
+        group(otf2.GroupType.COMM_LOCATIONS, 0, 1, 2, 3)
+        first, second = (group(otf2.GroupType.COMM_GROUP, *ranks) for ranks in [(0, 2), (3, 1)])
+        # The package's own objects cannot write an inter-communicator.
+        api.GlobalDefWriter_WriteInterComm(
+            api.Archive_GetGlobalDefWriter(trace.handle), 0, 0, first._ref, second._ref, 0xFFFFFFFF,
+            api.COMM_FLAG_NONE,
+        )  # fmt: skip
+        for src, receiver, size in [(2, 0, 10), (3, 1, 20)]:
+            events = trace.event_writer_from_location(locations[src])
+            api.EvtWriter_MpiSend(events._handle, None, 1, receiver, 0, 7, size)
+    assert rows(load_trace(tmp_path / "trace").totals) == [(2, 3, 1, 10), (3, 2, 1, 20)]
