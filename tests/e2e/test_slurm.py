@@ -6,15 +6,20 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
 
+from earlybird.data.recording import load_recording
 from tests import slurm as real
 from tests.conftest import EARLYBIRD
+from tests.e2e.test_exec_launchers import compile_for
+from tests.python.interop.test_monitoring import rows
 
 pytestmark = pytest.mark.mpi
 
+RING = Path(__file__).parents[1] / "recorded" / "eztrace" / "ring.c"
 ALLOCATED = ("salloc", "-Q", "-N2", "--exclusive")
 
 
@@ -227,3 +232,16 @@ def test_hosts_of_an_allocation_are_reached(mpi, allocated, tmp_path):
     assert result.returncode == 0, result.stderr
     (launch,) = _launches(tmp_path / "run")
     assert _hosts(launch) == ["n1", "n2"]
+
+
+def test_record_under_srun(mpi, allocated, tmp_path):
+    if mpi == "openmpi":
+        pytest.skip("needs an MPI that speaks PMI-2")
+    compile_for(mpi, RING, "-o", tmp_path / "ring")
+    command = ("srun", "--mpi=pmi2", "--overcommit", "-n4", "./ring")
+    result = allocated("record", "--mpi", mpi, "-o", "rec", "--json", "--", *command)
+    assert result.returncode == 0, result.stderr
+    recording = load_recording(tmp_path / "rec")
+    assert sorted(one.host for one in recording.ranks.values()) == ["n1", "n1", "n2", "n2"]
+    ring = [(rank, (rank + 1) % 4, 3, 3000 * (rank + 1)) for rank in range(4)]
+    assert rows(recording.sent()) == sorted([*ring, (2, 0, 1, 40), (3, 1, 1, 40)])

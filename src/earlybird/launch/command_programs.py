@@ -56,7 +56,10 @@ _NAME_PROGRAMS_ELSEWHERE = frozenset(["configfile", "app", "appfile", "multi-pro
 # How much of a script is searched for a call of Python.
 _SCRIPT_LIMIT_BYTES = 65536
 _STARTS_RANKS = ("run", "submit", "bulksubmit")
-_REMEDIES = {"mpich": "--mpi mpich or --mpi intel", "openmpi": "--mpi openmpi"}
+_REMEDIES = {
+    "mpich": "--mpi mpich, intel, or system (that of the mpicc on PATH)",
+    "openmpi": "--mpi openmpi, or system (that of the mpicc on PATH)",
+}
 
 
 class CommandPrograms(
