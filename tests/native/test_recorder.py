@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import subprocess
 import time
 from collections import Counter
 
@@ -330,3 +331,24 @@ def test_an_exec_inside_is_recorded_and_a_program_started_by_its_name(
     assert len(recording.ranks) == 2
     assert ("/libearlybird.so" in result.stdout) == is_interposed
     assert "exchange" in {function for phase in find_phases(recording) for function in phase.functions}
+
+
+def test_on_a_full_disk_the_program_goes_on(any_mpi, compiled, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    flavour = find_flavour(any_mpi)
+    program = compiled(flavour, "record_phases")
+    (tmp_path / "small").mkdir()
+    words = [EARLYBIRD, "record", "-o", "small/rec", "--mpi", any_mpi]
+    words += ["--", "mpiexec", "-n", "2", program, "5", "5"]
+    script = 'mount -t tmpfs -o size=4k none small || exit 99; "$@"; status=$?; ls -A small/rec; exit $status'
+    result = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", *map(str, words)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    if result.returncode == 99 or "unshare" in result.stderr:
+        pytest.skip("a mount namespace of the test's own is not permitted here")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("No space left on device; the recording of this rank ends here") == 2
+    assert "all 2 files" in result.stderr and "Traceback" not in result.stderr
+    assert result.stdout.split() == ["rank-0.ebr", "rank-1.ebr", "recording.json"]

@@ -16,6 +16,11 @@ def remarks(recording: Recording) -> list[str]:
             "the program uses MPI sessions: what it sends outside of MPI_Init and MPI_Finalize is not "
             "recorded"
         )
+    elif recording.num_empty and not recording.ranks:
+        said.append(
+            f"all {recording.num_empty} files of ranks in {recording.path} have no complete entry; free "
+            "some space if the disk is full, and record again"
+        )
     elif not recording.ranks:
         said.append(
             "no rank called MPI_Init of an MPI that the recorder reaches, so nothing was recorded; check "
@@ -26,7 +31,7 @@ def remarks(recording: Recording) -> list[str]:
             f"{_ranks(missing)} left no file, so only what others received from {_them(missing)} is counted"
         )
     for how, text in (
-        (None, "ended before MPI_Finalize and left no reason, as when killed"),
+        (None, "ended before MPI_Finalize and left no reason, as when killed or when the disk is full"),
         ("abort", "called MPI_Abort"),
         ("exit", "exited without MPI_Finalize"),
     ):

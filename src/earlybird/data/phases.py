@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data.recorded_rank import RankPhase, Step
+from earlybird.data.recorded_rank import RankPhase, RankRecording, Step
 from earlybird.data.recording import PairTotals, Recording
 
 # Of the steps that two sets have together, the part that must be common: a rank at the border of a domain
@@ -18,6 +18,9 @@ _LEAST_COMMON = 0.5
 
 # More groups of some of the ranks are no variants of one phase.
 _MOST_PARTS = 100
+
+# A run begins when these return.
+_BEFORE_THE_RUN = frozenset({"MPI_Init", "MPI_Init_thread"})
 
 _Key = tuple[str, str, int]
 
@@ -113,7 +116,7 @@ def arrivals_before(recording: Recording, phase: Phase) -> list[ThreadArrivals]:
 
 
 def find_phases(recording: Recording) -> list[Phase]:
-    """The phases of all ranks, the one with most time first.
+    """The phases of all ranks but MPI_Init, the one with most time first.
 
     Phases of two ranks are one if their steps are the same, or at least half of them and no rank has both.
     Then those that still have no rank in common, if at least half of the calls and functions are the same:
@@ -121,7 +124,7 @@ def find_phases(recording: Recording) -> list[Phase]:
     """
     ranks_of: dict[tuple[int, frozenset[_Key]], set[int]] = defaultdict(set)
     for rank, one in recording.ranks.items():
-        for phase in one.phases.values():
+        for phase in _of_the_run(one).values():
             ranks_of[phase.region, _keys(phase)].add(rank)
     group_of: dict[tuple[int, frozenset[_Key]], int] = {}
     groups: list[tuple[int, frozenset[_Key], set[int]]] = []
@@ -144,9 +147,17 @@ def find_phases(recording: Recording) -> list[Phase]:
             groups.append((region, keys, set(ranks)))
     members: list[dict[int, dict[int, RankPhase]]] = [defaultdict(dict) for _ in groups]
     for rank, one in recording.ranks.items():
-        for number, phase in one.phases.items():
+        for number, phase in _of_the_run(one).items():
             members[group_of[phase.region, _keys(phase)]][rank][number] = phase
     return _numbered(_joined_by_functions(members, recording.size))
+
+
+def _of_the_run(one: RankRecording) -> dict[int, RankPhase]:
+    return {
+        number: phase
+        for number, phase in one.phases.items()
+        if not phase.steps or any(step.call not in _BEFORE_THE_RUN for step in phase.steps)
+    }
 
 
 def _joined_by_functions(

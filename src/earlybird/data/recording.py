@@ -82,6 +82,7 @@ class Recording:
     num_other : files of further jobs in the folder: spawned ranks, or a second job of the same command.
     uses_sessions : the program uses MPI sessions, of which only what is between MPI_Init and MPI_Finalize is
         recorded.
+    num_empty : files of ranks without a complete entry, as on a full disk.
     """
 
     path: Path
@@ -89,6 +90,7 @@ class Recording:
     ranks: Mapping[int, RankRecording]
     num_other: int = 0
     uses_sessions: bool = False
+    num_empty: int = 0
 
     @property
     def size(self) -> int:
@@ -216,12 +218,14 @@ def load_recording(path: str | Path) -> Recording:
     facts = files.read_json(path / SUMMARY, "recording", SCHEMA)
     functions = _load_functions(path)
     ranks: dict[int, RankRecording] = {}
-    num_other, size = 0, None
+    num_other, num_empty, size = 0, 0, None
     found = [(named, file) for file in path.iterdir() if (named := _FILE.fullmatch(file.name))]
     for named, file in sorted(found, key=lambda one: int(one[0][1])):
         if named[2] is not None:
             num_other += 1
-        elif (one := load_rank(file, functions)) is not None:
+        elif (one := load_rank(file, functions)) is None:
+            num_empty += 1
+        else:
             size = one.size if size is None else size
             # A second, larger job finds the names free that the first one did not need.
             if one.size == size:
@@ -231,7 +235,7 @@ def load_recording(path: str | Path) -> Recording:
     command = facts.get("command")
     arguments = tuple(map(str, command)) if isinstance(command, list) else ()
     uses_sessions = (path / SESSIONS).exists()
-    return Recording(path, arguments, dict(sorted(ranks.items())), num_other, uses_sessions)
+    return Recording(path, arguments, dict(sorted(ranks.items())), num_other, uses_sessions, num_empty)
 
 
 def _load_functions(path: Path) -> Mapping[str, Mapping[str, str]]:

@@ -9,7 +9,7 @@ from earlybird.compare.recorded_gaps import remarks
 from earlybird.compare.recorded_matrix import MAX_FILLED, MAX_ROWS, UNKNOWN_HOST, matrices
 from earlybird.compare.recorded_messages import by_size_class, bytes_by_rank, heaviest_pairs
 from earlybird.data.recorded_rank import Communicator
-from earlybird.data.recording import load_recording
+from earlybird.data.recording import load_recording, start_recording
 from earlybird.models.rank_order import MAX_CLUSTERED, community_order
 from tests.recordings import RUN_S, halo, in_memory, on_disk, ring, world
 
@@ -191,3 +191,12 @@ def test_files_and_memory_are_the_same_recording(tmp_path):
         assert getattr(loaded.sent(), name).tolist() == getattr(memory.sent(), name).tolist()
     assert loaded.ranks[3].communicators[1].members == range(8)
     assert communicator_totals(loaded) == communicator_totals(memory)
+
+
+def test_a_full_disk_is_told_apart_from_a_program_without_mpi(tmp_path):
+    start_recording(tmp_path / "rec", {"command": ["./app"]})
+    assert "no rank called MPI_Init" in remarks(load_recording(tmp_path / "rec"))[0]
+    for rank in range(2):
+        (tmp_path / "rec" / f"rank-{rank}.ebr").touch()
+    (said,) = remarks(load_recording(tmp_path / "rec"))
+    assert "all 2 files" in said and "the disk is full" in said

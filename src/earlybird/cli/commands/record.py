@@ -132,7 +132,11 @@ def _name_functions(recording: Recording) -> Recording:
     found = {module: function_names(module, places) for module, places in offsets.items()}
     if not any(found.values()):
         return recording
-    save_functions(recording.path, found)
+    try:
+        save_functions(recording.path, found)
+    except WorkError as error:
+        note(f"warning: {error}: `earlybird record --merge {recording.path}`")
+        return recording
     return load_recording(recording.path)
 
 
