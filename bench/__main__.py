@@ -19,6 +19,7 @@ from bench import (
     partitioned_regret,
     partitioned_soak,
     pipeline_advice,
+    program_advice,
     projection_checks,
     recorder_cost,
     recorder_kills,
@@ -41,6 +42,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "temucin-suite": temucin_suite.main,
     "motif-styles": motif_styles.main,
     "projection-checks": projection_checks.main,
+    "program-advice": program_advice.main,
     "recorder-cost": recorder_cost.main,
     "recorder-kills": recorder_kills.main,
     "command-times": command_times.main,
@@ -52,7 +54,8 @@ COMPARISONS: dict[str, Callable[..., int]] = {
 WITH_OPTIONS = (
     "command-times", "motif-styles", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
     "partitioned-regret", "partitioned-soak",
-    "pipeline-advice", "collective-accuracy", "collective-advice", "projection-checks", "recorder-cost",
+    "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
+    "recorder-cost",
     "recorder-kills", "temucin-suite",
 )  # fmt: skip
 

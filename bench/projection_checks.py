@@ -9,18 +9,21 @@ threads, which needs four cores. About 45 minutes for three MPIs.
 
 import argparse
 import os
-import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bench.commands import EARLYBIRD, chosen_flavours, earlybird, say, virtual_cluster
-from earlybird.cli.output.printing import interval_text, print_table, ratio_text
+from bench.projected_changes import (
+    Check,
+    announce,
+    fitted_profile,
+    measured_speed_up,
+    report,
+    settings_of,
+)
 from earlybird.compare.motifs import over_best
 from earlybird.data import labels
 from earlybird.data.files import write_json
@@ -40,7 +43,6 @@ from earlybird.data.run import Run
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
 from earlybird.machine.flavours import Flavour, find_flavour
-from earlybird.models.statistics import median_interval
 
 # All nodes share two cores: at higher rates these are the limit when every node sends.
 NODES, RATE = 4, "100mbit"
@@ -53,11 +55,8 @@ COLLECTIVE_SIZES = "4KiB,64KiB,256KiB,1MiB"
 VARIABLES = {"halo3d": (1, 4, 8), "sweep3d": (4, 16, 32)}
 ROUNDS, ITERATIONS = 5, 10
 THREADS, WINDOWS = 2, 3000
-ALLOWED = 0.15  # of the partitioned styles
 KINDS = (LAYOUT, OTHER_MPI, COLLECTIVE, PARTITIONS, COMMUNICATORS)
 THREADS_SOURCE = Path(__file__).parents[1] / "tests/native/programs/record_threads.c"
-# What a collective's settings look like in the action of a change.
-_SETTING = re.compile(r"\b([A-Z][A-Z0-9]*_[A-Za-z0-9_]+)=(\S+)")
 # exchange ring|far|random|bcast|reduce|allreduce BYTES ITERATIONS: prints the seconds in the iterations, the
 # mean over ranks, as a phase of a recording counts them. A rank computes (sleeps) 2 ms in each.
 PROGRAM = r"""#include <mpi.h>
@@ -148,37 +147,6 @@ int main(int argc, char **argv) {
 """
 
 
-@dataclass(frozen=True)
-class Check:
-    """A projected speed-up of a phase and what was measured.
-
-    Attributes
-    ----------
-    kind : one of KINDS.
-    measured : the speed-up, with the interval of its median.
-    """
-
-    kind: str
-    mpi: str
-    case: str
-    projected: Estimate
-    measured: Estimate
-
-    @property
-    def off(self) -> float:
-        return self.projected.value / self.measured.value - 1
-
-    @property
-    def is_inside(self) -> bool:
-        return self.projected.low <= self.measured.value <= self.projected.high
-
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"kind": self.kind, "mpi": self.mpi, "case": self.case}
-        for name, value in (("projected", self.projected), ("measured", self.measured)):
-            found |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-        return found | {"off": self.off, "inside": self.is_inside}
-
-
 def main(words: Sequence[str] = ()) -> int:
     """Project, run and print a table; 1 if a partitioned style is further off than allowed."""
     options = _parser().parse_args(list(words))
@@ -193,15 +161,15 @@ def main(words: Sequence[str] = ()) -> int:
             for kind in options.check or KINDS:
                 for check in bench.checks_of(kind):
                     found.append(check)
-                    say(_line(check))
+                    announce(check)
     finally:
         if found:
-            report(found)
+            report(found, "a phase")
         # Also what was measured before a launch died or Ctrl-C.
         if options.json is not None and found:
             write_json(options.json, {"checks": [one.to_json() for one in found]})
     asked = options.check or KINDS
-    near = [abs(one.off) <= ALLOWED for one in found if one.kind == PARTITIONS]
+    near = [one.is_near for one in found if one.kind == PARTITIONS]
     return int(PARTITIONS in asked and (not near or not all(near)))
 
 
@@ -265,7 +233,7 @@ class _Bench:
                 plain = self._on_cluster(mpi, f"{NODES}x1x1", (program, operation, size, ITERATIONS))
                 projection = self._project(mpi, plain, profile=self._collective_profile(mpi, operation))
                 change = _change(projection, COLLECTIVE)
-                settings = {} if change is None else dict(_SETTING.findall(change.action))
+                settings = {} if change is None else settings_of(change)
                 if change is None or not settings:
                     what = "the default is advised" if change is None else f"no settings in {change.action!r}"
                     say(f"{mpi}, {_case(operation, size)}: {what}")
@@ -318,7 +286,7 @@ class _Bench:
             # The program does not set the info key that Intel MPI's contexts need.
             if mpi == "intel" and "contexts" in change.change:
                 continue
-            settings = dict(_SETTING.findall(change.action))
+            settings = settings_of(change)
             measured = self._speed_up(launch("shared"), launch("own"), settings)
             yield Check(COMMUNICATORS, mpi, change.change, change.speed_up, measured)
 
@@ -340,38 +308,25 @@ class _Bench:
         self, plain: Sequence[Any], changed: Sequence[Any], settings: Mapping[str, str] | None = None
     ) -> Estimate:
         """The time that `plain` prints over that of `changed`, in pairs whose order alternates."""
-        ratios = []
+        pairs = []
         for k in range(self.rounds):
             launches = [(plain, {}), (changed, dict(settings or {}))]
             times_s = {}
             for number in (0, 1) if k % 2 == 0 else (1, 0):
                 times_s[number] = _seconds(*launches[number])
-            ratios.append(times_s[0] / times_s[1])
-        return Estimate(float(np.median(ratios)), *median_interval(np.array(ratios)))
+            pairs.append((times_s[0], times_s[1]))
+        return measured_speed_up(pairs)
 
     def _profile(self, mpi: str) -> Path:
-        return self._fitted(mpi, "exchanges", {"contention": ("60s",), "completion": ("30s",)})
+        suites = {"contention": ("60s",), "completion": ("30s",)}
+        return fitted_profile(self.folder, self.cluster, mpi, "exchanges", suites)
 
     def _collective_profile(self, mpi: str, operation: str) -> Path:
         options = (
             "40s", "--op", operation, "--ranks", NODES, "--map-by", "node", "--sizes", COLLECTIVE_SIZES,
             "--verify", "none",
         )  # fmt: skip
-        return self._fitted(mpi, operation, {"collective": options})
-
-    def _fitted(self, mpi: str, name: str, suites: Mapping[str, Sequence[Any]]) -> Path:
-        profile = self.folder / f"{mpi}-{name}.json"
-        if not profile.exists():
-            say(f"{mpi}: measuring the cluster for {name}")
-            runs = []
-            for suite, (budget, *options) in suites.items():
-                runs.append(self.folder / f"{mpi}-{name}-{suite}")
-                earlybird(
-                    "measure", suite, "--quick", "--launches", 3, "--budget", budget, *options, "--mpi", mpi,
-                    "--launcher", f"cluster:{self.cluster}", "--quiet", "-o", runs[-1],
-                )  # fmt: skip
-            earlybird("fit", *runs, "-o", profile)
-        return profile
+        return fitted_profile(self.folder, self.cluster, mpi, operation, {"collective": options})
 
     def _program(self, mpi: str) -> Path:
         return self._compiled(find_flavour(mpi), PROGRAM, "exchange")
@@ -429,34 +384,3 @@ def _run(command: Sequence[Any], settings: Mapping[str, str]) -> str:
     if ended.returncode != 0:
         raise SystemExit(f"projection-checks: {' '.join(words)} ended with status {ended.returncode}")
     return ended.stdout
-
-
-def _line(check: Check) -> str:
-    return (
-        f"{check.kind}, {check.mpi}, {check.case}: projected {ratio_text(check.projected.value)}, measured "
-        f"{ratio_text(check.measured.value)}"
-    )
-
-
-def report(found: Sequence[Check]) -> None:
-    """Print all checks and how many agree."""
-    print("\nspeed-up of a phase by a change: projected, and measured with the change applied")
-    header = ["change", "MPI", "case", "projected", "95 %", "measured", "interval", "off", "inside"]
-    rows = [
-        [
-            one.kind, one.mpi, one.case, ratio_text(one.projected.value),
-            interval_text(one.projected, ratio_text), ratio_text(one.measured.value),
-            interval_text(one.measured, ratio_text), f"{100 * one.off:+.0f} %",
-            "yes" if one.is_inside else "no",
-        ]
-        for one in found
-    ]  # fmt: skip
-    print_table(header, rows, left=header[:3])
-    for kind in dict.fromkeys(one.kind for one in found):
-        alike = [one for one in found if one.kind == kind]
-        near = sum(abs(one.off) <= ALLOWED for one in alike)
-        inside = sum(one.is_inside for one in alike)
-        print(
-            f"{kind}: at most {labels.percent(ALLOWED)} off in {near} of {len(alike)}, measured value inside "
-            f"the interval in {inside} of {len(alike)}"
-        )

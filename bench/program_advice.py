@@ -1,0 +1,283 @@
+"""What `earlybird advise program` advises for real programs, against the programs run with each change.
+
+A file names the programs, one in each line: name, layout, another layout, folder to run in, command. `{mpi}`
+therein stands for the MPI, as each has a program of its own. Every program is recorded on 4 virtual nodes;
+then it runs plain and with each change that is a layout, a setting or another MPI, by turns and recorded. The
+measured speed-up is the median of the ratios of the runs, from MPI_Init to the end. Changes that were advised
+and are slower are named, and others that are faster than projected. About 10 minutes for an MPI and six
+programs.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench.commands import EARLYBIRD, chosen_flavours, earlybird, say, virtual_cluster
+from bench.projected_changes import (
+    Check,
+    announce,
+    fitted_profile,
+    measured_speed_up,
+    report,
+    settings_of,
+)
+from earlybird.cli.output.printing import interval_text, ratio_text
+from earlybird.data.errors import InputError
+from earlybird.data.files import write_json
+from earlybird.data.projection import (
+    COLLECTIVE,
+    LAYOUT,
+    OTHER_MPI,
+    ProjectedChange,
+    Projection,
+    projection_from_json,
+)
+from earlybird.data.recording import load_recording
+from earlybird.data.schema import Estimate
+from earlybird.record.advice import AS_RECORDED
+
+NODES, RATE = 4, "1gbit"
+SIZES = "8,1KiB,16KiB,256KiB"
+OPERATIONS = "bcast,reduce,allreduce"
+RANKS = "4,8"
+ROUNDS = 5
+LIMIT_S = 120.0  # of a launch
+# The advised change counts as wrong, or another one as missed, where the measured interval excludes this.
+CLEARLY = 1.05
+_FIELDS = 4  # before the command
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program and where it runs."""
+
+    name: str
+    layout: str
+    other_layout: str
+    folder: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a whole run, how to launch it, and the projected speed-up of the run.
+
+    `names`: as projection and advice call it; a setting may have a name for each phase.
+    """
+
+    kind: str
+    text: str
+    names: frozenset[str]
+    speed_up: Estimate
+    layout: str
+    mpi: str
+    settings: Mapping[str, str]
+
+
+class Unusable(Exception):
+    """A launch that failed or hung."""
+
+
+def main(words: Sequence[str] = ()) -> int:
+    """Record, advise, run and print a table; 1 if advice contradicts what was measured."""
+    options = _parser().parse_args(list(words))
+    if options.programs is None:
+        say("program-advice: left out, as no --programs are given")
+        return 0
+    if options.rounds < 1:
+        raise InputError(f"--rounds is {options.rounds}; give 1 or more")
+    mpis = [flavour.name for flavour in chosen_flavours(options.mpi)]
+    programs = read_programs(options.programs)
+    found: list[Check] = []
+    contradicted: list[str] = []
+    try:
+        with tempfile.TemporaryDirectory() as folder, virtual_cluster(NODES, options.rate) as cluster:
+            bench = _Bench(Path(folder), cluster, mpis, options.rounds)
+            for program in programs:
+                for mpi in mpis:
+                    for check, wrong in bench.checks_of(program, mpi):
+                        found.append(check)
+                        announce(check)
+                        contradicted += [wrong] if wrong else []
+    finally:
+        if found:
+            report(found, "the run")
+            print("\n".join(["", *contradicted] if contradicted else ["advice contradicts no measurement"]))
+        if options.json is not None and found:
+            checks = [one.to_json() for one in found]
+            write_json(options.json, {"checks": checks, "contradicted": contradicted})
+    return int(not found or bool(contradicted))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench program-advice", description=__doc__)
+    parser.add_argument("--programs", type=Path, help="file with a program in each line, see above")
+    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
+    parser.add_argument("--rate", default=RATE, help=f"of the virtual links; default {RATE}")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs of runs; default {ROUNDS}")
+    parser.add_argument("--json", type=Path, help="write every check here")
+    return parser
+
+
+def read_programs(path: Path) -> list[Program]:
+    """The programs of a file, as the module says; raises InputError for a line that names none."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise InputError(
+            f"cannot read {path}: {error.strerror}; give a file with a program in each line"
+        ) from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError as error:
+            raise InputError(f"line {number} of {path}: {error}; close what is quoted") from error
+        if not words:
+            continue
+        if len(words) <= _FIELDS:
+            raise InputError(
+                f"line {number} of {path} has {len(words)} words; give name, layout, another layout, folder "
+                "and command"
+            )
+        name, layout, other, folder, *command = words
+        found.append(Program(name, layout, other, folder, tuple(command)))
+    if not found:
+        raise InputError(f"{path} names no program; give one in each line")
+    return found
+
+
+def _plain(program: Program, mpi: str) -> Change:
+    return Change("", AS_RECORDED, frozenset(), Estimate.exact(1.0), program.layout, mpi, {})
+
+
+def changes_of(
+    projection: Projection, program: Program, mpi: str, other_mpis: Mapping[str, str]
+) -> list[Change]:
+    """The changes that can be run without changing the program. `other_mpis`: names by what the change says.
+
+    A setting changes all phases with that collective; like those of a layout, what it saves is summed.
+    """
+    here = _plain(program, mpi)
+    found = []
+    for one in projection.run_changes():
+        name = one.change.change
+        of_run = replace(here, names=frozenset([name]), speed_up=one.run_speed_up)
+        if one.change.kind == LAYOUT:
+            found.append(replace(of_run, kind=LAYOUT, text=name, layout=name))
+        elif one.change.kind == OTHER_MPI:
+            other = other_mpis[name]
+            found.append(replace(of_run, kind=OTHER_MPI, text=other, mpi=other))
+    by_settings: dict[tuple[tuple[str, str], ...], list[tuple[float, ProjectedChange]]] = {}
+    for phase in projection.phases:
+        for change in phase.changes:
+            if change.kind == COLLECTIVE and (settings := settings_of(change)):
+                by_settings.setdefault(tuple(sorted(settings.items())), []).append((phase.time_s, change))
+    for settings, parts in by_settings.items():
+        saved = [sum(time_s - change.time_s[k] for time_s, change in parts) for k in range(3)]
+        value, high, low = (projection.run_s / max(projection.run_s - one, 1e-12) for one in saved)
+        found.append(
+            replace(
+                here, kind=COLLECTIVE, text=max(parts, key=lambda part: part[0])[1].change,
+                names=frozenset(change.change for _, change in parts),
+                speed_up=Estimate(value, min(low, value), max(high, value)), settings=dict(settings),
+            )
+        )  # fmt: skip
+    return found
+
+
+def contradiction(check: Check, is_advised: bool) -> str | None:
+    """What is wrong with the advice by this measurement, in a sentence."""
+    how = f"{check.mpi}, {check.case}: measured {ratio_text(check.measured.value)}"
+    interval = interval_text(check.measured, ratio_text)
+    if is_advised and check.measured.high < 1:
+        return f"advised, but slower: {how} ({interval})"
+    if not is_advised and check.measured.low > CLEARLY and check.projected.high < check.measured.low:
+        return f"not advised, but faster than its interval: {how} ({interval})"
+    return None
+
+
+class _Bench:
+    """The checks; profiles are measured when first needed."""
+
+    def __init__(self, folder: Path, cluster: str, mpis: Sequence[str], rounds: int):
+        self.folder, self.cluster, self.mpis, self.rounds = folder, cluster, mpis, rounds
+        self._recorded = 0
+
+    def checks_of(self, program: Program, mpi: str) -> Iterator[tuple[Check, str | None]]:
+        """Each change that could be run, with what contradicts the advice, if anything does."""
+        profile = self._profile(mpi)
+        plain = _plain(program, mpi)
+        try:
+            recording = self._record(program, plain)
+        except Unusable as error:
+            say(f"{mpi}, {program.name}: {error}")
+            return
+        # From the first MPI to each of the others.
+        others = {str(self._profile(one)): one for one in self.mpis[1:] if mpi == self.mpis[0]}
+        options: list[Any] = ["--profile", profile, "--to-layout", program.other_layout]
+        if not program.other_layout.endswith(":node"):
+            options += ["--to-layout", f"{program.layout}:node"]
+        for other in others:
+            options += ["--to-profile", other]
+        projection = projection_from_json(earlybird("project", recording, *options))
+        advice = earlybird("advise", "program", recording, *options)
+        advised = advice["alternatives"][0]["method"]
+        say(f"{mpi}, {program.name}: advised is {others.get(advised, advised)}")
+        for change in changes_of(projection, program, mpi, others):
+            try:
+                measured = self._speed_up(program, plain, change)
+            except Unusable as error:
+                say(f"{mpi}, {program.name}, {change.text}: {error}")
+                continue
+            check = Check(change.kind, mpi, f"{program.name}, {change.text}", change.speed_up, measured)
+            yield check, contradiction(check, advised in change.names)
+
+    def _speed_up(self, program: Program, plain: Change, changed: Change) -> Estimate:
+        pairs = []
+        for k in range(self.rounds):
+            times_s = {}
+            for number in (0, 1) if k % 2 == 0 else (1, 0):
+                recording = self._record(program, (plain, changed)[number])
+                times_s[number] = load_recording(recording).run_s
+            pairs.append((times_s[0], times_s[1]))
+        return measured_speed_up(pairs)
+
+    def _record(self, program: Program, how: Change) -> Path:
+        """Run the program and return its recording; raises Unusable if it failed or hung."""
+        self._recorded += 1
+        folder = self.folder / f"{self._recorded}-{program.name}"
+        layout, _, map_by = how.layout.partition(":")
+        where = ["--name", self.cluster, "--mpi", how.mpi, "--layout", layout]
+        where += ["--map-by", map_by] if map_by else []
+        command = [word.replace("{mpi}", how.mpi) for word in program.command]
+        words = [
+            "timeout", "--kill-after=10", LIMIT_S, EARLYBIRD, "record", "-o", folder, "--mpi", how.mpi, "--",
+            EARLYBIRD, "cluster", "mpiexec", *where, "--", *command,
+        ]  # fmt: skip
+        ended = subprocess.run(
+            [str(word) for word in words], env=os.environ | dict(how.settings),
+            cwd=program.folder.replace("{mpi}", how.mpi), capture_output=True, text=True,
+        )  # fmt: skip
+        if ended.returncode == 124:
+            raise Unusable(f"did not end within {LIMIT_S:g} s")
+        if ended.returncode != 0:
+            last = (ended.stderr or ended.stdout).strip().splitlines()[-1:]
+            raise Unusable(f"ended with status {ended.returncode}: {' '.join(last)}")
+        return folder
+
+    def _profile(self, mpi: str) -> Path:
+        collective = (
+            "90s", "--op", OPERATIONS, "--ranks", RANKS, "--map-by", "node", "--sizes", SIZES,
+            "--verify", "none",
+        )  # fmt: skip
+        suites: dict[str, Sequence[Any]] = {
+            "pingpong": ("20s",), "contention": ("60s",), "completion": ("20s",), "collective": collective,
+        }  # fmt: skip
+        return fitted_profile(self.folder, self.cluster, mpi, "all", suites)
