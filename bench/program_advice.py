@@ -9,6 +9,7 @@ programs.
 """
 
 import argparse
+import contextlib
 import os
 import shlex
 import subprocess
@@ -44,7 +45,7 @@ from earlybird.record.advice import AS_RECORDED
 
 NODES, RATE = 4, "1gbit"
 SIZES = "8,1KiB,16KiB,256KiB"
-OPERATIONS = "bcast,reduce,allreduce"
+OPERATIONS = "bcast,reduce,allreduce,barrier"
 RANKS = "4,8"
 ROUNDS = 5
 LIMIT_S = 120.0  # of a launch
@@ -97,8 +98,8 @@ def main(words: Sequence[str] = ()) -> int:
     found: list[Check] = []
     contradicted: list[str] = []
     try:
-        with tempfile.TemporaryDirectory() as folder, virtual_cluster(NODES, options.rate) as cluster:
-            bench = _Bench(Path(folder), cluster, mpis, options.rounds)
+        with _folder(options.folder) as folder, virtual_cluster(NODES, options.rate) as cluster:
+            bench = _Bench(folder, cluster, mpis, options.rounds)
             for program in programs:
                 for mpi in mpis:
                     for check, wrong in bench.checks_of(program, mpi):
@@ -121,8 +122,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--rate", default=RATE, help=f"of the virtual links; default {RATE}")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs of runs; default {ROUNDS}")
+    parser.add_argument(
+        "--folder", type=Path, help="keep recordings and profiles; profiles there are used again"
+    )
     parser.add_argument("--json", type=Path, help="write every check here")
     return parser
+
+
+@contextlib.contextmanager
+def _folder(kept: Path | None) -> Iterator[Path]:
+    """`kept`, or one that lives as long as the block."""
+    if kept is None:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+    else:
+        kept.mkdir(parents=True, exist_ok=True)
+        yield kept.resolve()
 
 
 def read_programs(path: Path) -> list[Program]:
@@ -228,7 +243,7 @@ class _Bench:
             options += ["--to-profile", other]
         projection = projection_from_json(earlybird("project", recording, *options))
         advice = earlybird("advise", "program", recording, *options)
-        advised = advice["alternatives"][0]["method"]
+        advised = advice["ranked"][0]["method"]
         say(f"{mpi}, {program.name}: advised is {others.get(advised, advised)}")
         for change in changes_of(projection, program, mpi, others):
             try:
@@ -251,8 +266,7 @@ class _Bench:
 
     def _record(self, program: Program, how: Change) -> Path:
         """Run the program and return its recording; raises Unusable if it failed or hung."""
-        self._recorded += 1
-        folder = self.folder / f"{self._recorded}-{program.name}"
+        folder = self._next(program.name)
         layout, _, map_by = how.layout.partition(":")
         where = ["--name", self.cluster, "--mpi", how.mpi, "--layout", layout]
         where += ["--map-by", map_by] if map_by else []
@@ -272,9 +286,17 @@ class _Bench:
             raise Unusable(f"ended with status {ended.returncode}: {' '.join(last)}")
         return folder
 
+    def _next(self, name: str) -> Path:
+        """A name that no recording has."""
+        while True:
+            self._recorded += 1
+            folder = self.folder / f"{name}-{self._recorded}"
+            if not folder.exists():
+                return folder
+
     def _profile(self, mpi: str) -> Path:
         collective = (
-            "90s", "--op", OPERATIONS, "--ranks", RANKS, "--map-by", "node", "--sizes", SIZES,
+            "120s", "--op", OPERATIONS, "--ranks", RANKS, "--map-by", "node", "--sizes", SIZES,
             "--verify", "none",
         )  # fmt: skip
         suites: dict[str, Sequence[Any]] = {
