@@ -45,7 +45,7 @@ from earlybird.record.advice import AS_RECORDED
 
 NODES, RATE = 4, "1gbit"
 SIZES = "8,1KiB,16KiB,256KiB"
-OPERATIONS = "bcast,reduce,allreduce,barrier"
+OPERATIONS = "bcast,reduce,allreduce"
 RANKS = "4,8"
 ROUNDS = 5
 LIMIT_S = 120.0  # of a launch
@@ -185,7 +185,8 @@ def changes_of(
         name = one.change.change
         of_run = replace(here, names=frozenset([name]), speed_up=one.run_speed_up)
         if one.change.kind == LAYOUT:
-            found.append(replace(of_run, kind=LAYOUT, text=name, layout=name))
+            layout = name.replace(" by ", ":")
+            found.append(replace(of_run, kind=LAYOUT, text=name, layout=layout))
         elif one.change.kind == OTHER_MPI:
             other = other_mpis[name]
             found.append(replace(of_run, kind=OTHER_MPI, text=other, mpi=other))

@@ -1,6 +1,7 @@
 /* When and what a rank writes. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -25,6 +26,9 @@
 /* Unlike the program's mutexes, it is not held while a call of the MPI waits. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t begin_ticks;
+static pthread_t begin_thread;
+static uint64_t begin_core_wait_ns; /* of that thread */
+static bool knows_core_wait;
 static char program[4096]; /* the path of the main program, of which the linker knows only argv[0] */
 static bool is_child;      /* forked: the file is the parent's */
 
@@ -274,6 +278,20 @@ static void begin_trace(void) {
   eb_trace_create(path, (uint64_t)num, eb_recorder_tick_s());
 }
 
+/* How long this thread has been ready to run while its cores ran others. False where the kernel does not count it. */
+static bool read_core_wait_ns(uint64_t *wait_ns) {
+  char text[128], *rest;
+  const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const ssize_t length = read(file, text, sizeof text - 1);
+  (void)close(file);
+  if (length <= 0) return false;
+  text[length] = '\0';
+  const unsigned long long ran_ns = strtoull(text, &rest, 10);
+  *wait_ns = strtoull(rest, NULL, 10);
+  return ran_ns > 0;
+}
+
 void eb_recorder_begin(void) {
   const char *folder = getenv("EARLYBIRD_RECORD");
   int rank, size, level;
@@ -282,6 +300,8 @@ void eb_recorder_begin(void) {
       !eb_file_create(folder, rank))
     return;
   begin_ticks = eb_recorder_ticks();
+  begin_thread = pthread_self();
+  knows_core_wait = read_core_wait_ns(&begin_core_wait_ns);
   if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) program[0] = '\0';
   eb_requests_include_others = PMPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;
   write_header(rank, size);
@@ -325,8 +345,12 @@ static void write_all(const char *how) {
   write_trace(how != NULL);
   if (how) {
     eb_payload payload = {0};
-    eb_payload_print(&payload, "{\"kind\":\"end\",\"how\":\"%s\",\"run_s\":%.9f}", how,
+    uint64_t core_wait_ns;
+    eb_payload_print(&payload, "{\"kind\":\"end\",\"how\":\"%s\",\"run_s\":%.9f", how,
                      (double)(eb_recorder_ticks() - begin_ticks) * eb_recorder_tick_s());
+    if (knows_core_wait && pthread_equal(begin_thread, pthread_self()) && read_core_wait_ns(&core_wait_ns))
+      eb_payload_print(&payload, ",\"core_wait_s\":%.9f", 1e-9 * (double)(core_wait_ns - begin_core_wait_ns));
+    eb_payload_print(&payload, "}");
     eb_file_append(EB_CHUNK_JSON, &payload);
   }
 }

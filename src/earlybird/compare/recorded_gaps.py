@@ -1,15 +1,15 @@
-"""What the sums of a recording do not contain: ranks without a file, ranks that ended early, other jobs."""
+"""What to know of the sums of a recording: ranks without a file or an end, other jobs, shared cores."""
 
 from collections.abc import Sequence
 
-from earlybird.data import units
-from earlybird.data.recording import Recording
+from earlybird.data import labels, units
+from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 
 _MOST_RANKS = 8
 
 
 def remarks(recording: Recording) -> list[str]:
-    """A sentence for each thing that the sums do not contain."""
+    """A sentence for each thing that the sums do not contain, and if ranks shared cores."""
     said = []
     if recording.uses_sessions:
         said.append(
@@ -43,6 +43,12 @@ def remarks(recording: Recording) -> list[str]:
         said.append(
             f"{recording.num_other} more ranks are of spawned processes or of a second job and are not "
             "included"
+        )
+    waited = recording.core_wait_share
+    if waited is not None and waited >= LEAST_CORE_WAIT:
+        said.append(
+            f"ranks waited for a core in {labels.percent(waited)} of the run, in the mean: they share cores "
+            "with each other or with other processes, and times contain that"
         )
     return said
 

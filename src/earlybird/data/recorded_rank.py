@@ -143,6 +143,8 @@ class RankRecording:
     arrivals : of threads, if the program's OpenMP runtime reports them.
     boot : identity of the boot of the host; ranks with the same one have the same clock. Empty if unknown.
     sites : places of the program by their address in this process, as in its trace.
+    core_wait_s : how long the thread that called MPI_Init was ready to run while its cores ran others, from
+        MPI_Init to the end; None if unknown.
     """
 
     rank: int
@@ -160,6 +162,7 @@ class RankRecording:
     arrivals: tuple[Arrivals, ...] = ()
     boot: str = ""
     sites: Mapping[int, Step] = field(default_factory=dict)
+    core_wait_s: float | None = None
 
     def entries_of(self, phases: Collection[int]) -> np.ndarray:
         """The entries of these phases."""
@@ -187,7 +190,7 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
         ) from error
     header: dict[str, Any] | None = None
     communicators: dict[int, Communicator] = {}
-    blocks, phase_blocks, named_phases, end, run_ns = [], [], [], None, 0
+    blocks, phase_blocks, named_phases, end, run_ns, core_wait_s = [], [], [], None, 0, None
     arrivals: dict[tuple[Any, ...], Arrivals] = {}
     chunks = _Chunks(data)
     try:
@@ -213,6 +216,7 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
                         arrivals[key] = _arrivals(value, functions)
                     case "end":
                         end, run_ns = str(value["how"]), max(run_ns, round(1e9 * value["run_s"]))
+                        core_wait_s = float(value["core_wait_s"]) if "core_wait_s" in value else None
         if header is None:
             if data and not chunks.is_cut:
                 raise InputError(f"{path} has no header, so it is no recording of a rank; {AGAIN}")
@@ -237,6 +241,7 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
                 int(step["address"]): _step(step, calls, functions)
                 for value in named_phases for step in value["steps"] if "address" in step
             },
+            core_wait_s=core_wait_s,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path} is damaged ({error!r}); {AGAIN}") from error

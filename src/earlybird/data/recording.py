@@ -70,6 +70,10 @@ class PairTotals:
         return _totals(*columns)
 
 
+# Of a run: less is what the other processes of a quiet node take.
+LEAST_CORE_WAIT = 0.05
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """A recorded job.
@@ -111,6 +115,16 @@ class Recording:
     def run_s(self) -> float:
         """The longest time from MPI_Init to the end of a rank."""
         return max((one.run_s for one in self.ranks.values()), default=0.0)
+
+    @property
+    def core_wait_share(self) -> float | None:
+        """The part of the run in which a rank waited for a core, mean over ranks; None if unknown."""
+        shares = [
+            one.core_wait_s / one.run_s
+            for one in self.ranks.values()
+            if one.core_wait_s is not None and one.run_s > 0
+        ]
+        return sum(shares) / len(shares) if shares else None
 
     def call_totals(self) -> list[CallTotal]:
         """Sums over all ranks for each function, the longest time first."""

@@ -35,11 +35,16 @@ from earlybird.predict.ranges import extrapolations, interval
 
 # 95 % of a normal distribution lie within this multiple of its median absolute deviation.
 _BOUND_OVER_MEDIAN = 2.9
-MEASURE_HINT = (
-    "`earlybird measure collective -o RUN` with four sizes or more, and `earlybird fit RUN`, add them"
+_MEASURE_HINT = (
+    "`earlybird measure collective -o RUN` with four {} or more, and `earlybird fit RUN`, add them"
 )
 # The layout of a number of ranks that has only hops of this type.
 _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}x1x1"}
+
+
+def measure_hint(operation: str) -> str:
+    """What adds an operation to a profile; a barrier has no sizes."""
+    return _MEASURE_HINT.format("--ranks" if operation == "barrier" else "--sizes")
 
 
 @dataclass(frozen=True)
@@ -184,12 +189,15 @@ def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
         raise InputError(f"--op is {operation!r}; give one of {', '.join(OPERATIONS)}")
     forms = profile.collectives
     if not forms:
-        raise InputError(f"the profile {profile.id or '(no id)'} holds no collectives; {MEASURE_HINT}")
+        raise InputError(
+            f"the profile {profile.id or '(no id)'} holds no collectives; {measure_hint(operation)}"
+        )
     found = [form for form in forms if form.operation == operation]
     if not found:
         known = ", ".join(dict.fromkeys(form.operation for form in forms))
         raise InputError(
-            f"the profile {profile.id or '(no id)'} holds no {operation} but {known}; {MEASURE_HINT}"
+            f"the profile {profile.id or '(no id)'} holds no {operation} but {known}; "
+            f"{measure_hint(operation)}"
         )
     if len(mpis := list(dict.fromkeys(form.mpi for form in found))) > 1:
         raise InputError(

@@ -27,7 +27,7 @@ from earlybird.data.projection import (
     ProjectedPhase,
     Projection,
 )
-from earlybird.data.recording import Recording
+from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.record.costs import (
@@ -180,11 +180,18 @@ class _Projector:
     def __init__(self, recording: Recording, profile: Profile, place: Placement, changes: Changes):
         self.recording, self.profile, self.place, self.changes = recording, profile, place, changes
         self._outside_s = _outside_mpi_s(recording)
+        self._core_wait_share = min(recording.core_wait_share or 0.0, 1.0)
         self._remarks: dict[str, None] = {}
 
     def notes(self, phases: Sequence[ProjectedPhase]) -> Iterator[str]:
         yield from self._remarks
-        if any(phase.changes for phase in phases):
+        changes = [change for phase in phases for change in phase.changes]
+        if self._core_wait_share >= LEAST_CORE_WAIT and any(change.kind in OF_RUN for change in changes):
+            yield (
+                f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run, which no "
+                "model contains; intervals of another layout or MPI contain its end, and twice as much"
+            )
+        if changes:
             yield (
                 "intervals contain the uncertainty of the profile and an error of each predicted exchange: "
                 f"of {labels.percent(MOVED_ERROR)} on another layout or MPI and else of "
@@ -404,6 +411,10 @@ class _Projector:
             ratios = [whole_s / max(whole_s - measured.time_s + one, 1e-12) for one in time_s]
             return Estimate(ratios[0], ratios[2], ratios[1])
 
+        if kind in OF_RUN:
+            # Where ranks share cores, another layout or MPI may end that waiting, or double it.
+            share = self._core_wait_share
+            time_s = Estimate(time_s.value, time_s.low * (1 - share), time_s.high * (1 + share))
         whole_s = max(self.recording.run_s, measured.time_s)
         return ProjectedChange(kind, name, action, time_s, speed_up(measured.time_s), speed_up(whole_s))
 

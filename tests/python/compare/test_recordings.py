@@ -1,5 +1,7 @@
 """Sums of recordings: they equal those of the recording itself, in every split and order."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -200,3 +202,16 @@ def test_a_full_disk_is_told_apart_from_a_program_without_mpi(tmp_path):
         (tmp_path / "rec" / f"rank-{rank}.ebr").touch()
     (said,) = remarks(load_recording(tmp_path / "rec"))
     assert "all 2 files" in said and "the disk is full" in said
+
+
+@pytest.mark.parametrize(
+    ("waits_s", "said"), [((None, None), False), ((0.01, 0.0), False), ((1.0, 0.6), True)]
+)
+def test_ranks_that_share_cores_are_told(waits_s, said):
+    recording = in_memory(2, ring(2))
+    ranks = {rank: replace(recording.ranks[rank], core_wait_s=wait_s) for rank, wait_s in enumerate(waits_s)}
+    changed = replace(recording, ranks=ranks)
+    assert changed.core_wait_share == (
+        None if waits_s[0] is None else pytest.approx(sum(waits_s) / 2 / RUN_S)
+    )
+    assert any("waited for a core in 40 % of the run" in one for one in remarks(changed)) == said

@@ -79,6 +79,26 @@ def test_another_layout_changes_the_time_by_the_predicted_difference():
     assert projection_from_json(found.to_json()) == found
 
 
+def test_waiting_for_cores_widens_what_another_layout_may_gain():
+    def projected(share):
+        ranks = {
+            rank: replace(one, core_wait_s=None if share is None else share * one.run_s)
+            for rank, one in HALVES.ranks.items()
+        }
+        recording, changes = replace(HALVES, ranks=ranks), Changes([place("2x1x2", "node")])
+        return project(recording, profile(), recorded_place(HALVES), changes)
+
+    unknown, little, half = projected(None), projected(0.01), projected(0.5)
+    ((before,), (slightly,), (after,)) = (changes_of(one, LAYOUT) for one in (unknown, little, half))
+    assert after.time_s.value == before.time_s.value
+    assert after.time_s.low == pytest.approx(0.5 * before.time_s.low)
+    assert after.time_s.high == pytest.approx(1.5 * before.time_s.high)
+    assert slightly.time_s.high == pytest.approx(1.01 * before.time_s.high)
+    assert changes_of(half, AGGREGATION) == changes_of(unknown, AGGREGATION)
+    assert "waited for a core in 50 %" in " ".join(half.notes)
+    assert "core" not in " ".join([*unknown.notes, *little.notes])
+
+
 def test_a_faster_mpi_saves_no_more_than_the_time_inside_the_mpi():
     found = project(
         HALVES, profile(), recorded_place(HALVES), Changes(profiles={"fast": profile(network=1e12)})
