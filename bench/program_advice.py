@@ -99,7 +99,7 @@ def main(words: Sequence[str] = ()) -> int:
     contradicted: list[str] = []
     try:
         with _folder(options.folder) as folder, virtual_cluster(NODES, options.rate) as cluster:
-            bench = _Bench(folder, cluster, mpis, options.rounds)
+            bench = _Bench(folder, cluster, options.rate, mpis, options.rounds)
             for program in programs:
                 for mpi in mpis:
                     for check, wrong in bench.checks_of(program, mpi):
@@ -107,9 +107,10 @@ def main(words: Sequence[str] = ()) -> int:
                         announce(check)
                         contradicted += [wrong] if wrong else []
     finally:
+        # Also what was measured before Ctrl-C.
         if found:
             report(found, "the run")
-            print("\n".join(["", *contradicted] if contradicted else ["advice contradicts no measurement"]))
+            print("\n".join(["", *contradicted] if contradicted else ["no check contradicts the advice"]))
         if options.json is not None and found:
             checks = [one.to_json() for one in found]
             write_json(options.json, {"checks": checks, "contradicted": contradicted})
@@ -151,17 +152,17 @@ def read_programs(path: Path) -> list[Program]:
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            words = shlex.split(line, comments=True)
+            fields = shlex.split(line, comments=True)
         except ValueError as error:
             raise InputError(f"line {number} of {path}: {error}; close what is quoted") from error
-        if not words:
+        if not fields:
             continue
-        if len(words) <= _FIELDS:
+        if len(fields) <= _FIELDS:
             raise InputError(
-                f"line {number} of {path} has {len(words)} words; give name, layout, another layout, folder "
+                f"line {number} of {path} has {len(fields)} fields; give name, layout, another layout, folder "
                 "and command"
             )
-        name, layout, other, folder, *command = words
+        name, layout, other, folder, *command = fields
         found.append(Program(name, layout, other, folder, tuple(command)))
     if not found:
         raise InputError(f"{path} names no program; give one in each line")
@@ -222,8 +223,9 @@ def contradiction(check: Check, is_advised: bool) -> str | None:
 class _Bench:
     """The checks; profiles are measured when first needed."""
 
-    def __init__(self, folder: Path, cluster: str, mpis: Sequence[str], rounds: int):
-        self.folder, self.cluster, self.mpis, self.rounds = folder, cluster, mpis, rounds
+    def __init__(self, folder: Path, cluster: str, rate: str, mpis: Sequence[str], rounds: int):
+        self.folder, self.cluster, self.rate = folder, cluster, rate
+        self.mpis, self.rounds = mpis, rounds
         self._recorded = 0
 
     def checks_of(self, program: Program, mpi: str) -> Iterator[tuple[Check, str | None]]:
@@ -238,12 +240,16 @@ class _Bench:
         # From the first MPI to each of the others.
         others = {str(self._profile(one)): one for one in self.mpis[1:] if mpi == self.mpis[0]}
         options: list[Any] = ["--profile", profile, "--to-layout", program.other_layout]
-        if not program.other_layout.endswith(":node"):
+        if not program.layout.endswith(":node"):
             options += ["--to-layout", f"{program.layout}:node"]
         for other in others:
             options += ["--to-profile", other]
-        projection = projection_from_json(earlybird("project", recording, *options))
-        advice = earlybird("advise", "program", recording, *options)
+        try:
+            projection = projection_from_json(earlybird("project", recording, *options))
+            advice = earlybird("advise", "program", recording, *options)
+        except SystemExit as refused:
+            say(f"{mpi}, {program.name}: {refused}")
+            return
         advised = advice["ranked"][0]["method"]
         say(f"{mpi}, {program.name}: advised is {others.get(advised, advised)}")
         for change in changes_of(projection, program, mpi, others):
@@ -256,14 +262,10 @@ class _Bench:
             yield check, contradiction(check, advised in change.names)
 
     def _speed_up(self, program: Program, plain: Change, changed: Change) -> Estimate:
-        pairs = []
-        for k in range(self.rounds):
-            times_s = {}
-            for number in (0, 1) if k % 2 == 0 else (1, 0):
-                recording = self._record(program, (plain, changed)[number])
-                times_s[number] = load_recording(recording).run_s
-            pairs.append((times_s[0], times_s[1]))
-        return measured_speed_up(pairs)
+        def seconds(how: Change) -> float:
+            return load_recording(self._record(program, how)).run_s
+
+        return measured_speed_up(self.rounds, lambda: seconds(plain), lambda: seconds(changed))
 
     def _record(self, program: Program, how: Change) -> Path:
         """Run the program and return its recording; raises Unusable if it failed or hung."""
@@ -272,19 +274,25 @@ class _Bench:
         where = ["--name", self.cluster, "--mpi", how.mpi, "--layout", layout]
         where += ["--map-by", map_by] if map_by else []
         command = [word.replace("{mpi}", how.mpi) for word in program.command]
-        words = [
+        launch = [
             "timeout", "--kill-after=10", LIMIT_S, EARLYBIRD, "record", "-o", folder, "--mpi", how.mpi, "--",
             EARLYBIRD, "cluster", "mpiexec", *where, "--", *command,
         ]  # fmt: skip
-        ended = subprocess.run(
-            [str(word) for word in words], env=os.environ | dict(how.settings),
-            cwd=program.folder.replace("{mpi}", how.mpi), capture_output=True, text=True,
-        )  # fmt: skip
-        if ended.returncode == 124:
+        cwd = Path(program.folder.replace("{mpi}", how.mpi))
+        if not cwd.is_dir():
+            raise Unusable(f"there is no folder {cwd}")
+        # Not to a pipe: ranks that outlive the command would keep it open.
+        with open(self.folder / "output.txt", "w+") as output:
+            status = subprocess.call(
+                [str(word) for word in launch], cwd=cwd, env=os.environ | dict(how.settings),
+                stdout=output, stderr=output,
+            )  # fmt: skip
+            output.seek(0)
+            last = output.read().strip().splitlines()[-1:]
+        if status in (124, 137):
             raise Unusable(f"did not end within {LIMIT_S:g} s")
-        if ended.returncode != 0:
-            last = (ended.stderr or ended.stdout).strip().splitlines()[-1:]
-            raise Unusable(f"ended with status {ended.returncode}: {' '.join(last)}")
+        if status != 0:
+            raise Unusable(f"ended with status {status}: {' '.join(last)}")
         return folder
 
     def _next(self, name: str) -> Path:
@@ -303,4 +311,4 @@ class _Bench:
         suites: dict[str, Sequence[Any]] = {
             "pingpong": ("20s",), "contention": ("60s",), "completion": ("20s",), "collective": collective,
         }  # fmt: skip
-        return fitted_profile(self.folder, self.cluster, mpi, "all", suites)
+        return fitted_profile(self.folder, self.cluster, mpi, self.rate, suites)

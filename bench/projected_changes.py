@@ -1,7 +1,8 @@
 """What the checks of projected changes share: a check, their table, and profiles of the virtual cluster."""
 
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,22 +61,32 @@ def settings_of(change: ProjectedChange) -> dict[str, str]:
     return dict(_SETTING.findall(change.action))
 
 
-def measured_speed_up(pairs: Sequence[tuple[float, float]]) -> Estimate:
-    """The median ratio of the times of `pairs`, plain and changed, with its interval."""
-    ratios = np.array([plain_s / changed_s for plain_s, changed_s in pairs])
-    return Estimate(float(np.median(ratios)), *median_interval(ratios))
+def measured_speed_up(rounds: int, plain_s: Callable[[], float], changed_s: Callable[[], float]) -> Estimate:
+    """The median ratio of the two times, with its interval; each round runs both, in alternating order."""
+    ratios = []
+    for k in range(rounds):
+        runs = [plain_s, changed_s]
+        times_s = {}
+        for number in (0, 1) if k % 2 == 0 else (1, 0):
+            times_s[number] = runs[number]()
+        ratios.append(times_s[0] / times_s[1])
+    return Estimate(float(np.median(ratios)), *median_interval(np.array(ratios)))
 
 
 def fitted_profile(
     folder: Path, cluster: str, mpi: str, name: str, suites: Mapping[str, Sequence[Any]]
 ) -> Path:
-    """The profile of `suites`, each a budget and options of `measure`; measured on the first call."""
+    """The profile of `suites`, each a budget and options of `measure`; measured on the first call.
+
+    A run without a profile is one that was interrupted, and measured again.
+    """
     profile = folder / f"{mpi}-{name}.json"
     if not profile.exists():
         say(f"{mpi}: measuring the cluster for {name}")
         runs = []
         for suite, (budget, *options) in suites.items():
             runs.append(folder / f"{mpi}-{name}-{suite}")
+            shutil.rmtree(runs[-1], ignore_errors=True)
             earlybird(
                 "measure", suite, "--quick", "--launches", 3, "--budget", budget, *options, "--mpi", mpi,
                 "--launcher", f"cluster:{cluster}", "--quiet", "-o", runs[-1],

@@ -307,15 +307,10 @@ class _Bench:
     def _speed_up(
         self, plain: Sequence[Any], changed: Sequence[Any], settings: Mapping[str, str] | None = None
     ) -> Estimate:
-        """The time that `plain` prints over that of `changed`, in pairs whose order alternates."""
-        pairs = []
-        for k in range(self.rounds):
-            launches = [(plain, {}), (changed, dict(settings or {}))]
-            times_s = {}
-            for number in (0, 1) if k % 2 == 0 else (1, 0):
-                times_s[number] = _seconds(*launches[number])
-            pairs.append((times_s[0], times_s[1]))
-        return measured_speed_up(pairs)
+        """The time that `plain` prints over that of `changed`."""
+        return measured_speed_up(
+            self.rounds, lambda: _seconds(plain, {}), lambda: _seconds(changed, settings or {})
+        )
 
     def _profile(self, mpi: str) -> Path:
         suites = {"contention": ("60s",), "completion": ("30s",)}

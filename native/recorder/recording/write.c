@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@
 /* Unlike the program's mutexes, it is not held while a call of the MPI waits. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t begin_ticks;
-static pthread_t begin_thread;
+static long begin_thread;
 static uint64_t begin_core_wait_ns; /* of that thread */
 static bool knows_core_wait;
 static char program[4096]; /* the path of the main program, of which the linker knows only argv[0] */
@@ -300,7 +301,7 @@ void eb_recorder_begin(void) {
       !eb_file_create(folder, rank))
     return;
   begin_ticks = eb_recorder_ticks();
-  begin_thread = pthread_self();
+  begin_thread = syscall(SYS_gettid);
   knows_core_wait = read_core_wait_ns(&begin_core_wait_ns);
   if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) program[0] = '\0';
   eb_requests_include_others = PMPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;
@@ -348,7 +349,8 @@ static void write_all(const char *how) {
     uint64_t core_wait_ns;
     eb_payload_print(&payload, "{\"kind\":\"end\",\"how\":\"%s\",\"run_s\":%.9f", how,
                      (double)(eb_recorder_ticks() - begin_ticks) * eb_recorder_tick_s());
-    if (knows_core_wait && pthread_equal(begin_thread, pthread_self()) && read_core_wait_ns(&core_wait_ns))
+    /* Less than at the beginning: another kernel counts, as after a restart from a checkpoint. */
+    if (knows_core_wait && syscall(SYS_gettid) == begin_thread && read_core_wait_ns(&core_wait_ns) && core_wait_ns >= begin_core_wait_ns)
       eb_payload_print(&payload, ",\"core_wait_s\":%.9f", 1e-9 * (double)(core_wait_ns - begin_core_wait_ns));
     eb_payload_print(&payload, "}");
     eb_file_append(EB_CHUNK_JSON, &payload);

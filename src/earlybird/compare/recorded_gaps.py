@@ -16,20 +16,22 @@ def remarks(recording: Recording) -> list[str]:
             "the program uses MPI sessions: what it sends outside of MPI_Init and MPI_Finalize is not "
             "recorded"
         )
-    elif recording.num_empty and not recording.ranks:
+    elif recording.empty and not recording.ranks:
         said.append(
-            f"all {recording.num_empty} files of ranks in {recording.path} have no complete entry; free "
-            "some space if the disk is full, and record again"
+            f"nothing was recorded: {_ranks(recording.empty)} left an empty file, as on a full disk; free "
+            "some space and record again"
         )
     elif not recording.ranks:
         said.append(
             "no rank called MPI_Init of an MPI that the recorder reaches, so nothing was recorded; check "
             "that the command starts an MPI program that is linked with the shared library of this MPI"
         )
-    if missing := recording.missing:
-        said.append(
-            f"{_ranks(missing)} left no file, so only what others received from {_them(missing)} is counted"
-        )
+    empty = [rank for rank in recording.missing if rank in recording.empty]
+    absent = [rank for rank in recording.missing if rank not in recording.empty]
+    for missing, left in ((absent, "no file"), (empty, "an empty file, as on a full disk")):
+        if missing:
+            them = "them" if len(missing) > 1 else "it"
+            said.append(f"{_ranks(missing)} left {left}, so only what others received from {them} is counted")
     for how, text in (
         (None, "ended before MPI_Finalize and left no reason, as when killed or when the disk is full"),
         ("abort", "called MPI_Abort"),
@@ -47,8 +49,8 @@ def remarks(recording: Recording) -> list[str]:
     waited = recording.core_wait_share
     if waited is not None and waited >= LEAST_CORE_WAIT:
         said.append(
-            f"ranks waited for a core in {labels.percent(waited)} of the run, in the mean: they share cores "
-            "with each other or with other processes, and times contain that"
+            f"the main threads of ranks were ready to run without a core in {labels.percent(waited)} of the "
+            "run on average: they share cores, with each other or with other processes, or have a CPU limit"
         )
     return said
 
@@ -57,7 +59,3 @@ def _ranks(ranks: Sequence[int]) -> str:
     names = ", ".join(map(str, ranks[:_MOST_RANKS]))
     more = f" and {len(ranks) - _MOST_RANKS} more" if len(ranks) > _MOST_RANKS else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {names}{more}"
-
-
-def _them(ranks: Sequence[int]) -> str:
-    return "them" if len(ranks) > 1 else "it"

@@ -1,6 +1,7 @@
 """The file of a rank in a recording: its header, communicators, phases, and entries of calls and messages."""
 
 import json
+import math
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -143,8 +144,8 @@ class RankRecording:
     arrivals : of threads, if the program's OpenMP runtime reports them.
     boot : identity of the boot of the host; ranks with the same one have the same clock. Empty if unknown.
     sites : places of the program by their address in this process, as in its trace.
-    core_wait_s : how long the thread that called MPI_Init was ready to run while its cores ran others, from
-        MPI_Init to the end; None if unknown.
+    core_wait_s : how long the thread that called MPI_Init was ready to run without a core, from MPI_Init to
+        the end; None if unknown.
     """
 
     rank: int
@@ -174,6 +175,15 @@ class RankRecording:
         rows = self.entries[np.argsort(self.entries["phase"], kind="stable")]
         numbers, begins = np.unique(rows["phase"], return_index=True)
         return dict(zip(numbers.tolist(), np.split(rows, begins[1:]), strict=True)) if len(rows) else {}
+
+
+def _core_wait_s(end: Mapping[str, Any]) -> float | None:
+    if "core_wait_s" not in end:
+        return None
+    wait_s = float(end["core_wait_s"])
+    if not 0 <= wait_s < math.inf:
+        raise ValueError(f"core_wait_s is {wait_s}")
+    return wait_s
 
 
 def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRecording | None:
@@ -216,7 +226,7 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
                         arrivals[key] = _arrivals(value, functions)
                     case "end":
                         end, run_ns = str(value["how"]), max(run_ns, round(1e9 * value["run_s"]))
-                        core_wait_s = float(value["core_wait_s"]) if "core_wait_s" in value else None
+                        core_wait_s = _core_wait_s(value)
         if header is None:
             if data and not chunks.is_cut:
                 raise InputError(f"{path} has no header, so it is no recording of a rank; {AGAIN}")

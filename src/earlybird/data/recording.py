@@ -86,7 +86,7 @@ class Recording:
     num_other : files of further jobs in the folder: spawned ranks, or a second job of the same command.
     uses_sessions : the program uses MPI sessions, of which only what is between MPI_Init and MPI_Finalize is
         recorded.
-    num_empty : files of ranks without a complete entry, as on a full disk.
+    empty : ranks whose file has no complete chunk, as on a full disk; they are also `missing`.
     """
 
     path: Path
@@ -94,7 +94,7 @@ class Recording:
     ranks: Mapping[int, RankRecording]
     num_other: int = 0
     uses_sessions: bool = False
-    num_empty: int = 0
+    empty: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
@@ -118,9 +118,10 @@ class Recording:
 
     @property
     def core_wait_share(self) -> float | None:
-        """The part of the run in which a rank waited for a core, mean over ranks; None if unknown."""
+        """The part of the run in which the main thread of a rank was ready to run without a core, mean over
+        the ranks that know it; None if none does."""
         shares = [
-            one.core_wait_s / one.run_s
+            min(one.core_wait_s / one.run_s, 1.0)
             for one in self.ranks.values()
             if one.core_wait_s is not None and one.run_s > 0
         ]
@@ -232,13 +233,13 @@ def load_recording(path: str | Path) -> Recording:
     facts = files.read_json(path / SUMMARY, "recording", SCHEMA)
     functions = _load_functions(path)
     ranks: dict[int, RankRecording] = {}
-    num_other, num_empty, size = 0, 0, None
+    num_other, empty, size = 0, [], None
     found = [(named, file) for file in path.iterdir() if (named := _FILE.fullmatch(file.name))]
     for named, file in sorted(found, key=lambda one: int(one[0][1])):
         if named[2] is not None:
             num_other += 1
         elif (one := load_rank(file, functions)) is None:
-            num_empty += 1
+            empty.append(int(named[1]))
         else:
             size = one.size if size is None else size
             # A second, larger job finds the names free that the first one did not need.
@@ -249,7 +250,7 @@ def load_recording(path: str | Path) -> Recording:
     command = facts.get("command")
     arguments = tuple(map(str, command)) if isinstance(command, list) else ()
     uses_sessions = (path / SESSIONS).exists()
-    return Recording(path, arguments, dict(sorted(ranks.items())), num_other, uses_sessions, num_empty)
+    return Recording(path, arguments, dict(sorted(ranks.items())), num_other, uses_sessions, tuple(empty))
 
 
 def _load_functions(path: Path) -> Mapping[str, Mapping[str, str]]:

@@ -35,16 +35,14 @@ from earlybird.predict.ranges import extrapolations, interval
 
 # 95 % of a normal distribution lie within this multiple of its median absolute deviation.
 _BOUND_OVER_MEDIAN = 2.9
-_MEASURE_HINT = (
-    "`earlybird measure collective -o RUN` with four {} or more, and `earlybird fit RUN`, add them"
-)
 # The layout of a number of ranks that has only hops of this type.
 _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}x1x1"}
 
 
 def measure_hint(operation: str) -> str:
-    """What adds an operation to a profile; a barrier has no sizes."""
-    return _MEASURE_HINT.format("--ranks" if operation == "barrier" else "--sizes")
+    """What adds an operation to a profile: a form has four points or more, and a barrier has no sizes."""
+    points = "--ranks 2,4,6,8" if operation == "barrier" else "--sizes 8,1KiB,16KiB,256KiB"
+    return f"`earlybird measure collective --op {operation} {points} -o RUN` and `earlybird fit RUN` add it"
 
 
 @dataclass(frozen=True)

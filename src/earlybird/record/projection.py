@@ -50,6 +50,8 @@ from earlybird.record.thread_messages import thread_message_costs
 
 # Phases that take less of the run are left out.
 _LEAST_SHARE = 0.01
+# Of the share of waiting for cores, so that a time remains without it.
+_MOST_CORE_WAIT = 0.9
 # A model that predicts more than this many times what was recorded is of another machine or layout.
 _DISAGREEMENT = 1.5
 
@@ -180,7 +182,7 @@ class _Projector:
     def __init__(self, recording: Recording, profile: Profile, place: Placement, changes: Changes):
         self.recording, self.profile, self.place, self.changes = recording, profile, place, changes
         self._outside_s = _outside_mpi_s(recording)
-        self._core_wait_share = min(recording.core_wait_share or 0.0, 1.0)
+        self._core_wait_share = min(recording.core_wait_share or 0.0, _MOST_CORE_WAIT)
         self._remarks: dict[str, None] = {}
 
     def notes(self, phases: Sequence[ProjectedPhase]) -> Iterator[str]:
@@ -189,7 +191,8 @@ class _Projector:
         if self._core_wait_share >= LEAST_CORE_WAIT and any(change.kind in OF_RUN for change in changes):
             yield (
                 f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run, which no "
-                "model contains; intervals of another layout or MPI contain its end, and twice as much"
+                "model contains; the interval of another layout or MPI extends from no such waiting to twice "
+                "as much in every phase"
             )
         if changes:
             yield (
@@ -200,7 +203,7 @@ class _Projector:
             )
 
     def project(self, phase: Phase) -> ProjectedPhase | None:
-        """None: it is empty, as MPI_Init is."""
+        """None: it is empty."""
         measured = MeasuredPhase(self.recording, phase)
         if not measured.epochs or measured.time_s <= 0:
             return None
@@ -230,10 +233,11 @@ class _Projector:
                 "ranks wait by MPI_Test in this phase, so time between calls may be waiting or computation; "
                 "intervals contain both"
             )
+        changes = [self._with_core_wait(measured, one) for one in self._joined(measured, changes)]
         return ProjectedPhase(
             phase.number, tuple(phase.calls), tuple(phase.functions), measured.epochs, measured.time_s,
             measured.mpi_s, model_s if model_s > 0 else None,
-            tuple(sorted(self._joined(measured, changes), key=lambda change: change.time_s.value)),
+            tuple(sorted(changes, key=lambda change: change.time_s.value)),
             tuple(dict.fromkeys(notes)),
         )  # fmt: skip
 
@@ -264,6 +268,16 @@ class _Projector:
             )
             for (kind, name), parts in alike.items()
         ]
+
+    def _with_core_wait(self, measured: MeasuredPhase, change: ProjectedChange) -> ProjectedChange:
+        """Where ranks share cores, another layout or MPI may end that waiting, or double it."""
+        if change.kind not in OF_RUN or not self._core_wait_share:
+            return change
+        least, most = 1 - self._core_wait_share, 1 + self._core_wait_share
+        time_s = Estimate(change.time_s.value, least * change.time_s.low, most * change.time_s.high)
+        return replace(
+            self._change(measured, change.kind, change.change, change.action, time_s), basis=change.basis
+        )
 
     def _of_exchange(self, measured: MeasuredPhase, now: Cost, notes: list[str]) -> Iterator[ProjectedChange]:
         pattern = measured.exchange
@@ -411,10 +425,6 @@ class _Projector:
             ratios = [whole_s / max(whole_s - measured.time_s + one, 1e-12) for one in time_s]
             return Estimate(ratios[0], ratios[2], ratios[1])
 
-        if kind in OF_RUN:
-            # Where ranks share cores, another layout or MPI may end that waiting, or double it.
-            share = self._core_wait_share
-            time_s = Estimate(time_s.value, time_s.low * (1 - share), time_s.high * (1 + share))
         whole_s = max(self.recording.run_s, measured.time_s)
         return ProjectedChange(kind, name, action, time_s, speed_up(measured.time_s), speed_up(whole_s))
 

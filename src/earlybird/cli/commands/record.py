@@ -1,5 +1,6 @@
 """`earlybird record`: runs a program and records who sends how much to whom, and in which calls."""
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -134,8 +135,12 @@ def _name_functions(recording: Recording) -> Recording:
         return recording
     try:
         save_functions(recording.path, found)
-    except WorkError as error:
-        note(f"warning: {error}: `earlybird record --merge {recording.path}`")
+    except (InputError, WorkError) as error:
+        cause = str(error).partition(";")[0]
+        note(
+            f"warning: functions are not named: {cause}; when it can be written, run `earlybird record "
+            f"--merge {shlex.quote(str(recording.path))}`"
+        )
         return recording
     return load_recording(recording.path)
 

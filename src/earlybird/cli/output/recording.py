@@ -73,6 +73,7 @@ def _summary(
         "missing_ranks": recording.missing,
         "ended_early": recording.ended_early,
         "run_s": recording.run_s,
+        "core_wait_share": recording.core_wait_share,
         "messages": sum(pair["messages"] for pair in pairs),
         "bytes": sum(pair["bytes"] for pair in pairs),
         "one_sided": sum(pair["messages"] for pair in one_sided),
