@@ -255,7 +255,7 @@ def test_a_program_is_split_into_the_phases_of_its_source(mpi, record_phases, tm
 
 def test_a_pattern_is_one_epoch_of_the_heaviest_phase_or_of_the_chosen_one(mpi, record_phases, own_process):
     recording = record_phases(mpi, 3, 2)
-    assert all(0 <= one.core_wait_s <= one.run_s for one in recording.ranks.values())
+    assert all(0 <= (one.core_wait_s or 0) <= one.run_s for one in recording.ranks.values())
     written = own_process("pattern", "recording", "rec", "-o", "heaviest.csv")
     assert "of which there were 3" in written.stderr
     shown = own_process("show", "heaviest.csv", "--format", "csv").stdout.splitlines()[1:]
@@ -353,3 +353,18 @@ def test_on_a_full_disk_the_program_goes_on(any_mpi, compiled, tmp_path):
     assert result.stderr.count("No space left on device; the recording of this rank ends here") == 2
     assert "all 2 files" in result.stderr and "Traceback" not in result.stderr
     assert result.stdout.split() == ["rank-0.ebr", "rank-1.ebr", "recording.json"]
+
+
+def test_ranks_on_one_core_wait_for_it(any_mpi, compiled, tmp_path):
+    """Three ranks that poll: each has the core for a third of the run and waits for it in the rest."""
+    flavour = find_flavour(any_mpi)
+    launch = [EARLYBIRD, "record", "-o", "rec", "--mpi", any_mpi, "--", "mpiexec", "-n", "3"]
+    launch += ["--oversubscribe", "--bind-to", "none"] if flavour.family == "openmpi" else []
+    subprocess.run(
+        [*launch, compiled(flavour, "record_phases"), "200", "2"], cwd=tmp_path, check=True, timeout=120,
+        preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
+    )  # fmt: skip
+    recording = load_recording(tmp_path / "rec")
+    if any(one.core_wait_s is None for one in recording.ranks.values()):
+        pytest.skip("this kernel does not count how long a thread waits for a core")
+    assert 0.5 < recording.core_wait_share <= 1

@@ -211,4 +211,4 @@ def test_a_profile_without_collectives_is_refused_with_what_to_measure(earlybird
     (folder / "levels.json").write_text(json.dumps(value))
     arguments = ("--op", "bcast", "--ranks", 4, "--profile", "levels.json")
     status, _, err = earlybird("advise", "collective", *arguments)
-    assert status == 2 and "holds no collectives; `earlybird measure collective -o RUN`" in err
+    assert status == 2 and "holds no collectives; `earlybird measure collective --op bcast --sizes" in err

@@ -195,23 +195,30 @@ def test_files_and_memory_are_the_same_recording(tmp_path):
     assert communicator_totals(loaded) == communicator_totals(memory)
 
 
-def test_a_full_disk_is_told_apart_from_a_program_without_mpi(tmp_path):
+def test_files_without_a_chunk_are_named_as_of_a_full_disk(tmp_path):
     start_recording(tmp_path / "rec", {"command": ["./app"]})
     assert "no rank called MPI_Init" in remarks(load_recording(tmp_path / "rec"))[0]
-    for rank in range(2):
+    for rank in (0, 1):
         (tmp_path / "rec" / f"rank-{rank}.ebr").touch()
-    (said,) = remarks(load_recording(tmp_path / "rec"))
-    assert "all 2 files" in said and "the disk is full" in said
+    (all_empty,) = remarks(load_recording(tmp_path / "rec"))
+    assert "ranks 0, 1 left an empty file, as on a full disk" in all_empty
+    folder = on_disk(tmp_path / "other", 4, ring(4))
+    (folder / "rank-1.ebr").write_bytes(b"")
+    (folder / "rank-2.ebr").unlink()
+    absent, empty = remarks(load_recording(folder))
+    assert (
+        "rank 2 left no file, so only" in absent and "rank 1 left an empty file, as on a full disk" in empty
+    )
 
 
 @pytest.mark.parametrize(
     ("waits_s", "said"), [((None, None), False), ((0.01, 0.0), False), ((1.0, 0.6), True)]
 )
-def test_ranks_that_share_cores_are_told(waits_s, said):
+def test_ranks_that_share_cores_get_a_remark(waits_s, said):
     recording = in_memory(2, ring(2))
     ranks = {rank: replace(recording.ranks[rank], core_wait_s=wait_s) for rank, wait_s in enumerate(waits_s)}
     changed = replace(recording, ranks=ranks)
     assert changed.core_wait_share == (
         None if waits_s[0] is None else pytest.approx(sum(waits_s) / 2 / RUN_S)
     )
-    assert any("waited for a core in 40 % of the run" in one for one in remarks(changed)) == said
+    assert any("without a core in 40 % of the run" in one for one in remarks(changed)) == said

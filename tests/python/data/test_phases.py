@@ -1,6 +1,7 @@
 """Phases of ranks that make the same calls are one phase of the program."""
 
 from pathlib import Path
+from string import ascii_letters, digits
 
 import numpy as np
 
@@ -12,7 +13,10 @@ from earlybird.data.recording import Recording
 def phase(steps, *, region=1, epochs=10, time_s=1.0, first_s=0.0):
     """Steps such as `I12` or, with the function that contains it, `I12:receive`."""
     parts = [step.partition(":") for step in steps.split()]
-    made = tuple(Step("MPI_" + at[0], "/bin/app", int(at[1:]), name) for at, _, name in parts)
+    made = tuple(
+        Step(f"MPI_{at.rstrip(digits)}", "/bin/app", int(at.lstrip(ascii_letters + "_")), name)
+        for at, _, name in parts
+    )
     return RankPhase(region, made, epochs, time_s, first_s, first_s + time_s)
 
 
@@ -34,6 +38,12 @@ def found(*phases_of_ranks):
 def test_the_same_steps_on_all_ranks_are_one_phase_whatever_their_numbers():
     exchange, total = phase("I1 S2 W3"), phase("A4", time_s=0.5)
     assert found([exchange, total], [total, exchange]) == [{0: (1,), 1: (2,)}, {0: (2,), 1: (1,)}]
+
+
+def test_mpi_init_is_no_phase():
+    begin, more = phase("Init1"), phase("Init_thread1 A4")
+    assert found([begin, phase("A4")], [phase("A4"), phase("Init_thread1")]) == [{0: (2,), 1: (1,)}]
+    assert found([more]) == [{0: (1,)}]
 
 
 def test_a_rank_that_lacks_some_of_the_calls_has_the_same_phase():

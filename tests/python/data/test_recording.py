@@ -1,6 +1,7 @@
 """Files of ranks: whole chunks count, a later entry replaces an earlier one, bad files are refused."""
 
 import json
+import math
 import struct
 import zlib
 
@@ -54,8 +55,8 @@ END = text(kind="end", how="finalize", run_s=2.0)
 def written(tmp_path):
     """written({rank: bytes}) is a recording with these files."""
 
-    def write(contents):
-        folder = tmp_path / "rec"
+    def write(contents, name="rec"):
+        folder = tmp_path / name
         start_recording(folder, {"command": ["app"]})
         for rank, data in contents.items():
             (folder / f"rank-{rank}.ebr").write_bytes(data)
@@ -151,6 +152,18 @@ def test_a_pattern_has_each_pairs_messages_and_bytes(written):
     assert combined.triples().tolist() == [[0, 1, 32]]
 
 
+def test_waiting_for_a_core_is_a_share_of_the_run(written):
+    ends = [{}, {"core_wait_s": 0.5}, {"core_wait_s": 9.0}]
+    files = {
+        rank: header(rank, size=3) + text(kind="end", how="finalize", run_s=2.0, **end)
+        for rank, end in enumerate(ends)
+    }
+    recording = load_recording(written(files))
+    assert [recording.ranks[rank].core_wait_s for rank in range(3)] == [None, 0.5, 9.0]
+    assert recording.core_wait_share == pytest.approx((0.25 + 1.0) / 2)
+    assert load_recording(written({0: header(0) + END}, "other")).core_wait_share is None
+
+
 def test_too_many_messages_for_a_pattern_are_refused(written):
     data = header(0) + entries((0, SENT, 4, 1, 10**7, 10**8)) + END
     with pytest.raises(InputError, match="--combined"):
@@ -169,6 +182,8 @@ def test_too_many_messages_for_a_pattern_are_refused(written):
         (header(0) + chunk(2, b"\0" * 9), "damaged"),
         (header(0) + entries((7, SENT, 4, 1, 3, 30)), "damaged"),
         (header(0) + text(kind="communicator", number=1), "damaged"),
+        (header(0) + text(kind="end", how="finalize", run_s=2.0, core_wait_s=-1.0), "damaged"),
+        (header(0) + text(kind="end", how="finalize", run_s=2.0, core_wait_s=math.nan), "damaged"),
     ],
 )
 def test_files_of_no_recording_are_refused_in_a_sentence(written, data, said):

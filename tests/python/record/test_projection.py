@@ -1,6 +1,7 @@
 """Projections of synthetic recordings come out at values that can be computed by hand."""
 
 from dataclasses import replace
+from itertools import cycle
 from types import SimpleNamespace
 
 import numpy as np
@@ -97,6 +98,28 @@ def test_waiting_for_cores_widens_what_another_layout_may_gain():
     assert changes_of(half, AGGREGATION) == changes_of(unknown, AGGREGATION)
     assert "waited for a core in 50 %" in " ".join(half.notes)
     assert "core" not in " ".join([*unknown.notes, *little.notes])
+
+
+def test_waiting_for_cores_widens_a_change_of_several_parts_once(monkeypatch):
+    costs = cycle([Cost(0.1, np.empty(0)), Cost(0.01, np.empty(0))])
+    monkeypatch.setattr(projection, "default_collective_cost", lambda *_: next(costs))
+    advice = SimpleNamespace(ranked=[SimpleNamespace(method="default")], baseline="default", notes=())
+    monkeypatch.setattr(projection, "advise_collective", lambda *_, **__: (advice, None))
+    recording = collectives()
+    ranks = {}
+    for rank, one in recording.ranks.items():
+        entries = one.entries.copy()
+        entries["phase"][entries["phase"] == 2] = 1
+        ranks[rank] = replace(one, entries=entries, core_wait_s=0.5 * one.run_s)
+    waiting = replace(recording, ranks=ranks)
+    unknown = replace(waiting, ranks={rank: replace(one, core_wait_s=None) for rank, one in ranks.items()})
+    changes = Changes([place("2x1x2", "node")])
+    (after,), (before,) = (
+        changes_of(project(one, profile(), recorded_place(one), changes), LAYOUT)
+        for one in (waiting, unknown)
+    )
+    assert after.time_s.low == pytest.approx(0.5 * before.time_s.low)
+    assert after.time_s.high == pytest.approx(1.5 * before.time_s.high)
 
 
 def test_a_faster_mpi_saves_no_more_than_the_time_inside_the_mpi():
