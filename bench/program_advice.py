@@ -159,7 +159,7 @@ def read_programs(path: Path) -> list[Program]:
             continue
         if len(fields) <= _FIELDS:
             raise InputError(
-                f"line {number} of {path} has {len(fields)} fields; give name, layout, another layout, folder "
+                f"line {number} of {path} has {len(fields)} fields; give name, layout, other layout, folder "
                 "and command"
             )
         name, layout, other, folder, *command = fields

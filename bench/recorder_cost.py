@@ -2,12 +2,15 @@
 
 A program of two ranks times its calls alone and with the recorder preloaded, in turn and in a new order in
 every round; differences and ratios are taken round by round. At most 100 ns for each call, and 2 % of an
-8 KiB ping-pong, are allowed. About a minute for an MPI.
+8 KiB ping-pong, are allowed. With --beside, the program also runs below another tool, such as "eztrace -t
+openmpi". About a minute for an MPI.
 """
 
 import argparse
 import os
 import random
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -25,6 +28,9 @@ from earlybird.models.statistics import median_interval
 from earlybird.toolchain.build import RECORDER, library_path
 
 ROUNDS = 12
+# The ways to run the program.
+_ALONE, _RECORDED, _BESIDE = "alone", "recorded", "beside"
+_NUMBER = re.compile(r"[\d.]+(e[-+]\d+)?")
 ALLOWED_S, ALLOWED_RATIO = 100e-9, 1.02
 PING_PONG = "8 KiB ping-pong"
 # How many calls of the MPI each repetition of the program's operations makes.
@@ -103,6 +109,10 @@ def main(words: Sequence[str] = ()) -> int:
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"default {ROUNDS}")
     parser.add_argument("--events", type=int, default=0, help="record with --events; default 0")
+    parser.add_argument(
+        "--beside", metavar="COMMAND", type=shlex.split, default=[],
+        help="another tool: what precedes the program of each rank",
+    )  # fmt: skip
     options = parser.parse_args(list(words))
     if options.rounds < 1:
         say(f"recorder-cost: --rounds is {options.rounds}; give 1 or more")
@@ -111,61 +121,79 @@ def main(words: Sequence[str] = ()) -> int:
     is_met = True
     for flavour in flavours:
         with tempfile.TemporaryDirectory() as folder:
-            alone, recorded = _measure(flavour, Path(folder), options.rounds, options.events)
-        is_met = report(flavour.name, alone, recorded) and is_met
+            times_s = _measure(flavour, Path(folder), options.rounds, options.events, options.beside)
+        is_met = report(flavour.name, times_s[_ALONE], times_s[_RECORDED]) and is_met
+        if options.beside:
+            print_costs(shlex.join(options.beside), times_s[_ALONE], times_s[_BESIDE])
     return int(not is_met)
 
 
-def _measure(flavour: Flavour, folder: Path, rounds: int, events: int) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds per repetition, (rounds, operations), alone and recorded."""
+def _measure(
+    flavour: Flavour, folder: Path, rounds: int, events: int, beside: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Seconds per repetition, (rounds, operations), by the way to run the program."""
     source, program = folder / "calls.c", folder / "calls"
     source.write_text(PROGRAM)
     environment = flavour.environment()
     subprocess.run([flavour.mpicc, "-O2", source, "-o", program], env=environment, check=True)
     recorder = library_path(flavour).with_name(RECORDER)
-    times_s: dict[bool, list[list[float]]] = {False: [], True: []}
+    ways = [_ALONE, _RECORDED, *([_BESIDE] if beside else [])]
+    times_s: dict[str, list[list[float]]] = {way: [] for way in ways}
     order = random.Random(0)
     for k in range(rounds):
-        for is_recorded in order.sample([False, True], 2):
+        for way in order.sample(ways, len(ways)):
             more: dict[str, str] = {}
-            if is_recorded:
+            if way == _RECORDED:
                 start_recording(folder / f"rec-{k}", {})
                 more = {
                     "LD_PRELOAD": str(recorder),
                     "EARLYBIRD_RECORD": str(folder / f"rec-{k}"),
                     "EARLYBIRD_RECORD_EVENTS": str(events),
                 }
-            times_s[is_recorded].append(_run(flavour, program, environment | more))
+            launched = [*beside, program] if way == _BESIDE else [program]
+            times_s[way].append(_run(flavour, launched, environment | more, folder))
         say(f"{flavour.name}: round {k + 1} of {rounds}")
-    return np.array(times_s[False]), np.array(times_s[True])
+    return {way: np.array(values) for way, values in times_s.items()}
 
 
-def _run(flavour: Flavour, program: Path, environment: Mapping[str, str]) -> list[float]:
+def _run(
+    flavour: Flavour, launched: Sequence[str | Path], environment: Mapping[str, str], folder: Path
+) -> list[float]:
     ended = subprocess.run(
-        ["mpiexec", "-n", "2", program], env=os.environ | environment, capture_output=True, text=True
-    )
+        ["mpiexec", "-n", "2", *launched], env=os.environ | environment, cwd=folder, capture_output=True,
+        text=True,
+    )  # fmt: skip
     if ended.returncode != 0:
         say(ended.stderr)
-        sys.exit(f"recorder-cost: {program.name} of {flavour.name} ended with status {ended.returncode}")
-    return [float(line) for line in ended.stdout.split()]
+        sys.exit(f"recorder-cost: {launched[0]} of {flavour.name} ended with status {ended.returncode}")
+    # Another tool prints lines of its own.
+    return [float(line) for line in ended.stdout.splitlines() if _NUMBER.fullmatch(line)]
 
 
 def report(mpi: str, alone: np.ndarray, recorded: np.ndarray) -> bool:
     """Print what each operation takes; whether all are within the limits."""
-    print(f"\n{mpi}, medians of {len(alone)} rounds")
-    rows, is_met = [], True
+    more_s, ratios = print_costs(f"{mpi}, medians of {len(alone)} rounds", alone, recorded)
+    is_met = all(
+        ratio <= ALLOWED_RATIO if name == PING_PONG else one_s <= ALLOWED_S
+        for name, one_s, ratio in zip(CALLS, more_s, ratios, strict=True)
+    )
+    print(f"at most 100 ns for each call, 1.02 for the ping-pong: {'met' if is_met else 'missed'}")
+    return is_met
+
+
+def print_costs(title: str, alone: np.ndarray, other: np.ndarray) -> tuple[list[float], list[float]]:
+    """Print what `other` adds to each operation; return the seconds for each call, and the ratios."""
+    print(f"\n{title}")
+    rows, added_s, ratios = [], [], []
     for k, (name, calls) in enumerate(CALLS.items()):
-        more_s, ratio = (recorded - alone)[:, k] / calls, recorded[:, k] / alone[:, k]
+        more_s, ratio = (other - alone)[:, k] / calls, other[:, k] / alone[:, k]
         low_s, high_s = median_interval(more_s)
-        if name == PING_PONG:
-            is_met = is_met and bool(np.median(ratio) <= ALLOWED_RATIO)
-        else:
-            is_met = is_met and bool(np.median(more_s) <= ALLOWED_S)
+        added_s.append(float(np.median(more_s)))
+        ratios.append(float(np.median(ratio)))
         rows.append([
-            name, format_seconds(float(np.median(alone[:, k]))), f"{np.median(more_s) * 1e9:+.0f} ns",
-            f"{low_s * 1e9:+.0f} .. {high_s * 1e9:+.0f}", f"{np.median(ratio):.3f}",
+            name, format_seconds(float(np.median(alone[:, k]))), f"{added_s[-1] * 1e9:+.0f} ns",
+            f"{low_s * 1e9:+.0f} .. {high_s * 1e9:+.0f}", f"{ratios[-1]:.3f}",
         ])  # fmt: skip
     header = ["calls", "alone", "more for each", "from .. to", "ratio"]
     print_table(header, rows, left=header[:1])
-    print(f"at most 100 ns for each call, 1.02 for the ping-pong: {'met' if is_met else 'missed'}")
-    return is_met
+    return added_s, ratios
