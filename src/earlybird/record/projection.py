@@ -50,8 +50,8 @@ from earlybird.record.thread_messages import thread_message_costs
 
 # Phases that take less of the run are left out.
 _LEAST_SHARE = 0.01
-# Of the share of waiting for cores, so that a time remains without it.
-_MOST_CORE_WAIT = 0.9
+# Of a phase: what remains in any case, where ranks wait for cores.
+_LEAST_LEFT = 0.01
 # A model that predicts more than this many times what was recorded is of another machine or layout.
 _DISAGREEMENT = 1.5
 
@@ -182,7 +182,7 @@ class _Projector:
     def __init__(self, recording: Recording, profile: Profile, place: Placement, changes: Changes):
         self.recording, self.profile, self.place, self.changes = recording, profile, place, changes
         self._outside_s = _outside_mpi_s(recording)
-        self._core_wait_share = min(recording.core_wait_share or 0.0, _MOST_CORE_WAIT)
+        self._core_wait_share = recording.core_wait_share or 0.0
         self._remarks: dict[str, None] = {}
 
     def notes(self, phases: Sequence[ProjectedPhase]) -> Iterator[str]:
@@ -190,9 +190,9 @@ class _Projector:
         changes = [change for phase in phases for change in phase.changes]
         if self._core_wait_share >= LEAST_CORE_WAIT and any(change.kind in OF_RUN for change in changes):
             yield (
-                f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run, which no "
-                "model contains; the interval of another layout or MPI extends from no such waiting to twice "
-                "as much in every phase"
+                f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run, so the time in "
+                "the MPI is the scheduler's, and what another layout or MPI gains is hardly known; give every "
+                "rank a core and record again"
             )
         if changes:
             yield (
@@ -270,11 +270,17 @@ class _Projector:
         ]
 
     def _with_core_wait(self, measured: MeasuredPhase, change: ProjectedChange) -> ProjectedChange:
-        """Where ranks share cores, another layout or MPI may end that waiting, or double it."""
-        if change.kind not in OF_RUN or not self._core_wait_share:
+        """Where ranks share cores, the time inside the MPI is the scheduler's: a rank that polls has the core
+        that another one needs. Another layout or MPI may end all of it, or double the waiting for cores."""
+        share = self._core_wait_share
+        if change.kind not in OF_RUN or share < LEAST_CORE_WAIT:
             return change
-        least, most = 1 - self._core_wait_share, 1 + self._core_wait_share
-        time_s = Estimate(change.time_s.value, least * change.time_s.low, most * change.time_s.high)
+        low_s = (1 - share) * min(change.time_s.low, measured.least_s)
+        time_s = Estimate(
+            change.time_s.value,
+            min(change.time_s.value, max(low_s, _LEAST_LEFT * measured.time_s)),
+            (1 + share) * change.time_s.high,
+        )
         return replace(
             self._change(measured, change.kind, change.change, change.action, time_s), basis=change.basis
         )
