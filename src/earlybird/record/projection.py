@@ -190,9 +190,9 @@ class _Projector:
         changes = [change for phase in phases for change in phase.changes]
         if self._core_wait_share >= LEAST_CORE_WAIT and any(change.kind in OF_RUN for change in changes):
             yield (
-                f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run, so the time in "
-                "the MPI is the scheduler's, and what another layout or MPI gains is hardly known; give every "
-                "rank a core and record again"
+                f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run, so the time "
+                "in the MPI is the scheduler's, and what another layout or MPI gains is hardly known; give "
+                "every rank a core and record again"
             )
         if changes:
             yield (
