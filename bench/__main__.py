@@ -1,5 +1,6 @@
 """`make bench`: runs every comparison and prints its table."""
 
+import signal
 import sys
 from collections.abc import Callable
 
@@ -88,6 +89,9 @@ def _run_one(name: str, options: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    # Also in the background, where Ctrl-C is ignored: what was measured is printed, no virtual cluster stays.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bench.commands import EARLYBIRD, chosen_flavours, earlybird, say, virtual_cluster
 from bench.projected_changes import (
     Check,
@@ -31,6 +33,7 @@ from bench.projected_changes import (
 from earlybird.cli.output.printing import interval_text, ratio_text
 from earlybird.data.errors import InputError
 from earlybird.data.files import write_json
+from earlybird.data.layout import parse_layout
 from earlybird.data.projection import (
     COLLECTIVE,
     LAYOUT,
@@ -169,6 +172,11 @@ def read_programs(path: Path) -> list[Program]:
     return found
 
 
+def _ranks_per_node(layout: str) -> int:
+    shape = parse_layout(layout.partition(":")[0])
+    return int(np.bincount(shape.node).max())
+
+
 def _plain(program: Program, mpi: str) -> Change:
     return Change("", AS_RECORDED, frozenset(), Estimate.exact(1.0), program.layout, mpi, {})
 
@@ -240,7 +248,7 @@ class _Bench:
         # From the first MPI to each of the others.
         others = {str(self._profile(one)): one for one in self.mpis[1:] if mpi == self.mpis[0]}
         options: list[Any] = ["--profile", profile, "--to-layout", program.other_layout]
-        if not program.layout.endswith(":node"):
+        if _ranks_per_node(program.layout) > 1 and not program.layout.endswith(":node"):
             options += ["--to-layout", f"{program.layout}:node"]
         for other in others:
             options += ["--to-profile", other]

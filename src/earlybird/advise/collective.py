@@ -191,6 +191,7 @@ def advise_collective(
     map_by: str | None = None,
     root: int = 0,
     mpi_only: bool = False,
+    at_size_only: bool = False,
 ) -> tuple[Advice, Configuration | None]:
     """Rank every algorithm of `operation` with its best segment size, and find crossovers.
 
@@ -199,6 +200,7 @@ def advise_collective(
     size_bytes : None for the largest measured size.
     ranks, layout, map_by, root : see `predict.collective.place_ranks`.
     mpi_only : leave out the algorithms of earlybird, which an MPI cannot be set to use.
+    at_size_only : leave out crossovers and configuration, which take most of the time.
 
     Returns
     -------
@@ -226,8 +228,8 @@ def advise_collective(
     ]
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
-    regions = question.over_sizes().regions()
-    settings = _configure(question, operation, family, size_bytes)
+    regions = [] if at_size_only else question.over_sizes().regions()
+    settings = None if at_size_only else _configure(question, operation, family, size_bytes)
     asked = {"operation": operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
              "map_by": placed.map_by, "layout": placed.layout.text, "root": root}  # fmt: skip
     again = (

@@ -387,7 +387,7 @@ class _Projector:
         try:
             advice, _ = advise_collective(
                 self.profile, one.operation, None, one.size_bytes,
-                layout=self.place.text, map_by=self.place.map_by, mpi_only=True,
+                layout=self.place.text, map_by=self.place.map_by, mpi_only=True, at_size_only=True,
             )  # fmt: skip
         except InputError as error:
             self._remarks[f"{one.operation} is not projected: {error}"] = None
