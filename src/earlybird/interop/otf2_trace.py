@@ -178,8 +178,10 @@ def _messages(trace: _Trace, path: Path) -> Traced:
 
 def _rank_of_receiver(trace: _Trace, comm: int, sender: int, receiver: int) -> int:
     """The rank in MPI_COMM_WORLD; over an inter-communicator, `receiver` is a rank of the other group."""
-    members = [trace.groups[group] for group in trace.comms[comm]]
-    if members[0] is None:
+    first, *second = (trace.groups[group] for group in trace.comms[comm])
+    if first is None:
         return sender
-    receivers = members[1] if len(members) == 2 and sender in members[0] else members[0]
+    receivers = second[0] if second and sender in first else first
+    if receivers is None:
+        raise ValueError(f"communicator {comm} has a group of one process")
     return receivers[receiver]
