@@ -350,7 +350,8 @@ static void write_all(const char *how) {
     eb_payload_print(&payload, "{\"kind\":\"end\",\"how\":\"%s\",\"run_s\":%.9f", how,
                      (double)(eb_recorder_ticks() - begin_ticks) * eb_recorder_tick_s());
     /* Less than at the beginning: another kernel counts, as after a restart from a checkpoint. */
-    if (knows_core_wait && syscall(SYS_gettid) == begin_thread && read_core_wait_ns(&core_wait_ns) && core_wait_ns >= begin_core_wait_ns)
+    if (knows_core_wait && syscall(SYS_gettid) == begin_thread && read_core_wait_ns(&core_wait_ns) &&
+        core_wait_ns >= begin_core_wait_ns)
       eb_payload_print(&payload, ",\"core_wait_s\":%.9f", 1e-9 * (double)(core_wait_ns - begin_core_wait_ns));
     eb_payload_print(&payload, "}");
     eb_file_append(EB_CHUNK_JSON, &payload);
