@@ -340,11 +340,11 @@ def test_on_a_full_disk_the_program_goes_on(any_mpi, compiled, tmp_path):
     flavour = find_flavour(any_mpi)
     program = compiled(flavour, "record_phases")
     (tmp_path / "small").mkdir()
-    words = [EARLYBIRD, "record", "-o", "small/rec", "--mpi", any_mpi]
-    words += ["--", "mpiexec", "-n", "2", program, "5", "5"]
+    command = [EARLYBIRD, "record", "-o", "small/rec", "--mpi", any_mpi]
+    command += ["--", "mpiexec", "-n", "2", program, "5", "5"]
     script = 'mount -t tmpfs -o size=4k none small || exit 99; "$@"; status=$?; ls -A small/rec; exit $status'
     result = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", script, "sh", *map(str, words)],
+        ["unshare", "--mount", "sh", "-c", script, "sh", *map(str, command)],
         cwd=tmp_path, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     if result.returncode == 99 or "unshare" in result.stderr:

@@ -22,6 +22,7 @@ from earlybird.data.layout import LEVELS, MAX_RANKS, Layout, level_phrase, parse
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes
 from earlybird.models.collective import (
+    Calls,
     CollectiveCosts,
     Hops,
     by_node_us,
@@ -126,14 +127,17 @@ class AlgorithmModel:
 
     def drawn_form_s(self, size_bytes: float, segment_bytes: int = 0) -> np.ndarray:
         """The same by every replicate."""
-        return np.array([self._by_form_s(one, size_bytes, segment_bytes) for one in self.replicates])
+        calls = self._calls(size_bytes, segment_bytes)
+        return np.array([float(collective_time_s(calls, one)[0]) for one in self.replicates])
 
     def is_interpolated(self, size_bytes: float, segment_bytes: int = 0) -> bool:
         return self._interpolated_s(size_bytes, segment_bytes) is not None
 
     def _by_form_s(self, costs: CollectiveCosts, size_bytes: float, segment_bytes: int) -> float:
-        calls = make_calls([self.hops], np.array([size_bytes]), np.array([segment_bytes]))
-        return float(collective_time_s(calls, costs)[0])
+        return float(collective_time_s(self._calls(size_bytes, segment_bytes), costs)[0])
+
+    def _calls(self, size_bytes: float, segment_bytes: int) -> Calls:
+        return make_calls([self.hops], np.array([size_bytes]), np.array([segment_bytes]))
 
     def _interpolated_s(self, size_bytes: float, segment_bytes: int) -> float | None:
         if self.form.tree or segment_bytes not in self.measured:
