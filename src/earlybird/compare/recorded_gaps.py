@@ -33,7 +33,10 @@ def remarks(recording: Recording) -> list[str]:
             them = "them" if len(missing) > 1 else "it"
             said.append(f"{_ranks(missing)} left {left}, so only what others received from {them} is counted")
     for how, text in (
-        (None, "ended before MPI_Finalize and left no reason, as when killed or when the disk is full"),
+        (
+            None,
+            "ended before MPI_Finalize and left no reason, as when killed, interrupted or on a full disk",
+        ),
         ("abort", "called MPI_Abort"),
         ("exit", "exited without MPI_Finalize"),
     ):
@@ -49,8 +52,9 @@ def remarks(recording: Recording) -> list[str]:
     waited = recording.core_wait_share
     if waited is not None and waited >= LEAST_CORE_WAIT:
         said.append(
-            f"the main threads of ranks were ready to run without a core in {labels.percent(waited)} of the "
-            "run on average: they share cores, with each other or with other processes, or have a CPU limit"
+            f"ranks waited for a core in {labels.percent(waited)} of the run on average: they share cores "
+            "with each other or with other processes, or have a CPU limit; times in the MPI, and who waits "
+            "for whom, are then the scheduler's; use fewer ranks or more cores"
         )
     return said
 

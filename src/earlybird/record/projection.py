@@ -188,7 +188,7 @@ class _Projector:
     def notes(self, phases: Sequence[ProjectedPhase]) -> Iterator[str]:
         yield from self._remarks
         changes = [change for phase in phases for change in phase.changes]
-        if self._core_wait_share >= LEAST_CORE_WAIT and any(change.kind in OF_RUN for change in changes):
+        if self._core_wait_share >= LEAST_CORE_WAIT:
             yield (
                 f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run, so the time "
                 "in the MPI is the scheduler's, and what another layout or MPI gains is hardly known; give "

@@ -221,4 +221,4 @@ def test_ranks_that_share_cores_get_a_remark(waits_s, said):
     assert changed.core_wait_share == (
         None if waits_s[0] is None else pytest.approx(sum(waits_s) / 2 / RUN_S)
     )
-    assert any("without a core in 40 % of the run" in one for one in remarks(changed)) == said
+    assert any("waited for a core in 40 % of the run" in one for one in remarks(changed)) == said

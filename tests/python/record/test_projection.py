@@ -98,6 +98,9 @@ def test_where_ranks_wait_for_cores_another_layout_may_end_all_time_in_the_mpi()
     assert slightly == before
     assert changes_of(half, AGGREGATION) == changes_of(unknown, AGGREGATION)
     assert "waited for a core in 50 %" in " ".join(half.notes)
+    ranks = {rank: replace(one, core_wait_s=0.5 * one.run_s) for rank, one in HALVES.ranks.items()}
+    alone = project(replace(HALVES, ranks=ranks), profile(), recorded_place(HALVES), Changes())
+    assert "waited for a core in 50 %" in " ".join(alone.notes)
     assert "core" not in " ".join([*unknown.notes, *little.notes])
 
 
