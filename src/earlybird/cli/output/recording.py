@@ -41,7 +41,8 @@ def print_recording(recording: Recording, format: Format) -> None:
     if print_data(format, everything, heaviest, ["src", "dst", "messages", "bytes"]):
         return
     count = f"{len(recording.ranks)} of {recording.size} ranks"
-    print(f"recording {recording.path}: {count}, {units.format_seconds(recording.run_s)}, {summary['mpi']}")
+    run = [units.format_seconds(recording.run_s), summary["mpi"]] if recording.ranks else []
+    print(f"recording {recording.path}: {', '.join([count, *run])}")
     print(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
     if one_sided:
         print(f"one-sided {summary['one_sided']}, {units.format_bytes(summary['one_sided_bytes'])}")
