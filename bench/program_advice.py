@@ -39,6 +39,7 @@ from earlybird.data.projection import (
     LAYOUT,
     OTHER_MPI,
     ProjectedChange,
+    ProjectedPhase,
     Projection,
     projection_from_json,
 )
@@ -199,19 +200,18 @@ def changes_of(
         elif one.change.kind == OTHER_MPI:
             other = other_mpis[name]
             found.append(replace(of_run, kind=OTHER_MPI, text=other, mpi=other))
-    by_settings: dict[tuple[tuple[str, str], ...], list[tuple[float, ProjectedChange]]] = {}
+    by_settings: dict[tuple[tuple[str, str], ...], list[tuple[ProjectedPhase, ProjectedChange]]] = {}
     for phase in projection.phases:
         for change in phase.changes:
             if change.kind == COLLECTIVE and (settings := settings_of(change)):
-                by_settings.setdefault(tuple(sorted(settings.items())), []).append((phase.time_s, change))
-    for settings, parts in by_settings.items():
-        saved = [sum(time_s - change.time_s[k] for time_s, change in parts) for k in range(3)]
-        value, high, low = (projection.run_s / max(projection.run_s - one, 1e-12) for one in saved)
+                by_settings.setdefault(tuple(sorted(settings.items())), []).append((phase, change))
+    for settings, pairs in by_settings.items():
+        pairs.sort(key=lambda pair: -pair[0].time_s)
         found.append(
             replace(
-                here, kind=COLLECTIVE, text=max(parts, key=lambda part: part[0])[1].change,
-                names=frozenset(change.change for _, change in parts),
-                speed_up=Estimate(value, min(low, value), max(high, value)), settings=dict(settings),
+                here, kind=COLLECTIVE, text=pairs[0][1].change,
+                names=frozenset(change.change for _, change in pairs),
+                speed_up=projection.together(pairs).run_speed_up, settings=dict(settings),
             )
         )  # fmt: skip
     return found

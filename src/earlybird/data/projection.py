@@ -1,6 +1,6 @@
 """Projection: what changes of a recorded program or of its settings would save in each of its phases."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -123,9 +123,10 @@ class Projection(Record):
             for change in phase.changes:
                 if change.kind in OF_RUN:
                     found.setdefault((change.kind, change.change), []).append((phase, change))
-        return [self._together(pairs) for pairs in found.values()]
+        return [self.together(pairs) for pairs in found.values()]
 
-    def _together(self, pairs: list[tuple[ProjectedPhase, ProjectedChange]]) -> RunChange:
+    def together(self, pairs: Sequence[tuple[ProjectedPhase, ProjectedChange]]) -> RunChange:
+        """What the same change saves in several phases."""
         saved = [sum(phase.time_s - change.time_s[k] for phase, change in pairs) for k in range(3)]
         value, high, low = (self.run_s / max(self.run_s - one, 1e-12) for one in saved)
         numbers = tuple(sorted({phase.number for phase, _ in pairs}))
