@@ -212,3 +212,5 @@ def test_a_profile_without_collectives_is_refused_with_what_to_measure(earlybird
     arguments = ("--op", "bcast", "--ranks", 4, "--profile", "levels.json")
     status, _, err = earlybird("advise", "collective", *arguments)
     assert status == 2 and "holds no collectives; `earlybird measure collective --op bcast --sizes" in err
+    status, _, err = earlybird("advise", "collective", "--op", "barrier", *arguments[2:])
+    assert status == 2 and "`earlybird measure collective --op barrier --ranks 2,4,6,8 -o RUN`" in err
