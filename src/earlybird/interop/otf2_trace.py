@@ -39,7 +39,9 @@ def load_trace(path: Path) -> Traced:
             "install otf2` in the environment of earlybird"
         ) from error
     if path.is_dir():
-        path = path / ANCHOR
+        # Score-P's is ANCHOR, EZTrace's eztrace_log.otf2.
+        anchors = list(path.glob("*.otf2"))
+        path = anchors[0] if len(anchors) == 1 else path / ANCHOR
     if not path.is_file():
         raise InputError(f"the trace {path} does not exist; {_GIVE}")
     if b"OTF2" not in path.read_bytes()[:16]:

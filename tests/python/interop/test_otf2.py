@@ -92,7 +92,7 @@ def test_a_missing_package_is_named(monkeypatch, tmp_path):
 def test_a_real_trace_has_the_messages_of_its_program():
     """ring.c: three messages of 1000 (r + 1) bytes from rank r to the next; 40 bytes from 2 to 0, 3 to 1."""
     pytest.importorskip("otf2")
-    loaded = load_trace(REAL / "eztrace_log.otf2")
+    loaded = load_trace(REAL)
     ring = [(rank, (rank + 1) % 4, 3, 3000 * (rank + 1)) for rank in range(4)]
     assert rows(loaded.totals) == sorted([*ring, (2, 0, 1, 40), (3, 1, 1, 40)])
     assert loaded.num_ranks == 4
