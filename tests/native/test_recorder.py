@@ -1,5 +1,6 @@
 """The recorder counts every message of programs whose messages are known, on every MPI."""
 
+import contextlib
 import os
 import random
 import signal
@@ -157,6 +158,29 @@ def test_a_killed_rank_leaves_what_it_had_recorded(any_mpi, record, tmp_path):
     counted = pairs_of(recording.sent())
     assert set(counted) == {(src, dst) for src, dst, _ in messages}
     assert all(size == 100 * messages for messages, size in counted.values())
+
+
+def test_a_signal_to_the_recorder_alone_ends_the_program(any_mpi, compiled, tmp_path):
+    """As a batch system or `kill` sends it; a terminal sends it to the program, too."""
+    flavour = find_flavour(any_mpi)
+    launch = ["mpiexec", "-n", "4", *(["--oversubscribe"] * (flavour.family == "openmpi"))]
+    command = [*launch, compiled(flavour, "record_waits"), "100000"]
+    process = subprocess.Popen(
+        [EARLYBIRD, "record", "-o", "rec", "--mpi", any_mpi, "--", *map(str, command)],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
+    )  # fmt: skip
+    try:
+        for _ in range(600):
+            if len([one for one in tmp_path.glob("rec/*.ebr") if one.stat().st_size]) == 4:
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode != 0 and "Traceback" not in err
+    assert "4 of 4 ranks" in out and "killed, interrupted" in err
 
 
 def is_rank(process, rank, folder):

@@ -53,6 +53,9 @@ def check_waits(waits, rounds, names_late=True):
         assert found[place].waiting_s <= found[place].time_s
     assert found["MPI_Recv", "receive_late"].late_collective_s == 0
     assert found["MPI_Barrier", "meet"].late_sender_s == 0
+    # How long depends on the MPI: it may move the message without the other side. What it waits is explained.
+    of_progress = found["MPI_Waitall", "wait_for_progress"]
+    assert of_progress.time_s - of_progress.waiting_s <= 0.4 * rounds * 14e-3
 
 
 def test_waits_are_those_of_the_program(mpi, record_waits):
@@ -60,7 +63,7 @@ def test_waits_are_those_of_the_program(mpi, record_waits):
     joined = traced(recording)
     waits = waits_of(recording, joined)
     assert waits.is_whole and waits.clock_uncertainty_s == 0
-    assert waits.num_matched == waits.num_received == 4 * ROUNDS
+    assert waits.num_matched == waits.num_received == 6 * ROUNDS
     check_waits(waits, ROUNDS)
     events = joined.events
     # The calls of the trace are those that were counted, and they do not overlap.
@@ -80,9 +83,9 @@ def test_waits_are_those_of_the_program(mpi, record_waits):
 
 
 def test_a_small_ring_keeps_the_latest_calls(any_mpi, record_waits):
-    recording = record_waits(any_mpi, 64)
+    recording = record_waits(any_mpi, 80)
     traces = load_traces(recording)
-    assert {len(trace.records) for trace in traces.values()} == {64}
+    assert {len(trace.records) for trace in traces.values()} == {80}
     for rank, trace in traces.items():
         assert not trace.is_whole
         calls = recording.ranks[rank].calls

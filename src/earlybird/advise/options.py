@@ -150,9 +150,18 @@ def notes(options: Sequence[Option], advised: Option, measure_again: str) -> lis
         if option.basis != EXTRAPOLATED and option.speed_up is not None and not option.is_reference
         if option.speed_up.value > 1 + MIN_EFFECT and not option.is_clearly_faster
     ]
+    beyond_noise = [option for option in unclear if option.speed_up.low > 1 + MIN_EFFECT]
+    if beyond_noise and advised.is_reference:
+        listed = _listed(beyond_noise)
+        texts.append(
+            f"not advised, as fewer than {ENOUGH_LAUNCHES} launches decide nothing where most times are "
+            f"noisy or of shared cores, those of {advised.name} or theirs: {listed}; measure again with "
+            f"{measure_again}"
+        )
+    unclear = [option for option in unclear if option not in beyond_noise]
     if unclear and advised.is_reference:
         is_noise = any(option.measured_speed_up is not None or not option.is_reliable for option in unclear)
-        listed = ", ".join(f"{option.name}, speed-up {_spread(option.speed_up)}" for option in unclear)
+        listed = _listed(unclear)
         texts.append(
             f"{'too noisy' if is_noise else 'the model is too uncertain'} to tell whether these are faster "
             f"than {advised.name}: {listed}; measure again with {measure_again}"
@@ -163,6 +172,10 @@ def notes(options: Sequence[Option], advised: Option, measure_again: str) -> lis
             f"{measure_again}"
         )
     return texts
+
+
+def _listed(options: Sequence[Option]) -> str:
+    return ", ".join(f"{option.name}, speed-up {_spread(option.speed_up)}" for option in options)
 
 
 def _spread(estimate: Estimate) -> str:

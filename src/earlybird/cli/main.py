@@ -2,6 +2,7 @@
 status."""
 
 import os
+import re
 import signal
 import sys
 import time
@@ -126,10 +127,17 @@ def _usage_status(error: Any) -> int | None:
         command = getattr(getattr(error, "ctx", None), "command_path", None) or "earlybird"
         text = error.format_message().rstrip(".")
         text = f"{text[:1].lower()}{text[1:]}".replace(". Did you mean", ", did you mean")
-        text = text.replace(": Value error, ", ": ")  # of the library that converts choices
+        text = _plain(text)
         see = " See" if text.endswith("?") else "; see"
         return _complain(f"{text}{see} `{command} --help`", 2)
     return None
+
+
+def _plain(text: str) -> str:
+    """Without the phrases of the library that converts values."""
+    text = text.replace(": Value error, ", ": ")
+    text = re.sub(r": Input should be (.*?)(, unable to parse .*)?$", r": it must be \1", text)
+    return text.replace("a valid integer", "a whole number").replace("a valid number", "a number")
 
 
 def _complain(sentence: str, status: int) -> int:

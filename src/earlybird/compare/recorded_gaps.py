@@ -1,5 +1,6 @@
 """What to know of the sums of a recording: ranks without a file or an end, other jobs, shared cores."""
 
+import shlex
 from collections.abc import Sequence
 
 from earlybird.data import labels, units
@@ -24,7 +25,14 @@ def remarks(recording: Recording) -> list[str]:
     elif not recording.ranks:
         said.append(
             "no rank called MPI_Init of an MPI that the recorder reaches, so nothing was recorded; check "
-            "that the command starts an MPI program that is linked with the shared library of this MPI"
+            "that the command starts an MPI program that is linked with the shared library of this MPI; if "
+            f"the files are on other nodes, copy them to {recording.path} and run `earlybird record --merge "
+            f"{shlex.quote(str(recording.path))}`, else remove that folder"
+        )
+    elif recording.size == 1:
+        said.append(
+            "the job has one rank, which can send to nobody else; to start more, put the launcher into the "
+            "command, as in `mpiexec -n 4 ./app`"
         )
     empty = [rank for rank in recording.missing if rank in recording.empty]
     absent = [rank for rank in recording.missing if rank not in recording.empty]
@@ -33,10 +41,7 @@ def remarks(recording: Recording) -> list[str]:
             them = "them" if len(missing) > 1 else "it"
             said.append(f"{_ranks(missing)} left {left}, so only what others received from {them} is counted")
     for how, text in (
-        (
-            None,
-            "ended before MPI_Finalize and left no reason, as when killed, interrupted or on a full disk",
-        ),
+        (None, "ended before MPI_Finalize: killed, interrupted, or the disk was full"),
         ("abort", "called MPI_Abort"),
         ("exit", "exited without MPI_Finalize"),
     ):

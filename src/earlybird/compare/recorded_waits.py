@@ -1,7 +1,10 @@
-"""Where ranks of a recorded program wait for each other: late senders, and late ranks in collectives.
+"""Where ranks of a recorded program wait for each other: late senders, peers that are outside the MPI, and
+late ranks in collectives.
 
 The states are those of Scalasca's trace analysis (Geimer et al. 2010): late sender, wait at barrier and at
-N x N, late broadcast, early reduce. The latter lasts here until the last rank has come, not the first.
+N x N, late broadcast, early reduce. The latter lasts here until the last rank has come, not the first. A
+peer outside the MPI is none of these: it began to send in time, but then computes, and messages may need
+calls of both sides.
 """
 
 from collections import defaultdict
@@ -46,12 +49,13 @@ class PlaceWaits:
     calls: int
     time_s: float
     late_sender_s: float
+    peer_outside_s: float
     late_collective_s: float
     late: int | None
 
     @property
     def waiting_s(self) -> float:
-        return self.late_sender_s + self.late_collective_s
+        return self.late_sender_s + self.peer_outside_s + self.late_collective_s
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +68,8 @@ class Waits:
     window_s : (R,), from the first to the last record.
     in_mpi_s : (R,), in calls; times of several threads add up.
     late_sender_s : (R,), in calls that receive, until the message that was sent last was sent.
+    peer_outside_s : (R,), in these calls after that, while a sender was in no MPI call and came to one before
+        the call ended: the most that the call can have waited for it to send on, or to receive.
     late_collective_s : (R,), in collectives, until the rank that comes last had come.
     caused_s : (R,), for how long other ranks waited for this one.
     places : of the program, the one with most waiting first.
@@ -77,6 +83,7 @@ class Waits:
     window_s: np.ndarray
     in_mpi_s: np.ndarray
     late_sender_s: np.ndarray
+    peer_outside_s: np.ndarray
     late_collective_s: np.ndarray
     caused_s: np.ndarray
     places: tuple[PlaceWaits, ...]
@@ -89,7 +96,7 @@ class Waits:
     @property
     def waiting_s(self) -> np.ndarray:
         """(R,): all waiting."""
-        return self.late_sender_s + self.late_collective_s
+        return self.late_sender_s + self.peer_outside_s + self.late_collective_s
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +140,11 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
     """Who waits for whom, by rank and by place of the program."""
     events = joined.events
     size = recording.size
-    sender_s, collective_s = np.zeros(len(events)), np.zeros(len(events))
-    late = np.full(len(events), -1)
-    _late_senders(events, joined.matches, sender_s, late)
+    waits = _CallWaits.of(len(events))
+    _late_senders(events, joined.matches, waits)
     for group in joined.groups:
-        _late_ranks(events, group, collective_s, late)
-    waiting_s = sender_s + collective_s
+        _late_ranks(events, group, waits)
+    waiting_s, late = waits.waiting_s, waits.late
     is_run = ~events.is_call(frozenset({"MPI_Init", "MPI_Init_thread"}))
     is_timed = is_run & (events.calls > 0)
     durations_s = events.end_s - events.begin_s
@@ -153,24 +159,75 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
     ranks = np.unique(events.rank)
     return Waits(
         ranks, np.maximum(last_s - first_s, 0)[ranks], by_rank(durations_s * is_timed)[ranks],
-        by_rank(sender_s)[ranks], by_rank(collective_s)[ranks],
-        by_rank(waiting_s[is_late], late[is_late])[ranks],
-        _places(recording, events, is_timed, sender_s, collective_s, late),
+        by_rank(waits.sender_s)[ranks], by_rank(waits.outside_s)[ranks], by_rank(waits.collective_s)[ranks],
+        by_rank(waiting_s[is_late], late[is_late])[ranks], _places(recording, events, is_timed, waits),
         joined.matches.num_received, len(joined.matches.sent), joined.clocks.uncertainty_s,
         joined.clocks.unconnected, joined.is_whole,
     )  # fmt: skip
 
 
-def _late_senders(events: Events, matches: Matches, waited_s: np.ndarray, late: np.ndarray) -> None:
-    """The wait of each call that received: until the last of its messages was sent."""
+@dataclass(frozen=True, eq=False)
+class _CallWaits:
+    """(N,) of each event, 0 but for calls: seconds of waiting by cause, and the rank waited for, or -1."""
+
+    sender_s: np.ndarray
+    outside_s: np.ndarray
+    collective_s: np.ndarray
+    late: np.ndarray
+
+    @classmethod
+    def of(cls, num: int) -> "_CallWaits":
+        return cls(np.zeros(num), np.zeros(num), np.zeros(num), np.full(num, -1))
+
+    @property
+    def waiting_s(self) -> np.ndarray:
+        return self.sender_s + self.outside_s + self.collective_s
+
+
+def _late_senders(events: Events, matches: Matches, waits: _CallWaits) -> None:
+    """The wait of each call that received: until the last of its messages was sent, and then for one
+    of the senders that was outside the MPI."""
     call = _calls_of(events)[matches.received]
     is_waited_for = (call >= 0) & events.is_call(RECEIVING)[call]
     sent, call = matches.sent[is_waited_for], call[is_waited_for]
-    until_s = events.begin_s[sent] - events.begin_s[call]
-    wait_s = np.clip(until_s, 0, events.end_s[call] - events.begin_s[call])
+    src, begin_s, end_s = events.rank[sent], events.begin_s[call], events.end_s[call]
+    wait_s = np.clip(events.begin_s[sent] - begin_s, 0, end_s - begin_s)
+    _keep_longest(waits.sender_s, waits.late, call, wait_s, src)
+    from_s = np.maximum(begin_s + waits.sender_s[call], events.end_s[sent])
+    outside_s = np.zeros(len(sent))
+    for rank in np.unique(src).tolist():
+        of_rank = src == rank
+        outside_s[of_rank] = _outside_s(events, rank, from_s[of_rank], end_s[of_rank])
+    late = np.full(len(events), -1)
+    _keep_longest(waits.outside_s, late, call, outside_s, src)
+    is_longer = waits.outside_s > waits.sender_s
+    waits.late[is_longer] = late[is_longer]
+
+
+def _keep_longest(
+    waited_s: np.ndarray, late: np.ndarray, call: np.ndarray, wait_s: np.ndarray, rank: np.ndarray
+) -> None:
+    """Of the waits of a call the longest one, and its rank."""
     order = np.argsort(wait_s, kind="stable")
-    order = order[wait_s[order] > 0]  # the longest wait of a call comes last, and stays
-    waited_s[call[order]], late[call[order]] = wait_s[order], events.rank[sent[order]]
+    order = order[wait_s[order] > 0]  # the longest comes last, and stays
+    waited_s[call[order]], late[call[order]] = wait_s[order], rank[order]
+
+
+def _outside_s(events: Events, rank: int, from_s: np.ndarray, to_s: np.ndarray) -> np.ndarray:
+    """(M,): seconds of a rank outside the MPI from `from_s` to its last call that begins by `to_s`."""
+    rows = np.flatnonzero((events.rank == rank) & (events.calls > 0))
+    if not len(rows):
+        return np.zeros(len(from_s))
+    rows = rows[np.argsort(events.begin_s[rows], kind="stable")]
+    # Threads may be in calls at once: no thread is before a call that begins after the ends of all others.
+    begin_s, end_s = events.begin_s[rows], np.maximum.accumulate(events.end_s[rows])
+    gap_s = np.concatenate([[0.0], np.maximum(begin_s[1:] - end_s[:-1], 0)])
+    until_s = np.cumsum(gap_s)
+    first, last = np.searchsorted(begin_s, from_s, "right"), np.searchsorted(begin_s, to_s, "right") - 1
+    is_known = (first > 0) & (first <= last)
+    before, after = np.maximum(first - 1, 0), np.minimum(first, len(rows) - 1)
+    first_gap_s = np.maximum(begin_s[after] - np.maximum(from_s, end_s[before]), 0)
+    return np.where(is_known, first_gap_s + until_s[last] - until_s[after], 0.0)
 
 
 def _calls_of(events: Events) -> np.ndarray:
@@ -187,29 +244,28 @@ def _calls_of(events: Events) -> np.ndarray:
     return calls
 
 
-def _late_ranks(events: Events, group: Collective, waited_s: np.ndarray, late: np.ndarray) -> None:
+def _late_ranks(events: Events, group: Collective, waits: _CallWaits) -> None:
     """The waits of a collective, by who waits for whom in it."""
     begin_s, end_s = events.begin_s[group.events], events.end_s[group.events]
     is_root = group.ranks == group.root
     if group.name in ALL_WAIT_FOR_ALL:
-        last, waits = int(np.argmax(begin_s)), np.ones(len(begin_s), bool)
+        last, is_waiting = int(np.argmax(begin_s)), np.ones(len(begin_s), bool)
     elif not is_root.any():
         return
     elif group.name in ROOT_WAITS:
-        last, waits = int(np.argmax(begin_s)), is_root
+        last, is_waiting = int(np.argmax(begin_s)), is_root
     else:
-        last, waits = int(np.argmax(is_root)), ~is_root
-    wait_s = np.where(waits, np.clip(begin_s[last] - begin_s, 0, end_s - begin_s), 0)
+        last, is_waiting = int(np.argmax(is_root)), ~is_root
+    wait_s = np.where(is_waiting, np.clip(begin_s[last] - begin_s, 0, end_s - begin_s), 0)
     wait_s[last] = 0
     is_late = wait_s > 0
-    waited_s[group.events[is_late]] = wait_s[is_late]
-    late[group.events[is_late]] = group.ranks[last]
+    waits.collective_s[group.events[is_late]] = wait_s[is_late]
+    waits.late[group.events[is_late]] = group.ranks[last]
 
 
 def _places(
-    recording: Recording, events: Events, is_timed: np.ndarray, sender_s: np.ndarray,
-    collective_s: np.ndarray, late: np.ndarray,
-) -> tuple[PlaceWaits, ...]:  # fmt: skip
+    recording: Recording, events: Events, is_timed: np.ndarray, waits: _CallWaits
+) -> tuple[PlaceWaits, ...]:
     """Sums by call and function, on all ranks."""
     rows = np.flatnonzero(is_timed)
     keys = np.column_stack(
@@ -217,29 +273,30 @@ def _places(
     )
     distinct, place = np.unique(keys, axis=0, return_inverse=True)
     place = place.reshape(-1)
-    sums = {
-        name: np.bincount(place, values[rows], len(distinct))
-        for name, values in (
-            ("calls", events.calls), ("time", events.end_s - events.begin_s), ("sender", sender_s),
-            ("collective", collective_s),
+    sums = np.array([
+        np.bincount(place, values[rows], len(distinct))
+        for values in (
+            events.calls, events.end_s - events.begin_s, waits.sender_s, waits.outside_s, waits.collective_s
         )
-    }  # fmt: skip
-    found: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(4))
+    ])  # fmt: skip
+    found: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(len(sums)))
     of_place = []
     for k, (rank, call, site) in enumerate(distinct.tolist()):
         key = events.names[call], _function(recording, rank, site)
         of_place.append(key)
-        found[key] += [sums[name][k] for name in ("calls", "time", "sender", "collective")]
+        found[key] += sums[:, k]
     causes: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    waiting_s = (sender_s + collective_s)[rows]
-    for k in np.flatnonzero(late[rows] >= 0).tolist():
-        causes[of_place[place[k]]][int(late[rows[k]])] += waiting_s[k]
+    waiting_s, late = waits.waiting_s[rows], waits.late[rows]
+    for k in np.flatnonzero(late >= 0).tolist():
+        causes[of_place[place[k]]][int(late[k])] += waiting_s[k]
     places = [
         PlaceWaits(
-            call, function, int(calls), float(time_s), float(of_sender_s), float(of_collective_s),
+            call, function, int(calls), time_s, sender_s, outside_s, collective_s,
             max(causes[call, function], key=causes[call, function].__getitem__, default=None),
         )
-        for (call, function), (calls, time_s, of_sender_s, of_collective_s) in found.items()
+        for (call, function), (calls, time_s, sender_s, outside_s, collective_s) in (
+            (key, values.tolist()) for key, values in found.items()
+        )
     ]  # fmt: skip
     return tuple(sorted(places, key=lambda one: (-one.waiting_s, -one.time_s, one.call, one.function)))
 

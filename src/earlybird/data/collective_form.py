@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.collective_algorithms import OPERATIONS, ROOTED
 from earlybird.data.layout import LEVELS, MAPPINGS
 from earlybird.data.schema import (
@@ -126,6 +127,10 @@ class Collective(Record):
     extra: Extra = field(default_factory=dict)
 
 
+# With more than this error, a form predicts nothing.
+_LARGE_ERROR = 0.5
+
+
 @dataclass(frozen=True, kw_only=True)
 class CollectiveForm(Record):
     """One algorithm's parameters and their range of validity.
@@ -192,6 +197,17 @@ class CollectiveForm(Record):
     @property
     def structure(self) -> str:
         return self.tree or "empirical"
+
+    @property
+    def doubt(self) -> str:
+        """A sentence if the form does not even describe the points that it was fitted to; else ""."""
+        error = self.extra.get("error")
+        if not isinstance(error, int | float) or error <= _LARGE_ERROR:
+            return ""
+        return (
+            f"the form of {self.algorithm} is off by {labels.percent(error)} at the points that it was "
+            "fitted to, so what it predicts means little; measure again on an idle machine"
+        )
 
     @property
     def segments_bytes(self) -> tuple[int, ...]:

@@ -4,17 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from earlybird.data import labels
 from earlybird.data.advice import MODEL
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Count,
     Estimate,
     Extra,
+    Natural,
     NotNegative,
     Record,
     decode,
     require_one_of,
 )
+from earlybird.data.units import format_seconds
 
 SCHEMA = "earlybird.projection/1"
 # What a change is of.
@@ -22,6 +25,8 @@ LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI, COMMUNICATORS = (
     "layout", "aggregation", "partitions", "collective", "mpi", "communicators",
 )  # fmt: skip
 KINDS = (LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI, COMMUNICATORS)
+# Of the run: what even work must save to be worth a sentence.
+_UNEVEN = 0.05
 # What changes all phases of a run.
 OF_RUN = (LAYOUT, OTHER_MPI)
 
@@ -81,6 +86,23 @@ class ProjectedPhase(Record):
 
 
 @dataclass(frozen=True)
+class WorkBalance(Record):
+    """Time outside MPI calls: of the rank with the most of it, and the mean over ranks.
+
+    `mean_s` / `most_s` is the load balance efficiency of the POP project.
+    """
+
+    rank: Natural
+    most_s: NotNegative
+    mean_s: NotNegative
+    extra: Extra = field(default_factory=dict)
+
+    def saved_s(self) -> float:
+        """At most so much shorter would the run be if all ranks had the mean."""
+        return self.most_s - self.mean_s
+
+
+@dataclass(frozen=True)
 class RunChange:
     """A change of all phases.
 
@@ -100,7 +122,7 @@ class RunChange:
 class Projection(Record):
     """What was projected for the recording `recording` of `ranks` ranks that ran `run_s` seconds.
 
-    `assumptions` are by kind of change.
+    `assumptions` are by kind of change; `balance` is None if nothing is known of it.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -113,7 +135,20 @@ class Projection(Record):
     phases: tuple[ProjectedPhase, ...] = ()
     assumptions: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    balance: WorkBalance | None = None
     extra: Extra = field(default_factory=dict)
+
+    def uneven_work(self) -> str:
+        """What even work would save at most, as a clause; "" if it is little or unknown."""
+        one = self.balance
+        if one is None or one.saved_s() < _UNEVEN * self.run_s:
+            return ""
+        share = labels.percent(one.saved_s() / self.run_s)
+        return (
+            f"rank {one.rank} computes for {format_seconds(one.most_s)} and ranks on average for "
+            f"{format_seconds(one.mean_s)}: even work would save at most "
+            f"{format_seconds(one.saved_s())}, {share} of the run"
+        )
 
     def run_changes(self) -> list[RunChange]:
         """The changes of kinds OF_RUN. What they save is summed over phases, and so are the bounds, because

@@ -134,6 +134,10 @@ class Run:
         path = Path(path)
         if not path.exists():
             raise InputError(f"there is no {path}; give a folder that `measure` wrote")
+        if (path / "recording.json").exists():
+            raise InputError(
+                f"{path} is a recording, not a run; `earlybird show`, `report` and `project` read it"
+            )
         if not (path / "run.json").exists():
             raise InputError(
                 f"{path} is not a run folder (no run.json in it); give a folder that `measure` wrote"

@@ -118,7 +118,9 @@ def fit_profile(
     warnings += pipelined.warnings(observations.pipelines)
     forms += pipelined.pipeline_forms(observations.pipelines)
     warnings += collective.warnings(observations.collectives)
-    forms += _collective_forms(observations.collectives, collective_times)
+    of_collectives = _collective_forms(observations.collectives, collective_times)
+    warnings += [f"{form.operation}: {form.doubt}" for form in of_collectives if form.doubt]
+    forms += of_collectives
     if not fitted and not forms:
         raise InputError(
             f"nothing to fit: every algorithm was measured at fewer than {collective.MIN_POINTS} "

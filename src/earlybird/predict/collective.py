@@ -40,10 +40,17 @@ _BOUND_OVER_MEDIAN = 2.9
 _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}x1x1"}
 
 
-def measure_hint(operation: str) -> str:
+def measure_hint(operation: str, ranks: int | None = None, mpi: str | None = None) -> str:
     """What adds an operation to a profile: a form has four points or more, and a barrier has no sizes."""
     points = "--ranks 2,4,6,8" if operation == "barrier" else "--sizes 8,1KiB,16KiB,256KiB"
-    return f"`earlybird measure collective --op {operation} {points} -o RUN` and `earlybird fit RUN` add it"
+    if ranks is not None and operation != "barrier":
+        points = f"--ranks {ranks} {points}"
+    if mpi is not None:
+        points += f" --mpi {mpi}"
+    return (
+        f"`earlybird measure collective --op {operation} {points} -o RUN` and `earlybird fit RUN -o "
+        f"{operation}.json`, then add `--profile {operation}.json`"
+    )
 
 
 @dataclass(frozen=True)
@@ -349,6 +356,7 @@ def reservations(models: Sequence[AlgorithmModel], placed: Placed, sizes_bytes: 
             f"--map-by {placed.map_by} was not measured for {_some(unmapped, models)}; hops are counted from "
             "its placement"
         )
+    notes += [model.form.doubt for model in models if model.form.doubt]
     loose = [
         model.form.algorithm
         for model in models

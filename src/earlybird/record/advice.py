@@ -31,9 +31,11 @@ def advise_program(projection: Projection) -> Advice:
     with the sum over phases.
     """
     run_s = projection.run_s
-    alternatives = [
-        Alternative(AS_RECORDED, Estimate.exact(run_s), Estimate.exact(1.0), "leave the program as it is")
-    ]
+    uneven = projection.uneven_work()
+    stay = (
+        f"change no setting; distribute the work evenly: {uneven}" if uneven else "leave the program as it is"
+    )
+    alternatives = [Alternative(AS_RECORDED, Estimate.exact(run_s), Estimate.exact(1.0), stay)]
     kinds = [""]
     for phase in projection.phases:
         for change in phase.changes:
@@ -51,7 +53,11 @@ def advise_program(projection: Projection) -> Advice:
         for one, kind in zip(alternatives, kinds, strict=True)
     ]  # fmt: skip
     ranked = tuple(alternatives[k] for k in options.order(choices))
-    notes = [*projection.notes, *(note for phase in projection.phases for note in phase.notes)]
+    notes = [
+        *filter(None, [uneven]),
+        *projection.notes,
+        *(note for phase in projection.phases for note in phase.notes),
+    ]
     assumed = [f"{kind}: {text}" for kind, text in projection.assumptions.items()]
     return Advice(
         "program",

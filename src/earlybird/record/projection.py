@@ -9,11 +9,12 @@ from earlybird.advise.collective import advise_collective
 from earlybird.advise.pipelined import context_settings
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED
+from earlybird.data.collective_algorithms import FAMILY_NAMES, family_of
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAPPINGS, Layout, parse_layout
 from earlybird.data.methods import CONTEXTS
 from earlybird.data.pattern import Pattern
-from earlybird.data.phases import Phase, arrivals_before, find_phases
+from earlybird.data.phases import arrivals_before, find_phases
 from earlybird.data.profile import Profile
 from earlybird.data.projection import (
     AGGREGATION,
@@ -30,6 +31,8 @@ from earlybird.data.projection import (
 from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.predict.collective import measure_hint
+from earlybird.record.balance import outside_mpi_s, work_balance
 from earlybird.record.costs import (
     MODEL_ERROR,
     MOVED_ERROR,
@@ -45,11 +48,13 @@ from earlybird.record.costs import (
     sped_up_messages_s,
     sum_of_savings,
 )
-from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective, busiest_thread
+from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
 from earlybird.record.thread_messages import thread_message_costs
 
 # Phases that take less of the run are left out.
 _LEAST_SHARE = 0.01
+# Of the run: less waiting is not worth a note.
+_LEAST_WAITING = 0.05
 # Of a phase: what remains in any case, where ranks wait for cores.
 _LEAST_LEFT = 0.01
 # A model that predicts more than this many times what was recorded is of another machine or layout.
@@ -159,33 +164,44 @@ def project(
                 f"{one.layout.num_ranks}; give a layout of {recording.size} ranks"
             )
     phases = find_phases(recording)
-    if only_phase is not None:
-        phases = [phase for phase in phases if phase.number == only_phase]
-        if not phases:
-            raise InputError(
-                f"the recording has phases 1 to {len(find_phases(recording))}, --phase is {only_phase}; give "
-                "one of them"
-            )
+    if only_phase is not None and only_phase not in [phase.number for phase in phases]:
+        raise InputError(
+            f"the recording has phases 1 to {len(phases)}, --phase is {only_phase}; give one of them"
+        )
+    measured = [
+        one
+        for one in (MeasuredPhase(recording, phase) for phase in phases)
+        if one.epochs and one.time_s > 0
+        if (
+            one.time_s >= _LEAST_SHARE * recording.run_s
+            if only_phase is None
+            else one.phase.number == only_phase
+        )
+    ]
     changes = replace(changes, placements=_distinct(changes.placements))
     projector = _Projector(recording, profile, place, changes)
-    shown = [one for one in map(projector.project, phases) if one is not None]
-    kept = [one for one in shown if only_phase is not None or one.time_s >= _LEAST_SHARE * recording.run_s]
+    kept = [projector.project(one) for one in measured]
     assumed = {change.kind for one in kept for change in one.changes}
     assumptions = {kind: text for kind, text in ASSUMPTIONS.items() if kind in assumed}
     return Projection(
         str(recording.path), recording.size, recording.run_s, place.layout.text, profile.id, tuple(kept),
-        assumptions, tuple(projector.notes(kept)),
+        assumptions, tuple(projector.notes(kept)), work_balance(recording),
     )  # fmt: skip
 
 
 class _Projector:
     def __init__(self, recording: Recording, profile: Profile, place: Placement, changes: Changes):
         self.recording, self.profile, self.place, self.changes = recording, profile, place, changes
-        self._outside_s = _outside_mpi_s(recording)
         self._core_wait_share = recording.core_wait_share or 0.0
         self._remarks: dict[str, None] = {}
 
     def notes(self, phases: Sequence[ProjectedPhase]) -> Iterator[str]:
+        recorded, fitted = (family_of({"library_version": one}) for one in self._libraries())
+        if recorded and fitted and recorded != fitted:
+            yield (
+                f"the recording is of {FAMILY_NAMES[recorded]} and the profile of {FAMILY_NAMES[fitted]}: "
+                f"measure with `--mpi {recorded}` and fit again"
+            )
         yield from self._remarks
         changes = [change for phase in phases for change in phase.changes]
         if self._core_wait_share >= LEAST_CORE_WAIT:
@@ -202,11 +218,13 @@ class _Projector:
                 "not add them"
             )
 
-    def project(self, phase: Phase) -> ProjectedPhase | None:
-        """None: it is empty."""
-        measured = MeasuredPhase(self.recording, phase)
-        if not measured.epochs or measured.time_s <= 0:
-            return None
+    def _libraries(self) -> tuple[str, str]:
+        """Of the recording and of the profile: what MPI_Get_library_version says, else ""."""
+        recorded = next((one.mpi for one in self.recording.ranks.values()), "")
+        return recorded, str(self.profile.context.get("library_version", ""))
+
+    def project(self, measured: MeasuredPhase) -> ProjectedPhase:
+        phase = measured.phase
         notes: list[str] = []
         pattern, model_s = self._exchange(measured, notes), 0.0
         now = None
@@ -233,6 +251,12 @@ class _Projector:
                 "ranks wait by MPI_Test in this phase, so time between calls may be waiting or computation; "
                 "intervals contain both"
             )
+        elif self._is_mostly_waiting(measured, model_s):
+            notes.append(
+                f"the models predict {format_seconds(model_s)} of the {format_seconds(measured.mpi_s)} in "
+                "the MPI: the rest is mostly waiting for ranks that come later, which none of these changes "
+                "ends; record with `--events 10000` to see for whom"
+            )
         changes = [self._with_core_wait(measured, one) for one in self._joined(measured, changes)]
         return ProjectedPhase(
             phase.number, tuple(phase.calls), tuple(phase.functions), measured.epochs, measured.time_s,
@@ -240,6 +264,11 @@ class _Projector:
             tuple(sorted(changes, key=lambda change: change.time_s.value)),
             tuple(dict.fromkeys(notes)),
         )  # fmt: skip
+
+    def _is_mostly_waiting(self, measured: MeasuredPhase, model_s: float) -> bool:
+        """Whether most of the time in the MPI is none of the predicted communication."""
+        rest_s = measured.mpi_s - model_s
+        return 0 < model_s < rest_s and rest_s >= _LEAST_WAITING * self.recording.run_s
 
     def _exchange(self, measured: MeasuredPhase, notes: list[str]) -> Pattern | None:
         try:
@@ -371,7 +400,7 @@ class _Projector:
             share = min(1.0, arrivals.regions / max(sum(measured.phase.epochs_of.values()), 1))
             return partitions, share * arrivals.mean_lead_s, "recorded"
         share = NOISE_SHARE if early.noise_share is None else early.noise_share
-        delay_s = share * self._outside_s / measured.epochs
+        delay_s = share * float(np.median(outside_mpi_s(self.recording))) / measured.epochs
         return partitions, delay_s, f"by {labels.percent(share)} noise"
 
     def _of_collective(
@@ -390,7 +419,14 @@ class _Projector:
                 layout=self.place.text, map_by=self.place.map_by, mpi_only=True, at_size_only=True,
             )  # fmt: skip
         except InputError as error:
-            self._remarks[f"{one.operation} is not projected: {error}"] = None
+            has_forms = any(form.operation == one.operation for form in self.profile.collectives)
+            mpi = family_of({"library_version": self._libraries()[0]})
+            cause = (
+                str(error)
+                if has_forms
+                else f"the profile has no forms of it; {measure_hint(one.operation, one.ranks, mpi)}"
+            )
+            self._remarks[f"{one.operation} is not projected: {cause}"] = None
             return None, []
         default = next((one for one in advice.ranked if one.method == advice.baseline), None)
         best = advice.ranked[0]
@@ -399,7 +435,9 @@ class _Projector:
             time_s = sped_up_collective_s(measured, one, default.time_s.value, best.speed_up)
             change = self._change(measured, COLLECTIVE, f"{what} by {best.method}", best.action, time_s)
             found.append(replace(change, basis=best.basis))
-            notes += advice.notes
+        elif default is best:
+            notes.append(f"{what}: the default of the MPI stays, as no other algorithm is clearly faster")
+        notes += advice.notes
 
         def cost_of(place: Placement, profile: Profile) -> Cost | None:
             return attempt(lambda: default_collective_cost(one, place, profile), notes)
@@ -438,16 +476,6 @@ class _Projector:
 def _placing(place: Placement) -> str:
     """How to get this layout."""
     return f"place the ranks as {place.layout.text}"
-
-
-def _outside_mpi_s(recording: Recording) -> float:
-    """Seconds outside MPI calls in the run, the median over ranks."""
-    inside = []
-    for one in recording.ranks.values():
-        is_init = np.isin(one.entries["call"], [k for k, name in enumerate(one.calls) if "MPI_Init" in name])
-        rows = busiest_thread(one, one.entries[~is_init])
-        inside.append(one.run_s - 1e-9 * float(rows["time_ns"].sum()))
-    return max(float(np.median(inside)), 0.0) if inside else 0.0
 
 
 def _is_same(one: Layout, other: Layout) -> bool:

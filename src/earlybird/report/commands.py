@@ -128,8 +128,17 @@ def placed(layout: str, num_ranks: int, map_by: str = "") -> str:
 
 def project(material: Material) -> str:
     """Project the first recording."""
+    return f"earlybird project {_recorded(material)} --json > projection.json"
+
+
+def advise_program(material: Material) -> str:
+    """Advise on the program of the first recording."""
+    return f"earlybird advise program {_recorded(material)} --json > advice.json"
+
+
+def _recorded(material: Material) -> str:
     recording = shlex.quote(material.path_of("recordings", 0) or "rec")
-    return f"earlybird project {recording} --profile {profile_of(material)} --json > projection.json"
+    return f"{recording} --profile {profile_of(material)}"
 
 
 def predict(pattern: str, profile: str, where: str, model: str = "") -> str:

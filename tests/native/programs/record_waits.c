@@ -1,8 +1,8 @@
 /* Four ranks that wait for known times, in milliseconds, in each of so many rounds: `record_waits ROUNDS`.
  *
- * MPI_Recv of rank 0: 20 for rank 1. MPI_Waitall of rank 0: 16 for rank 2. MPI_Barrier: 12 for rank 3. MPI_Bcast: 10 for rank
- * 2, except by that. MPI_Reduce: 8 of rank 0 for rank 1. Barriers before each of them, which are not measured, have a communicator
- * of their own. */
+ * MPI_Recv of rank 0: 20 for rank 1. MPI_Waitall of rank 0: 16 for rank 2. MPI_Waitall of rank 0: 14 for rank 3; they begin to exchange
+ * 1 MiB, and then rank 3 is outside the MPI. MPI_Barrier: 12 for rank 3. MPI_Bcast: 10 for rank 2, except by that. MPI_Reduce: 8 of rank 0
+ * for rank 1. Barriers before each of them, which are not measured, have a communicator of their own. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <time.h>
@@ -12,10 +12,14 @@
 static int rank;
 static MPI_Comm between;
 
-static void come_late(int late, int milliseconds) {
+static void pause_for(int milliseconds) {
   const struct timespec pause = {0, milliseconds * 1000000};
+  nanosleep(&pause, NULL);
+}
+
+NOINLINE static void come_late(int late, int milliseconds) {
   MPI_Barrier(between);
-  if (rank == late) nanosleep(&pause, NULL);
+  if (rank == late) pause_for(milliseconds);
 }
 
 NOINLINE static void receive_late(void) {
@@ -33,6 +37,17 @@ NOINLINE static void wait_for_the_last(void) {
   if (rank > 0) return;
   for (int from = 1; from < 4; from++) MPI_Irecv(&values[from - 1], 1, MPI_INT, from, 4, MPI_COMM_WORLD, &requests[from - 1]);
   MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+}
+
+NOINLINE static void wait_for_progress(void) {
+  static char out[1 << 20], in[1 << 20];
+  MPI_Request requests[2];
+  come_late(3, 0);
+  if (rank != 0 && rank != 3) return;
+  MPI_Irecv(in, sizeof in, MPI_CHAR, 3 - rank, 5, MPI_COMM_WORLD, &requests[0]);
+  MPI_Isend(out, sizeof out, MPI_CHAR, 3 - rank, 5, MPI_COMM_WORLD, &requests[1]);
+  if (rank == 3) pause_for(14);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
 NOINLINE static void meet(void) {
@@ -60,6 +75,7 @@ int main(int argc, char **argv) {
   for (int round = 0; round < rounds; round++) {
     receive_late();
     wait_for_the_last();
+    wait_for_progress();
     meet();
     hear();
     collect();

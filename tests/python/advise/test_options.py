@@ -39,10 +39,18 @@ def test_an_extrapolated_option_ranks_below_all_others():
 
 
 def test_noise_stops_the_advice_and_says_how_to_measure_again():
-    noisy = option("many", 1.3, 1.1, 1.5, is_reliable=False)
+    noisy = option("many", 1.3, 1.01, 1.5, is_reliable=False)
     assert names(REFERENCE, noisy) == ["single", "many"]
     (note,) = notes((REFERENCE, noisy), REFERENCE, "COMMAND")
-    assert note.startswith("too noisy to tell") and "many, speed-up 1.30 (1.10 .. 1.50)" in note
+    assert note.startswith("too noisy to tell") and "many, speed-up 1.30 (1.01 .. 1.50)" in note
+    assert note.endswith("measure again with COMMAND")
+
+
+def test_what_is_far_beyond_noise_is_not_called_unclear():
+    fast = option("many", 350, 304, 403, is_reliable=False)
+    assert names(REFERENCE, fast) == ["single", "many"]
+    (note,) = notes((REFERENCE, fast), REFERENCE, "COMMAND")
+    assert note.startswith("not advised, as fewer than 5 launches") and "350.00 (304.00 .. 403.00)" in note
     assert note.endswith("measure again with COMMAND")
 
 

@@ -86,6 +86,54 @@ def test_a_wait_lasts_until_the_last_message_was_sent_and_not_longer(tmp_path):
     assert found.caused_s == pytest.approx([0, 0.1, 0.3])
 
 
+def call(begin, end):
+    """Another call of a rank."""
+    return (begin, end, IPROBE, CALL, WORLD, NOBODY, NO_TAG, 1, 0)
+
+
+def test_a_sender_that_began_in_time_and_computes_is_outside_the_mpi(tmp_path):
+    records = {0: [received(1.0, 1.5, 1)], 1: [sent(0.9, 0), call(1.45, 1.6)]}
+    found = waits(tmp_path, records)
+    assert found.late_sender_s.sum() == 0
+    assert found.peer_outside_s == pytest.approx([0.45, 0])
+    assert found.caused_s == pytest.approx([0, 0.45]) and found.places[0].late == 1
+    # Between its calls only, and after it began to send.
+    records = {0: [received(1.0, 1.5, 1)], 1: [sent(1.1, 0), call(1.2, 1.3), call(1.45, 1.6)]}
+    found = waits(tmp_path, records)
+    assert found.late_sender_s == pytest.approx([0.1, 0])
+    assert found.peer_outside_s == pytest.approx([0.1 + 0.15, 0], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "sender",
+    [
+        [sent(0.9, 0), call(1.6, 1.7)],  # the message came without it
+        [sent(0.9, 0)],
+        [sent(0.9, 0), call(0.95, 1.6)],  # it was inside all the time
+    ],
+)
+def test_a_sender_that_did_not_return_before_the_end_was_not_waited_for(tmp_path, sender):
+    assert waits(tmp_path, {0: [received(1.0, 1.5, 1)], 1: sender}).waiting_s.sum() == 0
+
+
+def test_of_several_senders_outside_the_mpi_the_last_to_return_counts(tmp_path):
+    records = {
+        0: waitall(1.0, 1.5, (1, 0), (2, 0), (3, 0)),
+        1: [sent(0.9, 0), call(1.2, 1.3)],
+        2: [sent(0.8, 0), call(1.4, 1.5)],
+        3: [sent(0.8, 0), call(1.55, 1.6)],
+    }
+    found = waits(tmp_path, records)
+    assert found.peer_outside_s == pytest.approx([0.4, 0, 0, 0])
+    assert found.caused_s == pytest.approx([0, 0, 0.4, 0])
+
+
+def test_a_rank_is_inside_the_mpi_while_one_of_its_threads_is(tmp_path):
+    threads = [sent(0.9, 0), call(0.95, 1.2), call(1.0, 1.1), call(1.4, 1.5)]
+    found = waits(tmp_path, {0: [received(1.0, 1.5, 1)], 1: threads})
+    assert found.peer_outside_s == pytest.approx([0.2, 0])
+
+
 def test_messages_of_one_tag_are_received_in_the_order_sent(tmp_path):
     records = {
         0: [received(1.0, 1.5, 1, tag=7), received(2.0, 2.5, 1, tag=3), received(3.0, 3.5, 1, tag=3)],

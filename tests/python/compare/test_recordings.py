@@ -179,9 +179,11 @@ def test_remarks_name_ranks_that_ended_early_or_left_no_file():
     recorded = in_memory(6, ring(6), absent=(1,), end=lambda rank: ends.get(rank, "finalize"))
     said = remarks(recorded)
     assert [text.split(" ", 2)[1] for text in said] == ["1", "2", "3", "4"]
-    assert "left no file" in said[0] and "as when killed" in said[1] and "MPI_Abort" in said[2]
+    assert "left no file" in said[0] and "killed, interrupted" in said[1] and "MPI_Abort" in said[2]
     assert remarks(in_memory(2, ring(2))) == []
     assert "nothing was recorded" in remarks(in_memory(0, []))[0]
+    (alone,) = remarks(in_memory(1, []))
+    assert "one rank" in alone and "mpiexec -n 4" in alone
 
 
 def test_files_and_memory_are_the_same_recording(tmp_path):

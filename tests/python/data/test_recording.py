@@ -135,7 +135,7 @@ def test_starts_of_persistent_collectives_are_no_calls(written):
 
 
 def test_sessions_are_said(written, tmp_path):
-    folder = written({0: header(0, size=1) + END})
+    folder = written({rank: header(rank, size=2) + END for rank in range(2)})
     assert remarks(load_recording(folder)) == []
     (folder / "sessions").touch()
     assert ["sessions" in sentence for sentence in remarks(load_recording(folder))] == [True]

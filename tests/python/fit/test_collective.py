@@ -119,7 +119,18 @@ def test_a_profile_of_collectives_alone_loads_again(tmp_path):
     assert profile.context["flavour"] == "openmpi"
     save_profile(profile, tmp_path / "profile.json")
     again = load_profile(tmp_path / "profile.json")
+    assert not any(form.doubt for form in again.collectives)
     assert [form.to_json() for form in again.collectives] == profile.to_json()["forms"]
+
+
+def test_a_form_that_does_not_describe_its_points_says_so(tmp_path):
+    def wild_s(operation, method, node, socket, size):
+        return 1e-5 * 1000 ** ((size.bit_length() + len(node)) % 2)
+
+    profile = fit_profile(read_runs([write_run(tmp_path / "run", wild_s)]))
+    (form,) = profile.collectives
+    assert form.doubt.startswith("the form of binomial is off by ")
+    assert any(one == f"bcast: {form.doubt}" for one in profile.extra["warnings"])
 
 
 def test_runs_that_also_have_ping_pongs_give_both(make_run, tmp_path):

@@ -24,6 +24,7 @@ from earlybird.data.projection import (
 from earlybird.patterns import recorded
 from earlybird.record import projection
 from earlybird.record.advice import AS_RECORDED, advise_program
+from earlybird.record.balance import work_balance
 from earlybird.record.costs import MOVED_ERROR, Cost, Placement
 from earlybird.record.measured_phase import MeasuredPhase
 from earlybird.record.projection import Changes, EarlySending, other_mappings, project, recorded_place
@@ -197,6 +198,68 @@ def test_noise_is_a_share_of_the_computation_of_an_epoch():
     assert change.time_s.value == pytest.approx(0.5 - 0.02 * 1.7, rel=1e-4)
 
 
+def uneven(waiting_s=(0.2, 0.2, 0.2, 1.0), **changes):
+    """Ranks that are outside the MPI for 2 s less `waiting_s` and 0.1 s, and a recording of them."""
+    found = recordings.in_memory(4, recordings.ring(4, 1, EACH), dict(enumerate(waiting_s)).get, **changes)
+    return project(found, profile(), place("1x1x4"), Changes())
+
+
+def test_uneven_work_is_named_with_what_it_costs_at_most():
+    found = uneven()
+    assert found.balance.most_s == pytest.approx(1.7, abs=1e-3)
+    assert found.balance.mean_s == pytest.approx(1.5, abs=1e-3)
+    assert "1.7 s and ranks on average for 1.5 s: even work would save at most 200 ms, 10 %" in (
+        found.uneven_work()
+    )
+    assert projection_from_json(found.to_json()) == found
+    assert found.uneven_work() in advise_program(found).ranked[0].action
+    even = uneven((0.2, 0.2, 0.2, 0.3))
+    assert even.balance is not None and even.uneven_work() == ""
+    assert advise_program(even).ranked[0].action == "leave the program as it is"
+
+
+def test_of_ranks_that_share_cores_or_ended_early_no_balance_is_known():
+    assert uneven(absent=(1,)).balance is None
+    assert uneven(end=lambda rank: None if rank == 2 else "finalize").balance is None
+    whole = recordings.in_memory(4, recordings.ring(4, 1, EACH), lambda rank: 1.0 if rank else 0.2)
+    ranks = {rank: replace(one, core_wait_s=0.1 * one.run_s) for rank, one in whole.ranks.items()}
+    assert work_balance(replace(whole, ranks=ranks)) is None
+
+
+def test_time_in_the_mpi_that_no_model_describes_is_called_waiting():
+    """0.11 s are predicted of 0.2 s in MPI_Waitall, then of 0.4 s: most of these."""
+    for waiting_s, is_named in ((0.2, False), (0.4, True)):
+        recording = recordings.in_memory(
+            4, recordings.ring(4, 1, EACH), lambda rank, s=waiting_s: s, host=lambda rank: f"n{rank // 2}"
+        )
+        found = project(recording, profile(), recorded_place(recording), Changes())
+        notes = " ".join(found.phases[0].notes)
+        assert ("110 ms of the 400 ms in the MPI: the rest is mostly waiting" in notes) is is_named
+
+
+def test_a_profile_of_another_mpi_is_named():
+    notes = {}
+    for library in ("MPICH Version: 5", "Open MPI v5", ""):
+        fitted = replace(profile(), context={"library_version": library})
+        ranks = {rank: replace(one, mpi="MPICH Version: 4") for rank, one in HALVES.ranks.items()}
+        found = project(replace(HALVES, ranks=ranks), fitted, recorded_place(HALVES), Changes())
+        notes[library] = " ".join(found.notes)
+    assert "the recording is of MPICH and the profile of Open MPI" in notes["Open MPI v5"]
+    assert "`--mpi mpich`" in notes["Open MPI v5"]
+    assert "recording is of" not in notes["MPICH Version: 5"] + notes[""]
+
+
+def test_a_default_that_stays_is_named(monkeypatch):
+    stays = SimpleNamespace(method="default", speed_up=None)
+    advice = SimpleNamespace(ranked=[stays], baseline="default", notes=("ring is too noisy",))
+    monkeypatch.setattr(projection, "advise_collective", lambda *_, **__: (advice, None))
+    recording = collectives()
+    found = project(recording, profile(), recorded_place(recording), Changes())
+    notes = [note for phase in found.phases for note in phase.notes]
+    assert "allreduce of 8 B: the default of the MPI stays, as no other algorithm is clearly faster" in notes
+    assert "ring is too noisy" in notes
+
+
 def test_advice_is_the_clear_change_or_none():
     slower = Changes([place("2x1x2", "node")])
     advice = advise_program(project(HALVES, profile(), recorded_place(HALVES), slower))
@@ -235,7 +298,8 @@ def test_what_is_unknown_is_left_out_with_a_note():
     assert found.phases[0].model_s is None
     assert found.phases[0].changes == ()
     assert "no level intra_socket" in found.phases[0].notes[0]
-    assert any("allreduce is not projected" in note for note in found.notes)
+    (note,) = (note for note in found.notes if "allreduce is not projected" in note)
+    assert "measure collective --op allreduce --ranks 4" in note and "--profile allreduce.json" in note
 
 
 def test_a_layout_of_other_ranks_is_refused():

@@ -14,6 +14,7 @@ from earlybird.cli.options.shared import BufferOptions, CollectiveOptions, load_
 from earlybird.cli.output.advice import print_advice
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
+from earlybird.cli.output.projection import MORE_CHANGES
 from earlybird.data import files, labels
 from earlybird.data.collective_configuration import Configuration
 from earlybird.data.errors import InputError
@@ -91,11 +92,14 @@ def program(
     """Recommend changes of a recorded program and of its settings.
 
     Row 1 is the advised change, or "as recorded" if none is clearly faster; the others follow by the time of
-    the run. `earlybird project` prints the same for each phase. Changes of one phase exclude or overlap each
-    other, so their speed-ups do not add up.
+    the run. Other layouts, MPIs and partitions are those of --to-layout, --to-profile and --partitions.
+    `earlybird project` prints the same for each phase. Changes of one phase exclude or overlap each other, so
+    their speed-ups do not add up.
     """
     advice = advise_program(changes.project(recording, phase))
     print_advice(advice, format)
+    if len(advice.ranked) == 1:
+        note(f"there is no change to compare; {MORE_CHANGES}")
     for assumption in advice.extra["assumptions"]:
         note(f"assumed for {assumption}")
 
@@ -124,7 +128,7 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
 
 _PIPELINE = "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json"
 _COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --size 64KiB --profile profile.json"
-_PROGRAM = "earlybird advise program rec --profile profile.json --layout 2x1x4"
+_PROGRAM = "earlybird advise program rec --profile profile.json --layout 2x1x4 --to-layout 4x1x2"
 command = make_group(
     [
         ("pipeline", pipeline, _PIPELINE),
@@ -132,5 +136,6 @@ command = make_group(
         ("program", program, _PROGRAM),
     ],
     name="advise",
+    of_path="program",
     help="Recommend a method, an algorithm or a change of a program, with the setting or command to use it.",
 )

@@ -29,6 +29,9 @@ from earlybird.machine.openmp import openmp_runtime
 from earlybird.machine.symbols import function_names
 
 MOST_EVENTS = 10**8
+_PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+# si_code of signals that a terminal sends, to the command as well.
+_OF_KERNEL = 0x80
 
 
 def record(
@@ -146,24 +149,23 @@ def _name_functions(recording: Recording) -> Recording:
 
 
 def _run(program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool) -> int:
-    """The exit status of the command; as a shell's if a signal ended it."""
-    # Ctrl-C reaches the command too, and what it left is printed; other signals reach this process alone.
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    signal.signal(signal.SIGINT, lambda number, frame: None)
+    """The exit status of the command; as a shell's if a signal ended it. Signals to this process reach it."""
+    awaited = {*_PASSED_ON, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
         process = subprocess.Popen(
-            arguments, executable=program, env=environment, stdout=sys.stderr if is_quiet else None
-        )
+            arguments, executable=program, env=environment, stdout=sys.stderr if is_quiet else None,
+            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
+        )  # fmt: skip
+        while process.poll() is None:
+            came = signal.sigwaitinfo(awaited)
+            if came.si_signo in _PASSED_ON and came.si_code != _OF_KERNEL:
+                process.send_signal(came.si_signo)
     except OSError as error:
-        signal.signal(signal.SIGINT, before[signal.SIGINT])
         raise cannot_run(program, error) from error
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, frame: process.send_signal(number))
-    try:
-        status = process.wait()
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    status = process.returncode
     return status if status >= 0 else 128 - status
 
 

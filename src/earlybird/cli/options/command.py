@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import inspect
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -63,18 +64,35 @@ class _GroupWithDefault(TyperGroup):
         return list({item.value: item for item in found}.values())
 
 
+class _GroupOfPaths(TyperGroup):
+    """A command whose subcommand `of_path` is meant if the first argument is a file or folder."""
+
+    of_path: str
+
+    def parse_args(self, ctx, args):
+        if args and args[0] not in self.commands and os.path.exists(args[0]):
+            args = [self.of_path, *args]
+        return super().parse_args(ctx, args)
+
+
 def make_group(
     functions: Sequence[tuple[str, Callable[..., Any], str]],
     *,
     name: str,
     help: str,
     first_is_default: bool = False,
+    of_path: str = "",
     long_tables: bool = True,
 ):
-    """A command with subcommands, from (subcommand, function, example) rows; see `make_command`."""
-    kind = (
-        type("Group", (_GroupWithDefault,), {"default": functions[0][0]}) if first_is_default else TyperGroup
-    )
+    """A command with subcommands, from (subcommand, function, example) rows; see `make_command`.
+
+    `of_path` is the subcommand of which a file or folder is the first argument.
+    """
+    kind: type[TyperGroup] = TyperGroup
+    if first_is_default:
+        kind = type("Group", (_GroupWithDefault,), {"default": functions[0][0]})
+    elif of_path:
+        kind = type("Group", (_GroupOfPaths,), {"of_path": of_path})
     app = typer.Typer(
         name=name, help=help, epilog=example_text(*(example for *_, example in functions)), cls=kind,
         add_completion=False, rich_markup_mode=None, no_args_is_help=True,

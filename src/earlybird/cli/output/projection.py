@@ -19,6 +19,7 @@ from earlybird.data.units import format_seconds
 _CSV = ("phase", "kind", "change", "recorded_s", "time_s", "time_low_s", "time_high_s", "speed_up",
         "speed_up_low", "speed_up_high", "run_speed_up", "run_speed_up_low", "run_speed_up_high",
         "action")  # fmt: skip
+MORE_CHANGES = "add some with --to-layout, --to-profile or --partitions"
 _Row = tuple[ProjectedPhase, ProjectedChange]
 _PHASES = (
     Column("phase", lambda one: one.number),
@@ -44,7 +45,7 @@ _CHANGES = (
 
 def print_projection(projection: Projection, format: Format) -> None:
     """Print a projection; as CSV, the changes."""
-    for reservation in projection.notes:
+    for reservation in (*filter(None, [projection.uneven_work()]), *projection.notes):
         note(f"warning: {reservation}")
     for phase in projection.phases:
         for reservation in phase.notes:
@@ -63,7 +64,7 @@ def print_projection(projection: Projection, format: Format) -> None:
         print_table(*table(_CHANGES, rows), left=["change", "to"])
         print("speed-up: recorded time / projected time, of the phase and of the run")
     else:
-        print("no change to project")
+        print(f"no change to project; {MORE_CHANGES}")
     for kind, text in projection.assumptions.items():
         print(f"{kind}: assumes that {text}")
 

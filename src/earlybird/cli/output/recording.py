@@ -54,7 +54,7 @@ def print_recording(recording: Recording, format: Format) -> None:
     if threads:
         _print_first(_THREADS, threads, _MOST_PHASES, "parallel regions", ["in"])
     if summary["waits"]:
-        _print_waits(summary["waits"])
+        _print_waits(summary["waits"], bool(summary["ended_early"]))
     if heaviest:
         _print_first(_pair_columns("messages"), heaviest, _MOST_PAIRS, "pairs", [])
     if one_sided:
@@ -92,7 +92,9 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
     if joined is None:
         return None
     waits = waits_of(recording, joined)
-    by_rank = ("window_s", "in_mpi_s", "late_sender_s", "late_collective_s", "caused_s")
+    by_rank = (
+        "window_s", "in_mpi_s", "late_sender_s", "peer_outside_s", "late_collective_s", "caused_s"
+    )  # fmt: skip
     return {
         "is_whole": waits.is_whole,
         "clock_uncertainty_s": waits.clock_uncertainty_s,
@@ -107,7 +109,7 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
     }
 
 
-def _print_waits(waits: dict[str, Any]) -> None:
+def _print_waits(waits: dict[str, Any], ended_early: bool) -> None:
     """Where ranks wait for each other, and how far back the traces reach."""
     whole_s = sum(one["in_mpi_s"] for one in waits["ranks"])
     columns = [
@@ -118,6 +120,7 @@ def _print_waits(waits: dict[str, Any]) -> None:
         Column("waiting", lambda place: units.format_seconds(place["waiting_s"])),
         Column("of MPI", lambda place: percent_text(place["waiting_s"] / whole_s if whole_s else None)),
         Column("late sender", lambda place: _time(place["late_sender_s"])),
+        Column("peer outside MPI", lambda place: _time(place["peer_outside_s"])),
         Column("late in collective", lambda place: _time(place["late_collective_s"])),
         Column("mostly for", lambda place: f"rank {place['late']}" if place["late"] is not None else ""),
     ]
@@ -126,11 +129,21 @@ def _print_waits(waits: dict[str, Any]) -> None:
     print(
         "waiting: until another rank has sent, or has come to a collective; of MPI: of all time in MPI here"
     )
+    if any(place["peer_outside_s"] for place in waiting):
+        print(
+            "peer outside MPI: at most; it had begun to send and then computed; in an exchange of large "
+            "messages the one side often waits for the other side's next call"
+        )
     reach_s = max(one["window_s"] for one in waits["ranks"])
     if not waits["is_whole"]:
         print(f"waits are those of the last {units.format_seconds(reach_s)}; record more with --events")
     left = waits["received"] - waits["matched"]
-    if left:
+    if left and ended_early and not waits["is_whole"]:
+        print(
+            f"{left} of {waits['received']} receives count as no wait: ranks ended early and their oldest "
+            "records are overwritten, so their sends are not known; record more with --events"
+        )
+    elif left:
         print(
             f"{left} of {waits['received']} receives count as no wait: their sends are not in the traces, or "
             "their communicators or clocks cannot be compared"

@@ -61,13 +61,7 @@ def advice_chapter(material: Material) -> Chapter:
             ID,
             QUESTION,
             "",
-            absent=[
-                (
-                    "To get advice on a buffer that threads fill, run this with your values:",
-                    commands.advise_buffer(material),
-                ),
-                ("To get advice on a collective operation, run", commands.advise_operation(material)),
-            ],
+            absent=_absent(material),
         )
     strips = [strip_figure(piece, f"advice-{k}") for k, piece in enumerate(pieces)]
     return Chapter(
@@ -83,6 +77,18 @@ def advice_chapter(material: Material) -> Chapter:
         brief=[_brief(piece) for piece in pieces],
         listings=[listing for piece in pieces for listing in _listing(piece)],
     )
+
+
+def _absent(material: Material) -> list[tuple[str, str]]:
+    """The advice on a program first, if there is a recording of one."""
+    of_program = ("To rank what would make the program faster, run", commands.advise_program(material))
+    of_buffer = "To get advice on a buffer that threads fill, run this with your values:"
+    of_operation = "To get advice on a collective operation, run"
+    return [
+        *([of_program] if material.recordings else []),
+        (of_buffer, commands.advise_buffer(material)),
+        (of_operation, commands.advise_operation(material)),
+    ]
 
 
 def _means(pieces: Sequence[Advice]) -> list[str]:
@@ -140,7 +146,7 @@ def _name(alternative: Alternative) -> str:
 def _action(advice: Advice, alternative: Alternative | SizeRange) -> str:
     """What to do, nothing for the reference; without a setting for what the MPI cannot select."""
     if alternative.method == advice.baseline:
-        return NOTHING
+        return alternative.action if advice.operation == PROGRAM else NOTHING
     if advice_text.is_own(alternative.method):
         return NOT_SELECTABLE
     action = alternative.action

@@ -65,7 +65,9 @@ def _answer(one: Projected) -> Answer:
     best = one.best
     if best is None:
         finding = "No change is clearly faster." if one.gains else "There is no change to project."
-        return Answer(one.title, format_seconds(one.projection.run_s), "", finding, NOTHING)
+        uneven = one.projection.uneven_work()
+        do = f"distribute the work evenly: {uneven}" if uneven else NOTHING
+        return Answer(one.title, format_seconds(one.projection.run_s), "", finding, do)
     finding = f"With {best.name}, projected, by {best.where}. Run the program with the change to check it."
     number = f"speed-up {ratio(best.run_speed_up.value)}"
     return Answer(one.title, number, spread(best.run_speed_up, ratio), finding, best.action)
@@ -73,7 +75,7 @@ def _answer(one: Projected) -> Answer:
 
 def _notes(one: Projected) -> list[str]:
     of_phases = [f"phase {phase.number}: {note}" for phase in one.projection.phases for note in phase.notes]
-    return [*one.projection.notes, *of_phases]
+    return [*filter(None, [one.projection.uneven_work()]), *one.projection.notes, *of_phases]
 
 
 def _assumptions(one: Projected) -> list[str]:

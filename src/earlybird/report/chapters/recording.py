@@ -95,7 +95,15 @@ def _brief(one: Recorded) -> list:
     calls = calls_table(one).columns(["call", "calls", "time", "of the run", "lowest rank", "highest rank"])
     waits = []
     if one.waits:
-        columns = ["call", "in", "time", "late senders", "late in collectives", "mostly for"]
+        columns = [
+            "call",
+            "in",
+            "time",
+            "late senders",
+            "peers outside MPI",
+            "late in collectives",
+            "mostly for",
+        ]
         waits = [waits_table(one, one.waits, BRIEF_PLACES).columns(columns)]
     pairs = [pairs_table(one, BRIEF_PAIRS)] if one.heaviest else []
     return [calls.first(BRIEF_CALLS, "call"), *waits, *pairs]
@@ -155,6 +163,7 @@ def _of_waits(one: Recorded) -> str:
     when = "" if waits.is_whole else f" in the last {format_seconds(float(waits.window_s.max()))}"
     parts = {
         "late senders": float(waits.late_sender_s.sum()),
+        "ranks that began to send and then compute outside the MPI": float(waits.peer_outside_s.sum()),
         "late ranks in collectives": float(waits.late_collective_s.sum()),
     }
     causes = ", ".join(

@@ -13,7 +13,7 @@ from earlybird.report.views.recordings import Recorded, columns_of, ranks_text
 MAX_COLUMNS = 64  # with more ranks, a bar is the mean of several
 _PARTS = (
     ("in MPI, not waiting", "staircase", ""), ("late senders", "max-rate", "/"),
-    ("late ranks in collectives", "postal", "x"),
+    ("peers outside MPI", "fair", "."), ("late ranks in collectives", "postal", "x"),
 )  # fmt: skip
 
 
@@ -26,7 +26,7 @@ def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
     names = [ranks_text(waits.ranks[block.start], waits.ranks[block[-1]]) for block in blocks]
     traces, top = [], np.zeros(len(blocks))
     for (name, color, shape), part_s in zip(
-        _PARTS, (busy_s, waits.late_sender_s, waits.late_collective_s), strict=True
+        _PARTS, (busy_s, waits.late_sender_s, waits.peer_outside_s, waits.late_collective_s), strict=True
     ):
         shares = np.add.reduceat(part_s / window_s, starts) / counts
         top += shares
@@ -53,7 +53,8 @@ def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
         id,
         "Waiting by rank",
         "The share of the traced time that each rank spends in MPI, and how much of it is waiting until "
-        f"another rank has sent, or has come to a collective.{more}",
+        "another rank has sent, or has come to a collective; or while a rank that had begun to send was "
+        f"outside the MPI.{more}",
         traces,
         axes.layout(
             axis,

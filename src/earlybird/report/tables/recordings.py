@@ -93,10 +93,9 @@ def waits_table(recorded: Recorded, waits: Waits, most: int = MAX_PLACES) -> Tab
             "calls": lambda one: str(one.calls),
             "time": lambda one: format_seconds(one.time_s),
             "waiting, of the time in MPI": lambda one: labels.percent(one.waiting_s / whole_s),
-            "late senders": lambda one: format_seconds(one.late_sender_s) if one.late_sender_s else "",
-            "late in collectives": lambda one: (
-                format_seconds(one.late_collective_s) if one.late_collective_s else ""
-            ),
+            "late senders": lambda one: _time(one.late_sender_s),
+            "peers outside MPI": lambda one: _time(one.peer_outside_s),
+            "late in collectives": lambda one: _time(one.late_collective_s),
             "mostly for": lambda one: f"rank {one.late}" if one.late is not None else "",
         },
     )
@@ -132,6 +131,7 @@ def waiting_ranks_table(recorded: Recorded, waits: Waits, most: int = MAX_RANKS)
             "traced": lambda place: format_seconds(float(waits.window_s[place])),
             "in MPI": lambda place: format_seconds(float(waits.in_mpi_s[place])),
             "late senders": lambda place: format_seconds(float(waits.late_sender_s[place])),
+            "peers outside MPI": lambda place: format_seconds(float(waits.peer_outside_s[place])),
             "late in collectives": lambda place: format_seconds(float(waits.late_collective_s[place])),
             "others wait for it": lambda place: format_seconds(float(waits.caused_s[place])),
         },
@@ -251,6 +251,10 @@ def _end(one: Spread, share: float, rank: int) -> str:
     """The rank is not named if all ranks are alike."""
     text = labels.percent(share)
     return text if labels.percent(one.low) == labels.percent(one.high) else f"{text} (rank {rank})"
+
+
+def _time(value_s: float) -> str:
+    return format_seconds(value_s) if value_s else ""
 
 
 def _count(value: int) -> str:
