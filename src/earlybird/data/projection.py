@@ -98,7 +98,7 @@ class WorkBalance(Record):
     extra: Extra = field(default_factory=dict)
 
     def saved_s(self) -> float:
-        """At most so much shorter would the run be if all ranks had the mean."""
+        """How much shorter the run would be if all ranks had the mean and waited for nothing else."""
         return self.most_s - self.mean_s
 
 
@@ -139,15 +139,15 @@ class Projection(Record):
     extra: Extra = field(default_factory=dict)
 
     def uneven_work(self) -> str:
-        """What even work would save at most, as a clause; "" if it is little or unknown."""
+        """What even work could save, as a clause; "" if it is little or unknown."""
         one = self.balance
         if one is None or one.saved_s() < _UNEVEN * self.run_s:
             return ""
         share = labels.percent(one.saved_s() / self.run_s)
         return (
             f"rank {one.rank} computes for {format_seconds(one.most_s)} and ranks on average for "
-            f"{format_seconds(one.mean_s)}: even work would save at most "
-            f"{format_seconds(one.saved_s())}, {share} of the run"
+            f"{format_seconds(one.mean_s)}: with even work the run could be {format_seconds(one.saved_s())} "
+            f"shorter, {share} of it"
         )
 
     def run_changes(self) -> list[RunChange]:

@@ -54,7 +54,6 @@ def advise_program(projection: Projection) -> Advice:
     ]  # fmt: skip
     ranked = tuple(alternatives[k] for k in options.order(choices))
     notes = [
-        *filter(None, [uneven]),
         *projection.notes,
         *(note for phase in projection.phases for note in phase.notes),
     ]

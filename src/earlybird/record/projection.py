@@ -1,5 +1,6 @@
 """Project what changes would save in the phases of a recorded program (paper 002 section V, made general)."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -255,7 +256,7 @@ class _Projector:
             notes.append(
                 f"the models predict {format_seconds(model_s)} of the {format_seconds(measured.mpi_s)} in "
                 "the MPI: the rest is mostly waiting for ranks that come later, which none of these changes "
-                "ends; record with `--events 10000` to see for whom"
+                f"ends; {self._who_waits()}"
             )
         changes = [self._with_core_wait(measured, one) for one in self._joined(measured, changes)]
         return ProjectedPhase(
@@ -269,6 +270,12 @@ class _Projector:
         """Whether most of the time in the MPI is none of the predicted communication."""
         rest_s = measured.mpi_s - model_s
         return 0 < model_s < rest_s and rest_s >= _LEAST_WAITING * self.recording.run_s
+
+    def _who_waits(self) -> str:
+        """How to see it."""
+        if any(self.recording.path.glob("*.trace")):
+            return f"`earlybird show {shlex.quote(str(self.recording.path))}` says for whom"
+        return "record with `--events 10000` to see for whom"
 
     def _exchange(self, measured: MeasuredPhase, notes: list[str]) -> Pattern | None:
         try:
