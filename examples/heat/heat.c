@@ -1,5 +1,5 @@
 /* Heat conduction in a plate whose rows are divided among the ranks: `heat STEPS [even]`. Without `even` the last rank
- * has three times as many rows as each of the others. */
+ * has about three times as many rows as each of the others. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pty
 import random
 import signal
 import subprocess
@@ -181,6 +182,25 @@ def test_a_signal_to_the_recorder_alone_ends_the_program(any_mpi, compiled, tmp_
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode != 0 and "Traceback" not in err
     assert "4 of 4 ranks" in out and "killed, interrupted" in err
+
+
+def test_an_interrupt_of_the_terminal_reaches_the_program_once(any_mpi, tmp_path):
+    script = 'trap "echo got it" INT; echo ready; sleep 3; sleep 0.5'
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execv(
+            EARLYBIRD, [str(EARLYBIRD), "record", "-o", "rec", "--mpi", any_mpi, "--", "sh", "-c", script]
+        )
+    printed, is_sent = b"", False
+    with contextlib.suppress(OSError):  # at the end of the terminal
+        while data := os.read(terminal, 1000):
+            printed += data
+            if b"ready" in printed and not is_sent:
+                is_sent = os.write(terminal, b"\x03") == 1
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    assert printed.count(b"got it") == 1 and b"nothing was recorded" in printed
 
 
 def is_rank(process, rank, folder):

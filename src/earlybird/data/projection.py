@@ -150,6 +150,12 @@ class Projection(Record):
             f"shorter, {share} of it"
         )
 
+    def remarks(self) -> list[str]:
+        """What to know of the whole: uneven work, and the notes of the run and of its phases."""
+        uneven = self.uneven_work()
+        of_phases = [f"phase {phase.number}: {note}" for phase in self.phases for note in phase.notes]
+        return [*([uneven] if uneven else []), *self.notes, *of_phases]
+
     def run_changes(self) -> list[RunChange]:
         """The changes of kinds OF_RUN. What they save is summed over phases, and so are the bounds, because
         errors of one model agree."""

@@ -53,10 +53,7 @@ def advise_program(projection: Projection) -> Advice:
         for one, kind in zip(alternatives, kinds, strict=True)
     ]  # fmt: skip
     ranked = tuple(alternatives[k] for k in options.order(choices))
-    notes = [
-        *projection.notes,
-        *(note for phase in projection.phases for note in phase.notes),
-    ]
+    notes = [*projection.notes, *(note for phase in projection.phases for note in phase.notes)]
     assumed = [f"{kind}: {text}" for kind, text in projection.assumptions.items()]
     return Advice(
         "program",

@@ -194,10 +194,12 @@ class _Projector:
     def __init__(self, recording: Recording, profile: Profile, place: Placement, changes: Changes):
         self.recording, self.profile, self.place, self.changes = recording, profile, place, changes
         self._core_wait_share = recording.core_wait_share or 0.0
+        library = next((one.mpi for one in recording.ranks.values()), "")
+        self._recorded_mpi = family_of({"library_version": library})
         self._remarks: dict[str, None] = {}
 
     def notes(self, phases: Sequence[ProjectedPhase]) -> Iterator[str]:
-        recorded, fitted = (family_of({"library_version": one}) for one in self._libraries())
+        recorded, fitted = self._recorded_mpi, family_of(self.profile.context)
         if recorded and fitted and recorded != fitted:
             yield (
                 f"the recording is of {FAMILY_NAMES[recorded]} and the profile of {FAMILY_NAMES[fitted]}: "
@@ -218,11 +220,6 @@ class _Projector:
                 f"{labels.percent(MODEL_ERROR)}; changes of one phase exclude or overlap each other, so do "
                 "not add them"
             )
-
-    def _libraries(self) -> tuple[str, str]:
-        """Of the recording and of the profile: what MPI_Get_library_version says, else ""."""
-        recorded = next((one.mpi for one in self.recording.ranks.values()), "")
-        return recorded, str(self.profile.context.get("library_version", ""))
 
     def project(self, measured: MeasuredPhase) -> ProjectedPhase:
         phase = measured.phase
@@ -426,13 +423,10 @@ class _Projector:
                 layout=self.place.text, map_by=self.place.map_by, mpi_only=True, at_size_only=True,
             )  # fmt: skip
         except InputError as error:
-            has_forms = any(form.operation == one.operation for form in self.profile.collectives)
-            mpi = family_of({"library_version": self._libraries()[0]})
-            cause = (
-                str(error)
-                if has_forms
-                else f"the profile has no forms of it; {measure_hint(one.operation, one.ranks, mpi)}"
-            )
+            cause = str(error)
+            if not any(form.operation == one.operation for form in self.profile.collectives):
+                hint = measure_hint(one.operation, one.ranks, self._recorded_mpi)
+                cause = f"the profile has no forms of it; {hint}"
             self._remarks[f"{one.operation} is not projected: {cause}"] = None
             return None, []
         default = next((one for one in advice.ranked if one.method == advice.baseline), None)
@@ -442,8 +436,10 @@ class _Projector:
             time_s = sped_up_collective_s(measured, one, default.time_s.value, best.speed_up)
             change = self._change(measured, COLLECTIVE, f"{what} by {best.method}", best.action, time_s)
             found.append(replace(change, basis=best.basis))
-        elif default is best:
+        elif default is best and len(advice.ranked) > 1:
             notes.append(f"{what}: the default of the MPI stays, as no other algorithm is clearly faster")
+        elif default is best:
+            notes.append(f"{what}: the profile has no algorithm but the default of the MPI")
         notes += advice.notes
 
         def cost_of(place: Placement, profile: Profile) -> Cost | None:

@@ -61,6 +61,30 @@ def test_advise_program_ranks_the_changes_and_the_report_shows_them(earlybird, t
     assert "o change is clearly faster" in out
 
 
+def test_advice_on_a_recording_is_that_on_a_program(earlybird):
+    of_program = earlybird("advise", "program", "rec", "--profile", "p.json", "--json")
+    assert of_program[0] == 0 and earlybird("advise", "rec", "--profile", "p.json", "--json") == of_program
+    status, _, err = earlybird("advise", "colective")
+    assert status == 2 and "did you mean 'collective'" in err
+    status, _, err = earlybird("fit", "rec")
+    assert status == 2 and "rec is a recording, not a run" in err
+
+
+def test_without_a_change_the_options_that_add_one_are_named(earlybird):
+    one_node = ("rec", "--profile", "p.json", "--layout", "1x1x4")
+    assert "--to-layout" in earlybird("advise", "program", *one_node)[2]
+    assert "no change to project; add some with --to-layout" in earlybird("project", *one_node)[1]
+
+
+def test_a_value_of_the_wrong_type_is_refused_in_plain_words(earlybird):
+    for value, wanted in (
+        ("many", "it must be a whole number"),
+        (-1, "it must be greater than or equal to 0"),
+    ):
+        status, _, err = earlybird("record", "-o", "other", "--events", value, "--", "true")
+        assert status == 2 and wanted in err and "Input should" not in err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -250,14 +250,20 @@ def test_a_profile_of_another_mpi_is_named():
 
 
 def test_a_default_that_stays_is_named(monkeypatch):
-    stays = SimpleNamespace(method="default", speed_up=None)
-    advice = SimpleNamespace(ranked=[stays], baseline="default", notes=("ring is too noisy",))
-    monkeypatch.setattr(projection, "advise_collective", lambda *_, **__: (advice, None))
-    recording = collectives()
-    found = project(recording, profile(), recorded_place(recording), Changes())
-    notes = [note for phase in found.phases for note in phase.notes]
-    assert "allreduce of 8 B: the default of the MPI stays, as no other algorithm is clearly faster" in notes
-    assert "ring is too noisy" in notes
+    stays, ring = SimpleNamespace(method="default"), SimpleNamespace(method="ring")
+    for ranked, wanted in (
+        (
+            [stays, ring],
+            "allreduce of 8 B: the default of the MPI stays, as no other algorithm is clearly faster",
+        ),
+        ([stays], "allreduce of 8 B: the profile has no algorithm but the default of the MPI"),
+    ):
+        advice = SimpleNamespace(ranked=ranked, baseline="default", notes=("ring is too noisy",))
+        monkeypatch.setattr(projection, "advise_collective", lambda *_, a=advice, **__: (a, None))
+        recording = collectives()
+        found = project(recording, profile(), recorded_place(recording), Changes())
+        notes = [note for phase in found.phases for note in phase.notes]
+        assert wanted in notes and "ring is too noisy" in notes
 
 
 def test_advice_is_the_clear_change_or_none():

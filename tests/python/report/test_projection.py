@@ -3,7 +3,14 @@
 import dataclasses
 
 from earlybird.data import files
-from earlybird.data.projection import AGGREGATION, LAYOUT, ProjectedChange, ProjectedPhase, Projection
+from earlybird.data.projection import (
+    AGGREGATION,
+    LAYOUT,
+    ProjectedChange,
+    ProjectedPhase,
+    Projection,
+    WorkBalance,
+)
 from earlybird.data.schema import Estimate
 from earlybird.record.advice import advise_program
 from earlybird.report import page
@@ -101,6 +108,17 @@ def test_a_recording_without_a_projection_says_how_to_make_one():
     material = Material(recordings=(in_memory(4, ring(4)),))
     assert any(one.command.startswith("earlybird project ") for one in contents(material).absent)
     assert not any(one.command.startswith("earlybird project ") for one in contents(Material()).absent)
+    first, *_ = (one.command for one in contents(material).absent)
+    assert first.startswith("earlybird advise program ")
+
+
+def test_uneven_work_is_what_to_do_where_no_change_is_clear():
+    uneven = dataclasses.replace(projection(SMALL), balance=WorkBalance(3, 1.5, 1.0))
+    result = chapter(uneven)
+    assert result.answers[0].do.startswith("distribute the work evenly: rank 3 computes for 1.5 s")
+    assert any("500 ms shorter, 25 %" in text for text in result.warnings)
+    advised = contents(Material(advice=(advise_program(uneven),))).chapters["advice"]
+    assert "distribute the work evenly" in advised.answers[0].do
 
 
 def test_advice_for_a_program_says_what_it_assumes_and_nothing_of_pipelines():

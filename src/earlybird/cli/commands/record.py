@@ -153,16 +153,17 @@ def _run(program: str, arguments: list[str], environment: dict[str, str], is_qui
     awaited = {*_PASSED_ON, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
-        process = subprocess.Popen(
-            arguments, executable=program, env=environment, stdout=sys.stderr if is_quiet else None,
-            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
-        )  # fmt: skip
+        try:
+            process = subprocess.Popen(
+                arguments, executable=program, env=environment, stdout=sys.stderr if is_quiet else None,
+                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
+            )  # fmt: skip
+        except OSError as error:
+            raise cannot_run(program, error) from error
         while process.poll() is None:
             came = signal.sigwaitinfo(awaited)
             if came.si_signo in _PASSED_ON and came.si_code != _OF_KERNEL:
                 process.send_signal(came.si_signo)
-    except OSError as error:
-        raise cannot_run(program, error) from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     status = process.returncode

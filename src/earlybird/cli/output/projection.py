@@ -45,11 +45,8 @@ _CHANGES = (
 
 def print_projection(projection: Projection, format: Format) -> None:
     """Print a projection; as CSV, the changes."""
-    for reservation in (*filter(None, [projection.uneven_work()]), *projection.notes):
-        note(f"warning: {reservation}")
-    for phase in projection.phases:
-        for reservation in phase.notes:
-            note(f"warning: phase {phase.number}: {reservation}")
+    for remark in projection.remarks():
+        note(f"warning: {remark}")
     rows = [(phase, change) for phase in projection.phases for change in phase.changes]
     if print_data(format, projection.to_json(), list(map(_flat, rows)), _CSV):
         return

@@ -36,7 +36,7 @@ def projection_chapter(material: Material) -> Chapter:
         " ".join(_sentence(one) for one in found),
         [MEANS, *(line for one in found for line in _assumptions(one))],
         answers=[_answer(one) for one in found],
-        warnings=[labels.capital(note) for one in found for note in _notes(one)],
+        warnings=[labels.capital(note) for one in found for note in one.projection.remarks()],
         figures=[gains_figure(one, f"projection-{k}") for k, one in enumerate(found) if one.gains],
         shown=[table for one in found for table in (_phases(one), _changes(one))],
         brief=[_changes(one).columns(_IN_BRIEF).first(_BRIEF, "change") for one in found],
@@ -71,11 +71,6 @@ def _answer(one: Projected) -> Answer:
     finding = f"With {best.name}, projected, by {best.where}. Run the program with the change to check it."
     number = f"speed-up {ratio(best.run_speed_up.value)}"
     return Answer(one.title, number, spread(best.run_speed_up, ratio), finding, best.action)
-
-
-def _notes(one: Projected) -> list[str]:
-    of_phases = [f"phase {phase.number}: {note}" for phase in one.projection.phases for note in phase.notes]
-    return [*filter(None, [one.projection.uneven_work()]), *one.projection.notes, *of_phases]
 
 
 def _assumptions(one: Projected) -> list[str]:

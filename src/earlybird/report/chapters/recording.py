@@ -35,6 +35,7 @@ QUESTION = "What does my program communicate?"
 MAX_DRAWN = 2  # recordings with figures: the page stays small
 BRIEF_CALLS, BRIEF_PAIRS, BRIEF_PLACES = 9, 8, 6
 _FINALIZE = "MPI_Finalize"
+_LEAST_CAUSE = 0.01  # of all waiting: what is less is not named in the sentence
 _UNEVEN = 1.5  # a rank that sends so many times the mean is worth a sentence
 
 
@@ -167,7 +168,9 @@ def _of_waits(one: Recorded) -> str:
         "late ranks in collectives": float(waits.late_collective_s.sum()),
     }
     causes = ", ".join(
-        f"{labels.percent(part_s / in_mpi_s)} for {name}" for name, part_s in parts.items() if part_s
+        f"{labels.percent(part_s / in_mpi_s)} for {name}"
+        for name, part_s in parts.items()
+        if part_s >= _LEAST_CAUSE * waiting_s > 0
     )
     text = f"Of the time in MPI{when}, {labels.percent(waiting_s / in_mpi_s)} is waiting"
     if not waiting_s:
