@@ -25,3 +25,13 @@ def test_functions_that_cannot_be_written_leave_the_recording_readable(
     (warning,) = result.stderr.splitlines()
     assert warning.startswith(f"warning: functions are not named: {str(error).partition(';')[0]}; ")
     assert warning.endswith(f"`earlybird record --merge '{folder}'`")
+
+
+def test_waits_are_shown_or_said_to_be_none(in_process, tmp_path):
+    folder = recordings.on_disk(tmp_path / "rec", 4, recordings.ring(4))
+    recordings.add_traces(folder, 4)
+    shown = in_process("show", folder).stdout
+    assert "peer outside MPI" in shown and "no call waits" not in shown
+    alone = recordings.on_disk(tmp_path / "alone", 1, [])
+    recordings.add_traces(alone, 1)
+    assert "no call waits for another rank" in in_process("show", alone).stdout

@@ -85,6 +85,7 @@ def test_a_change_that_is_not_clearly_faster_is_no_advice():
         result = chapter(found)
         assert text in result.answers[0].sentence and result.answers[0].do == "nothing to do"
         assert len(result.figures) == len(found.phases[0].changes)
+        assert len(result.shown) == 1 + bool(found.phases[0].changes)
 
 
 def test_projections_of_recordings_with_one_name_are_told_apart(tmp_path):

@@ -21,6 +21,7 @@ from earlybird.data.recording import PairTotals, Recording
 
 _MOST_CALLS, _MOST_PHASES, _MOST_PAIRS, _MOST_PLACES = 12, 8, 12, 8
 _MOST_NAMES = 3
+_LEAST_EXPLAINED = 0.01  # of all waiting: what is less is not worth a line
 
 
 _THREADS = [
@@ -125,11 +126,16 @@ def _print_waits(waits: dict[str, Any], ended_early: bool) -> None:
         Column("mostly for", lambda place: f"rank {place['late']}" if place["late"] is not None else ""),
     ]
     waiting = [place for place in waits["places"] if place["waiting_s"] > 0]
-    _print_first(columns, waiting, _MOST_PLACES, "places", ["call", "in"])
-    print(
-        "waiting: until another rank has sent, or has come to a collective; of MPI: of all time in MPI here"
-    )
-    if any(place["peer_outside_s"] for place in waiting):
+    if waiting:
+        _print_first(columns, waiting, _MOST_PLACES, "places", ["call", "in"])
+        print(
+            "waiting: until another rank has sent, or has come to a collective; of MPI: of all time in MPI "
+            "here"
+        )
+    else:
+        print("\nno call waits for another rank")
+    outside_s, all_s = (sum(place[name] for place in waiting) for name in ("peer_outside_s", "waiting_s"))
+    if outside_s > _LEAST_EXPLAINED * all_s:
         print(
             "peer outside MPI: at most; it had begun to send and then computed; in an exchange of large "
             "messages the one side often waits for the other side's next call"

@@ -38,8 +38,8 @@ def projection_chapter(material: Material) -> Chapter:
         answers=[_answer(one) for one in found],
         warnings=[labels.capital(note) for one in found for note in one.projection.remarks()],
         figures=[gains_figure(one, f"projection-{k}") for k, one in enumerate(found) if one.gains],
-        shown=[table for one in found for table in (_phases(one), _changes(one))],
-        brief=[_changes(one).columns(_IN_BRIEF).first(_BRIEF, "change") for one in found],
+        shown=[table for one in found for table in (_phases(one), *([_changes(one)] if one.gains else []))],
+        brief=[_changes(one).columns(_IN_BRIEF).first(_BRIEF, "change") for one in found if one.gains],
     )
 
 
