@@ -53,9 +53,11 @@ def check_waits(waits, rounds, names_late=True):
         assert found[place].waiting_s <= found[place].time_s
     assert found["MPI_Recv", "receive_late"].late_collective_s == 0
     assert found["MPI_Barrier", "meet"].late_sender_s == 0
-    # How long depends on the MPI: it may move the message without the other side. What it waits is explained.
+    # How long this one waits depends on the MPI, which may move the message without the other side.
     of_progress = found["MPI_Waitall", "wait_for_progress"]
-    assert of_progress.time_s - of_progress.waiting_s <= 0.4 * rounds * 14e-3
+    if names_late and of_progress.time_s > 0.5 * rounds * 14e-3:
+        assert of_progress.waiting_s >= 0.5 * of_progress.time_s
+        assert of_progress.late == 3
 
 
 def test_waits_are_those_of_the_program(mpi, record_waits):
