@@ -1,4 +1,5 @@
-"""libearlybird reads and prints numbers with a point in a program whose locale has a decimal comma."""
+"""libearlybird and the recorder read and print numbers with a point in a program whose locale has a decimal
+comma."""
 
 import json
 import shutil
@@ -6,6 +7,7 @@ import subprocess
 
 import pytest
 
+from earlybird.data.recording import load_recording
 from earlybird.machine.flavours import find_flavour
 from tests.partitioned import run_ranks, suite_program
 
@@ -48,6 +50,19 @@ def test_numbers_have_a_decimal_point_in_every_locale(any_mpi, comma_locale, tmp
     assert status == 0, output[-2000:]
     assert f'EARLYBIRD_COSTS="{costs}"' in output
     assert json.loads(trace.read_text())
+
+
+def test_a_recording_can_be_read_whatever_the_locale_of_the_program(
+    any_mpi, comma_locale, own_process, tmp_path
+):
+    flavour = find_flavour(any_mpi)
+    library, locales = comma_locale["LD_PRELOAD"], comma_locale["LOCPATH"]
+    program = f"{suite_program(flavour)} pready_out_of_order_delivers_every_partition"
+    script = f"LD_PRELOAD=$LD_PRELOAD:{library} LOCPATH={locales} exec {program}"
+    launch = ["mpiexec", "-n", 2, "sh", "-c", script]
+    own_process("record", "-o", "rec", "--mpi", any_mpi, "--interpose", "--", *launch, timeout=60)
+    recording = load_recording(tmp_path / "rec")
+    assert len(recording.ranks) == 2 and {one.end for one in recording.ranks.values()} == {"finalize"}
 
 
 def _assigned(variables: dict[str, str]) -> list[str]:

@@ -37,11 +37,32 @@ static copies copy(const eb_span *span, int count, const MPI_Request *requests, 
 }
 
 /* A request before a call that has completed it, and its handle after the call: 1 if it had been started. A call that has
- * failed has still ended the requests whose handles are null now, and only with MPI_ERR_IN_STATUS is it known which are good. */
+ * failed has still ended the requests whose handles are null now. Only with MPI_ERR_IN_STATUS is it known which are good, and
+ * which persistent ones are complete. */
 static uint32_t completed(const eb_span *span, int rc, copied before, MPI_Request after, const MPI_Status *status) {
-  if (before.handle == MPI_REQUEST_NULL || (rc != MPI_SUCCESS && after != MPI_REQUEST_NULL)) return 0;
-  if (rc != MPI_SUCCESS && (rc != MPI_ERR_IN_STATUS || (status && status->MPI_ERROR != MPI_SUCCESS))) status = NULL;
+  if (before.handle == MPI_REQUEST_NULL) return 0;
+  if (rc != MPI_SUCCESS && (rc != MPI_ERR_IN_STATUS || !status)) {
+    if (after != MPI_REQUEST_NULL) return 0;
+    status = NULL;
+  } else if (rc != MPI_SUCCESS) {
+    if (after != MPI_REQUEST_NULL && status->MPI_ERROR == MPI_ERR_PENDING) return 0;
+    if (status->MPI_ERROR != MPI_SUCCESS) status = NULL;
+  }
   return eb_request_completed(span, eb_request_key(before.handle), before.ticket, after == MPI_REQUEST_NULL, status);
+}
+
+/* The same for all requests of a call that has failed and completes one or some: `indices` and `statuses` are of the `num` that
+ * the MPI names. */
+static uint32_t completed_by_failed(const eb_span *span, int rc, int count, const copied before[], const MPI_Request after[],
+                                    int num, const int indices[], const MPI_Status statuses[]) {
+  uint32_t num_completed = 0;
+  for (int r = 0; r < count; r++) {
+    const MPI_Status *status = NULL;
+    for (int s = 0; s < num; s++)
+      if (indices[s] == r) status = &statuses[s];
+    if (status || after[r] == MPI_REQUEST_NULL) num_completed += completed(span, rc, before[r], after[r], status);
+  }
+  return num_completed;
 }
 
 /* The wrapper of a call: what follows where it has completed something. */
@@ -90,21 +111,23 @@ ALL(EB_CALL_POLL, MPI_Testall, (int count, MPI_Request requests[], int *flag, MP
     (count, requests, flag, statuses), *flag)
 
 /* Those that complete one of several. */
-#define ANY(kind, name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                            \
-  EB_CALL_OF(kind, name);                                                                               \
-  EB_EXPORT int name PARAMETERS {                                                                       \
-    MPI_Status own;                                                                                     \
-    eb_span span = eb_span_begin(&name##_call);                                                         \
-    const copies before = copy(&span, count, requests, &own);                                           \
-    if (before.requests && status == MPI_STATUS_IGNORE) status = &own;                                  \
-    const int rc = EB_NEXT(name) ARGUMENTS;                                                             \
-    if (eb_span_returned(&span, rc)) {                                                                  \
-      eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                          \
-      if (before.requests && rc == MPI_SUCCESS && (IS_COMPLETED) && *index != MPI_UNDEFINED)            \
-        eb_span_closed(&span, completed(&span, rc, before.requests[*index], requests[*index], status)); \
-      eb_span_end(&span);                                                                               \
-    }                                                                                                   \
-    return rc;                                                                                          \
+#define ANY(kind, name, PARAMETERS, ARGUMENTS, IS_COMPLETED)                                                    \
+  EB_CALL_OF(kind, name);                                                                                       \
+  EB_EXPORT int name PARAMETERS {                                                                               \
+    MPI_Status own;                                                                                             \
+    eb_span span = eb_span_begin(&name##_call);                                                                 \
+    const copies before = copy(&span, count, requests, &own);                                                   \
+    if (before.requests && status == MPI_STATUS_IGNORE) status = &own;                                          \
+    const int rc = EB_NEXT(name) ARGUMENTS;                                                                     \
+    if (eb_span_returned(&span, rc)) {                                                                          \
+      eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                                  \
+      if (before.requests && rc != MPI_SUCCESS)                                                                 \
+        eb_span_closed(&span, completed_by_failed(&span, rc, count, before.requests, requests, 0, NULL, NULL)); \
+      else if (before.requests && (IS_COMPLETED) && *index != MPI_UNDEFINED)                                    \
+        eb_span_closed(&span, completed(&span, rc, before.requests[*index], requests[*index], status));         \
+      eb_span_end(&span);                                                                                       \
+    }                                                                                                           \
+    return rc;                                                                                                  \
   }
 
 ANY(EB_CALL_PART, MPI_Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status),
@@ -123,7 +146,13 @@ ANY(EB_CALL_POLL, MPI_Testany, (int count, MPI_Request requests[], int *index, i
     if (eb_span_returned(&span, rc)) {                                                                                             \
       eb_add_call(&span, eb_call_number(&name##_call), NULL, EB_PEER_NONE, 0);                                                     \
       uint32_t num = 0;                                                                                                            \
-      for (int s = 0; before.requests && rc == MPI_SUCCESS && *outcount != MPI_UNDEFINED && s < *outcount; s++)                    \
+      const int named = before.requests && *outcount != MPI_UNDEFINED && (rc == MPI_SUCCESS || rc == MPI_ERR_IN_STATUS)            \
+                            ? *outcount                                                                                            \
+                            : 0;                                                                                                   \
+      if (before.requests && rc != MPI_SUCCESS)                                                                                    \
+        num = completed_by_failed(&span, rc, incount, before.requests, requests, before.has_statuses ? named : 0, indices,         \
+                                  statuses);                                                                                       \
+      for (int s = 0; rc == MPI_SUCCESS && s < named; s++)                                                                         \
         num += completed(&span, rc, before.requests[indices[s]], requests[indices[s]], before.has_statuses ? &statuses[s] : NULL); \
       eb_span_closed(&span, num);                                                                                                  \
       eb_span_end(&span);                                                                                                          \

@@ -17,6 +17,14 @@ EB_WRAP(MPI_Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Com
         EB_ONLY_TIME)
 EB_WRAP(MPI_Comm_free, (MPI_Comm * comm), (comm), EB_ONLY_TIME)
 
+/* Names are part of what a recording says of a communicator. */
+EB_CALL_OF(EB_CALL_PART, MPI_Comm_set_name);
+EB_EXPORT int MPI_Comm_set_name(MPI_Comm comm, const char *comm_name) {
+  const int rc = EB_NEXT(MPI_Comm_set_name)(comm, comm_name);
+  if (rc == MPI_SUCCESS && __atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) eb_communicator_named(comm, comm_name);
+  return rc;
+}
+
 EB_WRAP(MPI_Intercomm_create,
         (MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm *newintercomm),
         (local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm), EB_ONLY_TIME)

@@ -32,7 +32,7 @@ static int leave(int rc, const eb_call *call, double begin_s) {
   eb_recorder_begin();
   eb_span span = eb_span_begin(call);
   if (eb_span_returned(&span, rc)) {
-    span.ticks = (uint64_t)(took_s / (eb_clock.tick_s > 0 ? eb_clock.tick_s : 1e-9));
+    span.ticks = (uint64_t)(took_s / eb_recorder_tick_s());
     span.begin_ticks -= span.ticks;
     eb_add_call(&span, eb_call_number(call), NULL, EB_PEER_NONE, 0);
     eb_span_end(&span);
@@ -57,6 +57,8 @@ EB_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provid
 /* What has been counted is written before: MPI_Finalize may not return. */
 EB_CALL(MPI_Finalize);
 EB_EXPORT int MPI_Finalize(void) {
+  /* Whatever an error handler of the program has jumped out of, this call is not part of another one. */
+  if (eb_thread_current) eb_thread_current->is_inside = false;
   eb_span span = eb_span_begin(&MPI_Finalize_call); /* which ends the epoch before it */
   eb_recorder_flush(NULL);
   const int rc = EB_NEXT(MPI_Finalize)();

@@ -1,4 +1,4 @@
-/* MPI_Start, MPI_Startall, MPI_Request_free, MPI_Cancel. */
+/* MPI_Start, MPI_Startall, MPI_Request_free, MPI_Cancel, MPI_Grequest_start. */
 #include "recorder/calls/wrap.h"
 #include "recorder/recording/persistent.h"
 
@@ -93,3 +93,8 @@ EB_EXPORT int MPI_Cancel(MPI_Request *request) {
   }
   return rc;
 }
+
+EB_WRAP_PART(MPI_Grequest_start,
+             (MPI_Grequest_query_function * query_fn, MPI_Grequest_free_function *free_fn, MPI_Grequest_cancel_function *cancel_fn,
+              void *extra_state, MPI_Request *request),
+             (query_fn, free_fn, cancel_fn, extra_state, request), EB_OPENED(EB_ONLY_TIME))

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "partitioned/process/clock.h"
 #include "recorder/recording/table.h"
+#include "recorder/recording/ticks.h"
 
 void eb_arrivals_add(eb_arrivals_of_thread *of, const void *site, uint32_t num, const uint64_t *arrived_ticks) {
   uint64_t last_ticks = 0;
@@ -40,7 +40,7 @@ void eb_arrivals_epoch_ended(eb_arrivals_of_thread *of, uint32_t phase) {
   of->is_taken = false;
   eb_arrivals_total *total = total_of(of, phase, of->taken->site);
   if (!total) return;
-  const double tick_ns = (eb_clock.tick_s > 0 ? eb_clock.tick_s : 1e-9) * 1e9;
+  const double tick_ns = eb_recorder_tick_s() * 1e9;
   if (of->taken->num > total->num) __atomic_store_n(&total->num, of->taken->num, __ATOMIC_RELAXED);
   for (uint32_t t = 0; t < of->taken->num; t++) {
     const unsigned class = eb_size_class((uint64_t)((double)of->taken->lead_ticks[t] * tick_ns));

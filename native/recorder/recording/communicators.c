@@ -176,8 +176,9 @@ static eb_communicator *read_communicator(MPI_Comm comm) {
   int length;
   eb_communicator *communicator = calloc(1, sizeof *communicator);
   if (!communicator) return NULL;
+  communicator->name = communicator->first_name;
   if (read_groups(comm, communicator) && read_topology(comm, communicator) &&
-      PMPI_Comm_get_name(comm, communicator->name, &length) == MPI_SUCCESS)
+      PMPI_Comm_get_name(comm, communicator->first_name, &length) == MPI_SUCCESS)
     return communicator;
   drop(communicator);
   return NULL;
@@ -195,9 +196,10 @@ static bool have_same_members(const eb_members *one, const eb_members *other) {
 static bool are_alike(const eb_communicator *one, const eb_communicator *other) {
   return one->rank == other->rank && one->is_inter == other->is_inter && have_same_members(&one->local, &other->local) &&
          have_same_members(&one->peers, &other->peers) && strcmp(one->topology, other->topology) == 0 &&
-         strcmp(one->name, other->name) == 0 && one->num_dims == other->num_dims && one->num_sources == other->num_sources &&
-         one->num_destinations == other->num_destinations && are_equal(one->dims, other->dims, one->num_dims) &&
-         are_equal(one->periods, other->periods, one->num_dims) && are_equal(one->sources, other->sources, one->num_sources) &&
+         strcmp(one->first_name, other->first_name) == 0 && one->num_dims == other->num_dims &&
+         one->num_sources == other->num_sources && one->num_destinations == other->num_destinations &&
+         are_equal(one->dims, other->dims, one->num_dims) && are_equal(one->periods, other->periods, one->num_dims) &&
+         are_equal(one->sources, other->sources, one->num_sources) &&
          are_equal(one->destinations, other->destinations, one->num_destinations);
 }
 
@@ -236,6 +238,18 @@ eb_communicator *eb_communicator_of(MPI_Comm comm) {
   return value;
 }
 
+void eb_communicator_named(MPI_Comm comm, const char *name) {
+  void *value = NULL;
+  int is_known = 0;
+  if (PMPI_Comm_get_attr(comm, keyval, &value, &is_known) != MPI_SUCCESS || !is_known) return; /* its first use reads it */
+  eb_communicator *communicator = value;
+  if (strcmp(__atomic_load_n(&communicator->name, __ATOMIC_ACQUIRE), name) == 0) return;
+  char *copy = strndup(name, MPI_MAX_OBJECT_NAME - 1);
+  if (!copy) return;
+  __atomic_store_n(&communicator->name, copy, __ATOMIC_RELEASE);
+  __atomic_store_n(&communicator->is_written, false, __ATOMIC_RELEASE);
+}
+
 /* Members alone matter to what is no communicator itself, such as a window. */
 static eb_communicator *enlist_group(eb_communicator *communicator) {
   for (eb_communicator *known = first; known; known = known->next) {
@@ -250,6 +264,7 @@ eb_communicator *eb_communicator_of_group(MPI_Group group) {
   eb_communicator *communicator = calloc(1, sizeof *communicator);
   if (!communicator) return NULL;
   communicator->topology = "none";
+  communicator->name = communicator->first_name;
   if (PMPI_Group_rank(group, &communicator->rank) != MPI_SUCCESS || !read_members(group, &communicator->local)) {
     drop(communicator);
     return NULL;

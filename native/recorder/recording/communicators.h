@@ -21,7 +21,8 @@ typedef struct eb_communicator {
   const char *topology;    /* "cart", "graph", "dist_graph" or "none" */
   int num_dims, *dims, *periods;
   int num_sources, *sources, num_destinations, *destinations; /* neighbours in the order of the collectives, as world ranks */
-  char name[MPI_MAX_OBJECT_NAME];
+  const char *name;                 /* the latest; a former one stays in memory, because it may be being written */
+  char first_name[MPI_MAX_OBJECT_NAME]; /* when it was first used */
 } eb_communicator;
 
 /* Before all else, when the MPI has been initialised. False: no communicator can be translated. */
@@ -29,6 +30,9 @@ bool eb_communicators_begin(void);
 
 /* The communicator of a handle; NULL: unknown, because memory is short or the MPI has an error. Remembered by each thread. */
 eb_communicator *eb_communicator_of(MPI_Comm comm);
+
+/* The program has named the communicator. */
+void eb_communicator_named(MPI_Comm comm, const char *name);
 
 /* One with the members of the group, whether or not the program has freed it. NULL as above. */
 eb_communicator *eb_communicator_of_group(MPI_Group group);

@@ -43,7 +43,8 @@ enum { EB_EPOCH_NUM_REMEMBERED = 16 };
 /* Of a thread. */
 typedef struct {
   uint64_t begin_ticks, end_ticks; /* of the first call, 0 before it, and of the last */
-  uint32_t num_open;               /* requests that the thread has started, and that no call has completed */
+  uint32_t num_open;               /* requests that the thread has started, and that no call of it has completed */
+  uint32_t num_closed_by_others;   /* of these: completed by other threads */
   bool is_over;                    /* it ends with the present call */
   eb_step present;                 /* the present call */
   uint32_t num_events, capacity, num_steps;
@@ -90,10 +91,19 @@ static inline void eb_epoch_add_step(eb_epoch *epoch, const eb_step *step) {
   if (epoch->num_steps < EB_PHASE_MOST_STEPS) epoch->steps[epoch->num_steps++] = *step;
 }
 
+/* Takes over what other threads have completed. True: the last open request was among it. */
+static inline bool eb_epoch_settle(eb_epoch *epoch) {
+  if (__builtin_expect(__atomic_load_n(&epoch->num_closed_by_others, __ATOMIC_RELAXED) == 0, 1)) return false;
+  const uint32_t num = __atomic_exchange_n(&epoch->num_closed_by_others, 0, __ATOMIC_RELAXED);
+  epoch->num_open -= num < epoch->num_open ? num : epoch->num_open;
+  return epoch->num_open == 0;
+}
+
 /* A call begins, of which the events follow. */
 static inline void eb_epoch_enter(eb_epoch *epoch, eb_table *table, eb_step present, eb_call_kind kind) {
+  const bool is_closed = eb_epoch_settle(epoch);
   const bool is_alone = kind == EB_CALL_ALONE && epoch->num_open == 0;
-  if (is_alone) eb_epoch_end(epoch, table);
+  if (is_alone || is_closed) eb_epoch_end(epoch, table);
   epoch->is_over = is_alone;
   epoch->present = present;
   eb_epoch_add_step(epoch, &present);
@@ -102,7 +112,12 @@ static inline void eb_epoch_enter(eb_epoch *epoch, eb_table *table, eb_step pres
 /* The thread has started a request. */
 static inline void eb_epoch_open(eb_epoch *epoch) { epoch->num_open++; }
 
-/* A call has completed so many. Another thread may have started them. */
+/* Another thread has completed a request of this one. */
+static inline void eb_epoch_close_by_other(eb_epoch *epoch) {
+  (void)__atomic_add_fetch(&epoch->num_closed_by_others, 1, __ATOMIC_RELAXED);
+}
+
+/* A call has completed so many of the thread's own requests. */
 static inline void eb_epoch_close(eb_epoch *epoch, uint32_t num) {
   epoch->num_open -= num < epoch->num_open ? num : epoch->num_open;
   if (num > 0 && epoch->num_open == 0) epoch->is_over = true;

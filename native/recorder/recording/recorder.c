@@ -17,6 +17,7 @@ static void leave(void *ended) {
   eb_thread_current = NULL;
   eb_recorder_end_epoch(thread);
   thread->epoch.num_open = 0;
+  __atomic_store_n(&thread->epoch.num_closed_by_others, 0, __ATOMIC_RELAXED);
   thread->is_inside = false; /* it may have been cancelled in a call */
   thread->traced = NULL;
   __atomic_store_n(&thread->traced_number, 0, __ATOMIC_RELAXED);
@@ -137,6 +138,10 @@ static void count_message(const eb_span *span, const eb_request *request, const 
 bool eb_request_completed(const eb_span *span, uint64_t key, eb_ticket ticket, bool is_freed, const MPI_Status *status) {
   eb_request request;
   if (!eb_requests_complete(key, ticket, &request)) return is_freed;
+  if (request.is_active && request.starter != &span->thread->epoch) { /* from now on it counts as this thread's */
+    eb_epoch_close_by_other(request.starter);
+    eb_epoch_open(&span->thread->epoch);
+  }
   span->thread->posted = request.posted;
   if (request.is_active && eb_request_receives(&request)) count_message(span, &request, status);
   span->thread->posted = 0;

@@ -65,7 +65,7 @@ eb_thread *eb_threads_first(void);
 /* Writes what the thread has counted since the last time. */
 void eb_recorder_write(eb_thread *thread);
 
-/* Between MPI_Init and MPI_Finalize. `begun_ticks`: when MPI_Init was called. */
+/* At the end of MPI_Init. */
 void eb_recorder_begin(void);
 
 /* Ends the epoch of a thread that ends, perhaps while another one is in MPI_Finalize. */
@@ -109,7 +109,7 @@ static inline bool eb_span_returned(eb_span *span, int rc) {
 static inline void eb_span_opened(const eb_span *span, const MPI_Request *request) {
   eb_epoch_open(&span->thread->epoch);
   if (!eb_requests_include_others) return;
-  const eb_request other = {EB_REQUEST_OTHER, 0, NULL, EB_PEER_NONE, EB_TAG_NONE, 0, true, {0}};
+  const eb_request other = {.kind = EB_REQUEST_OTHER, .peer = EB_PEER_NONE, .tag = EB_TAG_NONE, .is_active = true};
   eb_requests_add(eb_request_key(*request), &other);
 }
 static inline void eb_span_started(const eb_span *span) { eb_epoch_open(&span->thread->epoch); }

@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "recorder/recording/trace.h"
+#include "recorder/recording/recorder.h"
 
 #define NUM_SHARDS 64
 #define FIRST_BUCKETS 16
@@ -82,6 +82,7 @@ void eb_requests_add(uint64_t key, const eb_request *request) {
   if (added) {
     node **bucket = bucket_of(in, key);
     *added = (node){*bucket, key, ++in->last_ticket, *request};
+    added->request.starter = &eb_thread_current->epoch;
     *bucket = added;
     __atomic_store_n(&in->num, in->num + 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&eb_requests_num, 1, __ATOMIC_RELAXED);
@@ -116,6 +117,7 @@ bool eb_requests_start(uint64_t key, eb_request *request) {
   node **link = find(in, key, EB_TICKET_ONLY);
   if (link) {
     (*link)->request.is_active = true;
+    (*link)->request.starter = &eb_thread_current->epoch;
     (*link)->request.posted = eb_trace_post();
     *request = (*link)->request;
   }
@@ -133,11 +135,19 @@ eb_ticket eb_requests_ticket(uint64_t key) {
   return ticket;
 }
 
+/* Requests of several threads may share a handle, too: of these the thread's own. */
+static node **find_own(const shard *in, uint64_t key, eb_ticket ticket) {
+  node **newest = find(in, key, ticket);
+  for (node **link = newest; link && *link; link = &(*link)->next)
+    if ((*link)->key == key && (*link)->ticket <= ticket && (*link)->request.starter == &eb_thread_current->epoch) return link;
+  return newest;
+}
+
 bool eb_requests_complete(uint64_t key, eb_ticket ticket, eb_request *request) {
   shard *in = shard_of(key);
   if (ticket == EB_TICKET_NONE || is_empty(in)) return false;
   lock(in);
-  node **link = find(in, key, ticket);
+  node **link = find_own(in, key, ticket);
   if (link) {
     *request = (*link)->request;
     if (eb_request_is_persistent(request)) (*link)->request.is_active = false;

@@ -1,8 +1,9 @@
 /* Requests whose messages are counted later: receives when they complete, persistent and partitioned ones when they start.
  *
  * With MPI_THREAD_MULTIPLE the MPI may give a handle to another thread between the end of a call that completes it and our
- * search for it. So a completing call asks for the ticket of its request beforehand, and all other requests are here, too:
- * else what another thread has not yet removed would be taken for them. */
+ * search for it. So a completing call asks for the ticket of its request beforehand. If several threads may call the MPI, also
+ * one at a time, all other requests are here, too: else what another thread has not yet removed would be taken for them, and
+ * nobody knew whose epoch a completed request had kept open. */
 #ifndef EB_RECORDED_REQUESTS_H
 #define EB_RECORDED_REQUESTS_H
 
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #include "recorder/recording/communicators.h"
+#include "recorder/recording/epoch.h"
 
 typedef enum {
   EB_REQUEST_RECEIVE,             /* bytes and peer are in the status */
@@ -36,6 +38,7 @@ typedef struct {
     uint64_t bytes;                   /* where the request says it */
     struct eb_persistent *persistent; /* of EB_REQUEST_COLLECTIVE */
   };
+  eb_epoch *starter; /* of the thread that started it; set by the functions below */
 } eb_request;
 
 /* Which of the requests that have had the same handle. */
@@ -57,7 +60,7 @@ static inline uint64_t eb_message_key(MPI_Message handle) {
 extern int eb_requests_num;
 static inline bool eb_requests_any(void) { return __atomic_load_n(&eb_requests_num, __ATOMIC_RELAXED) != 0; }
 
-/* The program has MPI_THREAD_MULTIPLE. */
+/* The program has MPI_THREAD_MULTIPLE or MPI_THREAD_SERIALIZED. */
 extern bool eb_requests_include_others;
 
 /* Without memory the request is not counted. */

@@ -38,6 +38,12 @@ bool eb_recorder_is_on;
 static uint64_t nanoseconds(uint64_t ticks) { return (uint64_t)((double)ticks * eb_recorder_tick_s() * 1e9); }
 static uint64_t since_begin_ns(uint64_t ticks) { return ticks > begin_ticks ? nanoseconds(ticks - begin_ticks) : 0; }
 
+/* Without %f, which would print the decimal comma of the program's locale. */
+static void print_seconds(eb_payload *payload, const char *key, uint64_t ns) {
+  eb_payload_print(payload, ",\"%s\":%llu.%09llu", key, (unsigned long long)(ns / 1000000000u),
+                   (unsigned long long)(ns % 1000000000u));
+}
+
 static void print_members(eb_payload *payload, const char *key, const eb_members *members) {
   eb_payload_print(payload, ",\"%s\":", key);
   if (!members->listed) {
@@ -58,7 +64,7 @@ static void write_communicator(const eb_communicator *communicator) {
   eb_payload payload = {0};
   eb_payload_print(&payload, "{\"kind\":\"communicator\",\"number\":%u,\"rank\":%d,\"name\":", communicator->number,
                    communicator->rank);
-  eb_payload_string(&payload, communicator->name);
+  eb_payload_string(&payload, __atomic_load_n(&communicator->name, __ATOMIC_ACQUIRE));
   print_members(&payload, "members", &communicator->local);
   if (communicator->is_inter) print_members(&payload, "remote_members", &communicator->peers);
   eb_payload_print(&payload, ",\"topology\":\"%s\"", communicator->topology);
@@ -74,12 +80,10 @@ static void write_communicator(const eb_communicator *communicator) {
   eb_file_append(EB_CHUNK_JSON, &payload);
 }
 
-/* Before the entries that name them. */
+/* Before the entries that name them; again if the program has named one since. */
 static void write_communicators(void) {
-  for (eb_communicator *each = eb_communicators_first(); each && !each->is_written; each = each->next) {
-    write_communicator(each);
-    each->is_written = true;
-  }
+  for (eb_communicator *each = eb_communicators_first(); each; each = each->next)
+    if (!__atomic_exchange_n(&each->is_written, true, __ATOMIC_ACQUIRE)) write_communicator(each);
 }
 
 static const char *path_of(const char *module) {
@@ -304,7 +308,7 @@ void eb_recorder_begin(void) {
   begin_thread = syscall(SYS_gettid);
   knows_core_wait = read_core_wait_ns(&begin_core_wait_ns);
   if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) program[0] = '\0';
-  eb_requests_include_others = PMPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;
+  eb_requests_include_others = PMPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
   write_header(rank, size);
   begin_trace();
   (void)pthread_atfork(NULL, NULL, disown_file);
@@ -347,12 +351,12 @@ static void write_all(const char *how) {
   if (how) {
     eb_payload payload = {0};
     uint64_t core_wait_ns;
-    eb_payload_print(&payload, "{\"kind\":\"end\",\"how\":\"%s\",\"run_s\":%.9f", how,
-                     (double)(eb_recorder_ticks() - begin_ticks) * eb_recorder_tick_s());
+    eb_payload_print(&payload, "{\"kind\":\"end\",\"how\":\"%s\"", how);
+    print_seconds(&payload, "run_s", nanoseconds(eb_recorder_ticks() - begin_ticks));
     /* Less than at the beginning: another kernel counts, as after a restart from a checkpoint. */
     if (knows_core_wait && syscall(SYS_gettid) == begin_thread && read_core_wait_ns(&core_wait_ns) &&
         core_wait_ns >= begin_core_wait_ns)
-      eb_payload_print(&payload, ",\"core_wait_s\":%.9f", 1e-9 * (double)(core_wait_ns - begin_core_wait_ns));
+      print_seconds(&payload, "core_wait_s", core_wait_ns - begin_core_wait_ns);
     eb_payload_print(&payload, "}");
     eb_file_append(EB_CHUNK_JSON, &payload);
   }
