@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from earlybird.compare.recorded_waits import join_traces, traced, waits_of
+from earlybird.analysis.waits import join_traces, traced, waits_of
 from earlybird.data.recorded_rank import CALL, SENT
 from earlybird.data.recorded_trace import load_traces
 from earlybird.data.recording import load_recording

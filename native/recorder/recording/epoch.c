@@ -9,6 +9,7 @@
 #define MOST_PHASES 1024
 
 int eb_epoch_region = 1;
+__thread eb_epoch *eb_epoch_current __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static eb_phase *first;

@@ -59,6 +59,9 @@ typedef struct {
   eb_arrivals_of_thread arrivals; /* of the parallel regions that the thread begins */
 } eb_epoch;
 
+/* Of this thread, if it has called the MPI; preloaded, so the loader has room for it. */
+extern __thread eb_epoch *eb_epoch_current __attribute__((tls_model("initial-exec")));
+
 /* The distinct steps of a process's epochs, in the order of their appearance. */
 typedef struct eb_phase {
   struct eb_phase *next;

@@ -15,6 +15,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void leave(void *ended) {
   eb_thread *thread = ended;
   eb_thread_current = NULL;
+  eb_epoch_current = NULL;
   eb_recorder_end_epoch(thread);
   thread->epoch.num_open = 0;
   __atomic_store_n(&thread->epoch.num_closed_by_others, 0, __ATOMIC_RELAXED);
@@ -53,6 +54,7 @@ eb_thread *eb_thread_begin(void) {
   if (!thread) thread = create();
   if (!thread) return NULL;
   (void)pthread_setspecific(at_end, thread);
+  eb_epoch_current = &thread->epoch;
   return eb_thread_current = thread;
 }
 

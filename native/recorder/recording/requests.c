@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "recorder/recording/recorder.h"
+#include "recorder/recording/trace.h"
 
 #define NUM_SHARDS 64
 #define FIRST_BUCKETS 16
@@ -82,7 +82,7 @@ void eb_requests_add(uint64_t key, const eb_request *request) {
   if (added) {
     node **bucket = bucket_of(in, key);
     *added = (node){*bucket, key, ++in->last_ticket, *request};
-    added->request.starter = &eb_thread_current->epoch;
+    added->request.starter = eb_epoch_current;
     *bucket = added;
     __atomic_store_n(&in->num, in->num + 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&eb_requests_num, 1, __ATOMIC_RELAXED);
@@ -117,7 +117,7 @@ bool eb_requests_start(uint64_t key, eb_request *request) {
   node **link = find(in, key, EB_TICKET_ONLY);
   if (link) {
     (*link)->request.is_active = true;
-    (*link)->request.starter = &eb_thread_current->epoch;
+    (*link)->request.starter = eb_epoch_current;
     (*link)->request.posted = eb_trace_post();
     *request = (*link)->request;
   }
@@ -139,7 +139,7 @@ eb_ticket eb_requests_ticket(uint64_t key) {
 static node **find_own(const shard *in, uint64_t key, eb_ticket ticket) {
   node **newest = find(in, key, ticket);
   for (node **link = newest; link && *link; link = &(*link)->next)
-    if ((*link)->key == key && (*link)->ticket <= ticket && (*link)->request.starter == &eb_thread_current->epoch) return link;
+    if ((*link)->key == key && (*link)->ticket <= ticket && (*link)->request.starter == eb_epoch_current) return link;
   return newest;
 }
 

@@ -75,6 +75,11 @@ class Pattern:
 def load_pattern(path: str | Path) -> Pattern:
     """Read `.csv`, `.npz` or `.mtx`; raises InputError naming the line of the first bad row."""
     path = Path(path)
+    if (path / "recording.json").exists():
+        raise InputError(
+            f"{path} is a recording; write one exchange of it with `earlybird pattern recording {path} -o "
+            "exchange.csv` and give that file"
+        )
     if path.suffix == ".npz":
         return _load_npz(path)
     if path.suffix in MATRIX_MARKET_SUFFIXES:

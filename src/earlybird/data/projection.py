@@ -101,6 +101,17 @@ class WorkBalance(Record):
         """How much shorter the run would be if all ranks had the mean and waited for nothing else."""
         return self.most_s - self.mean_s
 
+    def sentence(self, run_s: float) -> str:
+        """What even work could save of the run, as a clause; "" if it is little."""
+        if self.saved_s() <= _UNEVEN * run_s:
+            return ""
+        share = labels.percent(self.saved_s() / run_s)
+        return (
+            f"rank {self.rank} computes for {format_seconds(self.most_s)} and ranks on average for "
+            f"{format_seconds(self.mean_s)}: with even work the run could be "
+            f"{format_seconds(self.saved_s())} shorter, {share} of it"
+        )
+
 
 @dataclass(frozen=True)
 class RunChange:
@@ -140,15 +151,7 @@ class Projection(Record):
 
     def uneven_work(self) -> str:
         """What even work could save, as a clause; "" if it is little or unknown."""
-        one = self.balance
-        if one is None or one.saved_s() < _UNEVEN * self.run_s:
-            return ""
-        share = labels.percent(one.saved_s() / self.run_s)
-        return (
-            f"rank {one.rank} computes for {format_seconds(one.most_s)} and ranks on average for "
-            f"{format_seconds(one.mean_s)}: with even work the run could be {format_seconds(one.saved_s())} "
-            f"shorter, {share} of it"
-        )
+        return self.balance.sentence(self.run_s) if self.balance else ""
 
     def remarks(self) -> list[str]:
         """What to know of the whole: uneven work, and the notes of the run and of its phases."""

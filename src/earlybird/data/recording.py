@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,8 @@ Phases = Mapping[int, Collection[int]]
 class CallTotal:
     """All calls of one function on all ranks.
 
-    `bytes` are those of its messages, else of its collectives or files; `starts` of the persistent
-    collectives that it created.
+    `messages` are those sent, else those received. `bytes` are theirs, else those of its collectives or
+    files; `starts` of the persistent collectives that it created.
     """
 
     name: str
@@ -131,14 +132,30 @@ class Recording:
         """Sums over all ranks for each function, the longest time first."""
         sums: dict[str, np.ndarray] = {}
         for one in self.ranks.values():
-            for call in np.unique(one.entries["call"]).tolist():
-                name, total = one.calls[call], _call_sums(one.entries[one.entries["call"] == call])
+            rows = one.entries[~self.is_counted_by_sender(one)]
+            for call in np.unique(rows["call"]).tolist():
+                name, total = one.calls[call], _call_sums(rows[rows["call"] == call])
                 sums[name] = sums[name] + total if name in sums else total
         totals = []
         for name, total in sums.items():
             calls, starts, messages, size, time_ns = total.tolist()
             totals.append(CallTotal(name, calls, starts, messages, size, 1e-9 * time_ns))
         return sorted(totals, key=lambda total: (-total.time_s, total.name))
+
+    @cached_property
+    def _sending(self) -> frozenset[str]:
+        """The functions that send messages."""
+        return frozenset(
+            one.calls[call]
+            for one in self.ranks.values()
+            for call in np.unique(one.entries["call"][one.entries["role"] == SENT]).tolist()
+        )
+
+    def is_counted_by_sender(self, one: RankRecording) -> np.ndarray:
+        """(N,) of the entries of a rank: messages that it received in a function that sends them, too, such
+        as MPI_Alltoallv."""
+        sends = np.array([name in self._sending for name in one.calls], bool)
+        return (one.entries["role"] == RECEIVED) & sends[one.entries["call"]]
 
     def sent(self, phases: Phases | None = None) -> PairTotals:
         """Messages as their senders recorded them; where a sender left no file, as the receivers did.
@@ -192,17 +209,28 @@ class Recording:
 def start_recording(path: Path, facts: Mapping[str, Any]) -> None:
     """Create the folder of a recording that ranks write to; `facts` say what is recorded, such as "command".
 
-    Raises InputError if there is something already, or if it cannot be created.
+    One to which no rank has written is replaced. Raises InputError if there is something else already, or if
+    the folder cannot be created.
     """
     try:
         path.mkdir()
     except FileExistsError as error:
+        if _is_recording(path) and discard_if_empty(path):
+            return start_recording(path, facts)
         raise InputError(f"{path} exists already; give -o another name, or remove it") from error
     except OSError as error:
         raise InputError(
             f"cannot create the folder {path}: {error.strerror}; give -o a place you may write to"
         ) from error
     files.write_json(path / SUMMARY, {"schema": SCHEMA, **facts})
+
+
+def _is_recording(path: Path) -> bool:
+    try:
+        files.read_json(path / SUMMARY, "recording", SCHEMA)
+    except InputError:
+        return False
+    return True
 
 
 def discard_if_empty(path: Path) -> bool:
@@ -230,6 +258,8 @@ def load_recording(path: str | Path) -> Recording:
     A file that is cut, as that of a killed rank may be, counts up to the last chunk that is whole.
     """
     path = Path(path)
+    if path.is_file():
+        raise InputError(f"{path} is a file; give the folder that `earlybird record` wrote")
     facts = files.read_json(path / SUMMARY, "recording", SCHEMA)
     functions = _load_functions(path)
     ranks: dict[int, RankRecording] = {}

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from earlybird.compare.recorded_events import Events, Matches
+from earlybird.analysis.events import Events, Matches
 
 _US = 1e6
 _ROLES = {1: "sent", 2: "received", 3: "put", 4: "got"}

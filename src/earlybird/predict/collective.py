@@ -41,8 +41,11 @@ _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}
 
 
 def measure_hint(operation: str, ranks: int | None = None, mpi: str | None = None) -> str:
-    """What adds an operation to a profile: a form has four points or more, and a barrier has no sizes."""
-    points = "--ranks 2,4,6,8" if operation == "barrier" else "--sizes 8,1KiB,16KiB,256KiB"
+    """What adds an operation to a profile: a form has four points or more, also of algorithms
+    for large messages alone, and a barrier has no sizes."""
+    points = (
+        "--ranks 2,4,6,8" if operation == "barrier" else "--sizes 8,256,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB"
+    )
     if ranks is not None and operation != "barrier":
         points = f"--ranks {ranks} {points}"
     if mpi is not None:

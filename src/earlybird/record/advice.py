@@ -2,6 +2,7 @@
 
 from earlybird.advise import options
 from earlybird.advise.options import Option
+from earlybird.data import labels
 from earlybird.data.advice import Advice, Alternative
 from earlybird.data.projection import (
     AGGREGATION,
@@ -19,6 +20,8 @@ from earlybird.data.projection import (
 from earlybird.data.schema import Estimate
 
 AS_RECORDED = "as recorded"
+# Changes of the program that gain less than this part of the run are counted, not listed.
+_LEAST_GAIN = 0.01
 # From a setting of the launch to a change of the program, by the work that they are.
 _WORK = (COLLECTIVE, LAYOUT, OTHER_MPI, COMMUNICATORS, AGGREGATION, PARTITIONS)
 
@@ -37,9 +40,14 @@ def advise_program(projection: Projection) -> Advice:
     )
     alternatives = [Alternative(AS_RECORDED, Estimate.exact(run_s), Estimate.exact(1.0), stay)]
     kinds = [""]
+    num_small = 0
     for phase in projection.phases:
         for change in phase.changes:
-            if change.kind not in OF_RUN:
+            if change.kind in OF_RUN:
+                continue
+            if abs(change.run_speed_up.value - 1) < _LEAST_GAIN:
+                num_small += 1
+            else:
                 alternatives.append(_of_phase(phase, change, run_s))
                 kinds.append(change.kind)
     for one in projection.run_changes():
@@ -53,7 +61,14 @@ def advise_program(projection: Projection) -> Advice:
         for one, kind in zip(alternatives, kinds, strict=True)
     ]  # fmt: skip
     ranked = tuple(alternatives[k] for k in options.order(choices))
-    notes = [*projection.notes, *(note for phase in projection.phases for note in phase.notes)]
+    notes = list(projection.notes)
+    for phase in projection.phases:
+        notes += [f"phase {phase.number}, {', '.join(phase.functions)}: {note}" for note in phase.notes]
+    if num_small:
+        notes.append(
+            f"{labels.counted(num_small, 'change')} of less than {100 * _LEAST_GAIN:g} % of the run "
+            f"{'is' if num_small == 1 else 'are'} left out; `earlybird project` prints all"
+        )
     assumed = [f"{kind}: {text}" for kind, text in projection.assumptions.items()]
     return Advice(
         "program",

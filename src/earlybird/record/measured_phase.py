@@ -6,26 +6,16 @@ from functools import cached_property
 
 import numpy as np
 
+from earlybird.analysis.polling import busiest_thread, polls
 from earlybird.data.errors import InputError
+from earlybird.data.mpi_calls import BLOCKING_RECEIVES, OPERATIONS, SENDS, STARTS, base_name
 from earlybird.data.pattern import Pattern
 from earlybird.data.phases import Phase
 from earlybird.data.recorded_rank import CALL, CONCURRENT, RECEIVED, SENT, RankRecording
 from earlybird.data.recording import Recording
 from earlybird.patterns.recorded import exchange_of_phase
 
-# Blocking collectives whose time is all inside the call, and the operation that models describe.
-_OPERATIONS = {
-    "MPI_Bcast": "bcast", "MPI_Reduce": "reduce", "MPI_Allreduce": "allreduce", "MPI_Allgather": "allgather",
-    "MPI_Alltoall": "alltoall", "MPI_Gather": "gather", "MPI_Scatter": "scatter", "MPI_Barrier": "barrier",
-}  # fmt: skip
-
 _ROOTED = ("bcast", "reduce", "gather", "scatter")
-_POLLS = (
-    "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe", "MPI_Parrived",
-    "MPI_Request_get_status",
-)  # fmt: skip
-# A rank that calls them more often than this, for each epoch and message, waits by them.
-_MOST_POLLS = 2
 
 
 @dataclass(frozen=True)
@@ -110,13 +100,7 @@ class MeasuredPhase:
     @cached_property
     def polls(self) -> bool:
         """Whether a rank waits by calling MPI_Test and the like again and again: also between the calls."""
-        for rank, rows in self._entries.items():
-            calls = self.recording.ranks[rank].calls
-            is_poll = np.isin(rows["call"], [k for k, name in enumerate(calls) if name in _POLLS])
-            once = self.phase.epochs_of[rank] + int(rows["messages"].sum())
-            if int(rows["calls"][is_poll].sum()) > _MOST_POLLS * once:
-                return True
-        return False
+        return polls(self.recording, self.phase)
 
     @property
     def most_communication_s(self) -> float:
@@ -139,11 +123,35 @@ class MeasuredPhase:
 
     @cached_property
     def combined_exchange(self) -> Pattern | None:
-        """The same with one message for each pair; None if it is no other exchange."""
-        if self.exchange is None:
+        """The same with one message for each pair; None if it is no other exchange, or if the program may not
+        know a message before it has received another one."""
+        if self.exchange is None or not self._sends_are_independent:
             return None
         pattern = exchange_of_phase(self.recording, self.phase, combined=True).pattern
         return pattern if len(pattern.bytes) < len(self.exchange.bytes) else None
+
+    @cached_property
+    def _sends_are_independent(self) -> bool:
+        """Whether an epoch is what is started and then completed, without a receive that returns between two
+        sends; and not a cut of blocking calls without end."""
+        calls = set(map(base_name, self.phase.calls))
+        received_by = {
+            base_name(self.recording.ranks[rank].calls[call])
+            for rank, rows in self._entries.items()
+            for call in np.unique(rows["call"][(rows["role"] == RECEIVED)]).tolist()
+        }
+        return bool(calls & STARTS) and not received_by & BLOCKING_RECEIVES
+
+    @cached_property
+    def mean_sent_bytes(self) -> float:
+        """The mean size of messages to single ranks, outside collectives; 0 without any."""
+        messages, size_bytes = 0, 0
+        for rank, rows in self._entries.items():
+            sends = [k for k, name in enumerate(self.recording.ranks[rank].calls) if base_name(name) in SENDS]
+            part = rows[(rows["role"] == SENT) & np.isin(rows["call"], sends)]
+            messages += int(part["messages"].sum())
+            size_bytes += int(part["bytes"].sum())
+        return size_bytes / messages if messages else 0.0
 
     def shared_communicator(self) -> SharedCommunicator | None:
         """The one with most messages that threads share; None if no two threads do."""
@@ -172,15 +180,17 @@ class MeasuredPhase:
         for rank, rows in self._entries.items():
             one = self.recording.ranks[rank]
             for call in np.unique(rows["call"]).tolist():
-                if one.calls[call] not in _OPERATIONS:
+                name = base_name(one.calls[call])
+                if name not in OPERATIONS:
                     continue
                 of_call = rows[(rows["call"] == call) & (rows["role"] == CALL)]
                 for members, part in _by_members(one, of_call):
                     part = busiest_thread(one, part)
                     sums = [part[name].sum() for name in ("calls", "bytes", "time_ns")]
-                    found.setdefault((one.calls[call], members), {})[rank] = np.array(sums, dtype=float)
+                    of_ranks = found.setdefault((name, members), {})
+                    of_ranks[rank] = of_ranks.get(rank, 0) + np.array(sums, dtype=float)
         collectives = [
-            _collective(_OPERATIONS[name], len(members), np.array(list(of_ranks.values())))
+            _collective(OPERATIONS[name], len(members), np.array(list(of_ranks.values())))
             for (name, members), of_ranks in found.items()
             if len(members) > 1
         ]
@@ -196,14 +206,6 @@ def _by_members(one: RankRecording, rows: np.ndarray) -> Iterator[tuple[tuple[in
             numbers.setdefault(tuple(communicator.members), []).append(number)
     for members, alike in numbers.items():
         yield members, rows[np.isin(rows["communicator"], alike)]
-
-
-def busiest_thread(one: RankRecording, rows: np.ndarray) -> np.ndarray:
-    """The entries of the thread with most time, where threads may be in the MPI at once; else all."""
-    if one.thread_level != CONCURRENT or not len(rows):
-        return rows
-    _, thread = np.unique(rows["thread"], return_inverse=True)
-    return rows[thread == np.bincount(thread, rows["time_ns"]).argmax()]
 
 
 def _shared(rank: int, rows: np.ndarray) -> Iterator[SharedCommunicator]:

@@ -8,6 +8,8 @@ import numpy as np
 
 from earlybird.advise.collective import advise_collective
 from earlybird.advise.pipelined import context_settings
+from earlybird.analysis.balance import outside_mpi_s, work_balance
+from earlybird.analysis.gaps import lost_parts
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.collective_algorithms import FAMILY_NAMES, family_of
@@ -33,7 +35,6 @@ from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.collective import measure_hint
-from earlybird.record.balance import outside_mpi_s, work_balance
 from earlybird.record.costs import (
     MODEL_ERROR,
     MOVED_ERROR,
@@ -56,6 +57,8 @@ from earlybird.record.thread_messages import thread_message_costs
 _LEAST_SHARE = 0.01
 # Of the run: less waiting is not worth a note.
 _LEAST_WAITING = 0.05
+# Messages of fewer bytes have no parts worth sending early.
+_LEAST_PARTITIONED_BYTES = 1024
 # Of a phase: what remains in any case, where ranks wait for cores.
 _LEAST_LEFT = 0.01
 # A model that predicts more than this many times what was recorded is of another machine or layout.
@@ -169,10 +172,11 @@ def project(
         raise InputError(
             f"the recording has phases 1 to {len(phases)}, --phase is {only_phase}; give one of them"
         )
-    measured = [
+    measured = [MeasuredPhase(recording, phase) for phase in phases]
+    measured = [one for one in measured if one.epochs and one.time_s > 0]
+    kept = [
         one
-        for one in (MeasuredPhase(recording, phase) for phase in phases)
-        if one.epochs and one.time_s > 0
+        for one in measured
         if (
             one.time_s >= _LEAST_SHARE * recording.run_s
             if only_phase is None
@@ -181,13 +185,30 @@ def project(
     ]
     changes = replace(changes, placements=_distinct(changes.placements))
     projector = _Projector(recording, profile, place, changes)
-    kept = [projector.project(one) for one in measured]
-    assumed = {change.kind for one in kept for change in one.changes}
+    projected = [projector.project(one) for one in kept]
+    assumed = {change.kind for one in projected for change in one.changes}
     assumptions = {kind: text for kind, text in ASSUMPTIONS.items() if kind in assumed}
     return Projection(
-        str(recording.path), recording.size, recording.run_s, place.layout.text, profile.id, tuple(kept),
-        assumptions, tuple(projector.notes(kept)), work_balance(recording),
+        str(recording.path), recording.size, recording.run_s, place.layout.text, profile.id,
+        tuple(projected), assumptions,
+        (*projector.notes(projected), *_left_out(projected, measured, only_phase)), work_balance(recording),
     )  # fmt: skip
+
+
+def _left_out(
+    projected: Sequence[ProjectedPhase], measured: Sequence[MeasuredPhase], only_phase: int | None
+) -> list[str]:
+    """Where to look if nothing is projected of the phases that take most of the run."""
+    if only_phase is not None or any(phase.changes for phase in projected):
+        return []
+    numbers = {phase.number for phase in projected}
+    small = [one.phase.number for one in measured if one.phase.number not in numbers and one.exchange]
+    if not small:
+        return []
+    return [
+        f"phases of less than {100 * _LEAST_SHARE:g} % of the run are left out; `--phase {small[0]}` "
+        "projects one that sends messages"
+    ]
 
 
 class _Projector:
@@ -205,6 +226,7 @@ class _Projector:
                 f"the recording is of {FAMILY_NAMES[recorded]} and the profile of {FAMILY_NAMES[fitted]}: "
                 f"measure with `--mpi {recorded}` and fit again"
             )
+        yield from lost_parts(self.recording)
         yield from self._remarks
         changes = [change for phase in phases for change in phase.changes]
         if self._core_wait_share >= LEAST_CORE_WAIT:
@@ -249,11 +271,11 @@ class _Projector:
                 "ranks wait by MPI_Test in this phase, so time between calls may be waiting or computation; "
                 "intervals contain both"
             )
-        elif self._is_mostly_waiting(measured, model_s):
+        elif self._is_mostly_undescribed(measured, model_s):
             notes.append(
                 f"the models predict {format_seconds(model_s)} of the {format_seconds(measured.mpi_s)} in "
-                "the MPI: the rest is mostly waiting for ranks that come later, which none of these changes "
-                f"ends; {self._who_waits()}"
+                "the MPI; the rest is waiting for other ranks, or in calls that they do not describe, and "
+                f"none of these changes ends it; {self._who_waits()}"
             )
         changes = [self._with_core_wait(measured, one) for one in self._joined(measured, changes)]
         return ProjectedPhase(
@@ -263,7 +285,7 @@ class _Projector:
             tuple(dict.fromkeys(notes)),
         )  # fmt: skip
 
-    def _is_mostly_waiting(self, measured: MeasuredPhase, model_s: float) -> bool:
+    def _is_mostly_undescribed(self, measured: MeasuredPhase, model_s: float) -> bool:
         """Whether most of the time in the MPI is none of the predicted communication."""
         rest_s = measured.mpi_s - model_s
         return 0 < model_s < rest_s and rest_s >= _LEAST_WAITING * self.recording.run_s
@@ -271,8 +293,8 @@ class _Projector:
     def _who_waits(self) -> str:
         """How to see it."""
         if any(self.recording.path.glob("*.trace")):
-            return f"`earlybird show {shlex.quote(str(self.recording.path))}` says for whom"
-        return "record with `--events 10000` to see for whom"
+            return f"`earlybird show {shlex.quote(str(self.recording.path))}` says where ranks wait for whom"
+        return "record with `--events 10000` to see where ranks wait for whom"
 
     def _exchange(self, measured: MeasuredPhase, notes: list[str]) -> Pattern | None:
         try:
@@ -387,6 +409,8 @@ class _Projector:
 
     def _partitions(self, measured: MeasuredPhase) -> tuple[int, float, str] | None:
         """Partitions, their delay and its source; None if nothing is known of them."""
+        if measured.mean_sent_bytes < _LEAST_PARTITIONED_BYTES:
+            return None
         early = self.changes.early
         arrivals = next(iter(arrivals_before(self.recording, measured.phase)), None)
         partitions = early.partitions or (arrivals.threads if arrivals else None)
@@ -478,7 +502,8 @@ class _Projector:
 
 def _placing(place: Placement) -> str:
     """How to get this layout."""
-    return f"place the ranks as {place.layout.text}"
+    option = f" (--map-by {place.map_by} in most launchers)" if place.map_by != "core" else ""
+    return f"place the ranks as {place.layout.text}{option}"
 
 
 def _is_same(one: Layout, other: Layout) -> bool:

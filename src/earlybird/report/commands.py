@@ -128,17 +128,23 @@ def placed(layout: str, num_ranks: int, map_by: str = "") -> str:
 
 def project(material: Material) -> str:
     """Project the first recording."""
-    return f"earlybird project {_recorded(material)} --json > projection.json"
+    return f"{_profile_first(material)}earlybird project {_recorded(material)} --json > projection.json"
 
 
 def advise_program(material: Material) -> str:
     """Advise on the program of the first recording."""
-    return f"earlybird advise program {_recorded(material)} --json > advice.json"
+    return f"{_profile_first(material)}earlybird advise program {_recorded(material)} --json > advice.json"
 
 
 def _recorded(material: Material) -> str:
     recording = shlex.quote(material.path_of("recordings", 0) or "rec")
     return f"{recording} --profile {profile_of(material)}"
+
+
+def _profile_first(material: Material) -> str:
+    """What makes the profile that a command needs, if the report has none."""
+    has_messages = any(profile.levels for profile in material.profiles)
+    return "" if has_messages else f"{measure()} && {_fit((), PROFILE)} && "
 
 
 def predict(pattern: str, profile: str, where: str, model: str = "") -> str:

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from earlybird.compare.recorded_gaps import remarks
+from earlybird.analysis.gaps import remarks
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import CALL, GOT, PUT, RECEIVED, SENT, STARTED
 from earlybird.data.recording import load_recording, start_recording
@@ -201,6 +201,15 @@ def test_a_folder_that_is_no_recording_is_refused(tmp_path):
         start_recording(tmp_path, {})
     with pytest.raises(InputError, match="cannot create"):
         start_recording(tmp_path / "no" / "rec", {})
+
+
+def test_a_recording_to_which_no_rank_has_written_is_replaced(tmp_path, written):
+    start_recording(tmp_path / "rec", {"command": ["first"]})
+    start_recording(tmp_path / "rec", {"command": ["second"]})
+    assert load_recording(tmp_path / "rec").command == ("second",)
+    (tmp_path / "rec" / "rank-0.ebr").write_bytes(b"")
+    with pytest.raises(InputError, match="exists already"):
+        start_recording(tmp_path / "rec", {})
 
 
 def test_ranks_of_a_larger_second_job_are_not_taken_for_the_first(written):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from earlybird.analysis.balance import work_balance
 from earlybird.data.advice import EXTRAPOLATED, MEASURED
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
@@ -24,7 +25,6 @@ from earlybird.data.projection import (
 from earlybird.patterns import recorded
 from earlybird.record import projection
 from earlybird.record.advice import AS_RECORDED, advise_program
-from earlybird.record.balance import work_balance
 from earlybird.record.costs import MOVED_ERROR, Cost, Placement
 from earlybird.record.measured_phase import MeasuredPhase
 from earlybird.record.projection import Changes, EarlySending, other_mappings, project, recorded_place
@@ -226,7 +226,7 @@ def test_of_ranks_that_share_cores_or_ended_early_no_balance_is_known():
     assert work_balance(replace(whole, ranks=ranks)) is None
 
 
-def test_time_in_the_mpi_that_no_model_describes_is_called_waiting():
+def test_time_in_the_mpi_that_no_model_describes_is_named():
     """0.11 s are predicted of 0.2 s in MPI_Waitall, then of 0.4 s: most of these."""
     for waiting_s, is_named in ((0.2, False), (0.4, True)):
         recording = recordings.in_memory(
@@ -234,7 +234,7 @@ def test_time_in_the_mpi_that_no_model_describes_is_called_waiting():
         )
         found = project(recording, profile(), recorded_place(recording), Changes())
         notes = " ".join(found.phases[0].notes)
-        assert ("110 ms of the 400 ms in the MPI: the rest is mostly waiting" in notes) is is_named
+        assert ("110 ms of the 400 ms in the MPI; the rest is waiting for other ranks" in notes) is is_named
 
 
 def test_a_profile_of_another_mpi_is_named():
@@ -293,9 +293,100 @@ def test_what_is_extrapolated_is_not_advised():
 @pytest.mark.parametrize("each", [0, 1])
 def test_messages_of_no_byte_or_one_are_projected(each):
     tiny = recordings.in_memory(3, recordings.ring(3, 1, each))
-    found = project(tiny, profile(latency_s=1e-3), recorded_place(tiny), Changes(early=EarlySending(4, 0.0)))
-    (change,) = changes_of(found, PARTITIONS)
-    assert change.time_s.value == pytest.approx(0.5, abs=2e-3)
+    slower = profile(latency_s=2e-3)
+    found = project(tiny, profile(latency_s=1e-3), recorded_place(tiny), Changes(profiles={"slow": slower}))
+    (change,) = changes_of(found, OTHER_MPI)
+    assert change.time_s.value == pytest.approx(0.5 + 1e-3)
+
+
+def test_messages_of_a_few_bytes_are_not_partitioned():
+    early = Changes(early=EarlySending(4, 0.0))
+    for each, is_projected in ((1000, False), (2000, True)):
+        recording = recordings.in_memory(3, recordings.ring(3, 1, each))
+        found = project(recording, profile(latency_s=1e-3), recorded_place(recording), early)
+        assert bool(changes_of(found, PARTITIONS)) is is_projected
+
+
+def with_calls(recording, names):
+    """The recording with other calls in the place of some."""
+    ranks = {}
+    for rank, one in recording.ranks.items():
+        calls = tuple(names.get(name, name) for name in one.calls)
+        phases = {
+            number: replace(
+                phase, steps=tuple(replace(s, call=names.get(s.call, s.call)) for s in phase.steps)
+            )
+            for number, phase in one.phases.items()
+        }
+        ranks[rank] = replace(one, calls=calls, phases=phases)
+    return replace(recording, ranks=ranks)
+
+
+@pytest.mark.parametrize(
+    ("names", "is_projected"),
+    [
+        ({}, True),
+        ({"MPI_Isend": "MPI_Send"}, True),  # receives are posted before
+        ({"MPI_Isend": "MPI_Send", "MPI_Irecv": "MPI_Recv"}, False),
+        ({"MPI_Irecv": "MPI_Recv"}, False),  # a message may depend on the one received before
+        ({"MPI_Isend": "MPI_Send", "MPI_Irecv": "MPI_Probe", "MPI_Waitall": "MPI_Recv"}, False),
+    ],
+)
+def test_messages_that_may_depend_on_each_other_are_not_packed(names, is_projected):
+    recording = with_calls(recordings.in_memory(2, [(0, 1, 5, 1000), (1, 0, 5, 1000)]), names)
+    found = project(recording, profile(latency_s=0.01), recorded_place(recording), Changes())
+    assert bool(changes_of(found, AGGREGATION)) is is_projected
+
+
+def test_of_ranks_that_poll_or_have_several_threads_no_balance_is_known():
+    recording = recordings.in_memory(4, recordings.ring(4, 1, EACH), lambda rank: 1.0 if rank else 0.2)
+    assert work_balance(recording).rank == 0
+    assert work_balance(polling(recording, 100)) is None
+    ranks = {}
+    for rank, one in recording.ranks.items():
+        entries = one.entries.copy()
+        entries["thread"][0] = 1
+        ranks[rank] = replace(one, entries=entries, thread_level="multiple")
+    assert work_balance(replace(recording, ranks=ranks)) is None
+
+
+def test_large_counts_are_the_same_collective():
+    recording = with_calls(collectives(), {"MPI_Allreduce": "MPI_Allreduce_c"})
+    phases = [MeasuredPhase(recording, phase) for phase in find_phases(recording)]
+    assert [one.operation for phase in phases for one in phase.collectives] == ["allreduce"]
+
+
+def test_phases_too_small_to_project_are_named_if_nothing_else_is_projected():
+    recording = recordings.in_memory(2, recordings.ring(2, 1, EACH))
+    ranks = {
+        rank: replace(
+            one, phases={k: replace(p, time_s=1e-3 if k == 1 else 0.1) for k, p in one.phases.items()}
+        )
+        for rank, one in recording.ranks.items()
+    }
+    found = project(replace(recording, ranks=ranks), profile(), place("1x1x2"), Changes())
+    assert any("`--phase 2` projects one" in note for note in found.notes)
+    assert not any(
+        "--phase" in note
+        for note in project(
+            recording, profile(), place("1x1x2"), Changes(profiles={"other": profile()})
+        ).notes
+    )
+
+
+def test_a_recording_that_ended_early_is_named():
+    recording = recordings.in_memory(2, recordings.ring(2), end=lambda rank: None if rank else "finalize")
+    found = project(recording, profile(), place("1x1x2"), Changes())
+    assert any("rank 1 did not reach the end of MPI_Finalize" in note for note in found.notes)
+
+
+def test_small_gains_are_counted_and_not_listed():
+    recording = recordings.in_memory(2, [(0, 1, 5, 1000), (1, 0, 5, 1000)])
+    found = project(recording, profile(latency_s=1e-4), place("1x1x2"), Changes())
+    assert changes_of(found, AGGREGATION)
+    advice = advise_program(found)
+    assert [one.method for one in advice.ranked] == [AS_RECORDED]
+    assert any("1 change of less than 1 % of the run is left out" in note for note in advice.notes)
 
 
 def test_what_is_unknown_is_left_out_with_a_note():

@@ -107,10 +107,10 @@ def test_the_page_and_the_terminal_have_every_change():
 
 def test_a_recording_without_a_projection_says_how_to_make_one():
     material = Material(recordings=(in_memory(4, ring(4)),))
-    assert any(one.command.startswith("earlybird project ") for one in contents(material).absent)
-    assert not any(one.command.startswith("earlybird project ") for one in contents(Material()).absent)
+    assert any("&& earlybird project " in one.command for one in contents(material).absent)
+    assert not any("earlybird project " in one.command for one in contents(Material()).absent)
     first, *_ = (one.command for one in contents(material).absent)
-    assert first.startswith("earlybird advise program ")
+    assert first.startswith("earlybird measure ") and " && earlybird advise program " in first
 
 
 def test_uneven_work_is_what_to_do_where_no_change_is_clear():

@@ -81,7 +81,7 @@ def test_waiting_is_named_with_its_cause_and_the_rank_that_is_waited_for(tmp_pat
     bars = {trace["name"]: trace["y"] for trace in figure(found, "waits-0").data}
     window_s = 2.31
     assert bars["late senders"] == pytest.approx([0, 0, 0.6 / window_s, 0], abs=1e-3)
-    assert bars["late ranks in collectives"] == [0, 0, 0, 0]
+    assert "late ranks in collectives" not in bars  # there are none
     rows = table(found, "Waiting by place").rows
     assert rows[0][0] == "MPI_Waitall" and rows[0][-1] == "rank 1"
     assert "record again" not in contents(material(load_recording(folder))).answers[0].do

@@ -99,7 +99,7 @@ def program(
     advice = advise_program(changes.project(recording, phase))
     print_advice(advice, format)
     if len(advice.ranked) == 1:
-        note(f"there is no change to compare; {MORE_CHANGES}")
+        note(f"there is no change to compare{'' if changes.are_given else MORE_CHANGES}")
     for assumption in advice.extra["assumptions"]:
         note(f"assumed for {assumption}")
 

@@ -97,7 +97,7 @@ def _write_matrix(source: Path, output: Path, quantity: Quantity) -> tuple[int, 
 
 def _write_chrome_trace(source: Path, output: Path) -> tuple[int, int]:
     """The number of ranks and of events written."""
-    from earlybird.compare.recorded_waits import traced
+    from earlybird.analysis.waits import traced
     from earlybird.data import files, units
     from earlybird.data.recording import SUMMARY, load_recording
     from earlybird.interop.chrome_trace import chrome_trace
@@ -128,13 +128,13 @@ def _load(source: Path) -> "tuple[PairTotals, int, Pattern | None]":
     """Sums of messages, the number of ranks, and the pattern if `source` is one."""
     import numpy as np
 
-    from earlybird.compare.recorded_gaps import remarks
+    from earlybird.analysis.gaps import lost_parts
     from earlybird.data.pattern import load_pattern
     from earlybird.data.recording import PairTotals, load_recording
 
     if source.is_dir():
         recording = load_recording(source)
-        for sentence in remarks(recording):
+        for sentence in lost_parts(recording):
             note(f"warning: {sentence}")
         if not recording.ranks:
             raise InputError(f"{source} has no messages, as nothing was recorded; record the program again")

@@ -152,9 +152,16 @@ def measure(
     fitted = _can_be_fitted(groups) and not compares_paper
     of_one = f" --mpi {next(iter(resources))}" if len(resources) > 1 else ""
     next_command = (
-        f"fit {run.path}{of_one} -o profile.json" if fitted else f"report {run.path} -o report.html"
+        f"fit {run.path}{of_one} -o {_profile_name(settings['suites'])}"
+        if fitted
+        else f"report {run.path} -o report.html"
     )
     note(f"samples of {labels.listed(list(resources))} are in {run.path}; next: earlybird {next_command}")
+
+
+def _profile_name(names: Sequence[str]) -> str:
+    """A name that does not overwrite the profile of messages, to which others are added."""
+    return "profile.json" if set(names) != {"collective"} else "collective.json"
 
 
 def _default_effort(quick: bool, chosen: Sequence[Suite], paper: str | None) -> tuple[int, float]:

@@ -3,7 +3,7 @@
 from earlybird.cli.options.command import FORMAT, make_command
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
 from earlybird.cli.output.printing import Format
-from earlybird.cli.output.projection import print_projection
+from earlybird.cli.output.projection import MORE_CHANGES, print_projection
 
 
 def project(
@@ -15,7 +15,7 @@ def project(
     of ranks, of partitions that are sent early, of a communicator for each thread, of another algorithm of a
     collective, of another MPI. The profile must be of the machine and MPI of the recording.
     """
-    print_projection(changes.project(recording, phase), format)
+    print_projection(changes.project(recording, phase), format, "" if changes.are_given else MORE_CHANGES)
 
 
 command = make_command(

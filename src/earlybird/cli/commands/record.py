@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
+from earlybird.analysis.gaps import remarks
 from earlybird.cli.commands.exec_start import Request, cannot_run, prepare
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.cli.output.recording import print_recording
-from earlybird.compare.recorded_gaps import remarks
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import (
     Recording,
@@ -122,6 +122,7 @@ def _print(path: Path, as_json: bool) -> None:
         note(f"warning: {sentence}")
     if recording.ranks or as_json:
         print_recording(recording, Format.json if as_json else Format.table)
+        note(f"next: earlybird report {shlex.quote(str(path))} -o report.html")
 
 
 def _name_functions(recording: Recording) -> Recording:

@@ -31,6 +31,8 @@ def show(
     """Print a result file or run folder as a table, CSV or JSON."""
     if not source.exists():
         raise InputError(f"{source} does not exist; {ALLOWED}")
+    if source.name == SUMMARY:
+        source = source.parent
     if (source / SUMMARY).exists():
         _show_recording(source, format)
     elif source.is_dir():
@@ -103,8 +105,8 @@ def _show_json(source: Path, format: Format) -> None:
 
 
 def _show_recording(source: Path, format: Format) -> None:
+    from earlybird.analysis.gaps import remarks
     from earlybird.cli.output.recording import print_recording
-    from earlybird.compare.recorded_gaps import remarks
 
     recording = load_recording(source)
     for sentence in remarks(recording):

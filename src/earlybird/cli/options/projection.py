@@ -66,6 +66,11 @@ class ChangeOptions:
         ),
     ] = None
 
+    @property
+    def are_given(self) -> bool:
+        """Whether the user has named changes."""
+        return bool(self.to_layout or self.to_profile or self.partitions)
+
     def project(self, recording_path: Path, phase: int | None) -> "Projection":
         """Project the recording; raises InputError."""
         from earlybird.data.profile import load_profile

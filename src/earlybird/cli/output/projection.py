@@ -19,7 +19,7 @@ from earlybird.data.units import format_seconds
 _CSV = ("phase", "kind", "change", "recorded_s", "time_s", "time_low_s", "time_high_s", "speed_up",
         "speed_up_low", "speed_up_high", "run_speed_up", "run_speed_up_low", "run_speed_up_high",
         "action")  # fmt: skip
-MORE_CHANGES = "add some with --to-layout, --to-profile or --partitions"
+MORE_CHANGES = "; add some with --to-layout, --to-profile or --partitions"
 _Row = tuple[ProjectedPhase, ProjectedChange]
 _PHASES = (
     Column("phase", lambda one: one.number),
@@ -43,8 +43,8 @@ _CHANGES = (
 )
 
 
-def print_projection(projection: Projection, format: Format) -> None:
-    """Print a projection; as CSV, the changes."""
+def print_projection(projection: Projection, format: Format, hint: str = "") -> None:
+    """Print a projection; as CSV, the changes. `hint`: how to ask for more, printed if there is none."""
     for remark in projection.remarks():
         note(f"warning: {remark}")
     rows = [(phase, change) for phase in projection.phases for change in phase.changes]
@@ -56,12 +56,14 @@ def print_projection(projection: Projection, format: Format) -> None:
     )
     print()
     print_table(*table(_PHASES, projection.phases), left=["calls", "in"])
+    if projection.ranks > 1:
+        print("times are means over ranks")
     print()
     if rows:
         print_table(*table(_CHANGES, rows), left=["change", "to"])
         print("speed-up: recorded time / projected time, of the phase and of the run")
     else:
-        print(f"no change to project; {MORE_CHANGES}")
+        print(f"no change to project{hint}")
     for kind, text in projection.assumptions.items():
         print(f"{kind}: assumes that {text}")
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.analysis.balance import work_balance
+from earlybird.analysis.waits import traced, waits_of
 from earlybird.cli.output.printing import (
     Column,
     Format,
@@ -14,13 +16,13 @@ from earlybird.cli.output.printing import (
     prints_all,
     table,
 )
-from earlybird.compare.recorded_waits import traced, waits_of
 from earlybird.data import units
 from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_phases
 from earlybird.data.recording import PairTotals, Recording
 
 _MOST_CALLS, _MOST_PHASES, _MOST_PAIRS, _MOST_PLACES = 12, 8, 12, 8
 _MOST_NAMES = 3
+_LEAST_UNEXAMINED = 0.05  # of all time in MPI: of less it does not matter whether it is waiting
 _LEAST_EXPLAINED = 0.01  # of all waiting: what is less is not worth a line
 
 
@@ -47,10 +49,14 @@ def print_recording(recording: Recording, format: Format) -> None:
     print(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
     if one_sided:
         print(f"one-sided {summary['one_sided']}, {units.format_bytes(summary['one_sided_bytes'])}")
+    if summary["work"]:
+        print(f"work      {summary['work']}")
     whole_s = sum(one.run_s for one in recording.ranks.values())
     _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls", ["call"])
     if summary["phases"]:
         _print_first(_phase_columns(whole_s), summary["phases"], _MOST_PHASES, "phases", ["calls", "in"])
+    if summary["calls"] and recording.size > 1:
+        print("times are of all ranks together, and so is the run that they are shares of")
     threads = [one for phase in summary["phases"] for one in phase["threads"]]
     if threads:
         _print_first(_THREADS, threads, _MOST_PHASES, "parallel regions", ["in"])
@@ -66,6 +72,7 @@ def _summary(
     recording: Recording, pairs: list[dict[str, int]], one_sided: list[dict[str, int]]
 ) -> dict[str, Any]:
     first = next(iter(recording.ranks.values()), None)
+    balance = work_balance(recording)
     return {
         "recording": str(recording.path),
         "command": list(recording.command),
@@ -76,6 +83,7 @@ def _summary(
         "ended_early": recording.ended_early,
         "run_s": recording.run_s,
         "core_wait_share": recording.core_wait_share,
+        "work": balance.sentence(recording.run_s) if balance else "",
         "messages": sum(pair["messages"] for pair in pairs),
         "bytes": sum(pair["bytes"] for pair in pairs),
         "one_sided": sum(pair["messages"] for pair in one_sided),
@@ -94,12 +102,15 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
         return None
     waits = waits_of(recording, joined)
     by_rank = (
-        "window_s", "in_mpi_s", "late_sender_s", "peer_outside_s", "late_collective_s", "caused_s"
+        "window_s", "in_mpi_s", "late_sender_s", "late_receiver_s", "peer_outside_s", "late_collective_s",
+        "caused_s",
     )  # fmt: skip
     return {
         "is_whole": waits.is_whole,
         "clock_uncertainty_s": waits.clock_uncertainty_s,
         "ranks_of_unknown_clock": waits.unconnected,
+        "examined_s": waits.examined_s,
+        "unexamined_calls": waits.unexamined,
         "received": waits.num_received,
         "matched": waits.num_matched,
         "ranks": [
@@ -120,20 +131,25 @@ def _print_waits(waits: dict[str, Any], ended_early: bool) -> None:
         Column("time", lambda place: units.format_seconds(place["time_s"])),
         Column("waiting", lambda place: units.format_seconds(place["waiting_s"])),
         Column("of MPI", lambda place: percent_text(place["waiting_s"] / whole_s if whole_s else None)),
-        Column("late sender", lambda place: _time(place["late_sender_s"])),
-        Column("peer outside MPI", lambda place: _time(place["peer_outside_s"])),
-        Column("late in collective", lambda place: _time(place["late_collective_s"])),
+        Column("late sender", lambda place: _time(place["late_sender_s"]), optional=True),
+        Column("late receiver", lambda place: _time(place["late_receiver_s"]), optional=True),
+        Column("peer outside MPI", lambda place: _time(place["peer_outside_s"]), optional=True),
+        Column("late in collective", lambda place: _time(place["late_collective_s"]), optional=True),
         Column("mostly for", lambda place: f"rank {place['late']}" if place["late"] is not None else ""),
     ]
     waiting = [place for place in waits["places"] if place["waiting_s"] > 0]
     if waiting:
         _print_first(columns, waiting, _MOST_PLACES, "places", ["call", "in"])
         print(
-            "waiting: until another rank has sent, or has come to a collective; of MPI: of all time in MPI "
-            "here"
+            "waiting: until another rank has sent or receives, or has come to a collective; of MPI: of all "
+            "time in MPI here"
         )
     else:
-        print("\nno call waits for another rank")
+        print("\nno call waits for another rank, as far as that is known")
+    if whole_s and waits["examined_s"] < (1 - _LEAST_UNEXAMINED) * whole_s:
+        share = percent_text(1 - waits["examined_s"] / whole_s)
+        names = ", ".join(waits["unexamined_calls"][:_MOST_NAMES])
+        print(f"of {share} of the time in MPI it is not known what is waiting: {names}")
     outside_s, all_s = (sum(place[name] for place in waiting) for name in ("peer_outside_s", "waiting_s"))
     if outside_s > _LEAST_EXPLAINED * all_s:
         print(
@@ -152,7 +168,8 @@ def _print_waits(waits: dict[str, Any], ended_early: bool) -> None:
     elif left:
         print(
             f"{left} of {waits['received']} receives count as no wait: their sends are not in the traces, or "
-            "their communicators or clocks cannot be compared"
+            "their communicators or clocks cannot be compared; communicators with the same ranks can if the "
+            "program names them (MPI_Comm_set_name)"
         )
     if waits["clock_uncertainty_s"]:
         by = units.format_seconds(waits["clock_uncertainty_s"])

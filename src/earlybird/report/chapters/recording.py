@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from earlybird.compare.recorded_gaps import remarks
-from earlybird.compare.recorded_messages import bytes_by_rank
+from earlybird.analysis.gaps import remarks
+from earlybird.analysis.messages import bytes_by_rank
 from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.figures.recorded_arrivals import arrivals_figures
@@ -36,6 +36,7 @@ MAX_DRAWN = 2  # recordings with figures: the page stays small
 BRIEF_CALLS, BRIEF_PAIRS, BRIEF_PLACES = 9, 8, 6
 _FINALIZE = "MPI_Finalize"
 _LEAST_CAUSE = 0.01  # of all waiting: what is less is not named in the sentence
+_LEAST_UNKNOWN = 0.05  # of the time in MPI
 _UNEVEN = 1.5  # a rank that sends so many times the mean is worth a sentence
 
 
@@ -101,6 +102,7 @@ def _brief(one: Recorded) -> list:
             "in",
             "time",
             "late senders",
+            "late receivers",
             "peers outside MPI",
             "late in collectives",
             "mostly for",
@@ -135,7 +137,7 @@ def _sentence(one: Recorded) -> str:
 
 
 def _said(one: Recorded) -> str:
-    parts = _of_calls(one), _of_waits(one), _of_threads(one), _of_pairs(one)
+    parts = _of_calls(one), _of_work(one), _of_waits(one), _of_threads(one), _of_pairs(one)
     return " ".join(part for part in parts if part)
 
 
@@ -164,6 +166,7 @@ def _of_waits(one: Recorded) -> str:
     when = "" if waits.is_whole else f" in the last {format_seconds(float(waits.window_s.max()))}"
     parts = {
         "late senders": float(waits.late_sender_s.sum()),
+        "late receivers": float(waits.late_receiver_s.sum()),
         "ranks that began to send and then compute outside the MPI": float(waits.peer_outside_s.sum()),
         "late ranks in collectives": float(waits.late_collective_s.sum()),
     }
@@ -172,12 +175,24 @@ def _of_waits(one: Recorded) -> str:
         for name, part_s in parts.items()
         if part_s >= _LEAST_CAUSE * waiting_s > 0
     )
+    unexamined = 1 - waits.examined_s / in_mpi_s
+    unknown = (
+        f" Of {labels.percent(unexamined)} of it, in {', '.join(waits.unexamined[:2])}, it is not known what "
+        "is waiting."
+        if unexamined >= _LEAST_UNKNOWN
+        else ""
+    )
     text = f"Of the time in MPI{when}, {labels.percent(waiting_s / in_mpi_s)} is waiting"
-    if not waiting_s:
-        return f"{text}."
+    if waiting_s < _LEAST_CAUSE * in_mpi_s:
+        return f"{text}.{unknown}"
     most = int(np.argmax(waits.caused_s))
     share = labels.percent(float(waits.caused_s[most]) / max(float(waits.caused_s.sum()), 1e-12))
-    return f"{text}: {causes}; {share} of the waiting is for rank {waits.ranks[most]}."
+    return f"{text}: {causes}; {share} of the waiting is for rank {waits.ranks[most]}.{unknown}"
+
+
+def _of_work(one: Recorded) -> str:
+    """What even work could save."""
+    return f"{labels.capital(one.uneven_work)}." if one.uneven_work else ""
 
 
 def _of_threads(one: Recorded) -> str:
@@ -219,7 +234,7 @@ def _answer(one: Recorded) -> Answer:
     calls = one.calls
     spread = calls.spread_of(calls.in_mpi)
     low, high = labels.percent(spread.low), labels.percent(spread.high)
-    do = []
+    do = ["distribute the work evenly"] if one.uneven_work else []
     if one.heaviest:
         command = f"`earlybird pattern recording {shlex.quote(one.path)} -o exchange.csv`"
         do.append(f"to predict the exchange on another layout or machine, first run {command}")

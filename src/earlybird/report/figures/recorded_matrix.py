@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.compare.recorded_matrix import Matrix, Rows
+from earlybird.analysis.matrix import Matrix, Rows
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.report.figures import axes

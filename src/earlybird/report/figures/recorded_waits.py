@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.compare.recorded_waits import Waits
+from earlybird.analysis.waits import Waits
 from earlybird.data import labels
 from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
@@ -13,6 +13,7 @@ from earlybird.report.views.recordings import Recorded, columns_of, ranks_text
 MAX_COLUMNS = 64  # with more ranks, a bar is the mean of several
 _PARTS = (
     ("in MPI, not waiting", "staircase", ""), ("late senders", "max-rate", "/"),
+    ("late receivers", "measured", "\\"),
     ("peers outside MPI", "fair", "."), ("late ranks in collectives", "postal", "x"),
 )  # fmt: skip
 
@@ -26,8 +27,12 @@ def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
     names = [ranks_text(waits.ranks[block.start], waits.ranks[block[-1]]) for block in blocks]
     traces, top = [], np.zeros(len(blocks))
     for (name, color, shape), part_s in zip(
-        _PARTS, (busy_s, waits.late_sender_s, waits.peer_outside_s, waits.late_collective_s), strict=True
+        _PARTS,
+        (busy_s, waits.late_sender_s, waits.late_receiver_s, waits.peer_outside_s, waits.late_collective_s),
+        strict=True,
     ):
+        if not part_s.any():
+            continue
         shares = np.add.reduceat(part_s / window_s, starts) / counts
         top += shares
         pattern = axes.bar_pattern(shape)
@@ -53,8 +58,8 @@ def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
         id,
         "Waiting by rank",
         "The share of the traced time that each rank spends in MPI, and how much of it is waiting until "
-        "another rank has sent, or has come to a collective; or while a rank that had begun to send was "
-        f"outside the MPI.{more}",
+        "another rank has sent or receives, or has come to a collective; or while a rank that had begun "
+        f"to send was outside the MPI.{more}",
         traces,
         axes.layout(
             axis,

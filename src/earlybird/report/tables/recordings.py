@@ -1,9 +1,9 @@
 """Tables of recordings: calls, size classes, pairs, ranks and communicators."""
 
-from earlybird.compare.recorded_calls import Spread
-from earlybird.compare.recorded_communicators import CommunicatorTotal
-from earlybird.compare.recorded_messages import SizeClass, bytes_by_rank
-from earlybird.compare.recorded_waits import Waits
+from earlybird.analysis.calls import Spread
+from earlybird.analysis.communicators import CommunicatorTotal
+from earlybird.analysis.messages import SizeClass, bytes_by_rank
+from earlybird.analysis.waits import Waits
 from earlybird.data import labels
 from earlybird.data.phases import Phase
 from earlybird.data.recorded_rank import Communicator
@@ -94,6 +94,7 @@ def waits_table(recorded: Recorded, waits: Waits, most: int = MAX_PLACES) -> Tab
             "time": lambda one: format_seconds(one.time_s),
             "waiting, of the time in MPI": lambda one: labels.percent(one.waiting_s / whole_s),
             "late senders": lambda one: _time(one.late_sender_s),
+            "late receivers": lambda one: _time(one.late_receiver_s),
             "peers outside MPI": lambda one: _time(one.peer_outside_s),
             "late in collectives": lambda one: _time(one.late_collective_s),
             "mostly for": lambda one: f"rank {one.late}" if one.late is not None else "",
@@ -131,6 +132,7 @@ def waiting_ranks_table(recorded: Recorded, waits: Waits, most: int = MAX_RANKS)
             "traced": lambda place: format_seconds(float(waits.window_s[place])),
             "in MPI": lambda place: format_seconds(float(waits.in_mpi_s[place])),
             "late senders": lambda place: format_seconds(float(waits.late_sender_s[place])),
+            "late receivers": lambda place: format_seconds(float(waits.late_receiver_s[place])),
             "peers outside MPI": lambda place: format_seconds(float(waits.peer_outside_s[place])),
             "late in collectives": lambda place: format_seconds(float(waits.late_collective_s[place])),
             "others wait for it": lambda place: format_seconds(float(waits.caused_s[place])),

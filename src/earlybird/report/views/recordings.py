@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from earlybird.compare.recorded_calls import CallTimes, call_times
-from earlybird.compare.recorded_communicators import CommunicatorTotal, communicator_totals
-from earlybird.compare.recorded_matrix import Matrix, matrices
-from earlybird.compare.recorded_messages import Pair, SizeClass, by_size_class, heaviest_pairs
-from earlybird.compare.recorded_waits import Waits, traced, waits_of
+from earlybird.analysis.balance import work_balance
+from earlybird.analysis.calls import CallTimes, call_times
+from earlybird.analysis.communicators import CommunicatorTotal, communicator_totals
+from earlybird.analysis.matrix import Matrix, matrices
+from earlybird.analysis.messages import Pair, SizeClass, by_size_class, heaviest_pairs
+from earlybird.analysis.waits import Waits, traced, waits_of
 from earlybird.data import labels
 from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_phases
 from earlybird.data.recording import PairTotals, Recording
@@ -68,6 +69,12 @@ class Recorded:
         """From the traces of the ranks; None without any."""
         joined = traced(self.recording)
         return waits_of(self.recording, joined) if joined else None
+
+    @cached_property
+    def uneven_work(self) -> str:
+        """What even work of the ranks could save, as a clause; "" if it is little or unknown."""
+        balance = work_balance(self.recording)
+        return balance.sentence(self.recording.run_s) if balance else ""
 
     @property
     def all_runs_s(self) -> float:

@@ -15,7 +15,7 @@ _FINALIZE = "MPI_Finalize"
 ALL_WAIT_FOR_ALL = frozenset(
     {
         "MPI_Barrier", "MPI_Allreduce", "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Alltoallv",
-        "MPI_Alltoallw", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", _FINALIZE,
+        "MPI_Alltoallw", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Win_fence", _FINALIZE,
     }
 )  # fmt: skip
 WAIT_FOR_ROOT = frozenset({"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv"})

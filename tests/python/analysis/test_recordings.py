@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from earlybird.compare.recorded_calls import call_times
-from earlybird.compare.recorded_communicators import communicator_totals
-from earlybird.compare.recorded_gaps import remarks
-from earlybird.compare.recorded_matrix import MAX_FILLED, MAX_ROWS, UNKNOWN_HOST, matrices
-from earlybird.compare.recorded_messages import by_size_class, bytes_by_rank, heaviest_pairs
+from earlybird.analysis.calls import call_times
+from earlybird.analysis.communicators import communicator_totals
+from earlybird.analysis.gaps import remarks
+from earlybird.analysis.matrix import MAX_FILLED, MAX_ROWS, UNKNOWN_HOST, matrices
+from earlybird.analysis.messages import by_size_class, bytes_by_rank, heaviest_pairs
 from earlybird.data.recorded_rank import Communicator
 from earlybird.data.recording import load_recording, start_recording
 from earlybird.models.rank_order import MAX_CLUSTERED, community_order

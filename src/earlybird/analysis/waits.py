@@ -1,21 +1,21 @@
-"""Where ranks of a recorded program wait for each other: late senders, peers that are outside the MPI, and
-late ranks in collectives.
+"""Where ranks of a recorded program wait for each other: late senders and receivers, peers that are outside
+the MPI, and late ranks in collectives.
 
-The states are those of Scalasca's trace analysis (Geimer et al. 2010): late sender, wait at barrier and at
-N x N, late broadcast, early reduce. The latter lasts here until the last rank has come, not the first. A
-peer outside the MPI is none of these: it began to send in time, but then computes, and messages may need
-calls of both sides.
+The states are those of Scalasca's trace analysis (Geimer et al. 2010): late sender, late receiver, wait at
+barrier and at N x N, late broadcast, early reduce. The latter lasts here until the last rank has come, not
+the first. A peer outside the MPI is none of these: it began to send in time, but then computes, and messages
+may need calls of both sides.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 import numpy as np
 
-from earlybird.compare.recorded_clocks import Clocks, compare_clocks
-from earlybird.compare.recorded_events import (
+from earlybird.analysis.clocks import Clocks, compare_clocks
+from earlybird.analysis.events import (
     ALL_WAIT_FOR_ALL,
     ROOT_WAITS,
     Collective,
@@ -25,16 +25,15 @@ from earlybird.compare.recorded_events import (
     events_of,
     match_messages,
 )
+from earlybird.data.mpi_calls import BLOCKING_RECEIVES, COMPLETIONS, POLLS, STARTS
 from earlybird.data.recorded_trace import RankTrace, load_traces
 from earlybird.data.recording import Recording
 
-# Calls that return when a message has come.
-RECEIVING = frozenset(
-    {
-        "MPI_Recv", "MPI_Mrecv", "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Wait", "MPI_Waitall",
-        "MPI_Waitany", "MPI_Waitsome",
-    }
-)  # fmt: skip
+# Calls that return when a message has come, and those that are repeated until it has.
+RECEIVING = BLOCKING_RECEIVES | COMPLETIONS | {"MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome"}
+PROBING = frozenset({"MPI_Probe", "MPI_Mprobe", "MPI_Iprobe", "MPI_Improbe"})
+# Calls that may return when the message is received.
+SENDING = frozenset({"MPI_Send", "MPI_Ssend"})
 
 
 @dataclass(frozen=True)
@@ -49,13 +48,14 @@ class PlaceWaits:
     calls: int
     time_s: float
     late_sender_s: float
+    late_receiver_s: float
     peer_outside_s: float
     late_collective_s: float
     late: int | None
 
     @property
     def waiting_s(self) -> float:
-        return self.late_sender_s + self.peer_outside_s + self.late_collective_s
+        return self.late_sender_s + self.late_receiver_s + self.peer_outside_s + self.late_collective_s
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +68,13 @@ class Waits:
     window_s : (R,), from the first to the last record.
     in_mpi_s : (R,), in calls; times of several threads add up.
     late_sender_s : (R,), in calls that receive, until the message that was sent last was sent.
+    late_receiver_s : (R,), in MPI_Send and MPI_Ssend, until a blocking receive was called.
     peer_outside_s : (R,), in these calls after that, while a sender was in no MPI call and came to one before
         the call ended: the most that the call can have waited for it to send on, or to receive.
     late_collective_s : (R,), in collectives, until the rank that comes last had come.
     caused_s : (R,), for how long other ranks waited for this one.
+    examined_s : time of all ranks in calls of which it is known how waiting in them would look.
+    unexamined : the other calls, by their time.
     places : of the program, the one with most waiting first.
     num_received, num_matched : messages received, and those whose send is in the traces, too.
     clock_uncertainty_s : by how much the clocks of hosts may be apart; 0 for one clock.
@@ -83,9 +86,12 @@ class Waits:
     window_s: np.ndarray
     in_mpi_s: np.ndarray
     late_sender_s: np.ndarray
+    late_receiver_s: np.ndarray
     peer_outside_s: np.ndarray
     late_collective_s: np.ndarray
     caused_s: np.ndarray
+    examined_s: float
+    unexamined: list[str]
     places: tuple[PlaceWaits, ...]
     num_received: int
     num_matched: int
@@ -96,7 +102,7 @@ class Waits:
     @property
     def waiting_s(self) -> np.ndarray:
         """(R,): all waiting."""
-        return self.late_sender_s + self.peer_outside_s + self.late_collective_s
+        return self.late_sender_s + self.late_receiver_s + self.peer_outside_s + self.late_collective_s
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +148,9 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
     size = recording.size
     waits = _CallWaits.of(len(events))
     _late_senders(events, joined.matches, waits)
+    _late_receivers(events, joined.matches, waits)
     for group in joined.groups:
         _late_ranks(events, group, waits)
-    waiting_s, late = waits.waiting_s, waits.late
     is_run = ~events.is_call(frozenset({"MPI_Init", "MPI_Init_thread"}))
     is_timed = is_run & (events.calls > 0)
     durations_s = events.end_s - events.begin_s
@@ -155,12 +161,19 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
     first_s, last_s = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(first_s, events.rank[is_run], events.begin_s[is_run])
     np.maximum.at(last_s, events.rank[is_run], events.end_s[is_run])
-    is_late = late >= 0
     ranks = np.unique(events.rank)
+    caused_s = np.zeros(size)
+    for caused, late in waits.causes():
+        caused_s += by_rank(caused, late)
+    examined = _examined(events, joined)
+    missed_s = np.bincount(events.call, durations_s * (is_timed & ~examined), len(events.names))
+    unexamined = [events.names[call] for call in np.argsort(-missed_s, kind="stable") if missed_s[call] > 0]
     return Waits(
         ranks, np.maximum(last_s - first_s, 0)[ranks], by_rank(durations_s * is_timed)[ranks],
-        by_rank(waits.sender_s)[ranks], by_rank(waits.outside_s)[ranks], by_rank(waits.collective_s)[ranks],
-        by_rank(waiting_s[is_late], late[is_late])[ranks], _places(recording, events, is_timed, waits),
+        by_rank(waits.sender_s)[ranks], by_rank(waits.receiver_s)[ranks], by_rank(waits.outside_s)[ranks],
+        by_rank(waits.collective_s)[ranks], caused_s[ranks],
+        float((durations_s * (is_timed & examined)).sum()), unexamined,
+        _places(recording, events, is_timed, waits),
         joined.matches.num_received, len(joined.matches.sent), joined.clocks.uncertainty_s,
         joined.clocks.unconnected, joined.is_whole,
     )  # fmt: skip
@@ -168,25 +181,32 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
 
 @dataclass(frozen=True, eq=False)
 class _CallWaits:
-    """(N,) of each event, 0 but for calls: seconds of waiting by cause, and the rank waited for, or -1."""
+    """(N,) of each event, 0 but for calls: seconds of waiting by cause, and the rank waited for, or -1:
+    `outside` for `outside_s`, and `late` for the others, of which a call has one."""
 
     sender_s: np.ndarray
+    receiver_s: np.ndarray
     outside_s: np.ndarray
     collective_s: np.ndarray
     late: np.ndarray
+    outside: np.ndarray
 
     @classmethod
     def of(cls, num: int) -> "_CallWaits":
-        return cls(np.zeros(num), np.zeros(num), np.zeros(num), np.full(num, -1))
+        return cls(*np.zeros((4, num)), *np.full((2, num), -1))
 
-    @property
-    def waiting_s(self) -> np.ndarray:
-        return self.sender_s + self.outside_s + self.collective_s
+    def causes(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Seconds of waiting and the ranks that it was for, of the calls that waited for one."""
+        for waited_s, late in (
+            (self.sender_s + self.receiver_s + self.collective_s, self.late), (self.outside_s, self.outside)
+        ):  # fmt: skip
+            yield waited_s[late >= 0], late[late >= 0]
 
 
 def _late_senders(events: Events, matches: Matches, waits: _CallWaits) -> None:
-    """The wait of each call that received: until the last of its messages was sent, and then for one
-    of the senders that was outside the MPI."""
+    """The wait of each call that received or probed: until the last of its messages was sent, and then, in
+    one that received, for one of the senders that was outside the MPI."""
+    _late_to_probes(events, matches, waits)
     call = _calls_of(events)[matches.received]
     is_waited_for = (call >= 0) & events.is_call(RECEIVING)[call]
     sent, call = matches.sent[is_waited_for], call[is_waited_for]
@@ -198,10 +218,48 @@ def _late_senders(events: Events, matches: Matches, waits: _CallWaits) -> None:
     for rank in np.unique(src).tolist():
         of_rank = src == rank
         outside_s[of_rank] = _outside_s(events, rank, from_s[of_rank], end_s[of_rank])
-    late = np.full(len(events), -1)
-    _keep_longest(waits.outside_s, late, call, outside_s, src)
-    is_longer = waits.outside_s > waits.sender_s
-    waits.late[is_longer] = late[is_longer]
+    _keep_longest(waits.outside_s, waits.outside, call, outside_s, src)
+
+
+def _late_to_probes(events: Events, matches: Matches, waits: _CallWaits) -> None:
+    """A probe waits for the message that its thread receives next."""
+    probes = np.flatnonzero(events.is_call(PROBING) & (events.calls > 0))
+    if not len(probes) or not len(matches.sent):
+        return
+    begun = matches.received[np.argsort(events.begin_s[matches.received], kind="stable")]
+    sent_of = np.full(len(events), -1)
+    sent_of[matches.received] = matches.sent
+    keys = np.column_stack([events.rank, events.thread])
+    for rank, thread in np.unique(keys[probes], axis=0).tolist():
+        own = probes[(events.rank[probes] == rank) & (events.thread[probes] == thread)]
+        messages = begun[(events.rank[begun] == rank) & (events.thread[begun] == thread)]
+        following = np.searchsorted(events.begin_s[messages], events.end_s[own], "left")
+        has_one = following < len(messages)
+        own, sent = own[has_one], sent_of[messages[following[has_one]]]
+        begin_s, end_s = events.begin_s[own], events.end_s[own]
+        wait_s = np.clip(events.begin_s[sent] - begin_s, 0, end_s - begin_s)
+        _keep_longest(waits.sender_s, waits.late, own, wait_s, events.rank[sent])
+
+
+def _late_receivers(events: Events, matches: Matches, waits: _CallWaits) -> None:
+    """The wait of each blocking send that lasted until its receiver called a blocking receive."""
+    received = _calls_of(events)[matches.received]
+    sent = _calls_of(events)[matches.sent]
+    is_both = (received >= 0) & (sent >= 0)
+    is_both &= events.is_call(BLOCKING_RECEIVES)[received] & events.is_call(SENDING)[sent]
+    sent, received = sent[is_both], received[is_both]
+    lasts = events.end_s[sent] >= events.begin_s[received]  # else the MPI has kept the message
+    sent, received = sent[lasts], received[lasts]
+    wait_s = np.maximum(events.begin_s[received] - events.begin_s[sent], 0)
+    _keep_longest(waits.receiver_s, waits.late, sent, wait_s, events.rank[received])
+
+
+def _examined(events: Events, joined: Traced) -> np.ndarray:
+    """(N,): calls of which it is known how waiting in them would look."""
+    is_examined = events.is_call(RECEIVING | PROBING | SENDING | STARTS)
+    for group in joined.groups:
+        is_examined[group.events] = True
+    return is_examined
 
 
 def _keep_longest(
@@ -238,7 +296,12 @@ def _calls_of(events: Events) -> np.ndarray:
     is_call = events.calls[order] > 0
     last = np.maximum.accumulate(np.where(is_call, np.arange(len(order)), -1))
     found = np.where(last >= 0, order[np.maximum(last, 0)], -1)
-    is_same = (thread[found] == thread[order]) & (events.begin_s[found] == events.begin_s[order])
+    # The record of polls one after another begins before the last one, which has completed the message.
+    is_poll = events.is_call(POLLS)[found]
+    is_in = (events.begin_s[found] == events.begin_s[order]) | (
+        is_poll & (events.begin_s[order] <= events.end_s[found])
+    )
+    is_same = (thread[found] == thread[order]) & is_in
     calls = np.full(len(events), -1)
     calls[order] = np.where((found >= 0) & is_same, found, -1)
     return calls
@@ -276,7 +339,8 @@ def _places(
     sums = np.array([
         np.bincount(place, values[rows], len(distinct))
         for values in (
-            events.calls, events.end_s - events.begin_s, waits.sender_s, waits.outside_s, waits.collective_s
+            events.calls, events.end_s - events.begin_s, waits.sender_s, waits.receiver_s, waits.outside_s,
+            waits.collective_s,
         )
     ])  # fmt: skip
     found: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(len(sums)))
@@ -286,15 +350,17 @@ def _places(
         of_place.append(key)
         found[key] += sums[:, k]
     causes: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    waiting_s, late = waits.waiting_s[rows], waits.late[rows]
-    for k in np.flatnonzero(late >= 0).tolist():
-        causes[of_place[place[k]]][int(late[k])] += waiting_s[k]
+    for waited_s, late in (
+        (waits.sender_s + waits.receiver_s + waits.collective_s, waits.late), (waits.outside_s, waits.outside)
+    ):  # fmt: skip
+        for k in np.flatnonzero(late[rows] >= 0).tolist():
+            causes[of_place[place[k]]][int(late[rows[k]])] += waited_s[rows[k]]
     places = [
         PlaceWaits(
-            call, function, int(calls), time_s, sender_s, outside_s, collective_s,
+            call, function, int(calls), time_s, sender_s, receiver_s, outside_s, collective_s,
             max(causes[call, function], key=causes[call, function].__getitem__, default=None),
         )
-        for (call, function), (calls, time_s, sender_s, outside_s, collective_s) in (
+        for (call, function), (calls, time_s, sender_s, receiver_s, outside_s, collective_s) in (
             (key, values.tolist()) for key, values in found.items()
         )
     ]  # fmt: skip

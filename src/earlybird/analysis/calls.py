@@ -29,7 +29,8 @@ class CallTimes:
     names : the C functions that were called.
     ranks : int64 of shape (R,), those with a file, in order.
     run_s : shape (R,), from MPI_Init to the end of each rank.
-    calls, messages, bytes : int64 of shape (C, R); `bytes` are those of messages, else of collectives.
+    calls, messages, bytes : int64 of shape (C, R); messages are those sent, else those received; `bytes` are
+        those of messages, else of collectives.
     time_s : shape (C, R). Times of several threads of a rank add up.
     """
 
@@ -90,7 +91,7 @@ def call_times(recording: Recording) -> CallTimes:
     shape = len(numbers), len(ranks)
     calls, messages, message_bytes, all_bytes, time_ns = (np.zeros(shape, np.int64) for _ in range(5))
     for place, one in enumerate(ranks):
-        rows = one.entries
+        rows = one.entries[~recording.is_counted_by_sender(one)]
         call = number_of[one.calls][rows["call"]]
         for total, name in ((messages, "messages"), (all_bytes, "bytes"), (time_ns, "time_ns")):
             np.add.at(total[:, place], call, rows[name].astype(np.int64))

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from earlybird.compare.recorded_events import Collective, Events, Matches
+from earlybird.analysis.events import Collective, Events, Matches
 from earlybird.data.recording import Recording
 
 # Collectives that no rank leaves before all have come; of others, blocks may be empty.

@@ -6,15 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earlybird.compare.recorded_waits import join_traces, waits_of
+from earlybird.analysis.waits import join_traces, waits_of
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
-from earlybird.data.recorded_trace import load_trace
+from earlybird.data.recorded_trace import POLLS, load_trace
 from earlybird.data.recording import Recording
 from tests.recordings import CALLS, in_memory, trace_file, world
 
-NAMES = (*CALLS, "MPI_Recv", "MPI_Bcast", "MPI_Reduce", "MPI_Iprobe", "MPI_Barrier")
-RECV, BCAST, REDUCE, IPROBE, BARRIER = range(len(CALLS), len(NAMES))
+NAMES = (
+    *CALLS, "MPI_Recv", "MPI_Bcast", "MPI_Reduce", "MPI_Iprobe", "MPI_Barrier", "MPI_Ssend", "MPI_Probe",
+    "MPI_Test", "MPI_Win_lock",
+)  # fmt: skip
+RECV, BCAST, REDUCE, IPROBE, BARRIER, SSEND, PROBE, TEST, WIN_LOCK = range(len(CALLS), len(NAMES))
 _, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))
 WORLD, NOBODY, NO_TAG = 1, -1, -1
 
@@ -89,6 +92,53 @@ def test_a_wait_lasts_until_the_last_message_was_sent_and_not_longer(tmp_path):
 def call(begin, end):
     """Another call of a rank."""
     return (begin, end, IPROBE, CALL, WORLD, NOBODY, NO_TAG, 1, 0)
+
+
+def test_a_blocking_send_that_lasts_until_the_receive_has_waited_for_it(tmp_path):
+    def send(begin, end):
+        return (begin, end, SSEND, SENT, WORLD, 0, 0, 1, 8)
+
+    found = waits(tmp_path, {0: [received(1.3, 1.6, 1)], 1: [send(1.0, 1.5)]})
+    assert found.late_receiver_s == pytest.approx([0, 0.3]) and found.late_sender_s.sum() == 0
+    assert found.caused_s == pytest.approx([0.3, 0])
+    # The MPI has kept the message: the send was over before.
+    found = waits(tmp_path, {0: [received(1.3, 1.6, 1)], 1: [send(1.0, 1.1)]})
+    assert found.waiting_s.sum() == 0
+
+
+def test_a_probe_waits_for_the_message_that_is_received_next(tmp_path):
+    probe = (1.0, 1.41, PROBE, CALL, WORLD, 1, 0, 1, 0)
+    records = {0: [probe, received(1.42, 1.43, 1), received(1.5, 1.6, 1)], 1: [sent(1.4, 0), sent(1.41, 0)]}
+    found = waits(tmp_path, records)
+    assert found.late_sender_s == pytest.approx([0.4, 0])
+    assert found.caused_s == pytest.approx([0, 0.4])
+
+
+def test_polls_wait_for_the_message_that_the_last_one_completes(tmp_path):
+    polls = (1.0, 1.5, TEST, CALL, 0, NOBODY, NO_TAG, POLLS, 900)
+    message = (1.49, 1.5, IRECV, RECEIVED, WORLD, 1, 0, 0, 8)
+    found = waits(tmp_path, {0: [polls, message], 1: [sent(1.4, 0)]})
+    assert found.late_sender_s == pytest.approx([0.4, 0])
+
+
+def test_waiting_for_two_ranks_in_one_call_is_for_each_its_own(tmp_path):
+    """Rank 1 sends 0.4 s late; rank 2 has begun to send, and then computes until 1.95 s."""
+    records = {
+        0: [*waitall(1.0, 2.0, (1, 0), (2, 0))],
+        1: [sent(1.4, 0)],
+        2: [sent(0.9, 0), call(1.95, 2.1)],
+    }
+    found = waits(tmp_path, records)
+    assert found.late_sender_s == pytest.approx([0.4, 0, 0])
+    assert found.peer_outside_s == pytest.approx([0.55, 0, 0])
+    assert found.caused_s == pytest.approx([0, 0.4, 0.55])
+
+
+def test_calls_whose_waiting_is_not_known_are_named(tmp_path):
+    lock = (1.0, 1.5, WIN_LOCK, CALL, WORLD, 1, NO_TAG, 1, 0)
+    found = waits(tmp_path, {0: [lock, received(2.0, 2.1, 1)], 1: [sent(1.9, 0)]})
+    assert found.unexamined == ["MPI_Win_lock"]
+    assert found.examined_s == pytest.approx(0.1, abs=1e-5)
 
 
 def test_a_sender_that_began_in_time_and_computes_is_outside_the_mpi(tmp_path):

@@ -34,21 +34,7 @@ def remarks(recording: Recording) -> list[str]:
             "the job has one rank, which can send to nobody else; to start more, put the launcher into the "
             "command, as in `mpiexec -n 4 ./app`"
         )
-    empty = [rank for rank in recording.missing if rank in recording.empty]
-    absent = [rank for rank in recording.missing if rank not in recording.empty]
-    for missing, left in ((absent, "no file"), (empty, "an empty file, as on a full disk")):
-        if missing:
-            them = "them" if len(missing) > 1 else "it"
-            said.append(f"{_ranks(missing)} left {left}, so only what others received from {them} is counted")
-    for how, text in (
-        (None, "ended before MPI_Finalize: killed, interrupted, or the disk was full"),
-        ("abort", "called MPI_Abort"),
-        ("exit", "exited without MPI_Finalize"),
-    ):
-        if early := [rank for rank in recording.ended_early if recording.ranks[rank].end == how]:
-            last_s = min(recording.ranks[rank].run_s for rank in early)
-            kept = f"what is counted ends {units.format_seconds(last_s)} after MPI_Init at the earliest"
-            said.append(f"{_ranks(early)} {text}; {kept}")
+    said += lost_parts(recording)
     if recording.num_other:
         said.append(
             f"{recording.num_other} more ranks are of spawned processes or of a second job and are not "
@@ -61,6 +47,30 @@ def remarks(recording: Recording) -> list[str]:
             "with each other or with other processes, or have a CPU limit; times in the MPI, and who waits "
             "for whom, are then the scheduler's; use fewer ranks or more cores"
         )
+    return said
+
+
+def lost_parts(recording: Recording) -> list[str]:
+    """A sentence for the ranks that left no file, and for each way in which ranks ended early."""
+    said = []
+    empty = [rank for rank in recording.missing if rank in recording.empty]
+    absent = [rank for rank in recording.missing if rank not in recording.empty]
+    for missing, left in ((absent, "no file"), (empty, "an empty file, as on a full disk")):
+        if missing:
+            them = "them" if len(missing) > 1 else "it"
+            said.append(f"{_ranks(missing)} left {left}, so only what others received from {them} is counted")
+    for how, text in (
+        (
+            None,
+            "did not reach the end of MPI_Finalize: killed, interrupted, on a full disk, or still running",
+        ),
+        ("abort", "called MPI_Abort"),
+        ("exit", "exited without MPI_Finalize"),
+    ):
+        if early := [rank for rank in recording.ended_early if recording.ranks[rank].end == how]:
+            last_s = min(recording.ranks[rank].run_s for rank in early)
+            kept = f"what is counted ends {units.format_seconds(last_s)} after MPI_Init at the earliest"
+            said.append(f"{_ranks(early)} {text}; {kept}")
     return said
 
 
