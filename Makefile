@@ -4,7 +4,9 @@ MPI    ?= mpich
 JOBS   ?= 2
 SECONDS ?= 20
 BIN    := .venv/bin
-NATIVE_SOURCES = $(shell find native -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
+# What pip compiles, and what must be formatted.
+COMPILED = hatch_build.py $(wildcard src/earlybird/models/compiled/*.[ch])
+NATIVE_SOURCES = $(shell find native src -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
 .PHONY: help setup install install-arguments demo test bench lint fuzz coverage docs clean
 
@@ -19,7 +21,7 @@ help:
 	@echo "make docs                                build the documentation as a site in build/site, and check its links"
 	@echo "make bench                               run the comparisons (more than an hour; not part of the tests)"
 
-.venv/.installed: pyproject.toml
+.venv/.installed: pyproject.toml $(COMPILED)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "earlybird needs Python 3.11 or newer, $(PYTHON) is older; try make PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv .venv

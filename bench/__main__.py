@@ -20,6 +20,7 @@ from bench import (
     partitioned_regret,
     partitioned_soak,
     pipeline_advice,
+    predictor,
     program_advice,
     projection_checks,
     recorder_cost,
@@ -48,6 +49,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "recorder-kills": recorder_kills.main,
     "command-times": command_times.main,
     "pipeline-advice": pipeline_advice.main,
+    "predictor": predictor.main,
     "collective-accuracy": collective_accuracy.main,
     "collective-advice": collective_advice.main,
 }

@@ -3,9 +3,9 @@
 Four ranks exchange messages of 100 bytes without end under `earlybird record`; at a random moment, from the
 start of the processes on, a random one of them is killed (SIGKILL). A recording counts as unreadable if it
 cannot be read, as wrong if the bytes of a pair are not those of its messages, and as hung if the job does not
-end. If no rank had come to the end of MPI_Init, there is nothing to read, and the folder is removed. With Intel
-MPI ranks are killed after MPI_Init only: its mpiexec does not end if one dies before, with or without a
-recorder. About five minutes for 200 kills of an MPI.
+end. If no rank had come to the end of MPI_Init, there is nothing to read, and the folder is removed. With
+Intel MPI ranks are killed after MPI_Init only: its mpiexec does not end if one dies before, with or without
+a recorder. About five minutes for 200 kills of an MPI.
 """
 
 import argparse

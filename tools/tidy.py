@@ -1,16 +1,19 @@
-"""Runs clang-tidy on libearlybird, the recorder and the kernels with their harness, as compiled for MPICH."""
+"""Runs clang-tidy on libearlybird, the recorder and the kernels with their harness, as compiled for MPICH, and
+on the loops of the models."""
 
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from earlybird.data.errors import InputError
 from tools.configured import ROOT, configure
 
+MODELS = ROOT / "src" / "earlybird" / "models" / "compiled"
 _CHECKED = re.compile(r"native/(?:harness|kernels|partitioned|interpose|recorder)/")
 
 
@@ -20,9 +23,9 @@ def checked_sources(folder: Path) -> list[str]:
     return sorted({command["file"] for command in commands if _CHECKED.search(command["file"])})
 
 
-def tidy(folder: Path, source: str) -> str:
+def tidy(options: Sequence[str | Path], source: str) -> str:
     """What clang-tidy finds in one file; empty if nothing."""
-    command = [Path(sys.executable).parent / "clang-tidy", "-p", folder, "--quiet", source]
+    command = [Path(sys.executable).parent / "clang-tidy", "--quiet", source, *options]
     result = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=ROOT)
     return result.stdout + result.stderr if result.returncode else ""
 
@@ -34,7 +37,9 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        found = "".join(pool.map(lambda source: tidy(folder, source), checked_sources(folder)))
+        native = pool.map(lambda source: tidy(["-p", folder], source), checked_sources(folder))
+        models = pool.map(lambda source: tidy(["--", "-std=c11"], str(source)), sorted(MODELS.glob("*.c")))
+        found = "".join([*native, *models])
     print(found, end="")
     return int(bool(found))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
@@ -37,6 +38,27 @@ class Layout:
     node: np.ndarray
     socket: np.ndarray
     text: str
+
+    @classmethod
+    def parse(cls, text: str, map_by: str = "core") -> "Layout":
+        """`2x2x8` (nodes x sockets x ranks per socket), or the path of a CSV; see `parse_layout`."""
+        return parse_layout(text, map_by)
+
+    @classmethod
+    def from_arrays(cls, node: ArrayLike, socket: ArrayLike | None = None) -> "Layout":
+        """The node of each rank, and its socket within the node, by default 0; raises InputError."""
+        nodes = np.asarray(node)
+        sockets = np.zeros_like(nodes) if socket is None else np.asarray(socket)
+        for given in (nodes, sockets):
+            if given.dtype.kind not in "iu" or given.ndim != 1 or len(given) != len(nodes) or not len(nodes):
+                raise InputError("a layout needs the node and the socket of each rank, as whole numbers")
+            if given.min() < 0:
+                raise InputError("a node or socket is negative; they count from 0")
+        return cls(nodes.astype(np.int64), sockets.astype(np.int64), f"{len(nodes)} ranks from arrays")
+
+    def save(self, path: str | Path) -> None:
+        """Write the CSV `rank,node,socket`, atomically."""
+        save_layout(self, path)
 
     @property
     def num_ranks(self) -> int:

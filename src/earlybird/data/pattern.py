@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
@@ -39,6 +41,36 @@ class Pattern:
             object.__setattr__(self, name, array)
         _check(self.src, self.dst, self.bytes, lambda k: f"message {k}")
 
+    @classmethod
+    def load(cls, path: str | Path) -> "Pattern":
+        """Read `.csv`, `.npz` or Matrix Market; raises InputError naming the line of the first bad row."""
+        return load_pattern(path)
+
+    @classmethod
+    def from_arrays(cls, src: ArrayLike, dst: ArrayLike, size_bytes: ArrayLike) -> "Pattern":
+        """Messages from three sequences of whole numbers of the same length; raises InputError."""
+        columns = [_whole_numbers(values) for values in (src, dst, size_bytes)]
+        return cls(*columns)
+
+    @classmethod
+    def from_scipy(cls, matrix: Any) -> "Pattern":
+        """A message for each stored entry of a sparse matrix of bytes, square: the row sends to the column.
+
+        Entries on the diagonal need no communication and are left out. Raises InputError.
+        """
+        entries = matrix.tocoo()
+        if entries.shape[0] != entries.shape[1]:
+            raise InputError(
+                f"the matrix has {entries.shape[0]} rows and {entries.shape[1]} columns; both count ranks, "
+                "give as many"
+            )
+        kept = entries.row != entries.col
+        return cls.from_arrays(entries.row[kept], entries.col[kept], entries.data[kept])
+
+    def save(self, path: str | Path) -> None:
+        """Write `.npz`, Matrix Market (`.mtx`) or, for any other name, CSV; atomically."""
+        save_pattern(self, path)
+
     @property
     def num_messages(self) -> int:
         return len(self.src)
@@ -58,7 +90,7 @@ class Pattern:
 
     def sha256(self) -> str:
         """Digest of the messages in order, the same for every file format."""
-        return hashlib.sha256(self.triples().astype("<i8").tobytes()).hexdigest()
+        return hashlib.sha256(self.triples().astype("<i8", copy=False).data).hexdigest()
 
     def check_ranks(self, num_ranks: int) -> None:
         """Raise InputError if a rank is outside 0..num_ranks-1."""
@@ -70,6 +102,17 @@ class Pattern:
                 f"the pattern contains rank {rank} (message {k}), but the layout has {num_ranks} ranks "
                 f"(0..{num_ranks - 1}); give a layout with at least {self.num_ranks_named} ranks"
             )
+
+
+def _whole_numbers(values: ArrayLike) -> np.ndarray:
+    found = np.asarray(values)
+    if found.dtype.kind not in "iu" and (found.dtype.kind != "f" or (found != np.rint(found)).any()):
+        raise InputError(
+            f"ranks and sizes are whole numbers, but the array is of {found.dtype}; give integers"
+        )
+    if found.ndim != 1:
+        raise InputError(f"a pattern needs arrays of one dimension, but one has the shape {found.shape}")
+    return found.astype(np.int64)
 
 
 def load_pattern(path: str | Path) -> Pattern:

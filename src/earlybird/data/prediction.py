@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from earlybird.data import files
 from earlybird.data.schema import Extra, Record, decode
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA = "earlybird.prediction/1"
 
@@ -46,6 +49,17 @@ class Prediction(Record):
     def slowest_rank(self) -> int:
         """The lowest rank with the largest predicted time."""
         return int(np.argmax(self.time_s))
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A row for each rank: time_s, receive_s, intra_node_s, inter_node_s, time_low_s, time_high_s."""
+        import pandas as pd
+
+        columns = {
+            name: getattr(self, name) for name in ("time_s", "receive_s", "intra_node_s", "inter_node_s")
+        }
+        if self.time_interval_s is not None:
+            columns |= {"time_low_s": self.time_interval_s[:, 0], "time_high_s": self.time_interval_s[:, 1]}
+        return pd.DataFrame(columns).rename_axis("rank")
 
     def to_json(self) -> dict[str, Any]:
         derived = {

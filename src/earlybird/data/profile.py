@@ -126,6 +126,15 @@ class Profile(Record):
         for name in self.levels:
             require_one_of("level", name, LEVELS)
 
+    @classmethod
+    def load(cls, path: str | Path) -> "Profile":
+        """Read a profile; raises InputError for missing or invalid values."""
+        return load_profile(path)
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON, atomically."""
+        save_profile(self, path)
+
     @cached_property
     def pipelines(self) -> list[PipelineForm]:
         return self._typed(PipelineForm, is_pipeline, pipeline_form_from_json)

@@ -24,6 +24,8 @@ SCHEMA = "earlybird.run/1"
 
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     Scalar = Any  # which type a key has depends on the kernel, which its readers know
 else:
     Scalar = str | int | float | bool | None
@@ -148,6 +150,32 @@ class Run:
         if not isinstance(header.get("id"), str):
             raise InputError(f"the run {path / 'run.json'} has no id; give a folder that `measure` wrote")
         return cls(path, header)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Run":
+        """The run in a folder that `earlybird measure` or `replay` wrote; raises InputError."""
+        return cls.open(path)
+
+    def frame(self) -> "pd.DataFrame":
+        """A row for each iteration of each sample: kernel, quantity, method, launch, the configuration,
+        iteration, time_s and is_warmup."""
+        import pandas as pd
+
+        parts = []
+        for sample in self.samples():
+            count = len(sample.times_s)
+            same: dict[str, Any] = {
+                "kernel": sample.kernel,
+                "quantity": sample.quantity,
+                "method": sample.method,
+            }
+            same |= {"launch": sample.launch, "oversubscribed": sample.oversubscribed} | sample.config
+            values = {
+                "iteration": np.arange(count), "time_s": sample.times_s,
+                "is_warmup": np.arange(count) < sample.warmup,
+            }  # fmt: skip
+            parts.append(pd.DataFrame({name: [value] * count for name, value in same.items()} | values))
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:

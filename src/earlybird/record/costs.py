@@ -13,7 +13,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.data.schema import Estimate
 from earlybird.predict.collective import Placed, forms_of, predict_collective
-from earlybird.predict.exchange import Exchange
+from earlybird.predict.exchange import Predictor
 from earlybird.predict.ranges import interval
 from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
 from earlybird.record.thread_messages import ThreadMessageCost
@@ -48,7 +48,7 @@ class Cost:
 
 def exchange_cost(pattern: Pattern, place: Placement, profile: Profile) -> Cost:
     """The slowest rank of an exchange, by the model `fair`. Raises InputError."""
-    return Cost(*Exchange(pattern, place.layout).slowest_s(profile, "fair"))
+    return Cost(*Predictor(pattern, place.layout).slowest_s(profile, "fair"))
 
 
 def early_cost(pattern: Pattern, place: Placement, profile: Profile, partitions: int, delay_s: float) -> Cost:

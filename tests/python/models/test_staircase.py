@@ -1,5 +1,7 @@
 """The staircase formulas against closed forms, published equations and a simulation written the slow way."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -33,14 +35,18 @@ def _simulate(volumes, bandwidth):
     return finished
 
 
+def _one_class(volume, bandwidth):
+    return staircase.receive_times_s(volume[:, None], bandwidth[:, None])
+
+
 def test_worked_example_of_one_group_of_four():
-    times_s = staircase.one_class_times_s(np.array([100_000, 200_000, 400_000, 400_000]), BANDWIDTH)
+    times_s = _one_class(np.array([100_000, 200_000, 400_000, 400_000]), BANDWIDTH)
     assert times_s == pytest.approx(np.array([20, 110 / 3, 185 / 3, 185 / 3]) * 1e-6, rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_equal_messages_take_n_times_s_over_bandwidth(n):
-    times_s = staircase.one_class_times_s(np.full(n, 12345), BANDWIDTH[:n])
+    times_s = _one_class(np.full(n, 12345), BANDWIDTH[:n])
     assert times_s == pytest.approx(np.full(n, n * 12345 / BANDWIDTH[n - 1]), rel=1e-12)
 
 
@@ -72,12 +78,29 @@ def test_finishing_times_equal_a_step_by_step_simulation(volumes, data):
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 10**12), min_size=1, max_size=12), st.data())
 def test_the_mixed_steps_reduce_to_equation_7_with_one_class(volumes, data):
-    bandwidth = np.array(
-        data.draw(st.lists(st.floats(1e8, 1e11), min_size=len(volumes), max_size=len(volumes)))
+    """Half of each volume in either of two classes that are the same is mixed, but not in its times."""
+    rates = st.lists(st.floats(1e8, 1e11), min_size=len(volumes), max_size=len(volumes))
+    bandwidth, volume = np.array(data.draw(rates)), np.array(volumes) * 2
+    halves = staircase.receive_times_s(
+        np.column_stack([volume, volume]) // 2, np.column_stack([bandwidth, bandwidth])
     )
-    volume = np.array(volumes)
-    mixed = staircase.mixed_times_s(volume[:, None], bandwidth[:, None])
-    assert mixed == pytest.approx(staircase.one_class_times_s(volume, bandwidth), rel=1e-9)
+    assert halves == pytest.approx(_one_class(volume, bandwidth), rel=1e-9)
+    # (7): t_0 = N V_0/BW(N), t_i = t_(i-1) + (N-i)(V_i - V_(i-1))/BW(N-i).
+    left = np.arange(len(volume), 0, -1)
+    equation_7 = np.cumsum(left * np.diff(np.sort(volume), prepend=0) / bandwidth[left - 1])
+    assert np.sort(_one_class(volume, bandwidth)) == pytest.approx(equation_7, rel=1e-9)
+
+
+def test_groups_together_give_what_each_gives_alone():
+    rng = np.random.default_rng(2)
+    first = np.array([0, 3, 3, 4, 9])
+    volume, bandwidth = rng.integers(0, 10**6, (9, 2)) + 1, rng.uniform(1e9, 9e9, (2, 5, 2))
+    volume[3:, 1] = 0
+    together = staircase.group_times_s(first, volume, bandwidth)
+    for begin, end in itertools.pairwise(first):
+        if end > begin:
+            alone = staircase.receive_times_s(volume[begin:end], bandwidth[:, : end - begin])
+            assert together[:, begin:end] == pytest.approx(alone, rel=1e-12)
 
 
 def test_parameter_sets_in_a_batch_give_what_each_gives_alone():
@@ -111,7 +134,7 @@ def test_more_bytes_never_make_anybody_receive_sooner(volumes, which, more, data
     volume = np.array(volumes)
     larger = volume.copy()
     larger[which % len(volume)] += more
-    before, after = (staircase.one_class_times_s(v, bandwidth) for v in (volume, larger))
+    before, after = (_one_class(v, bandwidth) for v in (volume, larger))
     assert (after >= before * (1 - 1e-12)).all()
 
 
@@ -147,8 +170,3 @@ def test_the_largest_message_completes_with_its_receiver_and_an_empty_one_at_onc
     receiver = np.array([7, 7, 2, 7])
     fractions = staircase.completion_fractions(receiver, np.array([10, 30, 5, 0]))
     assert fractions.tolist() == [0.5, 1.0, 1.0, 0.0]
-
-
-def test_a_rank_waits_for_the_last_of_its_sends():
-    waits_s = staircase.send_waits_s(np.array([2, 0, 2]), np.array([3e-6, 1e-6, 2e-6]), 4)
-    assert waits_s.tolist() == [1e-6, 0, 3e-6, 0]

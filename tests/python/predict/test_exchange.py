@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.profile import Profile, load_profile, profile_from_json
-from earlybird.predict import MIXED, MODELS, SHARES, Exchange, predict_exchange
+from earlybird.predict import MIXED, MODELS, SHARES, Predictor, predict_exchange
 
 WORKED = Path(__file__).parents[3] / "examples" / "worked"
 
@@ -179,7 +179,7 @@ def test_ten_times_the_bytes_take_ten_times_as_long_apart_from_latency(messages,
 
 def test_an_exchange_prepared_once_predicts_for_several_profiles():
     pattern, layout = _pattern((0, 1, 500), (1, 2, 90_000), (2, 0, 20_000)), parse_layout("1x1x3")
-    exchange = Exchange(pattern, layout)
+    exchange = Predictor(pattern, layout)
     for profile in (_profile(intra_socket=_level()), _profile(intra_socket=_TWO_PROTOCOLS)):
         fresh = predict_exchange(pattern, layout, profile)
         assert exchange.predict(profile).time_s.tolist() == fresh.time_s.tolist()
@@ -376,10 +376,12 @@ def test_fair_says_where_more_processes_send_than_were_measured():
     assert said.startswith("inter_node: 3 processes send at once, but the profile has N up to 2")
 
 
-def test_intervals_of_fair_come_from_fewer_replicates_of_large_exchanges():
+def test_intervals_of_fair_come_from_fewer_replicates_of_large_exchanges(monkeypatch):
     random = np.random.default_rng(4)
+    # One bundle of messages, with a step for each: the work of each is the number of messages.
     src, dst = random.integers(0, 4, 3000), 4 + random.integers(0, 4, 3000)
     pattern, layout = Pattern(src, dst, random.integers(1, 5000, 3000)), parse_layout("2x1x4")
+    monkeypatch.setattr("earlybird.predict.exchange._FAIR_REPLICATES_WORK", 6 * 3000)
     replicates = [{"levels": {"inter_node": _level(_protocol(latency_s=k * 1e-6))}} for k in range(41)]
     profile = _profile(replicates, inter_node=_level())
     narrow = predict_exchange(pattern, layout, profile, "fair")
@@ -397,11 +399,11 @@ def test_fair_takes_completions_of_large_exchanges_together_and_moves_by_little(
     src, dst = random.integers(0, 8, 2400), 8 + random.integers(0, 8, 2400)
     pattern, layout = Pattern(src, dst, random.integers(1, 50_000, 2400)), parse_layout("8x1x2")
     profile = _profile(inter_node=_level(_protocol(table=ON)))
-    large = predict_exchange(pattern, layout, profile, "fair").receive_s
-    monkeypatch.setattr("earlybird.predict.exchange._FAIR_EXACT_MESSAGES", 2400)
     exact = predict_exchange(pattern, layout, profile, "fair").receive_s
-    assert (large != exact).any()
-    assert large == pytest.approx(exact, rel=0.015)
+    monkeypatch.setattr("earlybird.predict.exchange._FAIR_EXACT_WORK", 0)
+    together = predict_exchange(pattern, layout, profile, "fair").receive_s
+    assert (together != exact).any()
+    assert together == pytest.approx(exact, rel=0.01)
 
 
 def test_an_absent_level_matters_only_when_a_message_needs_it():
@@ -452,6 +454,6 @@ def test_a_prediction_beyond_what_was_measured_says_so():
 
 
 def test_a_model_without_a_formula_is_no_other_model():
-    exchange = Exchange(load_pattern(WORKED / "pattern.csv"), parse_layout("1x1x4"))
+    exchange = Predictor(load_pattern(WORKED / "pattern.csv"), parse_layout("1x1x4"))
     with pytest.raises(ValueError, match="no formula for the model new"):
         exchange._times([load_profile(WORKED / "profile.json")], "new", "message")

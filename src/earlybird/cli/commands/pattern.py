@@ -126,6 +126,35 @@ def random(
     _finish(pattern, output, ranks, {}, format)
 
 
+def near(
+    output: Output,
+    ranks: Annotated[int, typer.Option(help="Number of ranks.")],
+    per_rank: Annotated[float, typer.Option(help="Messages that a rank sends, mean.")] = 26,
+    mean_size: Annotated[str, typer.Option(help="Mean message size.")] = "4KiB",
+    unevenness: Annotated[
+        float, typer.Option(help="About how many times the mean the rank with most messages sends, at least.")
+    ] = 2,
+    seed: Seed = 1,
+    format: Format = FORMAT,
+) -> None:
+    """Create messages between ranks that are near each other in space, at any density.
+
+    Ranks are random points of a cube, denser towards one corner, and numbered along a space-filling curve.
+    Each sends one message to every rank within a distance. Sizes are log-normal.
+    """
+    from earlybird.patterns.near_exchange import near_exchange
+
+    _check_output(output)
+    pattern = near_exchange(
+        ranks,
+        per_rank,
+        mean_size_bytes=units.parse_bytes(mean_size, "--mean-size"),
+        unevenness=unevenness,
+        seed=seed,
+    )
+    _finish(pattern, output, ranks, {}, format)
+
+
 def convert(
     source: Annotated[Path, typer.Argument(help="Pattern to read: .csv, .npz or .mtx.", metavar="IN")],
     output: Output,
@@ -323,6 +352,7 @@ def print_summary(summary: dict[str, Any]) -> None:
 _MESH = "earlybird pattern mesh --parts 8 --cells 100000 --bytes-per-cell 8 -o mesh.csv"
 _HALO = "earlybird pattern halo --grid 2x2x2 --cells 64x64x64 --neighbours 26 -o halo.csv"
 _RANDOM = "earlybird pattern random --ranks 8 --messages 100 --max-size 64KiB -o random.csv"
+_NEAR = "earlybird pattern near --ranks 1024 --per-rank 26 --mean-size 4KiB -o near.npz"
 _RECORDING = "earlybird pattern recording rec -o exchange.csv"
 _MONITORING = "earlybird pattern monitoring prof/app -o exchange.csv"
 _OTF2 = "earlybird pattern otf2 scorep-app/traces.otf2 -o exchange.csv"
@@ -332,6 +362,7 @@ command = make_group(
         ("mesh", mesh, _MESH),
         ("halo", halo, _HALO),
         ("random", random, _RANDOM),
+        ("near", near, _NEAR),
         ("recording", recording, _RECORDING),
         ("monitoring", monitoring, _MONITORING),
         ("otf2", otf2, _OTF2),

@@ -16,7 +16,7 @@ from earlybird.data.profile import USUAL_CONTEXT, Profile
 from earlybird.data.run import Run
 from earlybird.launch.launcher import Launcher
 from earlybird.machine import hardware
-from earlybird.predict import MIXED, MODELS, SHARES, Exchange, silent_senders
+from earlybird.predict import MIXED, MODELS, SHARES, Predictor, silent_senders
 
 # Maximum share of free memory for the buffers of both sides of all messages.
 _MEMORY_SHARE = 0.7
@@ -42,7 +42,7 @@ def predict_all(
     Without messages between nodes `fair` is omitted, as it equals the staircase.
     """
     predictions, refusals = {}, []
-    exchange = Exchange(pattern, layout, mixed=mixed)
+    exchange = Predictor(pattern, layout, mixed=mixed)
     for model in MODELS:
         if model == "fair" and "inter_node" not in exchange.levels:
             continue
@@ -68,7 +68,7 @@ def compare_run(
     in the run folder."""
     samples = [sample for sample in run.samples() if sample.kernel == "exchange"]
     compared = compare_times(measured_times(samples), predictions)
-    levels = set(Exchange(pattern, layout).levels)
+    levels = set(Predictor(pattern, layout).levels)
     notes = [
         difference
         for profile in profiles

@@ -1,0 +1,197 @@
+"""Calls the loops of the models that are written in C, in the files beside this one; pip compiles them."""
+
+import ctypes
+from ctypes import c_bool, c_double, c_int, c_int64, c_void_p
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+LIBRARY = "libearlybird_models.so"
+
+_INTEGERS = np.ctypeslib.ndpointer(np.int64, flags="C_CONTIGUOUS")
+_REALS = np.ctypeslib.ndpointer(np.float64, flags="C_CONTIGUOUS")
+_FLAGS = np.ctypeslib.ndpointer(np.bool_, flags="C_CONTIGUOUS")
+# As in models.h: result and arguments.
+_SIGNATURES = {
+    "eb_staircase": (c_int, c_int64, _INTEGERS, c_int64, _INTEGERS, _REALS, _REALS),
+    "eb_completion_fractions": (c_int, c_int64, _INTEGERS, c_int64, _INTEGERS, _REALS),
+    "eb_flows_create": (
+        c_void_p, c_int64, _INTEGERS, _INTEGERS, _INTEGERS, _INTEGERS, c_int64, c_int64, _INTEGERS, c_bool,
+    ),
+    "eb_flows_num_bundles": (c_int64, c_void_p),
+    "eb_flows_complete": (c_int, c_void_p, c_int64, _REALS, _REALS, c_double, c_double, _REALS),
+    "eb_flows_destroy": (None, c_void_p),
+    "eb_exchange_create": (
+        c_void_p, c_int64, _INTEGERS, _INTEGERS, c_int64, c_int64, c_int64, _INTEGERS, _INTEGERS, _INTEGERS,
+        _INTEGERS, _INTEGERS, _INTEGERS, _REALS, _FLAGS, c_int64, _REALS, _REALS,
+    ),
+    "eb_exchange_move": (None, c_void_p, c_int64, _INTEGERS, _INTEGERS, _INTEGERS),
+    "eb_exchange_resize": (None, c_void_p, c_int64, _INTEGERS, _INTEGERS),
+    "eb_exchange_slowest_s": (c_double, c_void_p),
+    "eb_exchange_times": (None, c_void_p, _REALS, _REALS),
+    "eb_exchange_destroy": (None, c_void_p),
+}  # fmt: skip
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The compiled functions; raises ImportError if they are not there."""
+    path = Path(__file__).with_name(LIBRARY)
+    if not path.exists():
+        raise ImportError(f"{path} is missing; install Earlybird again: pip compiles it")
+    loaded = ctypes.CDLL(str(path))
+    for name, (result, *arguments) in _SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    return loaded
+
+
+def staircase(first: np.ndarray, volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray) -> np.ndarray:
+    """(7) and (12)-(17) of Thune et al. 2023; see models.h.
+
+    `first` (G+1,), `volume_bytes` (N, C), `bandwidth_bytes_per_s` (n, C); returns (N,) seconds.
+    """
+    finished_s = np.empty(len(volume_bytes))
+    _check(
+        library().eb_staircase(
+            len(first) - 1, integers(first), volume_bytes.shape[1], integers(volume_bytes),
+            reals(bandwidth_bytes_per_s), finished_s,
+        )
+    )  # fmt: skip
+    return finished_s
+
+
+def completion_fractions(receiver: np.ndarray, num_receivers: int, size_bytes: np.ndarray) -> np.ndarray:
+    """(9) of Thune et al. 2023; see models.h. Both arrays have the shape (M,), as the result."""
+    fractions = np.empty(len(size_bytes))
+    _check(
+        library().eb_completion_fractions(
+            len(size_bytes), integers(receiver), num_receivers, integers(size_bytes), fractions
+        )
+    )
+    return fractions
+
+
+def integers(values: object) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype=np.int64)
+
+
+def reals(values: object) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _check(failed: int) -> None:
+    if failed:
+        raise MemoryError("not enough memory for the messages of the exchange")
+
+
+class Flows:
+    """Messages through the sending ends of groups and the receiving ends of others; see models.h.
+
+    `src`, `dst`, `size_bytes` and `message_class` have the shape (M,), `group` (P,).
+    """
+
+    def __init__(
+        self,
+        src: np.ndarray,
+        dst: np.ndarray,
+        size_bytes: np.ndarray,
+        message_class: np.ndarray,
+        num_classes: int,
+        group: np.ndarray,
+        by_process: bool,
+    ) -> None:
+        self._num_messages = len(src)
+        self._flows = library().eb_flows_create(
+            len(src), integers(src), integers(dst), integers(size_bytes), integers(message_class),
+            num_classes, len(group), integers(group), by_process,
+        )  # fmt: skip
+        _check(self._flows is None)
+
+    @property
+    def num_bundles(self) -> int:
+        """How many sets of messages there are whose rates are always the same."""
+        return int(library().eb_flows_num_bundles(self._flows))
+
+    def complete(
+        self,
+        sending_bytes_per_s: np.ndarray,
+        receiving_bytes_per_s: np.ndarray,
+        tolerance_of_elapsed: float,
+        tolerance_of_bound: float,
+    ) -> np.ndarray:
+        """(M,) seconds; the tables are (n, C). Several threads may call it at once."""
+        finished_s = np.empty(self._num_messages)
+        _check(
+            library().eb_flows_complete(
+                self._flows, len(receiving_bytes_per_s), reals(sending_bytes_per_s),
+                reals(receiving_bytes_per_s), tolerance_of_elapsed, tolerance_of_bound, finished_s,
+            )
+        )  # fmt: skip
+        return finished_s
+
+    def __del__(self) -> None:
+        if getattr(self, "_flows", None):
+            library().eb_flows_destroy(self._flows)
+
+
+class ChangingExchange:
+    """Times by the staircase model that are kept while ranks move and messages change; see models.h.
+
+    Parameters
+    ----------
+    node, socket : (P,), below `num_nodes` and `num_sockets`.
+    src, dst, size_bytes : (M,).
+    level_first : (4,), where the classes of each level begin, and their number C.
+    min_bytes, latency_s, waits : (C,).
+    inside_bytes_per_s, outside_bytes_per_s : (n, classes inside a node), (n, classes between nodes).
+    """
+
+    def __init__(
+        self,
+        node: np.ndarray,
+        socket: np.ndarray,
+        num_nodes: int,
+        num_sockets: int,
+        src: np.ndarray,
+        dst: np.ndarray,
+        size_bytes: np.ndarray,
+        level_first: np.ndarray,
+        min_bytes: np.ndarray,
+        latency_s: np.ndarray,
+        waits: np.ndarray,
+        inside_bytes_per_s: np.ndarray,
+        outside_bytes_per_s: np.ndarray,
+    ) -> None:
+        self._num_ranks = len(node)
+        self._library = library()
+        self._exchange = self._library.eb_exchange_create(
+            len(node), integers(node), integers(socket), num_nodes, num_sockets, len(src), integers(src),
+            integers(dst), integers(size_bytes), integers(np.argsort(size_bytes, kind="stable")),
+            integers(level_first), integers(min_bytes), reals(latency_s),
+            np.ascontiguousarray(waits, dtype=np.bool_), len(inside_bytes_per_s), reals(inside_bytes_per_s),
+            reals(outside_bytes_per_s),
+        )  # fmt: skip
+        _check(self._exchange is None)
+
+    def move(self, ranks: np.ndarray, nodes: np.ndarray, sockets: np.ndarray) -> None:
+        """int64 arrays of one length; each rank once."""
+        self._library.eb_exchange_move(self._exchange, len(ranks), ranks, nodes, sockets)
+
+    def resize(self, messages: np.ndarray, size_bytes: np.ndarray) -> None:
+        """int64 arrays of one length."""
+        self._library.eb_exchange_resize(self._exchange, len(messages), messages, size_bytes)
+
+    def slowest_s(self) -> float:
+        return float(self._library.eb_exchange_slowest_s(self._exchange))
+
+    def times_s(self) -> tuple[np.ndarray, np.ndarray]:
+        """(P,) seconds inside a node and between nodes, which add up."""
+        intra_s, inter_s = np.empty(self._num_ranks), np.empty(self._num_ranks)
+        self._library.eb_exchange_times(self._exchange, intra_s, inter_s)
+        return intra_s, inter_s
+
+    def __del__(self) -> None:
+        if getattr(self, "_exchange", None):
+            self._library.eb_exchange_destroy(self._exchange)

@@ -1,0 +1,71 @@
+/* The loops of the exchange models: what Python calls through earlybird.models.compiled, and C may call too.
+ *
+ * Arrays are those of the caller, in C order; ranks, groups and classes count from 0. Functions that return int return 0, or
+ * -1 if memory is short. Nothing is kept between calls, so threads may call at once. */
+#ifndef EARLYBIRD_MODELS_H
+#define EARLYBIRD_MODELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Equations (7) and (12)-(17) of Thune et al. 2023: when each process of each group has received everything.
+ *
+ * The processes of group g are first[g] .. first[g + 1] - 1. volume_bytes[process][class], a positive sum for each process;
+ * bandwidth_bytes_per_s[n - 1][class], for n up to the processes of the largest group; finished_s[process]. */
+int eb_staircase(int64_t num_groups, const int64_t *first, int64_t num_classes, const int64_t *volume_bytes,
+                 const double *bandwidth_bytes_per_s, double *finished_s);
+
+/* Equation (9) of Thune et al. 2023 in closed form: the fraction of its receiver's time at which each message is complete.
+ * receiver[message] < num_receivers; fraction[message], 0 for a message of 0 bytes. */
+int eb_completion_fractions(int64_t num_messages, const int64_t *receiver, int64_t num_receivers, const int64_t *size_bytes,
+                            double *fraction);
+
+/* Messages as flows through the sending end of one group and the receiving end of another. */
+typedef struct eb_flows eb_flows;
+
+/* All sizes are positive, and every message goes to another group. group[rank]; message_class[message] < num_classes. With
+ * by_process every receiving process has the same weight, else every message. NULL if memory is short. */
+eb_flows *eb_flows_create(int64_t num_messages, const int64_t *src, const int64_t *dst, const int64_t *size_bytes,
+                          const int64_t *message_class, int64_t num_classes, int64_t num_ranks, const int64_t *group,
+                          bool by_process);
+void eb_flows_destroy(eb_flows *flows);
+
+/* How many sets of messages there are whose rates are always the same: the work of a step of eb_flows_complete. */
+int64_t eb_flows_num_bundles(const eb_flows *flows);
+
+/* When each message is complete by max-min fair sharing of both ends, finished_s[message].
+ *
+ * sending and receiving are [n - 1][class], the capacity in bytes/s of an end with n unfinished processes, for n up to
+ * num_counts, the most processes of an end. Completions within tolerance_of_elapsed * now, or tolerance_of_bound * the time
+ * that the busiest end needs at least, are one step. A step costs time in proportion to the bundles; without tolerance there
+ * is a step for each message. */
+int eb_flows_complete(const eb_flows *flows, int64_t num_counts, const double *sending_bytes_per_s,
+                      const double *receiving_bytes_per_s, double tolerance_of_elapsed, double tolerance_of_bound,
+                      double *finished_s);
+
+/* An exchange whose times by the staircase model are kept while ranks move and messages change, for layouts and partitions that
+ * are improved step by step. Messages on and off a socket complete as (9) says for each level by itself. */
+typedef struct eb_exchange eb_exchange;
+
+/* node[rank] < num_nodes, socket[rank] < num_sockets, the socket within the node; by_size: the messages in the order of their
+ * sizes. Classes are the protocols of the levels same socket, across sockets and between nodes: level_first[4] is where those of
+ * each level begin, and their number; min_bytes[class], latency_s[class] and waits[class], whether a sender waits. The tables are
+ * [n - 1][class] of the classes inside a node, and of those between nodes, for n up to num_counts, the most ranks that a node
+ * ever has. Arguments are copied. NULL if memory is short. */
+eb_exchange *eb_exchange_create(int64_t num_ranks, const int64_t *node, const int64_t *socket, int64_t num_nodes,
+                                int64_t num_sockets, int64_t num_messages, const int64_t *src, const int64_t *dst,
+                                const int64_t *size_bytes, const int64_t *by_size, const int64_t *level_first,
+                                const int64_t *min_bytes, const double *latency_s, const bool *waits, int64_t num_counts,
+                                const double *inside_bytes_per_s, const double *outside_bytes_per_s);
+void eb_exchange_destroy(eb_exchange *exchange);
+
+/* Moves ranks, each once, at the same time: two that swap their places are two moves. */
+void eb_exchange_move(eb_exchange *exchange, int64_t num, const int64_t *ranks, const int64_t *nodes, const int64_t *sockets);
+/* Changes sizes of messages, by their places in the arrays given. */
+void eb_exchange_resize(eb_exchange *exchange, int64_t num, const int64_t *messages, const int64_t *size_bytes);
+
+/* Seconds of the slowest rank; and of each rank, the sum of both being its time. */
+double eb_exchange_slowest_s(const eb_exchange *exchange);
+void eb_exchange_times(const eb_exchange *exchange, double *intra_node_s, double *inter_node_s);
+
+#endif

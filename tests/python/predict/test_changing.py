@@ -1,0 +1,105 @@
+"""An exchange that changes step by step has the times of one that is made anew."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.profile import profile_from_json
+from earlybird.patterns.halo import halo_exchange
+from earlybird.predict import Predictor
+
+RANKS, NODES, SOCKETS = 9, 3, 2
+
+
+def _level(factor, *, waits=True):
+    table = {"1": 1e9 * factor, "2": 1.6e9 * factor, "4": 2e9 * factor}
+    eager = {"name": "eager", "latency_s": 1e-6 / factor, "bandwidth_bytes_per_s": table}
+    rendezvous = eager | {"name": "rendezvous", "min_bytes": 5000, "latency_s": 3e-6, "sender_waits": waits}
+    return {"protocols": [eager, rendezvous]}
+
+
+def _profile(**levels):
+    return profile_from_json({"schema": "earlybird.profile/1", "levels": levels})
+
+
+PROFILE = _profile(intra_socket=_level(4), inter_socket=_level(2, waits=False), inter_node=_level(1))
+
+_SIZES = st.one_of(st.just(0), st.integers(1, 20_000))
+_PLACES = st.tuples(st.integers(0, NODES - 1), st.integers(0, SOCKETS - 1))
+_MESSAGES = st.lists(
+    st.tuples(st.integers(0, RANKS - 1), st.integers(0, RANKS - 1), _SIZES).filter(lambda m: m[0] != m[1]),
+    min_size=1,
+    max_size=40,
+)
+_CHANGES = st.lists(
+    st.tuples(
+        st.dictionaries(st.integers(0, RANKS - 1), _PLACES, max_size=4),
+        st.dictionaries(st.integers(0, 39), _SIZES, max_size=4),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(_MESSAGES, st.lists(_PLACES, min_size=RANKS, max_size=RANKS), _CHANGES)
+def test_every_change_gives_the_times_of_a_predictor_made_anew(messages, places, changes):
+    node, socket = np.array(places).T
+    predictor = Predictor(Pattern(*np.array(messages).T), Layout(node, socket, "given"))
+    predictor.slowest_now_s(PROFILE)
+    for moved, resized in changes:
+        resized = {message: size for message, size in resized.items() if message < len(messages)}
+        predictor.update(moved, resized)
+        now_s = predictor.slowest_now_s(PROFILE)
+        expected = Predictor(predictor.pattern, predictor.layout).predict(PROFILE)
+        assert now_s == pytest.approx(expected.time_s.max(), rel=1e-9)
+        # Also by the other methods, which are made anew.
+        assert predictor.predict(PROFILE).time_s == pytest.approx(expected.time_s, rel=1e-12)
+        assert predictor.slowest_now_s(PROFILE) == pytest.approx(now_s, rel=1e-12)
+
+
+def test_changes_before_the_first_prediction_and_to_new_nodes_count():
+    pattern = Pattern(np.array([0, 1]), np.array([1, 0]), np.array([9000, 100]))
+    predictor = Predictor(pattern, parse_layout("1x1x2"))
+    predictor.update({1: (1, 0)})
+    apart_s = Predictor(pattern, parse_layout("2x1x1")).predict(PROFILE).time_s.max()
+    assert predictor.slowest_now_s(PROFILE) == pytest.approx(apart_s, rel=1e-12)
+    predictor.update({1: (7, 3)})
+    assert predictor.slowest_now_s(PROFILE) == pytest.approx(apart_s, rel=1e-12)
+    assert predictor.layout.node.tolist() == [0, 7] and predictor.layout.text == "1x1x2, changed"
+
+
+def test_another_profile_is_another_exchange():
+    predictor = Predictor(halo_exchange((2, 2, 2), (8, 8, 8)), parse_layout("2x1x4"))
+    slow = _profile(intra_socket=_level(0.4), inter_node=_level(0.1))
+    times_s = [predictor.slowest_now_s(profile) for profile in (PROFILE, slow, PROFILE)]
+    assert times_s[0] == times_s[2] < times_s[1]
+
+
+@pytest.mark.parametrize(
+    ("moved", "resized", "telling"),
+    [
+        ({2: (0, 0)}, {}, "ranks are 0 to 1"),
+        ({0: (-1, 0)}, {}, "count from 0"),
+        ({}, {1: 5}, "messages are 0 to 0"),
+        ({}, {0: -1}, "sizes 0 to"),
+    ],
+)
+def test_a_wrong_change_is_refused_and_changes_nothing(moved, resized, telling):
+    predictor = Predictor(Pattern(np.array([0]), np.array([1]), np.array([9000])), parse_layout("1x1x2"))
+    before_s = predictor.slowest_now_s(PROFILE)
+    with pytest.raises(InputError, match=telling):
+        predictor.update({1: (0, 1)} | moved, resized)
+    assert predictor.slowest_now_s(PROFILE) == before_s and predictor.layout.text == "1x1x2"
+
+
+def test_what_cannot_be_kept_is_refused():
+    pattern, layout = Pattern(np.array([0]), np.array([1]), np.array([9000])), parse_layout("1x1x2")
+    with pytest.raises(InputError, match="has 'union' and 2"):
+        Predictor(pattern, layout, mixed="union").slowest_now_s(PROFILE)
+    with pytest.raises(InputError, match="no level intra_socket"):
+        Predictor(pattern, layout).slowest_now_s(_profile(inter_node=_level(1)))

@@ -1,0 +1,91 @@
+"""The Python interface of docs/python.md, and the notebook that uses it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import earlybird
+from earlybird import InputError, Layout, Pattern, Predictor, Profile, Run
+
+ROOT = Path(__file__).parents[2]
+WORKED = ROOT / "examples" / "worked"
+
+
+def test_the_names_are_there_and_nothing_large_is_imported_for_them():
+    assert set(earlybird.__all__) <= set(dir(earlybird))
+    for name in earlybird.__all__:
+        assert getattr(earlybird, name).__name__ == name
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        earlybird.Nothing  # noqa: B018
+    script = "import sys, earlybird; print('numpy' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
+
+
+def test_a_prediction_from_arrays_is_that_of_the_files(tmp_path):
+    loaded, profile = Pattern.load(WORKED / "pattern.csv"), Profile.load(WORKED / "profile.json")
+    made = Pattern.from_arrays(loaded.src.tolist(), loaded.dst, loaded.bytes.astype(float))
+    assert made.sha256() == loaded.sha256()
+    prediction = Predictor(made, Layout.from_arrays([0, 0, 0, 0])).predict(profile)
+    assert prediction.time_s == pytest.approx(np.array([116, 191, 191, 191]) / 3e6)
+    frame = prediction.to_frame()
+    assert frame.index.name == "rank" and frame["time_s"].tolist() == prediction.time_s.tolist()
+    made.save(tmp_path / "p.npz")
+    profile.save(tmp_path / "p.json")
+    Layout.parse("1x1x4").save(tmp_path / "l.csv")
+    again = Predictor(Pattern.load(tmp_path / "p.npz"), Layout.parse(str(tmp_path / "l.csv")))
+    assert again.predict(Profile.load(tmp_path / "p.json")).time_s.tolist() == prediction.time_s.tolist()
+
+
+def test_a_sparse_matrix_is_a_pattern_without_its_diagonal():
+    matrix = csr_array(np.array([[5, 10, 0], [0, 0, 20], [30, 0, 7]]))
+    pattern = Pattern.from_scipy(matrix)
+    rows = zip(pattern.src.tolist(), pattern.dst.tolist(), pattern.bytes.tolist(), strict=True)
+    assert sorted(rows) == [(0, 1, 10), (1, 2, 20), (2, 0, 30)]
+    with pytest.raises(InputError, match="2 rows and 3 columns"):
+        Pattern.from_scipy(csr_array(np.ones((2, 3))))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Pattern.from_arrays([0], [1], [1.5]),
+        lambda: Pattern.from_arrays([0], [1], ["a"]),
+        lambda: Pattern.from_arrays([[0]], [[1]], [[2]]),
+        lambda: Pattern.from_arrays([0, 1], [1], [2]),
+        lambda: Layout.from_arrays([]),
+        lambda: Layout.from_arrays([0, -1]),
+        lambda: Layout.from_arrays([0, 1], [0]),
+        lambda: Layout.from_arrays([0.5]),
+    ],
+)
+def test_wrong_arrays_are_refused_in_a_sentence(make):
+    with pytest.raises(InputError):
+        make()
+
+
+def test_a_run_is_a_table_with_a_row_for_each_iteration():
+    run = Run.load(ROOT / "tests" / "recorded" / "epyc-two-cores" / "openmpi" / "run")
+    frame = run.frame()
+    samples = run.samples()
+    assert len(frame) == sum(len(sample.times_s) for sample in samples)
+    assert {"kernel", "quantity", "launch", "size_bytes", "iteration", "time_s", "is_warmup"} <= set(frame)
+    assert frame["time_s"].sum() == pytest.approx(sum(sample.times_s.sum() for sample in samples))
+    assert frame["is_warmup"].sum() == sum(sample.warmup for sample in samples)
+
+
+def test_the_notebook_runs(monkeypatch):
+    """Its cells one after the other, in its folder."""
+    folder = ROOT / "examples" / "notebook"
+    notebook = json.loads((folder / "improve_a_layout.ipynb").read_text())
+    monkeypatch.chdir(folder)
+    names = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), "improve_a_layout.ipynb", "exec"), names)
+    assert names["improved_s"] < names["scattered_s"]
