@@ -30,6 +30,7 @@ _FAIR_EXACT_WORK, _FAIR_REPLICATES_WORK, _MIN_FAIR_REPLICATES = 2 * 10**7, 2 * 1
 _ENOUGH_REPLICATES = 40
 # Otherwise completions within 0.5 % of the elapsed time are one step, of which there are about 700.
 _FAIR_BATCH_FRACTION, _FAIR_BATCHED_STEPS = 5e-3, 700
+_FAIR_MESSAGE_WORK = 3
 # Divisions of the messages into protocols that are kept: replicates may differ in where protocols begin.
 _MOST_KEPT = 8
 # `slowest_now_s` keeps bandwidths for as many ranks on a node as there are.
@@ -551,10 +552,12 @@ class _Classes:
         return 0.0 if one.num_competing * one.work <= _FAIR_EXACT_WORK else _FAIR_BATCH_FRACTION
 
     def work(self, share: str) -> int:
-        """What `fair` costs for one parameter set."""
+        """What `fair` costs for one parameter set: its steps, and every message once."""
         one = self.sharing(share)
         steps = one.num_competing
-        return one.work * (min(steps, _FAIR_BATCHED_STEPS) if self.batch_fraction(share) else steps)
+        if self.batch_fraction(share):
+            steps = min(steps, _FAIR_BATCHED_STEPS)
+        return one.work * steps + _FAIR_MESSAGE_WORK * one.num_competing
 
 
 def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:

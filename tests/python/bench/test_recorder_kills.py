@@ -22,7 +22,11 @@ def campaign(monkeypatch, tmp_path):
 
 def test_readable_recordings_alone_are_a_success(campaign, capsys):
     assert campaign(["readable"] * 3) == 0
-    assert capsys.readouterr().out.splitlines()[-1].split() == ["mpich", "3", "3", "0", "0", "0"]
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["mpich", "3", "3", "0", "0", "0", "0"]
+
+
+def test_a_rank_killed_before_mpi_init_leaves_nothing_and_that_is_no_failure(campaign):
+    assert campaign(["readable", "nothing yet"]) == 0
 
 
 @pytest.mark.parametrize("how", ["unreadable", "wrong", "hung"])
