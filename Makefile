@@ -56,8 +56,8 @@ bench: setup
 
 # clang-tidy needs the headers of an MPI.
 lint: .venv/.lint setup
-	$(BIN)/ruff check src tests bench tools
-	$(BIN)/ruff format --check src tests bench tools
+	$(BIN)/ruff check src tests bench tools hatch_build.py
+	$(BIN)/ruff format --check src tests bench tools hatch_build.py
 	$(BIN)/mypy
 	@$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)
 	$(BIN)/python -m tools.tidy

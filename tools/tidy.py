@@ -1,5 +1,4 @@
-"""Runs clang-tidy on libearlybird, the recorder and the kernels with their harness, as compiled for MPICH, and
-on the loops of the models."""
+"""Runs clang-tidy on libearlybird, the recorder, the kernels with their harness, and the models' loops."""
 
 import json
 import os
