@@ -203,7 +203,8 @@ def test_the_highest_rate_can_be_set(earlybird):
 
 
 @pytest.mark.parametrize("harm", ["node", "bridge"])
-def test_links_that_break_while_they_are_measured_are_reported_in_time(harm):
+def test_links_that_break_while_they_are_measured_are_reported_in_time(harm, monkeypatch):
+    monkeypatch.setattr(link, "_LIMIT_S", 4.0)  # of a stream, of 0.6 s; else 20 s
     with running_cluster(2, "40mbit", "--no-check") as told:
         cluster = state.load(told["name"])
         breaking = threading.Timer(0.5, break_node if harm == "node" else break_bridge, (told,))
