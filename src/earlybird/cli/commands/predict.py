@@ -10,14 +10,15 @@ from earlybird.cli.commands.predict_collective import collective
 from earlybird.cli.commands.predict_pipeline import pipeline
 from earlybird.cli.options.command import FORMAT, make_group
 from earlybird.cli.options.shared import LAYOUT_HELP, MixedOption, ProfilesOption, ShareOption, load_profiles
-from earlybird.cli.output.exchange import print_prediction
+from earlybird.cli.output.exchange import print_prediction, print_sensitivities
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.profile import Profile
-from earlybird.predict import MODELS, predict_exchange
+from earlybird.predict import MIXED, MODELS, SHARES, Predictor, predict_exchange
+from earlybird.predict.what_if import changed_profile, sensitivities
 
 
 def predict(
@@ -36,6 +37,21 @@ def predict(
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "staircase",
     share: ShareOption = None,
     mixed: MixedOption = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="What if: change a parameter of the profile, such as inter_node.bandwidth=2x, "
+            "inter_node.latency=1us or intra_socket.eager.latency=0.5x; repeat for several.",
+            metavar="LEVEL.PARAMETER=VALUE",
+        ),
+    ] = None,
+    sensitivity: Annotated[
+        bool,
+        typer.Option(
+            "--sensitivity", help="Print how much each parameter matters to the slowest rank instead."
+        ),
+    ] = False,
     format: Format = FORMAT,
 ) -> None:
     """Predict the time of an exchange on every rank.
@@ -44,7 +60,8 @@ def predict(
     default; fair also limits the senders between nodes, and usually errs less there; max-rate and postal are
     simpler, for comparison. Column receive is the time to receive, without latency. time-low and time-high
     are printed if the profile has replicates: the 95 % interval of time that follows from the uncertainty of
-    its parameters, without the error of the model.
+    its parameters, without the error of the model. With --sensitivity, a row for each parameter says by how
+    many percent the slowest rank takes longer if the parameter makes communication 1 % slower.
     """
     if len(patterns) != 1:
         raise InputError(
@@ -54,11 +71,19 @@ def predict(
         raise InputError(
             f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
         )
-    joined = load_profiles(profile)
+    joined = changed_profile(load_profiles(profile), settings or ())
     pattern = load_pattern(patterns[0])
     options = _model_options(model, share, mixed)
     where = _one_node(pattern, joined) if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
-    print_prediction(predict_exchange(pattern, where, joined, model, **options), format, pattern)
+    if sensitivity:
+        predictor = Predictor(pattern, where, mixed=mixed or MIXED[0])
+        rows = list(sensitivities(predictor, joined, model, share or SHARES[0]))
+        print_sensitivities(rows, model, format)
+        return
+    prediction = predict_exchange(pattern, where, joined, model, **options)
+    if settings:
+        prediction.extra["settings"] = settings
+    print_prediction(prediction, format, pattern)
 
 
 def _one_node(pattern: Pattern, profile: Profile) -> Layout:
