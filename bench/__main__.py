@@ -11,6 +11,7 @@ from bench import (
     collective_advice,
     command_times,
     imb_pingpong,
+    layout_advice,
     motif_styles,
     partitioned_calls,
     partitioned_grid,
@@ -50,6 +51,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "command-times": command_times.main,
     "pipeline-advice": pipeline_advice.main,
     "predictor": predictor.main,
+    "layout-advice": layout_advice.main,
     "collective-accuracy": collective_accuracy.main,
     "collective-advice": collective_advice.main,
 }
@@ -59,7 +61,7 @@ WITH_OPTIONS = (
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
     "recorder-cost",
-    "recorder-kills", "temucin-suite",
+    "recorder-kills", "temucin-suite", "layout-advice",
 )  # fmt: skip
 
 

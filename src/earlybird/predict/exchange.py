@@ -111,6 +111,7 @@ class Predictor:
         self.mixed = mixed
         self._prepare(pattern, layout)
         self._changing: tuple[Profile, ChangingExchange] | None = None
+        self._slowest_rank = 0
         self._changed: tuple[dict[int, tuple[int, int]], dict[int, int]] = {}, {}
 
     def _prepare(self, pattern: Pattern, layout: Layout) -> None:
@@ -211,7 +212,12 @@ class Predictor:
         if self._changing is None or self._changing[0] is not profile:
             self._apply_changes()
             self._changing = profile, self._changing_exchange(profile)
-        return self._changing[1].slowest_s()
+        time_s, self._slowest_rank = self._changing[1].slowest()
+        return time_s
+
+    def slowest_rank_now(self) -> int:
+        """The rank that the last `slowest_now_s` found."""
+        return self._slowest_rank
 
     def _changing_exchange(self, profile: Profile) -> ChangingExchange:
         if self.mixed != MIXED[0] or self.num_ranks > MOST_CHANGING:

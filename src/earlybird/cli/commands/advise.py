@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from earlybird.advise.collective import advise_collective
+from earlybird.advise.layout import SWAPS, advise_layout
 from earlybird.advise.pipelined import advise_pipeline
 from earlybird.cli.options.command import FORMAT, make_group
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
-from earlybird.cli.options.shared import BufferOptions, CollectiveOptions, load_profiles
+from earlybird.cli.options.shared import BufferOptions, CollectiveOptions, ProfilesOption, load_profiles
 from earlybird.cli.output.advice import print_advice
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
@@ -18,7 +19,10 @@ from earlybird.cli.output.projection import MORE_CHANGES
 from earlybird.data import files, labels
 from earlybird.data.collective_configuration import Configuration
 from earlybird.data.errors import InputError
+from earlybird.data.layout import MAPPINGS, save_layout
+from earlybird.data.pattern import load_pattern
 from earlybird.data.units import format_bytes
+from earlybird.predict import MODELS
 from earlybird.record.advice import advise_program
 
 
@@ -104,6 +108,53 @@ def program(
         note(f"assumed for {assumption}")
 
 
+def layout(
+    pattern: Annotated[
+        Path,
+        typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
+    ],
+    shape: Annotated[
+        str, typer.Option("--layout", help="Nodes x sockets x ranks of a socket, such as 4x2x16.")
+    ],
+    profile: ProfilesOption = None,
+    map_by: Annotated[
+        str, typer.Option(help="How ranks fill the nodes now: core, socket or node; the reference.")
+    ] = MAPPINGS[0],
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "fair",
+    swaps: Annotated[
+        int, typer.Option(min=0, max=10**8, help="Swaps of two ranks to try; 0 tries none.")
+    ] = SWAPS,
+    seed: Annotated[int, typer.Option(min=0, help="Of the swaps.")] = 1,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write the advised layout: CSV rank,node,socket."
+        ),
+    ] = None,
+    format: Format = FORMAT,
+) -> None:
+    """Recommend where the ranks of an exchange should run.
+
+    Row 1 is the advised layout: the present one, unless another is clearly faster by the predicted time of
+    the slowest rank. The others are the ways of launchers to fill nodes; a partition of the exchange into
+    nodes by METIS; and the best of these after swaps of ranks, by simulated annealing. `earlybird replay
+    --layout FILE` checks the result.
+    """
+    joined = load_profiles(profile)
+    if model not in MODELS:
+        raise InputError(f"the model is {model!r}; choose one of {', '.join(MODELS)}")
+    if output is not None and output.suffix != ".csv":
+        raise InputError(f"a layout is a CSV file, but -o is {output}; give a name that ends in .csv")
+    found = advise_layout(
+        load_pattern(pattern), joined, shape, map_by=map_by, model=model, swaps=swaps, seed=seed
+    )
+    print_advice(found.advice, format)
+    best = found.advice.ranked[0].method
+    if output is not None:
+        save_layout(found.layouts[best], output)
+        note(f"wrote {output}, the layout {best}; next: earlybird predict {pattern} --layout {output} ...")
+
+
 def write_settings(settings: Configuration | None, path: Path) -> None:
     """Write the settings that select an MPI's algorithms, and report how to use them."""
     if settings is None:
@@ -129,11 +180,13 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
 _PIPELINE = "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json"
 _COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --size 64KiB --profile profile.json"
 _PROGRAM = "earlybird advise program rec --profile profile.json --layout 2x1x4 --to-layout 4x1x2"
+_LAYOUT = "earlybird advise layout mesh.csv --profile profile.json --layout 4x1x2 -o layout.csv"
 command = make_group(
     [
         ("pipeline", pipeline, _PIPELINE),
         ("collective", collective, _COLLECTIVE),
         ("program", program, _PROGRAM),
+        ("layout", layout, _LAYOUT),
     ],
     name="advise",
     of_path="program",

@@ -13,6 +13,7 @@ from earlybird.data.units import format_bytes, format_seconds
 _EXTRA = {
     "pipeline": {"partitions": "partitions", "messages": "messages", "message_bytes": "largest"},
     "collective": {"form": "form"},
+    "layout": {},
     "program": {"kind": "change", "phase": "phase", "functions": "in"},
 }
 # CSV columns of every alternative, after those of the operation.

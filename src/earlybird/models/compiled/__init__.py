@@ -28,7 +28,7 @@ _SIGNATURES = {
     ),
     "eb_exchange_move": (None, c_void_p, c_int64, _INTEGERS, _INTEGERS, _INTEGERS),
     "eb_exchange_resize": (None, c_void_p, c_int64, _INTEGERS, _INTEGERS),
-    "eb_exchange_slowest_s": (c_double, c_void_p),
+    "eb_exchange_slowest_s": (c_double, c_void_p, ctypes.POINTER(c_int64)),
     "eb_exchange_times": (None, c_void_p, _REALS, _REALS),
     "eb_exchange_destroy": (None, c_void_p),
 }  # fmt: skip
@@ -183,8 +183,11 @@ class ChangingExchange:
         """int64 arrays of one length."""
         self._library.eb_exchange_resize(self._exchange, len(messages), messages, size_bytes)
 
-    def slowest_s(self) -> float:
-        return float(self._library.eb_exchange_slowest_s(self._exchange))
+    def slowest(self) -> tuple[float, int]:
+        """Seconds of the slowest rank, and which it is."""
+        rank = c_int64()
+        time_s = self._library.eb_exchange_slowest_s(self._exchange, ctypes.byref(rank))
+        return float(time_s), rank.value
 
     def times_s(self) -> tuple[np.ndarray, np.ndarray]:
         """(P,) seconds inside a node and between nodes, which add up."""

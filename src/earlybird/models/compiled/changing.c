@@ -220,11 +220,15 @@ static double total_s(const eb_exchange *x, int part, int64_t rank) {
   return x->delay_s[part][rank] + (receive_s > send_s ? receive_s : send_s);
 }
 
-double eb_exchange_slowest_s(const eb_exchange *x) {
+double eb_exchange_slowest_s(const eb_exchange *x, int64_t *slowest) {
   double slowest_s = 0;
+  *slowest = 0;
   for (int64_t rank = 0; rank < x->num_ranks; rank++) {
     const double both_s = total_s(x, INSIDE, rank) + total_s(x, OUTSIDE, rank);
-    if (both_s > slowest_s) slowest_s = both_s;
+    if (both_s > slowest_s) {
+      slowest_s = both_s;
+      *slowest = rank;
+    }
   }
   return slowest_s;
 }

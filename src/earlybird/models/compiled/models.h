@@ -64,8 +64,8 @@ void eb_exchange_move(eb_exchange *exchange, int64_t num, const int64_t *ranks, 
 /* Changes sizes of messages, by their places in the arrays given. */
 void eb_exchange_resize(eb_exchange *exchange, int64_t num, const int64_t *messages, const int64_t *size_bytes);
 
-/* Seconds of the slowest rank; and of each rank, the sum of both being its time. */
-double eb_exchange_slowest_s(const eb_exchange *exchange);
+/* Seconds of the slowest rank, the first one if several are; and of each rank, the sum of both being its time. */
+double eb_exchange_slowest_s(const eb_exchange *exchange, int64_t *slowest);
 void eb_exchange_times(const eb_exchange *exchange, double *intra_node_s, double *inter_node_s);
 
 #endif

@@ -1,0 +1,88 @@
+"""The layout that `earlybird advise layout` recommends against the usual one, replayed on a virtual cluster.
+
+Exchanges of 8 ranks on 4 nodes of 2, whose ranks are numbered so that the usual layout is good for some and
+bad for others. Both layouts are replayed by turns; the ratio is that of the slowest ranks. About five minutes
+for an MPI.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from bench.commands import built_mpis, earlybird, say, virtual_cluster
+from earlybird.cli.output.printing import print_table
+from earlybird.data.pattern import Pattern, save_pattern
+from earlybird.patterns.halo import halo_exchange
+from earlybird.patterns.near_exchange import near_exchange
+from earlybird.patterns.random_exchange import random_exchange
+
+NODES, RANKS, RATE = 4, 8, "100mbit"
+LAYOUT = f"{NODES}x1x{RANKS // NODES}"
+ROUNDS = 3
+SIZE_BYTES = 200_000
+
+
+def main(words: Sequence[str] = ()) -> int:
+    """Advise, replay both layouts by turns, and print a table for each MPI."""
+    parser = argparse.ArgumentParser(prog="python -m bench layout-advice", description=__doc__)
+    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
+    options = parser.parse_args(list(words))
+    with tempfile.TemporaryDirectory() as folder, virtual_cluster(NODES, RATE) as name:
+        for mpi in options.mpi or built_mpis():
+            _compare(mpi, name, Path(folder) / mpi)
+    return 0
+
+
+def exchanges() -> dict[str, Pattern]:
+    """By name; `shuffled` ones have their ranks renumbered at random."""
+    pairs = np.arange(RANKS)
+    far = Pattern(pairs, (pairs + RANKS // 2) % RANKS, np.full(RANKS, SIZE_BYTES))
+    ring = Pattern(pairs, (pairs + 1) % RANKS, np.full(RANKS, SIZE_BYTES))
+    halo = halo_exchange((2, 2, 2), (100, 100, 100))
+    near = near_exchange(RANKS, 3, mean_size_bytes=SIZE_BYTES)
+    random = random_exchange(RANKS, 16, min_size_bytes=40_000, max_size_bytes=900_000, distribution="uniform")
+    found = {"pairs far apart": far, "ring": ring, "halo": halo, "near": near, "random": random}
+    order = np.random.default_rng(2).permutation(RANKS)
+    for name in ("ring", "halo", "near"):
+        one = found[name]
+        found[f"{name}, shuffled"] = Pattern(order[one.src], order[one.dst], one.bytes)
+    return found
+
+
+def _compare(mpi: str, cluster: str, folder: Path) -> None:
+    folder.mkdir()
+    where = ["--mpi", mpi, "--launcher", f"cluster:{cluster}", "--quiet"]
+    say(f"{mpi}: measuring the cluster")
+    runs = [folder / "contention", folder / "completion"]
+    for run, budget in zip(runs, ("60s", "30s"), strict=True):
+        earlybird("measure", run.name, "--quick", "--budget", budget, *where, "-o", run)
+    profile = folder / "profile.json"
+    earlybird("fit", *runs, "-o", profile)
+    rows = []
+    for what, pattern in exchanges().items():
+        say(f"{mpi}: {what}")
+        path, advised = folder / "exchange.csv", folder / "advised.csv"
+        save_pattern(pattern, path)
+        advice = earlybird("advise", "layout", path, "--profile", profile, "--layout", LAYOUT, "-o", advised)
+        best = advice["ranked"][0]
+        slowest_s: dict[str, list[float]] = {LAYOUT: [], str(advised): []}
+        for k in range(ROUNDS):
+            for layout in list(slowest_s)[:: 1 if k % 2 else -1]:
+                found = earlybird(
+                    "replay", path, "--layout", layout, "--launches", 1, "--budget", "3s", *where,
+                    "-o", folder / f"{len(rows)}-{k}-{Path(layout).stem}",
+                )  # fmt: skip
+                slowest_s[layout].append(max(found["measured_s"]))
+        ratios = np.array(slowest_s[LAYOUT]) / np.array(slowest_s[str(advised)])
+        low, high = float(ratios.min()), float(ratios.max())
+        rows.append([
+            what, best["method"], f"{best['speed_up']:.2f}", f"{np.median(ratios):.2f}",
+            f"{low:.2f} .. {high:.2f}",
+        ])  # fmt: skip
+    print(f"\n{mpi}, {LAYOUT} at {RATE}, {ROUNDS} rounds")
+    print_table(
+        ["exchange", "advised", "predicted", "replayed", "rounds"], rows, left=["exchange", "advised"]
+    )

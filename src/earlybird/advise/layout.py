@@ -1,0 +1,221 @@
+"""Layouts of an exchange: usual ways to fill nodes, a partition of its graph, and one improved by swaps."""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from earlybird.advise import options
+from earlybird.advise.options import Option
+from earlybird.data.advice import Advice, Alternative
+from earlybird.data.layout import MAPPINGS, Layout, parse_layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.profile import Profile
+from earlybird.data.schema import Estimate
+from earlybird.predict.exchange import MOST_CHANGING, Predictor
+from earlybird.predict.ranges import interval
+
+PARTITIONED, IMPROVED = "partitioned", "improved"
+SWAPS = 20_000
+# Annealing begins where a loss of this share of the time is accepted once in e times, and ends at the second.
+_FIRST_LOSS, _LAST_LOSS = 0.02, 1e-4
+
+
+@dataclass(frozen=True)
+class AdvisedLayout:
+    """The advice, and the layout of each alternative by its name."""
+
+    advice: Advice
+    layouts: dict[str, Layout]
+
+
+def advise_layout(
+    pattern: Pattern,
+    profile: Profile,
+    shape: str,
+    *,
+    map_by: str = MAPPINGS[0],
+    model: str = "fair",
+    swaps: int = SWAPS,
+    seed: int = 1,
+) -> AdvisedLayout:
+    """Layouts of `shape` (nodes x sockets x ranks), by the time of the slowest rank that `model` predicts.
+
+    The reference fills the nodes by `map_by`. Swaps of two ranks are judged by the staircase, whose time is
+    known at once after a swap, starting from the best of the other layouts; the result is then predicted by
+    `model` as all others. Raises InputError as `Predictor` does.
+    """
+    layouts = _distinct({one: parse_layout(shape, one) for one in (map_by, *MAPPINGS)})
+    reference = layouts[map_by]
+    predictor = Predictor(pattern, reference)
+    profile_alone = Profile(profile.levels, profile.id)
+    layouts = _distinct(layouts | {PARTITIONED: partitioned_layout(pattern, reference)})
+    if swaps and reference.num_ranks <= MOST_CHANGING:
+        start = min(layouts.values(), key=lambda one: Predictor(pattern, one).slowest_now_s(profile_alone))
+        layouts = _distinct(layouts | {IMPROVED: improved_layout(pattern, profile_alone, start, swaps, seed)})
+    drawn = {name: Predictor(pattern, one).slowest_s(profile, model) for name, one in layouts.items()}
+    return AdvisedLayout(
+        _advice(drawn, map_by, shape, model, predictor.reservations(profile, model), profile.id), layouts
+    )
+
+
+def partitioned_layout(pattern: Pattern, places: Layout) -> Layout:
+    """Ranks on the places of `places`, so that those that exchange many bytes share a node, by METIS.
+
+    Ranks of a node fill its sockets in their order. The parts of METIS differ by some ranks from the number
+    of places; ranks that exchange least with their part move to others.
+    """
+    import pymetis
+
+    num_ranks = places.num_ranks
+    nodes, capacity = np.unique(places.node, return_counts=True)
+    if len(nodes) == 1:
+        return places
+    weight = _exchanged(pattern, num_ranks)
+    graph = pymetis.CSRAdjacency(weight.indptr, weight.indices)
+    _, parts = pymetis.part_graph(len(nodes), graph, eweights=weight.data, recursive=False)
+    part = np.array(parts)
+    _balance(part, weight, capacity)
+    slots = [np.flatnonzero(places.node == node) for node in nodes]
+    node, socket = np.empty(num_ranks, np.int64), np.empty(num_ranks, np.int64)
+    for k, own in enumerate(slots):
+        ranks = np.flatnonzero(part == k)
+        node[ranks], socket[ranks] = places.node[own], np.sort(places.socket[own])
+    return Layout(node, socket, f"{places.text}, {PARTITIONED}")
+
+
+def _exchanged(pattern: Pattern, num_ranks: int):
+    """The bytes between each two ranks in both directions, as a symmetric CSR matrix of small integers."""
+    from scipy.sparse import coo_array
+
+    size = pattern.bytes + 1.0
+    one_way = coo_array((size, (pattern.src, pattern.dst)), shape=(num_ranks, num_ranks))
+    both = (one_way + one_way.T).tocsr()
+    both.sum_duplicates()
+    both.data = np.maximum(np.rint(both.data * (1e5 / max(both.data.max(initial=1.0), 1.0))), 1).astype(
+        np.int32
+    )
+    return both
+
+
+def _balance(part: np.ndarray, weight, capacity: np.ndarray) -> None:
+    """Move ranks from parts with more than their `capacity` to others, those that lose least first."""
+    count = np.bincount(part, minlength=len(capacity))
+    while (over := np.flatnonzero(count > capacity)).size:
+        room = np.flatnonzero(count < capacity)
+        best = (math.inf, -1, -1)
+        for rank in np.flatnonzero(part == over[0]).tolist():
+            row = slice(weight.indptr[rank], weight.indptr[rank + 1])
+            by_part = np.bincount(part[weight.indices[row]], weight.data[row], len(capacity))
+            to = int(room[np.argmax(by_part[room])])
+            best = min(best, (float(by_part[over[0]] - by_part[to]), rank, to))
+        _, rank, to = best
+        count[part[rank]] -= 1
+        count[to] += 1
+        part[rank] = to
+
+
+def improved_layout(pattern: Pattern, profile: Profile, start: Layout, swaps: int, seed: int) -> Layout:
+    """`start` after so many tried swaps of two ranks: annealing of the slowest rank's time, by the
+    staircase."""
+    predictor = Predictor(pattern, start)
+    chosen = random.Random(seed)
+    place = list(zip(start.node.tolist(), start.socket.tolist(), strict=True))
+    ranks_at: dict[tuple[int, int], list[int]] = {}
+    for rank, where in enumerate(place):
+        ranks_at.setdefault(where, []).append(rank)
+    if len(ranks_at) < 2 or not len(pattern.src):
+        return start
+    peers = _peers(pattern, start.num_ranks)
+    now_s = best_s = predictor.slowest_now_s(profile)
+    best = list(place)
+    cooling = (_LAST_LOSS / _FIRST_LOSS) ** (1 / max(swaps, 1))
+    temperature_s = _FIRST_LOSS * now_s
+    slowest = predictor.slowest_rank_now()
+    for _ in range(swaps):
+        temperature_s *= cooling
+        a = slowest if chosen.random() < 0.3 else _any_near(slowest, peers, chosen, start.num_ranks)
+        # A place where a peer of the rank is, or any.
+        there = place[chosen.choice(peers[a])] if peers[a] and chosen.random() < 0.7 else chosen.choice(place)
+        if there == place[a]:
+            continue
+        b = chosen.choice(ranks_at[there])
+        predictor.update({a: place[b], b: place[a]})
+        then_s = predictor.slowest_now_s(profile)
+        if then_s > now_s and chosen.random() >= math.exp((now_s - then_s) / max(temperature_s, 1e-300)):
+            predictor.update({a: place[a], b: place[b]})
+            continue
+        _swap(a, b, place, ranks_at)
+        now_s, slowest = then_s, predictor.slowest_rank_now()
+        if now_s < best_s:
+            best_s, best = now_s, list(place)
+    node, socket = np.array(best, dtype=np.int64).T
+    return Layout(node.copy(), socket.copy(), f"{start.text.partition(', ')[0]}, {IMPROVED}")
+
+
+def _peers(pattern: Pattern, num_ranks: int) -> list[list[int]]:
+    """Whom each rank exchanges messages with."""
+    keys = np.concatenate([pattern.src * num_ranks + pattern.dst, pattern.dst * num_ranks + pattern.src])
+    src, dst = np.divmod(np.unique(keys), num_ranks)
+    first = np.searchsorted(src, np.arange(num_ranks + 1))
+    return [dst[begin:end].tolist() for begin, end in zip(first[:-1], first[1:], strict=True)]
+
+
+def _any_near(rank: int, peers: Sequence[Sequence[int]], chosen: random.Random, num_ranks: int) -> int:
+    """A peer of the rank, or any rank."""
+    if peers[rank] and chosen.random() < 0.5:
+        return chosen.choice(peers[rank])
+    return chosen.randrange(num_ranks)
+
+
+def _swap(a: int, b: int, place: list[tuple[int, int]], ranks_at: dict[tuple[int, int], list[int]]) -> None:
+    for one, other in ((a, b), (b, a)):
+        own = ranks_at[place[one]]
+        own[own.index(one)] = other
+    place[a], place[b] = place[b], place[a]
+
+
+def _distinct(layouts: dict[str, Layout]) -> dict[str, Layout]:
+    kept: dict[str, Layout] = {}
+    for name, one in layouts.items():
+        is_new = all(
+            not (np.array_equal(one.node, other.node) and np.array_equal(one.socket, other.socket))
+            for other in kept.values()
+        )
+        if is_new:
+            kept[name] = one
+    return kept
+
+
+def _advice(
+    drawn: dict[str, tuple[float, np.ndarray]],
+    reference: str,
+    shape: str,
+    model: str,
+    notes: Sequence[str],
+    profile_id: str,
+) -> Advice:
+    now_s, replicates_s = drawn[reference]
+    choices, alternatives = [], []
+    for name, (time_s, of_replicates_s) in drawn.items():
+        times = _estimate(of_replicates_s, time_s)
+        ratios = _estimate(replicates_s / of_replicates_s, now_s / time_s) if now_s else Estimate.exact(1.0)
+        action = f"--map-by {name}" if name in MAPPINGS else f"the layout {name}; write it with -o layout.csv"
+        alternatives.append(Alternative(name, times, ratios, action))
+        work = (-1 if name == reference else MAPPINGS.index(name) if name in MAPPINGS else len(MAPPINGS),)
+        choices.append(Option(name, work, times, ratios, "model", is_reference=name == reference))
+    ranked = tuple(alternatives[k] for k in options.order(choices))
+    return Advice(
+        "layout",
+        {"layout": shape, "model": model},
+        reference,
+        ranked,
+        profile_id=profile_id,
+        notes=tuple(notes),
+    )
+
+
+def _estimate(drawn: np.ndarray, found: float) -> Estimate:
+    return Estimate(found, *interval(drawn, found)) if len(drawn) else Estimate.exact(found)

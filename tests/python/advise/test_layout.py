@@ -1,0 +1,133 @@
+"""Advised layouts keep every place, are never predicted slower than the reference, and find known optima."""
+
+import json
+
+import numpy as np
+import pytest
+
+from earlybird.advise import layout as advising
+from earlybird.advise.layout import IMPROVED, PARTITIONED, advise_layout, partitioned_layout
+from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.profile import profile_from_json
+from earlybird.patterns.near_exchange import near_exchange
+from earlybird.patterns.random_exchange import random_exchange
+from earlybird.predict import Predictor
+
+COSTS = {"intra_socket": (1e10, 1e-6), "inter_socket": (5e9, 2e-6), "inter_node": (1e9, 5e-6)}
+
+
+def _level(bandwidth, latency_s):
+    line = {"latency_s": latency_s, "bandwidth_bytes_per_s": {"1": bandwidth, "4": 2 * bandwidth}}
+    return {"protocols": [line]}
+
+
+def _profile(replicates=()):
+    levels = {name: _level(*costs) for name, costs in COSTS.items()}
+    return profile_from_json(
+        {"schema": "earlybird.profile/1", "levels": levels, "replicates": list(replicates)}
+    )
+
+
+def pairs_far_apart(num_ranks):
+    """Rank k exchanges with k + P/2 alone."""
+    half = num_ranks // 2
+    src = np.arange(num_ranks)
+    return Pattern(src, (src + half) % num_ranks, np.full(num_ranks, 10**6))
+
+
+def places(layout):
+    return sorted(zip(layout.node.tolist(), layout.socket.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("shape", ["2x1x4", "4x1x2", "2x2x2", "1x2x4", "1x1x8"])
+@pytest.mark.parametrize(
+    "pattern", [pairs_far_apart(8), random_exchange(8, 60, seed=3)], ids=["pairs", "random"]
+)
+def test_every_layout_has_the_places_of_the_reference_and_the_best_is_no_slower(shape, pattern):
+    found = advise_layout(pattern, _profile(), shape, swaps=500)
+    wanted = places(parse_layout(shape))
+    assert all(places(one) == wanted for one in found.layouts.values())
+    times_s = {
+        name: Predictor(pattern, one).predict(_profile(), "fair").time_s.max()
+        for name, one in found.layouts.items()
+    }
+    assert {one.method: one.time_s.value for one in found.advice.ranked} == pytest.approx(times_s)
+    assert times_s[found.advice.ranked[0].method] <= times_s["core"]
+
+
+def test_pairs_come_together_by_partition_and_by_swaps(monkeypatch):
+    """No message needs to leave its node."""
+    pattern, profile = pairs_far_apart(16), _profile()
+    found = advise_layout(pattern, profile, "4x1x4", swaps=0)
+    best = found.layouts[PARTITIONED]
+    assert (best.node[pattern.src] == best.node[pattern.dst]).all()
+    assert found.advice.ranked[0].method in ("node", PARTITIONED) and IMPROVED not in found.layouts
+    # By swaps alone, from ranks that fill the nodes by core.
+    monkeypatch.setattr(advising, "partitioned_layout", lambda pattern, places: places)
+    monkeypatch.setattr(advising, "MAPPINGS", ("core",))
+    found = advise_layout(pattern, profile, "4x1x4", swaps=4000)
+    best = found.layouts[IMPROVED]
+    assert (best.node[pattern.src] == best.node[pattern.dst]).all()
+    assert found.advice.ranked[0].method == IMPROVED
+
+
+def test_swaps_improve_scattered_neighbours_and_the_same_seed_gives_the_same():
+    pattern, profile = near_exchange(64, 8, mean_size_bytes=50_000), _profile()
+    one, same = (advise_layout(pattern, profile, "8x1x8", map_by="node", swaps=3000) for _ in range(2))
+    assert one.advice == same.advice
+    ranked = {each.method: each for each in one.advice.ranked}
+    assert one.advice.baseline == "node" and ranked[IMPROVED].speed_up.value > 1.2
+
+
+@pytest.mark.parametrize("parts", [2, 3, 5])
+def test_a_partition_has_exactly_the_places_of_each_node(parts):
+    pattern = near_exchange(5 * parts, 4)
+    layout = partitioned_layout(pattern, parse_layout(f"{parts}x1x5"))
+    assert np.bincount(layout.node).tolist() == [5] * parts
+
+
+def test_speed_ups_have_the_intervals_of_common_draws():
+    """Replicates in which everything is slower by one factor change the times and not their ratio."""
+    replicates = [
+        {"levels": {name: _level(rate / by, tau_s * by) for name, (rate, tau_s) in COSTS.items()}}
+        for by in (0.8, 1.0, 1.3)
+    ]
+    found = advise_layout(pairs_far_apart(8), _profile(replicates), "2x1x4", swaps=200)
+    best = found.advice.ranked[0]
+    assert best.time_s.high / best.time_s.low > 1.3
+    assert best.speed_up.high / best.speed_up.low == pytest.approx(1)
+
+
+def test_the_command_writes_the_advised_layout(in_process, tmp_path):
+    (tmp_path / "p.csv").write_text(
+        "src,dst,bytes\n" + "".join(f"{k},{(k + 4) % 8},1000000\n" for k in range(8))
+    )
+    (tmp_path / "profile.json").write_text(json.dumps(_profile().to_json()))
+    arguments = (
+        "advise",
+        "layout",
+        "p.csv",
+        "--profile",
+        "profile.json",
+        "--layout",
+        "4x1x2",
+        "--swaps",
+        "500",
+    )
+    found = json.loads(in_process(*arguments, "-o", "l.csv", "--json").stdout)
+    assert found["operation"] == "layout" and found["baseline"] == "core"
+    layout = parse_layout(str(tmp_path / "l.csv"))
+    assert layout.node.tolist() == layout.node[(np.arange(8) + 4) % 8].tolist()
+    shown = in_process(*arguments).stdout
+    assert "speed-up over core" in shown
+    for wrong in (("-o", "l.txt"), ("--model", "logp"), ("--map-by", "slot")):
+        assert in_process(*arguments, *wrong, check=False).returncode == 2
+
+
+def test_what_predictions_refuse_is_refused():
+    with pytest.raises(InputError, match="the layout has 4 ranks"):
+        advise_layout(pairs_far_apart(8), _profile(), "2x1x2")
+    with pytest.raises(InputError, match="by is 'slot'"):
+        advise_layout(pairs_far_apart(8), _profile(), "2x1x4", map_by="slot")
