@@ -1,5 +1,6 @@
 """Layouts of an exchange: usual ways to fill nodes, a partition of its graph, and one improved by swaps."""
 
+import itertools
 import math
 import random
 from collections.abc import Sequence
@@ -160,7 +161,7 @@ def _peers(pattern: Pattern, num_ranks: int) -> list[list[int]]:
     keys = np.concatenate([pattern.src * num_ranks + pattern.dst, pattern.dst * num_ranks + pattern.src])
     src, dst = np.divmod(np.unique(keys), num_ranks)
     first = np.searchsorted(src, np.arange(num_ranks + 1))
-    return [dst[begin:end].tolist() for begin, end in zip(first[:-1], first[1:], strict=True)]
+    return [dst[begin:end].tolist() for begin, end in itertools.pairwise(first)]
 
 
 def _any_near(rank: int, peers: Sequence[Sequence[int]], chosen: random.Random, num_ranks: int) -> int:
