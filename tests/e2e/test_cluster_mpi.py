@@ -206,8 +206,6 @@ def test_one_measurement_at_a_time_is_on_a_cluster(any_mpi, tmp_path, earlybird,
             process.kill()  # what it held is free without a word from it
             process.communicate()
         assert earlybird("cluster", "run", "--name", told["name"], "0", "true").stderr == ""
-        arguments = ["measure", "pingpong", "--sizes", "8", "--levels", "inter_node", "--launches", "1"]
-        earlybird(*arguments, "--budget", "1s", "--mpi", any_mpi, *launcher(told), "-o", "other")
 
 
 def test_a_run_is_continued_on_a_cluster_like_the_one_it_was_begun_on(any_mpi, tmp_path, earlybird, refused):
