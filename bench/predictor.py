@@ -24,7 +24,7 @@ from earlybird.data.profile import Profile, profile_from_json
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.patterns.halo import halo_exchange
 from earlybird.patterns.near_exchange import near_exchange
-from earlybird.predict import Predictor, exchange
+from earlybird.predict import Predictor, parts
 
 PER_RANK, MEAN_SIZE_BYTES, UNEVENNESS = 335, 3418, 7.5
 RANKS = (1024, 2048, 4096, 8192)
@@ -145,9 +145,9 @@ def _steps() -> None:
         begin_s = time.perf_counter()
         times_s = predictor.predict(profile, "fair").inter_node_s
         took_s = time.perf_counter() - begin_s
-        default, exchange._FAIR_BATCH_FRACTION = exchange._FAIR_BATCH_FRACTION, FINER
+        default, parts.FAIR_BATCH_FRACTION = parts.FAIR_BATCH_FRACTION, FINER
         finer_s = predictor.predict(profile, "fair").inter_node_s
-        exchange._FAIR_BATCH_FRACTION = default
+        parts.FAIR_BATCH_FRACTION = default
         apart_s = np.abs(times_s - finer_s)
         rows.append([
             text, format_seconds(took_s), f"{apart_s.sum() / finer_s.sum():.2%}",

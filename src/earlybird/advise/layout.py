@@ -15,7 +15,8 @@ from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.data.schema import Estimate
-from earlybird.predict.exchange import MOST_CHANGING, Predictor
+from earlybird.predict.changing import MOST_RANKS
+from earlybird.predict.exchange import Predictor
 from earlybird.predict.ranges import interval
 
 PARTITIONED, IMPROVED = "partitioned", "improved"
@@ -53,7 +54,7 @@ def advise_layout(
     predictor = Predictor(pattern, reference)
     profile_alone = Profile(profile.levels, profile.id)
     layouts = _distinct(layouts | {PARTITIONED: partitioned_layout(pattern, reference)})
-    if swaps and reference.num_ranks <= MOST_CHANGING:
+    if swaps and reference.num_ranks <= MOST_RANKS:
         start = min(layouts.values(), key=lambda one: Predictor(pattern, one).slowest_now_s(profile_alone))
         layouts = _distinct(layouts | {IMPROVED: improved_layout(pattern, profile_alone, start, swaps, seed)})
     drawn = {name: Predictor(pattern, one).slowest_s(profile, model) for name, one in layouts.items()}

@@ -10,12 +10,12 @@ from earlybird.data.recorded_rank import CALL, RECEIVED, SENT, Communicator
 from earlybird.data.recorded_trace import RankTrace
 from earlybird.data.recording import Recording
 
-_FINALIZE = "MPI_Finalize"
+_FINALIZE, FENCE = "MPI_Finalize", "MPI_Win_fence"
 # Blocking collectives by who waits for whom.
 ALL_WAIT_FOR_ALL = frozenset(
     {
         "MPI_Barrier", "MPI_Allreduce", "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Alltoallv",
-        "MPI_Alltoallw", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Win_fence", _FINALIZE,
+        "MPI_Alltoallw", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", FENCE, _FINALIZE,
     }
 )  # fmt: skip
 WAIT_FOR_ROOT = frozenset({"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv"})
@@ -167,18 +167,21 @@ def collectives(events: Events, traces: Mapping[int, RankTrace], recording: Reco
     """The blocking collectives that all ranks of their intra-communicator have in their traces.
 
     The k-th one on a communicator is the same on all of its ranks; counted from the end as in
-    `match_messages`.
+    `match_messages`. Fences are counted apart: a window is recorded with any communicator of its ranks, which
+    may be another one on each.
     """
     communicator = np.where(
         events.is_call(frozenset({_FINALIZE})) & (events.communicator < 0), _WORLD, events.communicator
     )
     members = _members(recording)
     chosen = np.flatnonzero(events.is_call(COLLECTIVES) & (events.role == CALL))
-    chosen = chosen[np.argsort(communicator[chosen], kind="stable")]
+    is_fence = events.is_call(frozenset({FENCE}))
+    sequence = 2 * communicator + is_fence
+    chosen = chosen[np.argsort(sequence[chosen], kind="stable")]
     is_whole, has_ended = _states(traces, recording, max(_largest_rank(events) + 1, recording.size))
     has_trace = np.isin(np.arange(len(is_whole)), list(traces))
     found = []
-    for here in np.split(chosen, np.flatnonzero(np.diff(communicator[chosen])) + 1):
+    for here in np.split(chosen, np.flatnonzero(np.diff(sequence[chosen])) + 1):
         ranks = members.get(int(communicator[here[0]]), ()) if len(here) else ()
         if len(ranks) < 2 or not has_trace[ranks].all():
             continue

@@ -17,6 +17,7 @@ import numpy as np
 from earlybird.analysis.clocks import Clocks, compare_clocks
 from earlybird.analysis.events import (
     ALL_WAIT_FOR_ALL,
+    FENCE,
     ROOT_WAITS,
     Collective,
     Events,
@@ -321,6 +322,8 @@ def _late_ranks(events: Events, group: Collective, waits: _CallWaits) -> None:
         last, is_waiting = int(np.argmax(is_root)), ~is_root
     wait_s = np.where(is_waiting, np.clip(begin_s[last] - begin_s, 0, end_s - begin_s), 0)
     wait_s[last] = 0
+    if group.name == FENCE:  # it need not wait, such as with MPI_MODE_NOPRECEDE
+        wait_s[end_s < begin_s[last]] = 0
     is_late = wait_s > 0
     waits.collective_s[group.events[is_late]] = wait_s[is_late]
     waits.late[group.events[is_late]] = group.ranks[last]

@@ -1,10 +1,6 @@
 """Predict the time of an exchange: competing messages by the formulas of `models`, added over levels."""
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -12,38 +8,28 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
-from earlybird.data.profile import Level, Profile, Protocol
+from earlybird.data.profile import Profile
 from earlybird.data.units import MAX_BYTES
-from earlybird.models import fair, maxrate, postal, staircase
+from earlybird.models import fair
 from earlybird.models.compiled import ChangingExchange
+from earlybird.predict.changing import changing_exchange
+from earlybird.predict.parts import Part, alike
 from earlybird.predict.ranges import INTERVAL_PERCENT
 
 MODELS = ("staircase", "fair", "max-rate", "postal")
 SHARES = fair.SHARES
 MIXED = ("per-level", "union")
 MAX_REPLICATES = 200
-# What `fair` may cost, in steps times what a step costs (`fair.Sharing.work`), about 20 ns each: with a step
-# for each message for one parameter set, and for all replicates together, of which there are a few in any
-# case.
-_FAIR_EXACT_WORK, _FAIR_REPLICATES_WORK, _MIN_FAIR_REPLICATES = 2 * 10**7, 2 * 10**8, 5
+# What `fair` may cost for all replicates together (`parts.Classes.work`); there are a few in any case.
+_FAIR_REPLICATES_WORK, _MIN_FAIR_REPLICATES = 2 * 10**8, 5
 # With this many replicates an interval covers 90 % or more, and needs no note.
 _ENOUGH_REPLICATES = 40
-# Otherwise completions within 0.5 % of the elapsed time are one step, of which there are about 700.
-_FAIR_BATCH_FRACTION, _FAIR_BATCHED_STEPS = 5e-3, 700
-_FAIR_MESSAGE_WORK = 3
-# Divisions of the messages into protocols that are kept: replicates may differ in where protocols begin.
-_MOST_KEPT = 8
-# `slowest_now_s` keeps bandwidths for as many ranks on a node as there are.
-MOST_CHANGING = 100_000
 _CHANGED = ", changed"
 # The number of ranks that a note lists.
 _MOST_NAMED = 8
 
 # Models in which messages from the own socket and from others compete.
 _SHARING = ("staircase", "fair")
-
-# Predicted times, each (R, P) for R parameter sets: receive without latency, and the total.
-_Times = tuple[np.ndarray, np.ndarray]
 
 
 def predict_exchange(
@@ -117,7 +103,7 @@ class Predictor:
     def _prepare(self, pattern: Pattern, layout: Layout) -> None:
         self._pattern, self._layout = pattern, layout
         self._level = layout.level(pattern.src, pattern.dst)
-        self._parts: dict[tuple[str, ...], _Part] = {}
+        self._parts: dict[tuple[str, ...], Part] = {}
         self._node_group = np.unique(layout.node, return_inverse=True)[1].reshape(-1)
         self._socket_group = layout.socket_group()
         self._most_ranks_of_a_node = int(np.bincount(self._node_group).max())
@@ -163,7 +149,7 @@ class Predictor:
         changing = self._changing[1]
         if moved:
             places = np.array(list(moved.values()), dtype=np.int64)
-            if (places.max(axis=0) >= self._room).any():
+            if not changing.has(places):
                 self._changing = None  # a node or socket that there was not: prepared anew
                 return
             ranks = np.fromiter(moved, np.int64, len(moved))
@@ -207,46 +193,16 @@ class Predictor:
         """Seconds of the slowest rank by the staircase, in time that depends on what `update` has changed.
 
         For optimisers: the first call with a profile prepares everything. Raises InputError as `predict`
-        does, and with `mixed` "union" or more than MOST_CHANGING ranks.
+        does, and for what `changing_exchange` cannot keep.
         """
         if self._changing is None or self._changing[0] is not profile:
-            self._apply_changes()
-            self._changing = profile, self._changing_exchange(profile)
+            self._changing = profile, changing_exchange(self.pattern, self.layout, profile, self.mixed)
         time_s, self._slowest_rank = self._changing[1].slowest()
         return time_s
 
     def slowest_rank_now(self) -> int:
         """The rank that the last `slowest_now_s` found."""
         return self._slowest_rank
-
-    def _changing_exchange(self, profile: Profile) -> ChangingExchange:
-        if self.mixed != MIXED[0] or self.num_ranks > MOST_CHANGING:
-            raise InputError(
-                f"an exchange that changes has mixed {MIXED[0]!r} and at most {MOST_CHANGING} ranks; this "
-                f"one has {self.mixed!r} and {self.num_ranks}"
-            )
-        levels = [profile.levels.get(name) for name in LEVELS]
-        for name, level in zip(LEVELS, levels, strict=True):
-            if level is None and name in self._levels:
-                profile.level(name)  # raises
-        known = next(level for level in levels if level is not None)
-        # A level that is absent has no message yet; if one comes to it, its times are those of another level.
-        filled = [level or known for level in levels]
-        protocols = [item for level in filled for item in level.protocols]
-        first = np.cumsum([0, *(len(level.protocols) for level in filled)])
-        self._room = np.array([self._layout.node.max() + 1, self._layout.socket.max() + 1])
-        inside, outside = (
-            _bandwidth([[_table(level, item) for level in part for item in level.protocols]], self.num_ranks)[
-                0
-            ]
-            for part in (filled[:2], filled[2:])
-        )
-        return ChangingExchange(
-            self._layout.node, self._layout.socket, int(self._room[0]), int(self._room[1]), self._pattern.src,
-            self._pattern.dst, self._pattern.bytes, first, np.array([item.min_bytes for item in protocols]),
-            np.array([item.latency_s for item in protocols]),
-            np.array([bool(item.sender_waits) for item in protocols]), inside, outside,
-        )  # fmt: skip
 
     def predict(self, profile: Profile, model: str = "staircase", *, share: str = "message") -> Prediction:
         """See `predict_exchange`."""
@@ -306,16 +262,16 @@ class Predictor:
             self._digest = self._pattern.sha256()
         return self._digest
 
-    def _apart(self) -> Iterator["_Part"]:
+    def _apart(self) -> Iterator[Part]:
         """The messages of each level separately."""
         return (self._part((name,)) for name in self.levels)
 
-    def _joint(self) -> Iterator["_Part"]:
+    def _joint(self) -> Iterator[Part]:
         """Messages on and off a socket together: they compete with each other."""
         inside = tuple(name for name in self.levels if name != "inter_node")
         return (self._part(names) for names in (inside, self.levels[len(inside) :]) if names)
 
-    def _part(self, names: tuple[str, ...]) -> "_Part":
+    def _part(self, names: tuple[str, ...]) -> Part:
         if names not in self._parts:
             kinds = [LEVELS.index(name) for name in names]
             here = np.logical_or.reduce([self._level == kind for kind in kinds])
@@ -324,7 +280,7 @@ class Predictor:
                 values[here] for values in (self.pattern.src, self.pattern.dst, self.pattern.bytes)
             )
             level = np.searchsorted(kinds, self._level[here])
-            self._parts[names] = _Part(names, src, dst, size_bytes, level, group, self.mixed)
+            self._parts[names] = Part(names, src, dst, size_bytes, level, group, self.mixed)
         return self._parts[names]
 
     def _times(
@@ -338,8 +294,8 @@ class Predictor:
             # Inside a node both ends are the same memory, and fair is the staircase.
             inside = "staircase" if model == "fair" and not between_nodes else model
             levels = [tuple(profile.level(name) for name in part.names) for profile in profiles]
-            for rows, alike in _alike(levels):
-                part_receive_s, part_total_s = part.times(alike, inside, share)
+            for rows, sets in alike(levels):
+                part_receive_s, part_total_s = part.times(sets, inside, share)
                 receive_s[rows] += part_receive_s
                 (inter_s if between_nodes else intra_s)[rows] += part_total_s
         return receive_s, intra_s, inter_s
@@ -376,196 +332,6 @@ class Predictor:
         return notes
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The messages of one level, or of both inside a node, (M,) each, and the group of every rank, (P,).
-
-    `level` is the index of each message's level in `names`. A group is a socket, or for messages between
-    nodes a node. A class is a protocol of one of the levels; classes are numbered consecutively.
-    """
-
-    names: tuple[str, ...]
-    src: np.ndarray
-    dst: np.ndarray
-    bytes: np.ndarray
-    level: np.ndarray
-    group: np.ndarray
-    mixed: str
-    _classes: dict[tuple, "_Classes"] = field(default_factory=dict)
-
-    @cached_property
-    def fraction(self) -> np.ndarray:
-        """(M,) c of equation (9)."""
-        if len(self.names) == 1 or self.mixed == "union":
-            return staircase.completion_fractions(self.dst, self.bytes)
-        return staircase.completion_fractions(self.dst * len(self.names) + self.level, self.bytes)
-
-    @cached_property
-    def receivers(self) -> np.ndarray:
-        """The ranks that receive at least one byte, by group; the others do not compete."""
-        return self._by_group(self.dst)
-
-    @cached_property
-    def first(self) -> np.ndarray:
-        """(G+1,): where each group begins in `receivers`."""
-        groups = self.group[self.receivers]
-        return np.append(np.flatnonzero(np.diff(groups, prepend=-1)), len(groups))
-
-    @cached_property
-    def most_receivers(self) -> int:
-        """The largest number of ranks of one group that receive a byte."""
-        return int(np.diff(self.first).max(initial=0))
-
-    @cached_property
-    def most_senders(self) -> int:
-        return int(np.bincount(self.group[self._by_group(self.src)]).max(initial=0))
-
-    def _by_group(self, end: np.ndarray) -> np.ndarray:
-        has_bytes = np.zeros(len(self.group), dtype=bool)
-        has_bytes[end[self.bytes > 0]] = True
-        ranks = np.flatnonzero(has_bytes)
-        return ranks[np.argsort(self.group[ranks], kind="stable")]
-
-    def classes(self, levels: Sequence[Level]) -> "_Classes":
-        """What follows from where the protocols of `levels` begin, computed once."""
-        key = _key(levels)
-        if key not in self._classes:
-            if len(self._classes) >= _MOST_KEPT:
-                self._classes.clear()
-            self._classes[key] = _Classes.of(self, levels)
-        return self._classes[key]
-
-    def times(self, levels: Sequence[tuple[Level, ...]], model: str, share: str) -> _Times:
-        """(receive_s, time_s), each (R, P), for parameter sets, a tuple of levels each, that differ only
-        in latencies and bandwidths."""
-        classes = self.classes(levels[0])
-        latencies_s = [[item.latency_s for level in row for item in level.protocols] for row in levels]
-        latency_s = np.array(latencies_s) @ classes.num_received.T
-        if model == "fair":
-            receive_s, send_s = self._fair_s(classes, levels, share)
-            return receive_s, latency_s + np.maximum(receive_s, send_s)
-        receive_s = self._receive_s(classes, levels, model)
-        if model == "staircase":
-            return receive_s, latency_s + np.maximum(receive_s, classes.send_s(receive_s))
-        return receive_s, latency_s + receive_s
-
-    def _receive_s(self, classes: "_Classes", levels: Sequence[tuple[Level, ...]], model: str) -> np.ndarray:
-        tables = _tables(levels)
-        single = np.array([[rates[0] for _, rates in row] for row in tables])
-        if model == "postal":
-            return postal.uncontended_time_s(classes.volume_bytes, single)
-        receive_s = np.zeros((len(levels), len(self.group)))
-        volume_bytes = classes.volume_bytes[self.receivers]
-        if model == "staircase":
-            bandwidth = _bandwidth(tables, self.most_receivers)
-            receive_s[:, self.receivers] = staircase.group_times_s(self.first, volume_bytes, bandwidth)
-        elif model == "max-rate":
-            largest = np.array([[rates.max() for _, rates in row] for row in tables])
-            for begin, end in zip(self.first[:-1], self.first[1:], strict=True):
-                times_s = maxrate.extended_time_s(volume_bytes[begin:end], single, largest)
-                receive_s[:, self.receivers[begin:end]] = times_s
-        else:
-            raise ValueError(f"_receive_s has no formula for the model {model}")
-        return receive_s
-
-    def _fair_s(self, classes: "_Classes", levels: Sequence[tuple[Level, ...]], share: str) -> _Times:
-        """(R, P) each: when the last message is received, and the last waited-for send delivered."""
-        bandwidth = _bandwidth(_tables(levels), max(self.most_receivers, self.most_senders, 1))
-        sharing, batch_fraction = classes.sharing(share), classes.batch_fraction(share)
-
-        def last_s(capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            completed_s = sharing.completion_times_s(capacity, batch_fraction=batch_fraction)
-            ends = np.zeros((2, len(self.group)))
-            np.maximum.at(ends[0], self.dst, completed_s)
-            np.maximum.at(ends[1], self.src[classes.waits], completed_s[classes.waits])
-            return ends[0], ends[1]
-
-        with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), len(bandwidth))) as pool:
-            rows = list(pool.map(last_s, bandwidth))
-        return np.array([receive_s for receive_s, _ in rows]), np.array([send_s for _, send_s in rows])
-
-
-@dataclass(frozen=True, eq=False)
-class _Classes:
-    """The messages of a part by class, (M,) or (P, C) for C classes.
-
-    Attributes
-    ----------
-    num_received, volume_bytes : (P, C), messages and bytes that each rank receives.
-    is_used : (C,), whether a message with bytes is of the class.
-    waits : places of the messages for which their senders wait.
-    """
-
-    part: _Part
-    message_class: np.ndarray
-    num_received: np.ndarray
-    volume_bytes: np.ndarray
-    is_used: np.ndarray
-    waits: np.ndarray
-    _sharing: dict[str, fair.Sharing] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, part: _Part, levels: Sequence[Level]) -> "_Classes":
-        protocols = [item for level in levels for item in level.protocols]
-        num_classes = len(protocols)
-        message_class = np.empty(len(part.bytes), dtype=np.int64)
-        first = 0
-        for k, level in enumerate(levels):
-            here = slice(None) if len(levels) == 1 else part.level == k
-            message_class[here] = first + level.protocol_index(part.bytes[here])
-            first += len(level.protocols)
-        shape = len(part.group), num_classes
-        place = part.dst * num_classes + message_class
-        volume_bytes = np.zeros(shape[0] * shape[1], dtype=np.int64)
-        np.add.at(volume_bytes, place, part.bytes)  # exact, unlike bincount with weights
-        num_received = np.bincount(place, minlength=len(volume_bytes))
-        waits = np.flatnonzero(np.array([item.sender_waits for item in protocols], bool)[message_class])
-        volume_bytes = volume_bytes.reshape(shape)
-        return cls(
-            part, message_class, num_received.reshape(shape), volume_bytes, volume_bytes.any(axis=0), waits
-        )
-
-    @cached_property
-    def _waited_for(self) -> tuple[np.ndarray, ...]:
-        """The waiting senders, where each begins in the arrays that follow, and of its messages the receiver
-        and the fraction of (9)."""
-        src = self.part.src[self.waits]
-        order = np.argsort(src, kind="stable")
-        src, messages = src[order], self.waits[order]
-        first = np.flatnonzero(np.diff(src, prepend=-1))
-        return src[first], first, self.part.dst[messages], self.part.fraction[messages]
-
-    def send_s(self, receive_s: np.ndarray) -> np.ndarray:
-        """(R, P) when each rank's waited-for sends are delivered, (8) of Thune et al. 2023: the last of them,
-        without the latency of its receiver; 0 without any. `receive_s` (R, P)."""
-        senders, first, dst, fraction = self._waited_for
-        waits_s = np.zeros(receive_s.shape)
-        if len(senders):
-            for row, times_s in zip(waits_s, receive_s, strict=True):
-                row[senders] = np.maximum.reduceat(fraction * times_s[dst], first)
-        return waits_s
-
-    def sharing(self, share: str) -> fair.Sharing:
-        if share not in self._sharing:
-            part = self.part
-            self._sharing[share] = fair.Sharing(
-                part.src, part.dst, part.bytes, part.group, self.message_class, len(self.is_used), share
-            )
-        return self._sharing[share]
-
-    def batch_fraction(self, share: str) -> float:
-        one = self.sharing(share)
-        return 0.0 if one.num_competing * one.work <= _FAIR_EXACT_WORK else _FAIR_BATCH_FRACTION
-
-    def work(self, share: str) -> int:
-        """What `fair` costs for one parameter set: its steps, and every message once."""
-        one = self.sharing(share)
-        steps = one.num_competing
-        if self.batch_fraction(share):
-            steps = min(steps, _FAIR_BATCHED_STEPS)
-        return one.work * steps + _FAIR_MESSAGE_WORK * one.num_competing
-
-
 def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
     if given not in allowed:
         raise InputError(f"the {name} is {given!r}; choose one of {', '.join(allowed)}")
@@ -588,39 +354,3 @@ def _few_replicates(number: int) -> str:
         f"an exchange this large is predicted with {number} replicates: its intervals cover about "
         f"{percent:.0f} % of the parameters' uncertainty instead of {high - low:.0f} %"
     )
-
-
-def _table(level: Level, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
-    counts, rates = protocol.bandwidth_table()
-    if counts[0] != 1:
-        raise InputError(
-            f"level {level.name}, protocol {protocol.name}: bandwidth_bytes_per_s begins at N = {counts[0]}; "
-            "every model needs N = 1, the bandwidth of a single pair: measure it or add it to the profile"
-        )
-    return counts, rates
-
-
-def _tables(levels: Sequence[tuple[Level, ...]]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
-    """[R][C] the bandwidth table of each parameter set and class."""
-    return [[_table(level, item) for level in row for item in level.protocols] for row in levels]
-
-
-def _bandwidth(tables: list[list[tuple[np.ndarray, np.ndarray]]], num_receivers: int) -> np.ndarray:
-    """(R, num_receivers, C) with BW(n) of each protocol at n-1."""
-    n = np.arange(1, num_receivers + 1)
-    return np.array([[staircase.bandwidth_at(n, *table) for table in row] for row in tables]).transpose(
-        0, 2, 1
-    )
-
-
-def _key(levels: Sequence[Level]) -> tuple:
-    """Equal for levels that give every message the same protocol and the same waiting senders."""
-    return tuple(tuple((item.min_bytes, item.sender_waits) for item in level.protocols) for level in levels)
-
-
-def _alike(levels: Sequence[tuple[Level, ...]]) -> Iterable[tuple[list[int], list[tuple[Level, ...]]]]:
-    """Rows of `levels` in batches that give every message the same protocol and the same waiting senders."""
-    batches: dict[tuple, list[int]] = {}
-    for row, group in enumerate(levels):
-        batches.setdefault(_key(group), []).append(row)
-    return [(rows, [levels[row] for row in rows]) for rows in batches.values()]

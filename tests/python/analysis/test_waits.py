@@ -15,9 +15,9 @@ from tests.recordings import CALLS, in_memory, trace_file, world
 
 NAMES = (
     *CALLS, "MPI_Recv", "MPI_Bcast", "MPI_Reduce", "MPI_Iprobe", "MPI_Barrier", "MPI_Ssend", "MPI_Probe",
-    "MPI_Test", "MPI_Win_lock",
+    "MPI_Test", "MPI_Win_lock", "MPI_Win_fence",
 )  # fmt: skip
-RECV, BCAST, REDUCE, IPROBE, BARRIER, SSEND, PROBE, TEST, WIN_LOCK = range(len(CALLS), len(NAMES))
+RECV, BCAST, REDUCE, IPROBE, BARRIER, SSEND, PROBE, TEST, WIN_LOCK, FENCE = range(len(CALLS), len(NAMES))
 _, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))
 WORLD, NOBODY, NO_TAG = 1, -1, -1
 
@@ -119,6 +119,24 @@ def test_polls_wait_for_the_message_that_the_last_one_completes(tmp_path):
     message = (1.49, 1.5, IRECV, RECEIVED, WORLD, 1, 0, 0, 8)
     found = waits(tmp_path, {0: [polls, message], 1: [sent(1.4, 0)]})
     assert found.late_sender_s == pytest.approx([0.4, 0])
+
+
+def test_ranks_wait_in_fences_that_synchronize_and_only_in_these(tmp_path):
+    """Rank 1 comes 0.3 s late; in the second fence rank 0 does not wait for it."""
+    records = {
+        0: [collective(FENCE, 1.0, 1.35), collective(FENCE, 2.0, 2.001)],
+        1: [collective(FENCE, 1.3, 1.36), collective(FENCE, 2.3, 2.31)],
+    }
+    found = waits(tmp_path, records)
+    assert found.late_collective_s == pytest.approx([0.3, 0])
+
+
+def test_a_fence_that_one_rank_has_on_another_communicator_shifts_no_barrier(tmp_path):
+    records = {
+        0: [collective(FENCE, 0.5, 0.6), collective(BARRIER, 1.0, 1.4), collective(BARRIER, 2.0, 2.1)],
+        1: [collective(BARRIER, 1.3, 1.4), collective(BARRIER, 2.0, 2.1)],
+    }
+    assert waits(tmp_path, records).late_collective_s == pytest.approx([0.3, 0])
 
 
 def test_waiting_for_two_ranks_in_one_call_is_for_each_its_own(tmp_path):

@@ -103,3 +103,6 @@ def test_what_cannot_be_kept_is_refused():
         Predictor(pattern, layout, mixed="union").slowest_now_s(PROFILE)
     with pytest.raises(InputError, match="no level intra_socket"):
         Predictor(pattern, layout).slowest_now_s(_profile(inter_node=_level(1)))
+    far = Layout(np.array([0, 10**9]), np.array([0, 0]), "far")
+    with pytest.raises(InputError, match="nodes up to 1000000000"):
+        Predictor(pattern, far).slowest_now_s(PROFILE)

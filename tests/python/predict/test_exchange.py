@@ -400,7 +400,7 @@ def test_fair_takes_completions_of_large_exchanges_together_and_moves_by_little(
     pattern, layout = Pattern(src, dst, random.integers(1, 50_000, 2400)), parse_layout("8x1x2")
     profile = _profile(inter_node=_level(_protocol(table=ON)))
     exact = predict_exchange(pattern, layout, profile, "fair").receive_s
-    monkeypatch.setattr("earlybird.predict.exchange._FAIR_EXACT_WORK", 0)
+    monkeypatch.setattr("earlybird.predict.parts.FAIR_EXACT_WORK", 0)
     together = predict_exchange(pattern, layout, profile, "fair").receive_s
     assert (together != exact).any()
     assert together == pytest.approx(exact, rel=0.01)

@@ -165,6 +165,7 @@ class ChangingExchange:
         outside_bytes_per_s: np.ndarray,
     ) -> None:
         self._num_ranks = len(node)
+        self._room = np.array([num_nodes, num_sockets])
         self._library = library()
         self._exchange = self._library.eb_exchange_create(
             len(node), integers(node), integers(socket), num_nodes, num_sockets, len(src), integers(src),
@@ -174,6 +175,10 @@ class ChangingExchange:
             reals(outside_bytes_per_s),
         )  # fmt: skip
         _check(self._exchange is None)
+
+    def has(self, places: np.ndarray) -> bool:
+        """Whether there is room for all places, (K, 2) of node and socket."""
+        return bool((places.max(axis=0) < self._room).all())
 
     def move(self, ranks: np.ndarray, nodes: np.ndarray, sockets: np.ndarray) -> None:
         """int64 arrays of one length; each rank once."""

@@ -1,0 +1,49 @@
+"""An exchange whose times by the staircase are kept while ranks move and messages change their sizes."""
+
+import numpy as np
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.profile import Profile
+from earlybird.models.compiled import ChangingExchange
+from earlybird.predict.parts import bandwidth_up_to, table
+
+# Bandwidths are kept for as many ranks on a node as there are, and lists for each place that a rank may have.
+MOST_RANKS, MOST_SOCKETS = 100_000, 10_000_000
+MIXED = "per-level"
+
+
+def changing_exchange(pattern: Pattern, layout: Layout, profile: Profile, mixed: str) -> ChangingExchange:
+    """The exchange with room for the nodes and sockets that `layout` has.
+
+    Raises InputError if the profile lacks a level that has messages, for `mixed` other than MIXED, and if
+    ranks, nodes or sockets are too many.
+    """
+    room = int(layout.node.max()) + 1, int(layout.socket.max()) + 1
+    if mixed != MIXED or layout.num_ranks > MOST_RANKS:
+        raise InputError(
+            f"an exchange that changes has mixed {MIXED!r} and at most {MOST_RANKS} ranks; this one has "
+            f"{mixed!r} and {layout.num_ranks}"
+        )
+    if room[0] * room[1] > MOST_SOCKETS:
+        raise InputError(
+            f"the layout has nodes up to {room[0] - 1} and sockets up to {room[1] - 1}, with room for "
+            f"{room[0] * room[1]} sockets; number them from 0, for at most {MOST_SOCKETS}"
+        )
+    level = layout.level(pattern.src, pattern.dst)
+    used = [profile.level(name) for k, name in enumerate(LEVELS) if (level == k).any()]
+    known = used[0] if used else next(iter(profile.levels.values()))
+    # A level that is absent has no message yet; if one comes to it, its times are those of another level.
+    filled = [profile.levels.get(name, known) for name in LEVELS]
+    protocols = [item for one in filled for item in one.protocols]
+    inside, outside = (
+        bandwidth_up_to([[table(one, item) for one in part for item in one.protocols]], layout.num_ranks)[0]
+        for part in (filled[:2], filled[2:])
+    )
+    return ChangingExchange(
+        layout.node, layout.socket, *room, pattern.src, pattern.dst, pattern.bytes,
+        np.cumsum([0, *(len(one.protocols) for one in filled)]),
+        np.array([item.min_bytes for item in protocols]), np.array([item.latency_s for item in protocols]),
+        np.array([bool(item.sender_waits) for item in protocols]), inside, outside,
+    )  # fmt: skip
