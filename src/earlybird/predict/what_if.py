@@ -1,5 +1,6 @@
 """Profiles with some parameters changed, and how much each parameter matters to an exchange."""
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from earlybird.predict.exchange import Predictor
 
 BANDWIDTH, LATENCY = "bandwidth", "latency"
 _SETTING = re.compile(r"(\w+)(?:\.([\w-]+))?\.(bandwidth|latency)=(.+)")
-_FACTOR = re.compile(r"([0-9.]+(?:e-?[0-9]+)?)x")
+_FACTOR = re.compile(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)x")
 # A change of a parameter that is small beside all else, and large beside rounding.
 _STEP = 1e-3
 
@@ -53,16 +54,19 @@ def changed_profile(profile: Profile, settings: Sequence[str]) -> Profile:
 
 
 def sensitivities(predictor: Predictor, profile: Profile, model: str, share: str) -> Iterator[Sensitivity]:
-    """Of every parameter of the levels that the exchange uses, the first one's first."""
+    """Of every parameter of the levels that the exchange uses, the first one's first.
+
+    Protocols of one name are one: `fit` writes a line in several entries where `sender_waits` changes in it.
+    """
     alone = Profile(profile.levels, profile.id)
     now_s = predictor.slowest_s(alone, model, share=share)[0]
     for level in predictor.levels:
-        for item in profile.level(level).protocols:
+        for name in dict.fromkeys(item.name for item in profile.level(level).protocols):
             for parameter, factor in ((LATENCY, 1 + _STEP), (BANDWIDTH, 1 / (1 + _STEP))):
-                slower = _scaled(alone, level, parameter, {item.name: factor})
+                slower = _scaled(alone, level, parameter, {name: factor})
                 then_s = predictor.slowest_s(slower, model, share=share)[0]
                 growth = (then_s / now_s - 1) / _STEP if now_s else 0.0
-                yield Sensitivity(level, item.name, parameter, growth)
+                yield Sensitivity(level, name, parameter, growth)
 
 
 def _parsed(profile: Profile, text: str) -> tuple[str, str, str, Callable[[Protocol], float]]:
@@ -93,8 +97,8 @@ def _parsed(profile: Profile, text: str) -> tuple[str, str, str, Callable[[Proto
 
 
 def _positive(value: float, text: str) -> float:
-    if not value > 0:
-        raise InputError(f"--set {text}: the value is not above 0")
+    if not 0 < value < math.inf:
+        raise InputError(f"--set {text}: the value is not above 0, or too large")
     return value
 
 

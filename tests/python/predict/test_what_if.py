@@ -66,6 +66,8 @@ def test_a_bandwidth_keeps_its_ratios_and_replicates_change_alike():
         ("inter_socket.latency=2x", "no level inter_socket"),
         ("inter_node.rendezvous.latency=2x", "has the protocols eager, not rendezvous"),
         ("inter_node.bandwidth=0x", "not above 0"),
+        ("inter_node.bandwidth=1e999x", "too large"),
+        ("inter_node.bandwidth=1.2.3x", "1.2.3x"),
         ("inter_node.bandwidth=fast", "fast"),
     ],
 )
@@ -88,6 +90,15 @@ def test_sensitivities_are_the_shares_of_the_slowest_rank(model):
         ("intra_socket", "rendezvous", "latency"): pytest.approx(4 / 13, rel=1e-6),
         ("intra_socket", "rendezvous", "bandwidth"): pytest.approx(9 / 13, rel=1e-6),
     }
+
+
+def test_a_line_in_several_entries_is_one_protocol():
+    waits = EAGER | {"min_bytes": 500, "sender_waits": True}
+    levels = {"intra_socket": {"protocols": [EAGER, waits]}}
+    found = profile_from_json({"schema": "earlybird.profile/1", "levels": levels})
+    predictor = Predictor(Pattern(np.array([0]), np.array([1]), np.array([9000])), parse_layout("1x1x2"))
+    shares = [one.value for one in sensitivities(predictor, found, "staircase", "message")]
+    assert shares == pytest.approx([1 / 10, 9 / 10], rel=1e-6)
 
 
 def test_the_command_prints_both(in_process):

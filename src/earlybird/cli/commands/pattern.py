@@ -129,7 +129,10 @@ def random(
 def near(
     output: Output,
     ranks: Annotated[int, typer.Option(help="Number of ranks.")],
-    per_rank: Annotated[float, typer.Option(help="Messages that a rank sends, mean.")] = 26,
+    per_rank: Annotated[
+        float | None,
+        typer.Option(help="Messages that a rank sends, mean.  [default: 26, or one to each other rank]"),
+    ] = None,
     mean_size: Annotated[str, typer.Option(help="Mean message size.")] = "4KiB",
     unevenness: Annotated[
         float, typer.Option(help="About how many times the mean the rank with most messages sends, at least.")
@@ -147,7 +150,7 @@ def near(
     _check_output(output)
     pattern = near_exchange(
         ranks,
-        per_rank,
+        min(26, max(ranks - 1, 1)) if per_rank is None else per_rank,
         mean_size_bytes=units.parse_bytes(mean_size, "--mean-size"),
         unevenness=unevenness,
         seed=seed,
