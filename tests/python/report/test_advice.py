@@ -221,3 +221,16 @@ def test_unknown_operations_and_keys_are_shown_unchanged():
     html = page.render(Material(advice=(advice,)))
     assert "<b>method</b>" not in html
     assert "&lt;b&gt;method" in json.dumps([list(figure.data) for figure in chapter(advice).figures])
+
+
+def test_a_layout_is_called_one_and_has_no_measured_columns():
+    ranked = (
+        Alternative("core", Estimate.exact(2e-3), Estimate.exact(1.0), "--map-by core"),
+        Alternative("node", Estimate.exact(3e-3), Estimate(0.7, 0.6, 0.8), "--map-by node"),
+    )
+    found = chapter(Advice("layout", {"layout": "2x1x4", "model": "fair"}, "core", ranked))
+    assert (
+        "The layout of an exchange: layout 2x1x4, model fair: no layout is clearly faster" in found.sentence
+    )
+    assert any("Replay the exchange" in line for line in found.lines)
+    assert not any("measured" in column for table in found.tables for column in table.header)

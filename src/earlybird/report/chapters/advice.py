@@ -16,7 +16,7 @@ from earlybird.report.texts import NOTHING, ratio, spread, value_and_spread
 from earlybird.report.views import advice as advice_text
 
 ID = "advice"
-PROGRAM = "program"
+PROGRAM, LAYOUT = "program", "layout"
 QUESTION = "What should I do?"
 MEANS = (
     "Where a point was measured, its time and speed-up are the measured ones, with the interval over "
@@ -33,6 +33,11 @@ PROGRAM_MEANS = (
     "that is least work within 5 % of the fastest; if none is, as recorded. Never add gains, and run the "
     "program with the change to check it."
 )
+LAYOUT_MEANS = (
+    "Times are those of the slowest rank of the exchange, by the model alone: the 95 % interval contains the "
+    "uncertainty of the profile, not the error of the model. Replay the exchange on the advised layout to "
+    "check it."
+)
 OWN_MEANS = " Earlybird's algorithms are for comparison: the MPI cannot select them."
 NOT_SELECTABLE = "for comparison; the MPI cannot select it"
 _VARIABLES = re.compile(r"[A-Z]\w*=\S+( \w+=\S+)*")  # settings without a command
@@ -41,8 +46,8 @@ _KEYS = {"message_bytes": "message size"}
 # Part of the display name of the method, or not useful to the reader.
 _SHOWN_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form", "source")
 _BRIEF = 4  # alternatives in the terminal
-# What a projection does not have.
-_NOT_OF_PROGRAMS = ("measured speed-up", "speed-up by the model alone")
+# What is not measured, advice on programs and layouts, does not have.
+_NOT_MEASURED = ("measured speed-up", "speed-up by the model alone")
 _COLUMNS: Columns = {
     "method": lambda one: advice_text.name(one.method, one.extra),
     "time (95 %)": lambda one: value_and_spread(one.time_s, format_seconds),
@@ -94,8 +99,9 @@ def _absent(material: Material) -> list[tuple[str, str]]:
 def _means(pieces: Sequence[Advice]) -> list[str]:
     """What the values of the pieces mean, and what projections of programs assume."""
     programs = [piece for piece in pieces if piece.operation == PROGRAM]
-    lines = []
-    if len(programs) < len(pieces):
+    layouts = [piece for piece in pieces if piece.operation == LAYOUT]
+    lines = [LAYOUT_MEANS] if layouts else []
+    if len(programs) + len(layouts) < len(pieces):
         has_own = any(advice_text.is_own(one.method) for piece in pieces for one in piece.ranked)
         lines.append(MEANS + OWN_MEANS * has_own)
     if programs:
@@ -155,7 +161,7 @@ def _action(advice: Advice, alternative: Alternative | SizeRange) -> str:
 
 def _no_better(advice: Advice) -> str:
     """`no algorithm is clearly faster than the MPI's default`."""
-    noun = {"pipeline": "method", PROGRAM: "change"}.get(advice.operation, "algorithm")
+    noun = {"pipeline": "method", PROGRAM: "change", LAYOUT: "layout"}.get(advice.operation, "algorithm")
     own = any(advice_text.is_own(one.method) for one in advice.ranked)
     return f"no {noun}{' of the MPI' * own} is clearly faster than {labels.method(advice.baseline)}"
 
@@ -206,8 +212,8 @@ def _alternatives(advice: Advice) -> Table:
         ): lambda one, key=key: advice_text.extra_cell(key, one.extra.get(key))
         for key in keys
     }
-    if advice.operation == PROGRAM:
-        for name in _NOT_OF_PROGRAMS:
+    if advice.operation in (PROGRAM, LAYOUT):
+        for name in _NOT_MEASURED:
             columns.pop(name)
     reference = f"; speed-up over {labels.method(advice.baseline)}" if advice.baseline else ""
     caption = labels.capital(advice_text.title(advice)) + reference

@@ -14,7 +14,7 @@ from earlybird.report.views.recordings import Recorded, phase_name
 
 _CALLS = (
     "Time by call on all ranks; shares are those of the run, which begins after MPI_Init; a message counts "
-    "at its send and at its receive"
+    "in the call that sends it and in another one that receives it"
 )
 _PHASES = (
     "Phases: functions of the program, and their calls; messages and bytes are of all ranks in one epoch"

@@ -13,7 +13,11 @@ from earlybird.report.texts import ratio, spread
 
 # What the values of an alternative are based on, as text.
 BASES = {MEASURED: "measured", MODEL: "predicted within the measured range", EXTRAPOLATED: "extrapolated"}
-TITLES = {"pipeline": "a buffer that threads fill", "program": "a recorded program"}
+TITLES = {
+    "pipeline": "a buffer that threads fill",
+    "program": "a recorded program",
+    "layout": "the layout of an exchange",
+}
 # How the arguments of the request are shown; others are shown as `key value`.
 _ASKED: Mapping[str, Callable[[Any], str]] = {
     "size_bytes": format_bytes,
