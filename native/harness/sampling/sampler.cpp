@@ -105,7 +105,7 @@ void Sampler::collect(const Operation &operation, const std::vector<double> &own
   const bool from_first = compares_ranks(operation) && !from_rank_0;
   const bool synchronised = needs_synchronising(operation);
   // The rank whose time is kept; -1 for the slowest.
-  const int chosen_rank = operation.reduction == Reduction::rank_0 ? 0 : from_rank_0 ? 1 : -1;
+  const int chosen_rank = operation.reduction == Reduction::rank_0 ? 0 : from_rank_0 ? team_.size() / 2 : -1;
   const auto moment_s = [&](int rank, std::size_t k) {
     const double read_s = all[static_cast<std::size_t>(rank) * own.size() + k];
     return synchronised ? clocks_->reference_s(rank, read_s) : read_s;

@@ -32,7 +32,7 @@ struct Series {
 };
 
 // Which time is kept for an iteration. rank_0: rank 0's, for the round trip of a ping-pong. delivery: from rank 0's start to
-// rank 1's end; clocks of several nodes are synchronized for it.
+// the end of its pair, rank size/2; clocks of several nodes are synchronized for it.
 //
 // slowest_from_first: the slowest rank's, each from its own start unless ranks share cores. A rank that waits for its core
 // leaves the barrier long after others have sent to it, and would seem faster than the link. In this case each time

@@ -72,7 +72,7 @@ OPERATIONS = {
     "scatter": "scatter",
     "barrier": "barrier",
 }
-MODELS = ("staircase", "fair", "max-rate", "postal")
+MODELS = ("staircase", "fair", "queue", "max-rate", "postal")
 
 
 def flavour(name: str) -> str:
@@ -82,6 +82,13 @@ def flavour(name: str) -> str:
 def level(name: str) -> str:
     """The label of a level: `same socket`."""
     return LEVEL_LABELS.get(name, name.replace("_", " "))
+
+
+def sender_waits(waits: bool | None, buffered_bytes: int | None) -> str:
+    """For which part of a message its sender waits: `yes`, `no` or `beyond 586 KiB`."""
+    if buffered_bytes is not None:
+        return f"beyond {format_bytes(buffered_bytes)}"
+    return "yes" if waits else "no"
 
 
 def method(name: str) -> str:

@@ -44,6 +44,8 @@ class Protocol(Record):
     min_bytes : smallest size of the protocol; 0 for the first of a level.
     latency_s : tau, seconds per message.
     sender_waits : whether a send completes only at delivery; the default depends on `name`.
+    buffered_bytes : what a connection can still have to deliver when a send that does not wait is complete;
+        None if that has no known limit.
     bandwidth_bytes_per_s : N -> bytes/s received by the whole group when N of its processes receive at once.
     """
 
@@ -51,6 +53,7 @@ class Protocol(Record):
     min_bytes: Bytes = 0
     latency_s: NotNegative
     sender_waits: bool | None = None
+    buffered_bytes: Bytes | None = None
     bandwidth_bytes_per_s: dict[Competitors, Positive]
     extra: Extra = field(default_factory=dict)
 
@@ -59,6 +62,13 @@ class Protocol(Record):
             raise ValueError('bandwidth_bytes_per_s must map N to bytes per second, such as {"1": 1e10}')
         if self.sender_waits is None:
             object.__setattr__(self, "sender_waits", self.name == "rendezvous")
+
+    @property
+    def buffered(self) -> float:
+        """`buffered_bytes`, 0 if the sender waits and infinity without a limit."""
+        if self.sender_waits:
+            return 0.0
+        return np.inf if self.buffered_bytes is None else float(self.buffered_bytes)
 
     def bandwidth_table(self) -> tuple[np.ndarray, np.ndarray]:
         """(N sorted, bytes/s), the two columns that the models interpolate."""

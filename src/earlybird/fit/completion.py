@@ -20,6 +20,11 @@ from earlybird.fit.switches import reported_switch
 # needed: over TCP a rendezvous of some 100 KB needs a reply from its receiver, but completes long before
 # delivery, because the kernel holds the data.
 WAITS_SHARE = 0.5
+# A send that is complete after a share between these of the delivery waits for a part of it: the rest is in
+# buffers on the way, about as many bytes for all sizes. One size whose sends leave less than this share of
+# them there, and all larger ones, wait for the whole delivery.
+PART_SHARES = (0.1, 0.95)
+WHOLE_SHARE = 0.25
 # As messages grow, sends change at most twice between waiting and not waiting. The first and the second
 # change must correct this many sizes. A single size that differs from its neighbours counts as noise.
 STEP_GAINS = (1, 2)
@@ -37,12 +42,17 @@ class Waiting:
     share : (S,) share of the delivery after which a send was complete, the lower of late and prompt receiver.
     decided : (S,) bool, constant except for two steps at most.
     oversubscribed : whether ranks shared cores.
+    buffered_bytes : of a message that are on the way when its send is complete, if it waits for a part; None
+        if no size does.
+    whole_from_bytes : smallest size from which sends wait for the whole delivery nevertheless; None without.
     """
 
     size_bytes: np.ndarray
     share: np.ndarray
     decided: np.ndarray
     oversubscribed: bool
+    buffered_bytes: int | None = None
+    whole_from_bytes: int | None = None
 
     def exceptions_bytes(self) -> list[int]:
         """Sizes at which the measurement differs from the decision."""
@@ -61,6 +71,7 @@ class _Piece:
     min_bytes: int
     waits: bool
     extra: Mapping[str, Any]
+    buffered_bytes: int | None = None
 
 
 def find_waiting(completions: pandas.DataFrame) -> dict[str, Waiting]:
@@ -69,7 +80,7 @@ def find_waiting(completions: pandas.DataFrame) -> dict[str, Waiting]:
     The share of a point is the median of the shares of its iterations, then over launches: a disturbance of
     an iteration affects both of its times. Samples with more ranks than cores count only if there are no
     others. A size without late or prompt receiver counts only if the other one shows that senders do not
-    wait.
+    wait. Messages of several pairs at once show only what is buffered.
     """
     return {
         level: waiting
@@ -126,8 +137,10 @@ def warnings(levels: Iterable[Level], found: Mapping[str, Waiting]) -> list[str]
 
 
 def _of_level(rows: pandas.DataFrame) -> Waiting | None:
+    shared, rows = rows[rows.pairs > 1], rows[rows.pairs == 1]
     if rows.empty:
         return None
+    buffers = _buffered(shared if len(shared) else rows) if rows.level.iloc[0] == "inter_node" else None
     keys = ["size_bytes", "receiver"]
     rows = rows[~rows.oversubscribed | rows.groupby(keys).oversubscribed.transform("all")]
     shares = rows.groupby(keys).share.median().unstack("receiver")
@@ -142,7 +155,26 @@ def _of_level(rows: pandas.DataFrame) -> Waiting | None:
         values,
         _with_few_steps(values),
         bool(rows[rows.size_bytes.isin(share.index)].oversubscribed.any()),
+        *(buffers or (None, None)),
     )
+
+
+def _buffered(rows: pandas.DataFrame) -> tuple[int, int | None] | None:
+    """`Waiting.buffered_bytes` and `whole_from_bytes`, from the sends with a prompt receiver; None if the
+    share of the delivery that they wait for, such as a copy, is rather the same for all sizes."""
+    share = rows[rows.receiver == "prompt"].groupby("size_bytes").share.median()
+    left_bytes = share.index.to_numpy() * (1 - share)
+    is_part = share.between(*PART_SHARES)
+    if not is_part.any():
+        return None
+    buffered = float(left_bytes[is_part].median())
+    is_whole = (share >= PART_SHARES[1]) & (left_bytes < WHOLE_SHARE * buffered)
+    rest = share[~is_whole]
+    expected = (1 - buffered / rest.index.to_numpy()).clip(min=0)
+    if ((rest - rest.median()) ** 2).sum() <= ((rest - expected) ** 2).sum():
+        return None
+    from_here = is_whole[::-1].cummin()[::-1]
+    return round(buffered), int(share.index[from_here][0]) if from_here.any() else None
 
 
 def _with_few_steps(share: np.ndarray) -> np.ndarray:
@@ -180,7 +212,7 @@ def _distance(decided, share):
 
 
 def _pieces(level: Level, waiting: Waiting, thresholds_bytes: Mapping[str, int]) -> list[_Piece]:
-    pieces = [_Piece(0, bool(waiting.decided[0]), {})]
+    pieces = [_Piece(0, bool(waiting.decided[0]), {}, waiting.buffered_bytes)]
     for before, after in waiting.steps():
         extra: dict[str, Any] = {"sender_waits_changes_between_bytes": [before, after]}
         begun = [p.min_bytes for p in level.protocols if before < p.min_bytes <= after]
@@ -191,12 +223,17 @@ def _pieces(level: Level, waiting: Waiting, thresholds_bytes: Mapping[str, int])
             extra["threshold"], start = reported
         else:
             start = after
-        pieces.append(_Piece(start, not pieces[-1].waits, extra))
-    return pieces
+        pieces.append(_Piece(start, not pieces[-1].waits, extra, waiting.buffered_bytes))
+    if waiting.whole_from_bytes is None:
+        return pieces
+    start = waiting.whole_from_bytes
+    extra = next((piece.extra for piece in pieces if piece.min_bytes == start), {})
+    return [*(piece for piece in pieces if piece.min_bytes < start), _Piece(start, True, extra)]
 
 
 def _divided(protocol: Protocol, end: float, pieces: list[_Piece], waiting: Waiting) -> list[Protocol]:
     """`protocol`, which ends before `end` bytes, divided at the pieces that begin inside it."""
+    last_bytes = max(waiting.size_bytes[-1], waiting.whole_from_bytes or 0)
     starts = [protocol.min_bytes, *(p.min_bytes for p in pieces if protocol.min_bytes < p.min_bytes < end)]
     parts = []
     for start, stop in zip(starts, [*starts[1:], end], strict=True):
@@ -205,10 +242,10 @@ def _divided(protocol: Protocol, end: float, pieces: list[_Piece], waiting: Wait
         part = replace(
             protocol, min_bytes=start, extra={k: v for k, v in protocol.extra.items() if k not in dropped}
         )
-        if start <= waiting.size_bytes[-1] and stop > waiting.size_bytes[0]:
+        if start <= last_bytes and stop > waiting.size_bytes[0]:
             piece = [p for p in pieces if p.min_bytes <= start][-1]
             begins = piece.extra if piece.min_bytes == start else {}
             extra = {**part.extra, "sender_waits_measured": True, **begins}
-            part = replace(part, sender_waits=piece.waits, extra=extra)
+            part = replace(part, sender_waits=piece.waits, buffered_bytes=piece.buffered_bytes, extra=extra)
         parts.append(part)
     return parts

@@ -24,7 +24,7 @@ from earlybird.fit.collective_samples import (
 from earlybird.fit.launches import launch_context
 
 _TABLE_COLUMNS = ("source", "level", "n", "size_bytes", "launch", "time_s", "oversubscribed", "converged")
-_COMPLETION_COLUMNS = ("level", "size_bytes", "receiver", "launch", "share", "oversubscribed")
+_COMPLETION_COLUMNS = ("level", "size_bytes", "receiver", "launch", "share", "oversubscribed", "pairs")
 
 MEASURE_HINT = "run `earlybird measure pingpong contention completion -o RUN` first"
 
@@ -41,7 +41,7 @@ class Observations:
         iterations), oversubscribed, converged.
     completions : one row per point and launch with the columns level, size_bytes, receiver ("prompt" or
         "late"), launch, share (time until the send was complete over time until the message had arrived,
-        median of the steady iterations), oversubscribed.
+        median of the steady iterations), oversubscribed, pairs (that send at once).
     pipelines : one row per point, method and launch with the columns of `pipelined.COLUMNS`.
     collectives : times of collectives; if there are any, `table` may be empty.
     thresholds_bytes : level -> control variable -> the protocol switch that the MPI library reports.
@@ -305,13 +305,13 @@ def _completion(run: Run, sample: Sample) -> dict[str, Any]:
     times_s = sample.rank_times_s
     num_ranks = 0 if times_s is None else times_s.shape[1]
     usable = level in LEVELS and isinstance(size_bytes, int) and receiver in ("prompt", "late")
-    if not usable or num_ranks != 2:
+    if not usable or num_ranks < 2 or num_ranks % 2:
         raise InputError(
             f"{run.path}: a completion sample says level={level} size_bytes={size_bytes} "
             f"receiver={receiver} and has times of {num_ranks} ranks; levels are {', '.join(LEVELS)}, "
-            "receivers prompt and late, and the number of ranks is 2: measure again"
+            "receivers prompt and late, and the number of ranks is even: measure again"
         )
-    send_s, receive_s = times_s[sample.warmup :].T
+    send_s, receive_s = np.split(times_s[sample.warmup :], 2, axis=1)
     if not (receive_s > 0).all():
         raise InputError(
             f"{run.path}: in a completion sample of {size_bytes} bytes the message arrived after "
@@ -325,13 +325,14 @@ def _completion(run: Run, sample: Sample) -> dict[str, Any]:
         launch,
         float(np.median(send_s / receive_s)),
         sample.oversubscribed,
+        num_ranks // 2,
     )
     return dict(zip(_COMPLETION_COLUMNS, values, strict=True))
 
 
 def _completion_table(rows: list[dict[str, Any]]) -> pandas.DataFrame:
     table = pandas.DataFrame(rows, columns=list(_COMPLETION_COLUMNS))
-    return table.astype({"size_bytes": int, "share": float, "oversubscribed": bool})
+    return table.astype({"size_bytes": int, "share": float, "oversubscribed": bool, "pairs": int})
 
 
 def _observation(run: Run, sample: Sample) -> dict[str, Any]:

@@ -103,6 +103,7 @@ class Group:
         if "planes_per_block" in point:
             return size_bytes * _steps(point)
         # The pause of a late receiver goes by the time of a delivery.
+        size_bytes *= point.get("pairs", 1)
         return size_bytes * (1 + _LATE_DELIVERIES if point.get("receiver") == "late" else 1)
 
     def _collective_messages(self, point: Mapping[str, Any]) -> int:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
@@ -38,6 +40,11 @@ _CONTENTION_BYTES = 16 * MIB
 _CONTENTION_REPEATS = 64
 # With more, simulating the messages in flight takes minutes.
 _SIMULATED_COMPETITORS = 16
+# Long messages that share a link, by pairs of ranks: kernels hold some hundred KB to MB of each on the way.
+_SHARING_PAIRS = 2
+_BUFFERED_SIZES_BYTES = (MIB, 2 * MIB, 4 * MIB)
+# How long they may keep a virtual link busy.
+_SHARED_LINK_S = 1.0
 
 
 def pingpong_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
@@ -112,7 +119,23 @@ def completion_groups(options: Options, resources: Resources, mpi: str) -> list[
         )
         link = link_of(level, resources)
         result.append(Group("completion", pair_layout(level, 1, resources), points, link_bytes_per_s=link))
+        is_real = resources.family != SIMULATED
+        if level == "inter_node" and is_real and resources.cores[level] >= _SHARING_PAIRS:
+            result += _sharing_group(options.sizes_bytes or _BUFFERED_SIZES_BYTES, link, resources, mpi)
     return result
+
+
+def _sharing_group(sizes: Sequence[int], link: float | None, resources: Resources, mpi: str) -> list[Group]:
+    """Long messages of two pairs between the same nodes: how much of a message is on the way, and not waited
+    for, if messages share the link. Without sizes that are long enough there is no such group."""
+    most = np.inf if link is None else _SHARED_LINK_S * link / _SHARING_PAIRS
+    points = tuple(
+        {"mpi": mpi, "level": "inter_node", "size_bytes": size, "receiver": "prompt", "pairs": _SHARING_PAIRS}
+        for size in sizes
+        if _BUFFERED_SIZES_BYTES[0] <= size <= most
+    )
+    layout = pair_layout("inter_node", _SHARING_PAIRS, resources)
+    return [Group("completion", layout, points, link_bytes_per_s=link)] if points else []
 
 
 def _buffers(text: str, _: Mapping[str, Any]) -> str:

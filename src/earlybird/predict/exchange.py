@@ -13,10 +13,10 @@ from earlybird.data.units import MAX_BYTES
 from earlybird.models import fair
 from earlybird.models.compiled import ChangingExchange
 from earlybird.predict.changing import changing_exchange
-from earlybird.predict.parts import Part, alike
+from earlybird.predict.parts import BOTH_ENDS, Part, alike
 from earlybird.predict.ranges import INTERVAL_PERCENT
 
-MODELS = ("staircase", "fair", "max-rate", "postal")
+MODELS = ("staircase", "fair", "queue", "max-rate", "postal")
 SHARES = fair.SHARES
 MIXED = ("per-level", "union")
 MAX_REPLICATES = 200
@@ -29,7 +29,7 @@ _CHANGED = ", changed"
 _MOST_NAMED = 8
 
 # Models in which messages from the own socket and from others compete.
-_SHARING = ("staircase", "fair")
+_SHARING = ("staircase", *BOTH_ENDS)
 
 
 def predict_exchange(
@@ -46,7 +46,8 @@ def predict_exchange(
     Parameters
     ----------
     model : `staircase` (7)-(9), with messages both on and off a socket (12)-(17); `fair`, the staircase
-        inside nodes and max-min fair sharing of both ends between them; `max-rate` (10); `postal` (1).
+        inside nodes and max-min fair sharing of both ends between them; `queue`, the same with queues at
+        both ends, in which the order of the messages counts; `max-rate` (10); `postal` (1).
         Intra-node and inter-node times are added as (18).
     share : what gets an equal share in `fair` between nodes: every `message`, or every receiving `process`.
     mixed : completion of messages if a rank receives from its own socket and from others of its node: (9)
@@ -291,8 +292,8 @@ class Predictor:
         receive_s, intra_s, inter_s = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for part in self._joint() if model in _SHARING else self._apart():
             between_nodes = part.names == ("inter_node",)
-            # Inside a node both ends are the same memory, and fair is the staircase.
-            inside = "staircase" if model == "fair" and not between_nodes else model
+            # Inside a node both ends are the same memory.
+            inside = "staircase" if model in BOTH_ENDS and not between_nodes else model
             levels = [tuple(profile.level(name) for name in part.names) for profile in profiles]
             for rows, sets in alike(levels):
                 part_receive_s, part_total_s = part.times(sets, inside, share)
@@ -305,7 +306,7 @@ class Predictor:
         self._apply_changes()
         notes = []
         for part in self._joint() if model in _SHARING else self._apart():
-            both_ends = model == "fair" and part.names == ("inter_node",)
+            both_ends = model in BOTH_ENDS and part.names == ("inter_node",)
             most, does = part.most_receivers, "receive"
             if both_ends and part.most_senders > most:
                 most, does = part.most_senders, "send"
@@ -320,8 +321,8 @@ class Predictor:
                         f"{level.name}: {most} processes {does} at once, but the profile has N up to "
                         f"{measured}; its bandwidth is constant beyond, so the real times may be longer"
                     )
-        if model == "fair" and "inter_node" not in self.levels:
-            notes.append("no message goes between nodes, so the result of fair is that of the staircase")
+        if model in BOTH_ENDS and "inter_node" not in self.levels:
+            notes.append(f"no message goes between nodes, so the result of {model} is that of the staircase")
         cores = profile.machine.get("cores")
         if isinstance(cores, int) and self._most_ranks_of_a_node > cores:
             notes.append(

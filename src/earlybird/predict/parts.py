@@ -1,7 +1,7 @@
 """The messages of an exchange that compete with each other, by protocol, and their times by each model."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +11,7 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Protocol
 from earlybird.models import fair, maxrate, postal, staircase
+from earlybird.models.queue import Queues
 
 # What `fair` may cost, in steps times what a step costs (`fair.Sharing.work`), about 20 ns each, with a step
 # for each message; a message costs as much as three such units. Otherwise completions within 0.5 % of the
@@ -20,6 +21,8 @@ FAIR_BATCH_FRACTION, FAIR_BATCHED_STEPS = 5e-3, 700
 FAIR_MESSAGE_WORK = 3
 # Divisions of the messages into protocols that are kept: replicates may differ in where protocols begin.
 MOST_KEPT = 8
+# Models that limit both ends of messages between nodes, and are the staircase inside them.
+BOTH_ENDS = ("fair", "queue")
 
 # Predicted times, each (R, P) for R parameter sets: receive without latency, and the total.
 Times = tuple[np.ndarray, np.ndarray]
@@ -90,8 +93,10 @@ class Part:
         classes = self.classes(levels[0])
         latencies_s = [[item.latency_s for level in row for item in level.protocols] for row in levels]
         latency_s = np.array(latencies_s) @ classes.num_received.T
-        if model == "fair":
-            receive_s, send_s = self._fair_s(classes, levels, share)
+        if model in BOTH_ENDS:
+            receive_s, send_s = (
+                self._fair_s(classes, levels, share) if model == "fair" else self._queue_s(classes, levels)
+            )
             return receive_s, latency_s + np.maximum(receive_s, send_s)
         receive_s = self._receive_s(classes, levels, model)
         if model == "staircase":
@@ -124,14 +129,30 @@ class Part:
 
         def last_s(capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             completed_s = sharing.completion_times_s(capacity, batch_fraction=batch_fraction)
-            ends = np.zeros((2, len(self.group)))
-            np.maximum.at(ends[0], self.dst, completed_s)
-            np.maximum.at(ends[1], self.src[classes.waits], completed_s[classes.waits])
-            return ends[0], ends[1]
+            waited_s = np.zeros_like(completed_s)
+            waited_s[classes.waits] = completed_s[classes.waits]
+            return self._last_of_ranks_s(completed_s, waited_s)
 
-        with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), len(bandwidth))) as pool:
-            rows = list(pool.map(last_s, bandwidth))
-        return np.array([receive_s for receive_s, _ in rows]), np.array([send_s for _, send_s in rows])
+        return _in_threads(last_s, bandwidth)
+
+    def _queue_s(self, classes: "Classes", levels: Sequence[tuple[Level, ...]]) -> Times:
+        """As `_fair_s`. What a link carries for few processes it carries for more: a BW(n) that falls
+        measures what connections cost each other."""
+        bandwidth = bandwidth_up_to(_tables(levels), max(self.most_receivers, self.most_senders, 1))
+        capacities = np.maximum.accumulate(bandwidth, axis=1)
+        buffered = np.array([item.buffered for level in levels[0] for item in level.protocols])
+
+        def last_s(capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return self._last_of_ranks_s(*classes.queues.completion_times_s(capacity, buffered))
+
+        return _in_threads(last_s, capacities)
+
+    def _last_of_ranks_s(self, received_s: np.ndarray, sent_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(P,) each, from times of the messages."""
+        ends = np.zeros((2, len(self.group)))
+        np.maximum.at(ends[0], self.dst, received_s)
+        np.maximum.at(ends[1], self.src, sent_s)
+        return ends[0], ends[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +223,11 @@ class Classes:
             )
         return self._sharing[share]
 
+    @cached_property
+    def queues(self) -> Queues:
+        part = self.part
+        return Queues(part.src, part.dst, part.bytes, self.message_class, part.group)
+
     def batch_fraction(self, share: str) -> float:
         one = self.sharing(share)
         return 0.0 if one.num_competing * one.work <= FAIR_EXACT_WORK else FAIR_BATCH_FRACTION
@@ -213,6 +239,14 @@ class Classes:
         if self.batch_fraction(share):
             steps = min(steps, FAIR_BATCHED_STEPS)
         return one.work * steps + FAIR_MESSAGE_WORK * one.num_competing
+
+
+def _in_threads(
+    last_s: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], capacities: np.ndarray
+) -> Times:
+    with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), len(capacities))) as pool:
+        rows = list(pool.map(last_s, capacities))
+    return np.array([receive_s for receive_s, _ in rows]), np.array([send_s for _, send_s in rows])
 
 
 def table(level: Level, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
@@ -240,7 +274,7 @@ def bandwidth_up_to(tables: list[list[tuple[np.ndarray, np.ndarray]]], num_recei
 
 def _key(levels: Sequence[Level]) -> tuple:
     """Equal for levels that give every message the same protocol and the same waiting senders."""
-    return tuple(tuple((item.min_bytes, item.sender_waits) for item in level.protocols) for level in levels)
+    return tuple(tuple((item.min_bytes, item.buffered) for item in level.protocols) for level in levels)
 
 
 def alike(levels: Sequence[tuple[Level, ...]]) -> Iterable[tuple[list[int], list[tuple[Level, ...]]]]:

@@ -17,7 +17,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.profile import Profile
-from earlybird.predict import MIXED, MODELS, SHARES, Predictor, predict_exchange
+from earlybird.predict import BOTH_ENDS, MIXED, MODELS, SHARES, Predictor, predict_exchange
 from earlybird.predict.what_if import changed_profile, sensitivities
 
 
@@ -57,9 +57,9 @@ def predict(
     """Predict the time of an exchange on every rank.
 
     All messages of PATTERN are posted at once. The models are described in docs/models.md: staircase is the
-    default; fair also limits the senders between nodes, and usually errs less there; max-rate and postal are
-    simpler, for comparison. Column receive is the time to receive, without latency. time-low and time-high
-    are printed if the profile has replicates: the 95 % interval of time that follows from the uncertainty of
+    default; fair and queue also limit the senders between nodes, and usually err less there; max-rate and
+    postal are simpler, for comparison. Column receive is the time to receive, without latency. time-low and
+    time-high are printed if the profile has replicates: the 95 % interval of time that follows from the uncertainty of
     its parameters, without the error of the model. With --sensitivity, a row for each parameter says by how
     many percent the slowest rank takes longer if the parameter makes communication 1 % slower.
     """
@@ -105,9 +105,9 @@ def _model_options(model: str, share: str | None, mixed: str | None) -> dict[str
     """The options given; InputError for one that the model does not use."""
     if share is not None and model != "fair":
         raise InputError(f"--share applies to --model fair, but the model is {model}; omit --share")
-    if mixed is not None and model not in ("staircase", "fair"):
+    if mixed is not None and model not in ("staircase", *BOTH_ENDS):
         raise InputError(
-            f"--mixed applies to the models staircase and fair, but the model is {model}; omit --mixed"
+            f"--mixed applies to the models staircase, fair and queue, but the model is {model}; omit --mixed"
         )
     return {name: value for name, value in (("share", share), ("mixed", mixed)) if value is not None}
 

@@ -12,12 +12,14 @@ from earlybird.cli.output.printing import (
     range_text,
     table,
 )
+from earlybird.data import labels
 from earlybird.data.profile import Profile, Protocol
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 
 _CSV = ("level", "protocol", "min_bytes", "latency_s", "latency_low_s", "latency_high_s", "n",
         "bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s", "bandwidth_high_bytes_per_s",
-        "held_out_error", "held_out_error_n", "sender_waits", "sender_waits_measured")  # fmt: skip
+        "held_out_error", "held_out_error_n", "sender_waits", "sender_waits_measured",
+        "buffered_bytes")  # fmt: skip
 _LEVEL = ("level", "protocol", "from", "sender waits", "latency", "95 %", "N", "bandwidth", "95 %",
           "held-out size", "held-out N")  # fmt: skip
 _PIPELINE = (
@@ -91,8 +93,8 @@ def _bounded_n(protocol: Protocol) -> set[int]:
 
 def _beginning(protocol: Protocol) -> tuple[str, str, str]:
     source = "measured" if protocol.extra.get("sender_waits_measured") else "assumed"
-    waits = f"{'yes' if protocol.sender_waits else 'no'}, {source}"
-    return protocol.name, format_bytes(protocol.min_bytes), waits
+    waits = labels.sender_waits(protocol.sender_waits, protocol.buffered_bytes)
+    return protocol.name, format_bytes(protocol.min_bytes), f"{waits}, {source}"
 
 
 def _records(profile: Profile) -> list[dict[str, Any]]:
@@ -106,7 +108,8 @@ def _records(profile: Profile) -> list[dict[str, Any]]:
                 rate = (bandwidth, *bandwidth_bounds.get(str(n), ("", "")))
                 errors = [level.extra.get(key) for key in ("held_out_error", "held_out_error_n")]
                 flags = protocol.sender_waits, bool(protocol.extra.get("sender_waits_measured"))
-                waits = [str(flag).lower() for flag in flags]
+                buffered = "" if protocol.buffered_bytes is None else protocol.buffered_bytes
+                waits = [*(str(flag).lower() for flag in flags), buffered]
                 row = (name, protocol.name, protocol.min_bytes, *latency, n, *rate, *errors, *waits)
                 records.append(dict(zip(_CSV, row, strict=True)))
     return records

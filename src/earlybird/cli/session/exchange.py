@@ -16,7 +16,7 @@ from earlybird.data.profile import USUAL_CONTEXT, Profile
 from earlybird.data.run import Run
 from earlybird.launch.launcher import Launcher
 from earlybird.machine import hardware
-from earlybird.predict import MIXED, MODELS, SHARES, Predictor, silent_senders
+from earlybird.predict import BOTH_ENDS, MIXED, MODELS, SHARES, Predictor, silent_senders
 
 # Maximum share of free memory for the buffers of both sides of all messages.
 _MEMORY_SHARE = 0.7
@@ -39,12 +39,12 @@ def predict_all(
 ) -> dict[str, Prediction]:
     """The predictions of all models that apply; InputError if none does.
 
-    Without messages between nodes `fair` is omitted, as it equals the staircase.
+    Without messages between nodes `fair` and `queue` are omitted, as they equal the staircase.
     """
     predictions, refusals = {}, []
     exchange = Predictor(pattern, layout, mixed=mixed)
     for model in MODELS:
-        if model == "fair" and "inter_node" not in exchange.levels:
+        if model in BOTH_ENDS and "inter_node" not in exchange.levels:
             continue
         try:
             predictions[model] = exchange.predict(profile, model, share=share)

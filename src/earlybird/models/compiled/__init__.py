@@ -12,6 +12,20 @@ LIBRARY = "libearlybird_models.so"
 _INTEGERS = np.ctypeslib.ndpointer(np.int64, flags="C_CONTIGUOUS")
 _REALS = np.ctypeslib.ndpointer(np.float64, flags="C_CONTIGUOUS")
 _FLAGS = np.ctypeslib.ndpointer(np.bool_, flags="C_CONTIGUOUS")
+
+
+class _QueueCosts(ctypes.Structure):
+    """eb_queue_costs of models.h."""
+
+    _fields_ = (
+        ("window_bytes", c_int64),
+        ("chunk_bytes", c_int64),
+        ("num_classes", c_int64),
+        ("bandwidth_bytes_per_s", ctypes.POINTER(c_double)),
+        ("buffered_bytes", ctypes.POINTER(c_double)),
+    )
+
+
 # As in models.h: result and arguments.
 _SIGNATURES = {
     "eb_staircase": (c_int, c_int64, _INTEGERS, c_int64, _INTEGERS, _REALS, _REALS),
@@ -22,6 +36,11 @@ _SIGNATURES = {
     "eb_flows_num_bundles": (c_int64, c_void_p),
     "eb_flows_complete": (c_int, c_void_p, c_int64, _REALS, _REALS, c_double, c_double, _REALS),
     "eb_flows_destroy": (None, c_void_p),
+    "eb_connections_create": (
+        c_void_p, c_int64, _INTEGERS, _INTEGERS, _INTEGERS, _INTEGERS, c_int64, _INTEGERS,
+    ),
+    "eb_connections_complete": (c_int, c_void_p, ctypes.POINTER(_QueueCosts), _REALS, _REALS),
+    "eb_connections_destroy": (None, c_void_p),
     "eb_exchange_create": (
         c_void_p, c_int64, _INTEGERS, _INTEGERS, c_int64, c_int64, c_int64, _INTEGERS, _INTEGERS, _INTEGERS,
         _INTEGERS, _INTEGERS, _INTEGERS, _REALS, _FLAGS, c_int64, _REALS, _REALS,
@@ -134,6 +153,53 @@ class Flows:
     def __del__(self) -> None:
         if getattr(self, "_flows", None):
             library().eb_flows_destroy(self._flows)
+
+
+class Connections:
+    """Messages through the queues of the ends of groups; see models.h.
+
+    `src`, `dst`, `size_bytes` and `message_class` have the shape (M,), `group` (P,).
+    """
+
+    def __init__(
+        self,
+        src: np.ndarray,
+        dst: np.ndarray,
+        size_bytes: np.ndarray,
+        message_class: np.ndarray,
+        group: np.ndarray,
+    ) -> None:
+        self._num_messages = len(src)
+        self._connections = library().eb_connections_create(
+            len(src), integers(src), integers(dst), integers(size_bytes), integers(message_class),
+            len(group), integers(group),
+        )  # fmt: skip
+        _check(self._connections is None)
+
+    def complete(
+        self,
+        bandwidth_bytes_per_s: np.ndarray,
+        buffered_bytes: np.ndarray,
+        window_bytes: int,
+        chunk_bytes: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(M,) seconds of receiving and of sending; the table is (n, C), `buffered_bytes` (C,).
+
+        Several threads may call it at once.
+        """
+        table, buffered = reals(bandwidth_bytes_per_s), reals(buffered_bytes)
+        pointer = ctypes.POINTER(c_double)
+        costs = _QueueCosts(
+            window_bytes, chunk_bytes, table.shape[1],
+            table.ctypes.data_as(pointer), buffered.ctypes.data_as(pointer),
+        )  # fmt: skip
+        received_s, sent_s = np.empty(self._num_messages), np.empty(self._num_messages)
+        _check(library().eb_connections_complete(self._connections, ctypes.byref(costs), received_s, sent_s))
+        return received_s, sent_s
+
+    def __del__(self) -> None:
+        if getattr(self, "_connections", None):
+            library().eb_connections_destroy(self._connections)
 
 
 class ChangingExchange:

@@ -43,6 +43,27 @@ int eb_flows_complete(const eb_flows *flows, int64_t num_counts, const double *s
                       const double *receiving_bytes_per_s, double tolerance_of_elapsed, double tolerance_of_bound,
                       double *finished_s);
 
+/* Messages through first-come-first-served queues, one at the sending end and one at the receiving end of every group. The
+ * messages from one rank to another follow each other on a connection. */
+typedef struct eb_connections eb_connections;
+
+/* What an exchange through queues depends on: the bytes of a connection that are on the way at most; those that are carried at
+ * a time, at most a window; bandwidth_bytes_per_s[n - 1][class], the capacity of an end with n unfinished processes, for n up to
+ * the most processes of an end; buffered_bytes[class], what a connection may still have to deliver when a send is complete: 0 if
+ * senders wait, infinity if they never do. */
+typedef struct {
+  int64_t window_bytes, chunk_bytes, num_classes;
+  const double *bandwidth_bytes_per_s, *buffered_bytes;
+} eb_queue_costs;
+
+/* As for eb_flows_create; every rank posts its messages in the order given. */
+eb_connections *eb_connections_create(int64_t num_messages, const int64_t *src, const int64_t *dst, const int64_t *size_bytes,
+                                      const int64_t *message_class, int64_t num_ranks, const int64_t *group);
+void eb_connections_destroy(eb_connections *connections);
+
+/* When each message is received and each send complete, received_s[message] and sent_s[message]. */
+int eb_connections_complete(const eb_connections *connections, const eb_queue_costs *costs, double *received_s, double *sent_s);
+
 /* An exchange whose times by the staircase model are kept while ranks move and messages change, for layouts and partitions that
  * are improved step by step. Messages on and off a socket complete as (9) says for each level by itself. */
 typedef struct eb_exchange eb_exchange;

@@ -14,6 +14,7 @@ _LOOKS: Mapping[str, tuple[str, str, str]] = {
     "measured": ("#2b3038", "#e4e7ec", "circle"),
     "staircase": ("#0072b2", "#56b4e9", "square"),
     "fair": ("#7a6a00", "#f0e442", "diamond"),
+    "queue": ("#00735c", "#3fd0ae", "star"),
     "max-rate": ("#d55e00", "#ff8a3d", "triangle-up"),
     "postal": ("#b0588f", "#e39cc6", "x"),
     "funnelled": ("#5a6068", "#b6bcc6", "square"),
@@ -72,7 +73,7 @@ DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "d
 _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
 _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
 _SEGMENT_SYMBOLS = ("triangle-up", "hexagon", "star-square", "triangle-down", "pentagon")
-BAR_SHAPES = {"staircase": "/", "max-rate": "x", "postal": "-", "fair": "."}
+BAR_SHAPES = {"staircase": "/", "max-rate": "x", "postal": "-", "fair": ".", "queue": "+"}
 # From small to large amounts in even steps of lightness, as Cividis, but lighter than the dark page.
 AMOUNTS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 HEIGHT = 350  # of a figure without its legend, pixels; the page adds the height of the legend

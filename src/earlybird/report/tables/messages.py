@@ -115,7 +115,7 @@ def _first_bandwidth(protocol: Protocol) -> str:
 
 def _sender_waits(protocol: Protocol) -> str:
     source = "measured" if protocol.extra.get("sender_waits_measured") else "assumed"
-    return f"{'yes' if protocol.sender_waits else 'no'}, {source}"
+    return f"{labels.sender_waits(protocol.sender_waits, protocol.buffered_bytes)}, {source}"
 
 
 def bandwidth_table(items: Sequence[Contention]) -> Table:

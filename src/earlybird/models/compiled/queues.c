@@ -1,0 +1,341 @@
+/* Messages through first-come-first-served queues: every ordered pair of ranks has a connection, whose bytes pass the sending
+ * end of one group and the receiving end of another in chunks, with at most a window of them on the way. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models.h"
+#include "order.h"
+
+typedef struct {
+  uint32_t first, end; /* of its messages in eb_connections.message, in the order given */
+  uint32_t src, dst;
+} connection;
+
+struct eb_connections {
+  int64_t num_messages, num_ranks, num_groups, num_connections;
+  uint32_t *message;       /* by connection */
+  int64_t *end_byte;       /* of each of these, counted from the beginning of its connection */
+  uint32_t *message_class; /* of each of these */
+  uint32_t *group;         /* of each rank */
+  uint32_t *posted;        /* the connections of all messages, by sending group, in the order in which they are posted */
+  connection *connections;
+};
+
+void eb_connections_destroy(eb_connections *all) {
+  if (!all) return;
+  free(all->message);
+  free(all->end_byte);
+  free(all->message_class);
+  free(all->group);
+  free(all->posted);
+  free(all->connections);
+  free(all);
+}
+
+/* Sorts the messages by key, equal ones in the order given. */
+static bool order_by(const uint64_t *key, int64_t num, uint32_t *order) {
+  uint32_t *scratch = malloc((size_t)(num + 1) * sizeof *scratch);
+  if (!scratch) return false;
+  for (int64_t i = 0; i < num; i++) order[i] = (uint32_t)i;
+  eb_order_by(key, num, order, scratch);
+  free(scratch);
+  return true;
+}
+
+/* Which messages belong together: belongs_to[message], and the number of connections. */
+static int64_t find_pairs(const eb_connections *all, const int64_t *src, const int64_t *dst, uint64_t *key, uint32_t *order,
+                          uint32_t *belongs_to) {
+  const int64_t num = all->num_messages;
+  for (int64_t i = 0; i < num; i++) key[i] = (uint64_t)src[i] * (uint64_t)all->num_ranks + (uint64_t)dst[i];
+  if (!order_by(key, num, order)) return -1;
+  int64_t found = 0;
+  for (int64_t i = 0; i < num; i++) {
+    found += i == 0 || key[order[i]] != key[order[i - 1]];
+    belongs_to[order[i]] = (uint32_t)(found - 1);
+  }
+  return found;
+}
+
+/* The order in which the messages of a group are posted, one group after the other: the k-th messages of all its ranks come
+ * before any (k+1)-th one. */
+static bool find_order_of_posting(const eb_connections *all, const int64_t *src, uint64_t *key, uint32_t *order) {
+  uint32_t *count = calloc((size_t)(all->num_ranks + 1), sizeof *count);
+  if (!count) return false;
+  for (int64_t i = 0; i < all->num_messages; i++) key[i] = (uint64_t)all->group[src[i]] << 32 | count[src[i]]++;
+  free(count);
+  return order_by(key, all->num_messages, order);
+}
+
+/* Numbers the connections in the order of their first messages, so that those that are in use at a time lie side by side. */
+static bool number_connections(eb_connections *all, const int64_t *src, const int64_t *dst, const int64_t *size_bytes,
+                               const int64_t *message_class, const uint32_t *belongs_to) {
+  const int64_t num = all->num_messages;
+  uint32_t *number = malloc((size_t)(all->num_connections + 1) * sizeof *number);
+  if (!number) return false;
+  memset(number, 0xff, (size_t)(all->num_connections + 1) * sizeof *number);
+  uint32_t numbered = 0;
+  for (int64_t i = 0; i < num; i++) {
+    const uint32_t m = all->posted[i];
+    if (number[belongs_to[m]] == UINT32_MAX) {
+      number[belongs_to[m]] = numbered;
+      all->connections[numbered++] = (connection){.src = (uint32_t)src[m], .dst = (uint32_t)dst[m]};
+    }
+    all->posted[i] = number[belongs_to[m]];
+    all->connections[all->posted[i]].end++; /* how many, for now */
+  }
+  uint32_t first = 0;
+  for (uint32_t c = 0; c < numbered; c++) {
+    connection *of = &all->connections[c];
+    const uint32_t count = of->end;
+    of->first = of->end = first;
+    first += count;
+  }
+  for (int64_t i = 0; i < num; i++) {
+    connection *of = &all->connections[number[belongs_to[i]]];
+    const uint32_t k = of->end++;
+    all->message[k] = (uint32_t)i;
+    all->end_byte[k] = (k == of->first ? 0 : all->end_byte[k - 1]) + size_bytes[i];
+    all->message_class[k] = (uint32_t)message_class[i];
+  }
+  free(number);
+  return true;
+}
+
+static bool find_connections(eb_connections *all, const int64_t *src, const int64_t *dst, const int64_t *size_bytes,
+                             const int64_t *message_class) {
+  const size_t messages = (size_t)all->num_messages + 1;
+  uint64_t *key = malloc(messages * sizeof *key);
+  uint32_t *belongs_to = malloc(messages * sizeof *belongs_to);
+  bool done = key && belongs_to;
+  if (done) {
+    all->num_connections = find_pairs(all, src, dst, key, all->posted, belongs_to);
+    done = all->num_connections >= 0 && find_order_of_posting(all, src, key, all->posted) &&
+           number_connections(all, src, dst, size_bytes, message_class, belongs_to);
+  }
+  free(key);
+  free(belongs_to);
+  return done;
+}
+
+eb_connections *eb_connections_create(int64_t num_messages, const int64_t *src, const int64_t *dst, const int64_t *size_bytes,
+                                      const int64_t *message_class, int64_t num_ranks, const int64_t *group) {
+  eb_connections *all = calloc(1, sizeof *all);
+  if (!all) return NULL;
+  const size_t messages = (size_t)num_messages + 1;
+  all->num_messages = num_messages;
+  all->num_ranks = num_ranks;
+  all->message = malloc(messages * sizeof *all->message);
+  all->end_byte = malloc(messages * sizeof *all->end_byte);
+  all->message_class = malloc(messages * sizeof *all->message_class);
+  all->posted = malloc(messages * sizeof *all->posted);
+  all->connections = malloc(messages * sizeof *all->connections);
+  all->group = malloc((size_t)(num_ranks + 1) * sizeof *all->group);
+  bool done = all->message && all->end_byte && all->message_class && all->posted && all->connections && all->group;
+  if (done) {
+    for (int64_t rank = 0; rank < num_ranks; rank++) {
+      all->group[rank] = (uint32_t)group[rank];
+      if (group[rank] >= all->num_groups) all->num_groups = group[rank] + 1;
+    }
+    done = find_connections(all, src, dst, size_bytes, message_class);
+  }
+  if (done) return all;
+  eb_connections_destroy(all);
+  return NULL;
+}
+
+typedef struct {
+  uint32_t connection, bytes;
+  double arrived_s; /* when its last byte is there */
+} chunk;
+
+/* One end of a group: a server that carries one chunk at a time, in the order in which they come. */
+typedef struct {
+  chunk *waiting; /* a ring */
+  uint32_t head, num, size;
+  bool is_busy;
+  chunk carried;
+  uint32_t active; /* its ranks with bytes that are not delivered yet */
+} server;
+
+typedef struct {
+  int64_t injected, delivered;
+  uint32_t next_received, next_sent; /* messages that are not complete yet */
+} progress;
+
+typedef struct {
+  double time_s;
+  uint32_t server;
+} event;
+
+typedef struct {
+  const eb_connections *all;
+  const eb_queue_costs *costs;
+  double *received_s, *sent_s;
+  server *servers; /* the sending ends of all groups, then the receiving ends */
+  progress *at;    /* of each connection */
+  uint32_t *left;  /* connections that are not complete yet: of the sending ranks, then of the receiving ones */
+  event *heap;     /* at most one event of each server */
+  uint32_t num_events;
+  double now_s;
+  bool failed;
+} simulation;
+
+static void add_event(simulation *s, double time_s, uint32_t server) {
+  uint32_t place = s->num_events++;
+  for (; place && s->heap[(place - 1) / 2].time_s > time_s; place = (place - 1) / 2) s->heap[place] = s->heap[(place - 1) / 2];
+  s->heap[place] = (event){time_s, server};
+}
+
+static event take_event(simulation *s) {
+  const event first = s->heap[0], last = s->heap[--s->num_events];
+  uint32_t place = 0;
+  for (;;) {
+    uint32_t child = 2 * place + 1;
+    if (child >= s->num_events) break;
+    if (child + 1 < s->num_events && s->heap[child + 1].time_s < s->heap[child].time_s) child++;
+    if (s->heap[child].time_s >= last.time_s) break;
+    s->heap[place] = s->heap[child];
+    place = child;
+  }
+  s->heap[place] = last;
+  return first;
+}
+
+static void enqueue(simulation *s, uint32_t number, chunk one) {
+  server *to = &s->servers[number];
+  if (to->num == to->size) {
+    const uint32_t size = to->size ? 2 * to->size : 64;
+    chunk *ring = malloc(size * sizeof *ring);
+    if (!ring) {
+      s->failed = true;
+      return;
+    }
+    for (uint32_t i = 0; i < to->num; i++) ring[i] = to->waiting[(to->head + i) % to->size];
+    free(to->waiting);
+    to->waiting = ring;
+    to->size = size;
+    to->head = 0;
+  }
+  to->waiting[(to->head + to->num++) % to->size] = one;
+}
+
+static double bandwidth_of(const simulation *s, const server *end, uint32_t c) {
+  const uint32_t message_class = s->all->message_class[s->at[c].next_received];
+  return s->costs->bandwidth_bytes_per_s[(int64_t)(end->active - 1) * s->costs->num_classes + message_class];
+}
+
+/* Begins to carry the next chunk of an idle server. A chunk goes on to the receiving end while it is still sent, so it passes
+ * two idle ends in the time of one, but never leaves before it has arrived. */
+static void begin(simulation *s, uint32_t number) {
+  server *end = &s->servers[number];
+  if (end->is_busy || end->num == 0) return;
+  chunk one = end->waiting[end->head];
+  end->head = (end->head + 1) % end->size;
+  end->num--;
+  const uint32_t groups = (uint32_t)s->all->num_groups;
+  const double until_s = fmax(one.arrived_s, s->now_s + one.bytes / bandwidth_of(s, end, one.connection));
+  end->is_busy = true;
+  end->carried = one;
+  add_event(s, until_s, number);
+  if (number < groups) {
+    const uint32_t receiving = groups + s->all->group[s->all->connections[one.connection].dst];
+    one.arrived_s = until_s;
+    enqueue(s, receiving, one);
+    begin(s, receiving);
+  }
+}
+
+static void inject(simulation *s, uint32_t c, int64_t until_byte) {
+  const connection *of = &s->all->connections[c];
+  progress *at = &s->at[c];
+  const int64_t end_byte = s->all->end_byte[of->end - 1];
+  if (until_byte > end_byte) until_byte = end_byte;
+  while (at->injected < until_byte) {
+    int64_t bytes = until_byte - at->injected;
+    if (bytes > s->costs->chunk_bytes) bytes = s->costs->chunk_bytes;
+    enqueue(s, s->all->group[of->src], (chunk){.connection = c, .bytes = (uint32_t)bytes});
+    at->injected += bytes;
+  }
+}
+
+/* A send is complete when no more than what its connection buffers is still to be delivered. */
+static void complete_messages(simulation *s, uint32_t c) {
+  const connection *of = &s->all->connections[c];
+  const eb_connections *all = s->all;
+  progress *at = &s->at[c];
+  while (at->next_sent < of->end &&
+         (double)(all->end_byte[at->next_sent] - at->delivered) <= s->costs->buffered_bytes[all->message_class[at->next_sent]])
+    s->sent_s[all->message[at->next_sent++]] = s->now_s;
+  while (at->next_received < of->end && all->end_byte[at->next_received] <= at->delivered)
+    s->received_s[all->message[at->next_received++]] = s->now_s;
+}
+
+static void deliver(simulation *s, chunk one) {
+  const connection *of = &s->all->connections[one.connection];
+  const uint32_t *group = s->all->group;
+  const int64_t groups = s->all->num_groups;
+  progress *at = &s->at[one.connection];
+  at->delivered += one.bytes;
+  complete_messages(s, one.connection);
+  if (at->next_received == of->end) {
+    if (--s->left[of->src] == 0) s->servers[group[of->src]].active--;
+    if (--s->left[s->all->num_ranks + of->dst] == 0) s->servers[groups + group[of->dst]].active--;
+    return;
+  }
+  inject(s, one.connection, at->delivered + s->costs->window_bytes);
+  begin(s, group[of->src]);
+}
+
+static void finish(simulation *s, uint32_t number) {
+  server *end = &s->servers[number];
+  end->is_busy = false;
+  if (number >= s->all->num_groups) deliver(s, end->carried);
+  begin(s, number);
+}
+
+/* Every message is written as far as its connection's window allows, in the order of posting. */
+static void post_all(simulation *s) {
+  const eb_connections *all = s->all;
+  for (int64_t c = 0; c < all->num_connections; c++) {
+    const connection *of = &all->connections[c];
+    s->at[c] = (progress){.next_received = of->first, .next_sent = of->first};
+    if (s->left[of->src]++ == 0) s->servers[all->group[of->src]].active++;
+    if (s->left[all->num_ranks + of->dst]++ == 0) s->servers[all->num_groups + all->group[of->dst]].active++;
+    complete_messages(s, (uint32_t)c);
+  }
+  uint32_t *written = calloc((size_t)all->num_connections + 1, sizeof *written);
+  if (!written) {
+    s->failed = true;
+    return;
+  }
+  for (int64_t i = 0; i < all->num_messages; i++) {
+    const uint32_t c = all->posted[i], k = all->connections[c].first + written[c]++;
+    const int64_t window = s->costs->window_bytes;
+    inject(s, c, all->end_byte[k] < window ? all->end_byte[k] : window);
+  }
+  free(written);
+  for (int64_t g = 0; g < all->num_groups; g++) begin(s, (uint32_t)g);
+}
+
+int eb_connections_complete(const eb_connections *all, const eb_queue_costs *costs, double *received_s, double *sent_s) {
+  const size_t ends = 2 * (size_t)all->num_groups + 1;
+  simulation s = {.all = all, .costs = costs, .received_s = received_s, .sent_s = sent_s};
+  s.servers = calloc(ends, sizeof *s.servers);
+  s.heap = malloc(ends * sizeof *s.heap);
+  s.at = malloc(((size_t)all->num_connections + 1) * sizeof *s.at);
+  s.left = calloc(2 * (size_t)all->num_ranks + 1, sizeof *s.left);
+  s.failed = !s.servers || !s.heap || !s.at || !s.left;
+  if (!s.failed) post_all(&s);
+  while (!s.failed && s.num_events) {
+    const event next = take_event(&s);
+    s.now_s = next.time_s;
+    finish(&s, next.server);
+  }
+  for (size_t k = 0; s.servers && k < ends; k++) free(s.servers[k].waiting);
+  free(s.servers);
+  free(s.heap);
+  free(s.at);
+  free(s.left);
+  return s.failed ? -1 : 0;
+}

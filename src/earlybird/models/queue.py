@@ -1,0 +1,62 @@
+"""First-come-first-served queues: the messages of a pair of ranks follow each other on a connection, and a
+node's connections share its two ends in the order in which their bytes come."""
+
+import numpy as np
+
+from earlybird.models.compiled import Connections
+
+# The bytes of a connection that are on the way at most. A short message enters the queues whole, so the order
+# of posting decides when it arrives; of long ones, connections get equal shares. Three MPIs over TCP agree
+# best with 64 KiB (docs/models.md).
+WINDOW_BYTES = 1 << 16
+# What is carried at a time: fine for few bytes, and some 500,000 chunks for many.
+_LEAST_CHUNK_BYTES, _MOST_CHUNKS = 4096, 500_000
+
+
+class Queues:
+    """The messages of an exchange, sorted into connections once for any number of capacities.
+
+    Parameters
+    ----------
+    src, dst, size_bytes, message_class : (M,) int64, in the order in which each rank posts them; a class is a
+        protocol. A message of 0 bytes is complete at once.
+    group : (P,) the node of each rank.
+    """
+
+    def __init__(
+        self,
+        src: np.ndarray,
+        dst: np.ndarray,
+        size_bytes: np.ndarray,
+        message_class: np.ndarray,
+        group: np.ndarray,
+    ) -> None:
+        self._num_messages = len(size_bytes)
+        self._here = here = np.flatnonzero(size_bytes > 0)
+        number = np.unique(group, return_inverse=True)[1].reshape(-1)
+        self._connections = Connections(src[here], dst[here], size_bytes[here], message_class[here], number)
+        chunk_bytes = max(_LEAST_CHUNK_BYTES, int(size_bytes.sum()) // _MOST_CHUNKS)
+        self._chunk_bytes = min(chunk_bytes, WINDOW_BYTES)
+
+    def completion_times_s(
+        self, bandwidth_bytes_per_s: np.ndarray, buffered_bytes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """When each message is received and when each send is complete, (M,) seconds without latency.
+
+        Every node has a server for what it sends and one for what it receives. A server carries one chunk at
+        a time, first come, first served, at BW(n) of Thune et al. 2023, n the number of processes with
+        unfinished messages there. A chunk passes on while it is still sent, so that two idle servers take the
+        time of one, and a single pair that of the postal model. When a chunk is delivered, its connection
+        sends the next one. A send is complete when no more than `buffered_bytes` of its class, on its
+        connection and up to its end, are still to be delivered.
+
+        Parameters
+        ----------
+        bandwidth_bytes_per_s : (N, C), BW(n) of class c at [n-1, c], N at least the largest n.
+        buffered_bytes : (C,), 0 for a class whose senders wait, infinity if they never do.
+        """
+        received_s, sent_s = np.zeros(self._num_messages), np.zeros(self._num_messages)
+        received_s[self._here], sent_s[self._here] = self._connections.complete(
+            bandwidth_bytes_per_s, buffered_bytes, WINDOW_BYTES, self._chunk_bytes
+        )
+        return received_s, sent_s
