@@ -91,10 +91,13 @@ def _bandwidth(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]
 
 
 def _completion(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
-    """When the send completes and when its message is received, and the ratio of the two."""
-    send_s, receive_s = rank_medians_of_launches(samples).tolist()
+    """When sends complete and when their messages are received, the median over pairs, and the ratio of the
+    two."""
+    send_s, receive_s = np.median(np.split(rank_medians_of_launches(samples), 2), axis=1).tolist()
     rank_times = [(sample, sample.rank_times_s) for sample in samples if sample.rank_times_s is not None]
-    fractions = [np.median(np.divide(*times_s[sample.warmup :].T)) for sample, times_s in rank_times]
+    fractions = [
+        np.median(np.divide(*np.split(times_s[sample.warmup :], 2, axis=1))) for sample, times_s in rank_times
+    ]
     return {"send_complete_s": send_s, "received_s": receive_s, "fraction": float(np.median(fractions))}
 
 

@@ -25,6 +25,8 @@ WAITS_SHARE = 0.5
 # them there, and all larger ones, wait for the whole delivery.
 PART_SHARES = (0.1, 0.95)
 WHOLE_SHARE = 0.25
+# The sum of the squared errors of buffers, as a part of that of one share for all sizes, must be below this.
+BETTER = 0.5
 # As messages grow, sends change at most twice between waiting and not waiting. The first and the second
 # change must correct this many sizes. A single size that differs from its neighbours counts as noise.
 STEP_GAINS = (1, 2)
@@ -162,19 +164,32 @@ def _of_level(rows: pandas.DataFrame) -> Waiting | None:
 def _buffered(rows: pandas.DataFrame) -> tuple[int, int | None] | None:
     """`Waiting.buffered_bytes` and `whole_from_bytes`, from the sends with a prompt receiver; None if the
     share of the delivery that they wait for, such as a copy, is rather the same for all sizes."""
-    share = rows[rows.receiver == "prompt"].groupby("size_bytes").share.median()
-    left_bytes = share.index.to_numpy() * (1 - share)
-    is_part = share.between(*PART_SHARES)
-    if not is_part.any():
+    shares = rows[rows.receiver == "prompt"].groupby("size_bytes").share.median()
+    size_bytes, share = shares.index.to_numpy(dtype=float), shares.to_numpy()
+    left_bytes = size_bytes * (1 - share)
+    # From the largest down: whole deliveries, where others of this size would leave the buffered bytes.
+    whole_from = len(share)
+    while (
+        whole_from
+        and share[whole_from - 1] >= PART_SHARES[1]
+        and not (left_bytes[whole_from - 1] >= WHOLE_SHARE * left_bytes[: whole_from - 1].max(initial=0.0))
+    ):
+        whole_from -= 1
+    size_bytes, share, left_bytes = (values[:whole_from] for values in (size_bytes, share, left_bytes))
+    candidates = left_bytes[(share >= PART_SHARES[0]) & (share < PART_SHARES[1])]
+    if not len(candidates):
         return None
-    buffered = float(left_bytes[is_part].median())
-    is_whole = (share >= PART_SHARES[1]) & (left_bytes < WHOLE_SHARE * buffered)
-    rest = share[~is_whole]
-    expected = (1 - buffered / rest.index.to_numpy()).clip(min=0)
-    if ((rest - rest.median()) ** 2).sum() <= ((rest - expected) ** 2).sum():
+
+    def squares(buffered: float) -> float:
+        least = np.median(share[size_bytes <= buffered]) if (size_bytes <= buffered).any() else 0.0
+        return float(((share - np.maximum(1 - buffered / size_bytes, least)) ** 2).sum())
+
+    best = min(candidates.tolist(), key=squares)
+    if squares(best) >= BETTER * float(((share - np.median(share)) ** 2).sum()):
         return None
-    from_here = is_whole[::-1].cummin()[::-1]
-    return round(buffered), int(share.index[from_here][0]) if from_here.any() else None
+    near = left_bytes[(size_bytes > best) & (share < PART_SHARES[1])]
+    buffered = float(np.median(near)) if len(near) else best
+    return round(buffered), int(shares.index[whole_from]) if whole_from < len(shares) else None
 
 
 def _with_few_steps(share: np.ndarray) -> np.ndarray:

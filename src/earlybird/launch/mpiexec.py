@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from earlybird.launch.host_files import HYDRA, SEQUENTIAL, host_lines
 from earlybird.launch.placement import Binding
 from earlybird.machine.flavours import Flavour
 
@@ -159,12 +160,12 @@ exec taskset --cpu-list "$cpus" "$@"
 def _machine_file(folder: Path, hosts: Sequence[str]) -> Path:
     """One line per rank: hydra fills the lines in order."""
     path = folder / "hosts.txt"
-    path.write_text("".join(f"{host}:1\n" for host in hosts))
+    path.write_text(host_lines(hosts, HYDRA))
     return path
 
 
 def _host_file(folder: Path, hosts: Sequence[str]) -> Path:
     """One line per rank: `seq` maps rank k to line k."""
     path = folder / "hosts.txt"
-    path.write_text("".join(f"{host}\n" for host in hosts))
+    path.write_text(host_lines(hosts, SEQUENTIAL))
     return path

@@ -222,3 +222,30 @@ def test_completions_of_another_context_are_refused(make_run, add_completions):
 def test_a_completion_sample_that_says_nothing_usable_is_refused(make_run, add_completions, fault):
     with pytest.raises(InputError, match="measure again"):
         read_runs([add_completions(make_run("run"), **fault)])
+
+
+def _over_tcp(buffered, whole_from=1 << 40):
+    """The share of the delivery after which a send is complete if so many bytes are on the way then."""
+    return lambda size, _: 1.0 if size >= whole_from else max(0.02, 1 - buffered / size)
+
+
+@pytest.mark.parametrize(
+    ("whole_from", "expected"),
+    [
+        (1 << 40, [(False, 600_000), (True, 600_000)]),
+        (1 << 22, [(False, 600_000), (True, 600_000), (True, None)]),
+    ],
+)
+def test_what_the_network_buffers_is_found_and_where_senders_wait_for_all(
+    make_run, add_completions, whole_from, expected
+):
+    path = add_completions(
+        make_run("run", level="inter_node"),
+        lambda _: False,
+        level="inter_node",
+        sizes=tuple(1 << k for k in range(10, 24)),
+        prompt_share=_over_tcp(600_000, whole_from),
+    )
+    result = found(path, "inter_node")
+    assert result.buffered_bytes == pytest.approx(600_000, rel=0.01)
+    assert result.whole_from_bytes == (None if whole_from > 1 << 30 else whole_from)

@@ -89,7 +89,10 @@ def test_contention_moves_about_as_many_bytes_at_every_size():
 
 def test_completion_has_a_prompt_and_a_late_receiver_for_one_pair_of_every_level():
     found = groups("completion")
-    assert [group.layout.text for group in found] == ["1x1x2", "1x2x1", "2x1x1"]
+    assert [group.layout.text for group in found] == ["1x1x2", "1x2x1", "2x1x1", "2x1x2"]
+    *found, shared = found
+    assert {(point["receiver"], point["pairs"]) for point in shared.points} == {("prompt", 2)}
+    assert [point["size_bytes"] >> 20 for point in shared.points] == [1, 2, 4]
     for group, level in zip(found, EVERYWHERE.cores, strict=True):
         assert {point["level"] for point in group.points} == {level}
         sizes = [point["size_bytes"] for point in group.points if point["receiver"] == "prompt"]
@@ -105,6 +108,8 @@ def test_chosen_options_are_taken():
     ]
     (group,) = groups("completion", sizes_bytes=(8,), levels=("inter_node",))
     assert [(p["size_bytes"], p["receiver"]) for p in group.points] == [(8, "prompt"), (8, "late")]
+    _, shared = groups("completion", sizes_bytes=(8, 1 << 20), levels=("inter_node",))
+    assert [p["size_bytes"] for p in shared.points] == [1 << 20]
     found = groups("contention", competitors=(1, 4), levels=("intra_socket",), sizes_bytes=(1000,))
     assert [group.layout.text for group in found] == ["1x1x2", "1x1x4"]
 
@@ -191,7 +196,7 @@ def test_a_timed_region_keeps_a_link_busy_for_a_tenth_of_a_second_or_one_message
     for group in found:
         for point in group.points:
             assert point["repeats"] == 1 or group.link_s(point) <= (0.05 if quick else 0.1)
-    (completion,) = groups("completion", virtual, levels=("inter_node",), quick=quick)
+    completion, _ = groups("completion", virtual, levels=("inter_node",), quick=quick)
     assert max(point["size_bytes"] for point in completion.points) == (1 << 20 if quick else 4 << 20)
 
 

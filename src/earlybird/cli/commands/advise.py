@@ -152,7 +152,10 @@ def layout(
     best = found.advice.ranked[0].method
     if output is not None:
         save_layout(found.layouts[best], output)
-        note(f"wrote {output}, the layout {best}; next: earlybird predict {pattern} --layout {output} ...")
+        note(
+            f"wrote {output}, the layout {best}; next: earlybird export {output} --to openmpi --hosts ... "
+            f"for mpiexec, or earlybird replay {pattern} --layout {output} ... to check it"
+        )
 
 
 def write_settings(settings: Configuration | None, path: Path) -> None:

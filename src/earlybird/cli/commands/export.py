@@ -22,6 +22,14 @@ class Target(StrEnum):
     matrix_market = "matrix-market"
     goal = "goal"
     chrome_trace = "chrome-trace"
+    mpich = "mpich"
+    openmpi = "openmpi"
+    intel = "intel"
+    slurm = "slurm"
+    rank_order = "rank-order"
+
+
+_PLACEMENTS = (Target.mpich, Target.openmpi, Target.intel, Target.slurm, Target.rank_order)
 
 
 class Quantity(StrEnum):
@@ -33,12 +41,19 @@ class Quantity(StrEnum):
 
 def export(
     source: Annotated[
-        Path, typer.Argument(metavar="REC|PATTERN", help="Folder of a recording, or the file of a pattern.")
+        Path,
+        typer.Argument(
+            metavar="REC|PATTERN|LAYOUT",
+            help="Folder of a recording, or the file of a pattern or of a layout (rank,node,socket).",
+        ),
     ],
     to: Annotated[Target, typer.Option(help="Format to write.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="FILE")],
     quantity: Annotated[
         Quantity | None, typer.Option(help="What the matrix contains.  [default: bytes]")
+    ] = None,
+    hosts: Annotated[
+        str | None, typer.Option(help="Of a layout: the names of its nodes, such as node1,node2.")
     ] = None,
     combined: Annotated[
         bool, typer.Option("--combined", help="In GOAL, one message for each pair of ranks.")
@@ -51,7 +66,17 @@ def export(
     schedule for LogGOPSim in which every rank posts all of its receives and sends at once. chrome-trace is a
     timeline of the calls and messages that `earlybird record --events` kept, for https://ui.perfetto.dev.
     For CSV use `earlybird show REC --format csv`, for a pattern `earlybird pattern recording`.
+
+    A layout, such as `earlybird advise layout` writes, becomes a file that places each rank: for the mpiexec
+    of mpich, openmpi or intel, for slurm, or as rank-order, the keys of an MPI_Comm_split that renumbers the
+    ranks of a job inside the program. The command to use it is printed.
     """
+    if to in _PLACEMENTS:
+        _refuse_options(to, quantity, combined)
+        _write_placement(source, to, hosts, output, json)
+        return
+    if hosts is not None:
+        raise InputError(f"--hosts names the nodes of a layout; omit it with --to {to}")
     if to != Target.matrix_market and quantity is not None:
         raise InputError(f"--quantity is about the matrix; leave it out with --to {to}")
     if to == Target.matrix_market and combined:
@@ -68,6 +93,36 @@ def export(
     if json:
         print_json({"file": str(output), "format": str(to), "ranks": num_ranks, what: count})
     note(f"wrote {output}: {num_ranks} ranks, {count} {what}")
+
+
+def _refuse_options(to: Target, quantity: Quantity | None, combined: bool) -> None:
+    if quantity is not None or combined:
+        option = "--combined" if combined else "--quantity"
+        raise InputError(f"{option} is about messages, but --to {to} takes a layout; omit it")
+
+
+def _write_placement(source: Path, to: Target, hosts: str | None, output: Path, json: bool) -> None:
+    from earlybird.data import files
+    from earlybird.data.layout import parse_layout
+    from earlybird.launch.host_files import placement_file
+
+    if source.suffix != ".csv":
+        raise InputError(f"{source} is no layout; give a CSV with the header rank,node,socket")
+    if to == Target.rank_order and hosts is not None:
+        raise InputError("--to rank-order needs no --hosts: it renumbers ranks where they are; omit it")
+    layout = parse_layout(str(source))
+    names = [name.strip() for name in (hosts or "").split(",") if name.strip()]
+    made = placement_file(layout, to, names)
+    files.write_text(output, made.text)
+    use = made.use.replace("FILE", str(output)).replace("RANKS", str(layout.num_ranks))
+    if json:
+        print_json({"file": str(output), "format": str(to), "ranks": layout.num_ranks, "use": use})
+    note(f"wrote {output}: {layout.num_ranks} ranks; use it with: {use}")
+    if not made.binds and to != Target.rank_order and layout.socket.any():
+        note(
+            f"warning: {output} names hosts, not sockets; bind ranks to their sockets with the options of "
+            "the launcher"
+        )
 
 
 def _write_goal(source: Path, output: Path, combined: bool) -> tuple[int, int]:

@@ -59,9 +59,10 @@ def predict(
     All messages of PATTERN are posted at once. The models are described in docs/models.md: staircase is the
     default; fair and queue also limit the senders between nodes, and usually err less there; max-rate and
     postal are simpler, for comparison. Column receive is the time to receive, without latency. time-low and
-    time-high are printed if the profile has replicates: the 95 % interval of time that follows from the uncertainty of
-    its parameters, without the error of the model. With --sensitivity, a row for each parameter says by how
-    many percent the slowest rank takes longer if the parameter makes communication 1 % slower.
+    time-high are printed if the profile has replicates: the 95 % interval of time that follows from the
+    uncertainty of its parameters, without the error of the model. With --sensitivity, a row for each
+    parameter says by how many percent the slowest rank takes longer if the parameter makes communication 1 %
+    slower.
     """
     if len(patterns) != 1:
         raise InputError(

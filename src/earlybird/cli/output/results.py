@@ -197,6 +197,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("level", _of("level", labels.level)),
         Column("size", _size),
         Column("receiver", _of("receiver")),
+        Column("pairs", lambda result: result.config.get("pairs", ""), optional=True),
         Column("send complete after", _of("send_complete_s", units.format_seconds)),
         Column("received after", _of("received_s", units.format_seconds)),
         Column("fraction", _of("fraction", "{:.2f}".format)),

@@ -1,0 +1,76 @@
+"""Files that place every rank on a host, for the launchers of each MPI and for Slurm."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import Layout
+
+HYDRA, SEQUENTIAL = "{host}:1\n", "{host}\n"
+
+
+@dataclass(frozen=True)
+class PlacementFile:
+    """`text` of a file, and how to start a program with it: `use`, with FILE, RANKS and PROGRAM.
+
+    `binds` : whether it also binds ranks to the sockets of the layout.
+    """
+
+    text: str
+    use: str
+    binds: bool = False
+
+
+def host_lines(hosts: Sequence[str], line: str) -> str:
+    """A line for each rank: `hosts` is where each one runs, `line` HYDRA or SEQUENTIAL."""
+    return "".join(line.format(host=host) for host in hosts)
+
+
+def placement_file(layout: Layout, target: str, hosts: Sequence[str] = ()) -> PlacementFile:
+    """What starts the ranks of `layout` where it places them.
+
+    `target` is mpich, openmpi, intel, slurm, or rank-order, for a program that renumbers its ranks. `hosts`
+    are the names of the nodes in the order of their numbers; rank-order needs none.
+    Raises InputError if there are fewer hosts than nodes.
+    """
+    if target == "rank-order":
+        return PlacementFile(_rank_order(layout), _RANK_ORDER)
+    nodes = np.unique(layout.node, return_inverse=True)[1].reshape(-1)
+    if len(hosts) < layout.num_nodes:
+        raise InputError(
+            f"the layout has {layout.num_nodes} nodes, but {len(hosts)} hosts are named; give --hosts with "
+            "the name of each node, such as --hosts node1,node2"
+        )
+    of_ranks = [hosts[node] for node in nodes]
+    if target == "openmpi":
+        return PlacementFile(_rankfile(layout, of_ranks), _OPENMPI, binds=True)
+    line, use = {"mpich": (HYDRA, _MPICH), "intel": (HYDRA, _INTEL), "slurm": (SEQUENTIAL, _SLURM)}[target]
+    return PlacementFile(host_lines(of_ranks, line), use)
+
+
+_MPICH = "mpiexec -n RANKS -f FILE PROGRAM"
+_INTEL = "mpiexec -n RANKS -machinefile FILE PROGRAM"
+_OPENMPI = "mpiexec -n RANKS --map-by rankfile:file=FILE PROGRAM"
+_SLURM = "SLURM_HOSTFILE=FILE srun -n RANKS --distribution=arbitrary PROGRAM"
+_RANK_ORDER = (
+    "MPI_Comm_split(MPI_COMM_WORLD, 0, key, &comm) in PROGRAM: line r of FILE, counted from 0, is the key of "
+    "rank r of a job whose nodes are filled one after the other"
+)
+
+
+def _rankfile(layout: Layout, hosts: Sequence[str]) -> str:
+    """The ranks of a socket get its cores one after the other."""
+    taken: dict[tuple[str, int], int] = {}
+    lines = []
+    for rank, (host, socket) in enumerate(zip(hosts, layout.socket.tolist(), strict=True)):
+        core = taken.get((host, socket), 0)
+        taken[host, socket] = core + 1
+        lines.append(f"rank {rank}={host} slot={socket}:{core}\n")
+    return "".join(lines)
+
+
+def _rank_order(layout: Layout) -> str:
+    """Which rank of the layout each place has, sorted by node and socket."""
+    return "".join(f"{rank}\n" for rank in np.lexsort((layout.socket, layout.node)))
