@@ -13,7 +13,8 @@ HYDRA, SEQUENTIAL = "{host}:1\n", "{host}\n"
 
 @dataclass(frozen=True)
 class PlacementFile:
-    """`text` of a file, and how to start a program with it: `use`, with FILE, RANKS and PROGRAM.
+    """`text` of a file, and how to start a program with it: `use`, a text to
+    format with `file` and `ranks`.
 
     `binds` : whether it also binds ranks to the sockets of the layout.
     """
@@ -50,13 +51,13 @@ def placement_file(layout: Layout, target: str, hosts: Sequence[str] = ()) -> Pl
     return PlacementFile(host_lines(of_ranks, line), use)
 
 
-_MPICH = "mpiexec -n RANKS -f FILE PROGRAM"
-_INTEL = "mpiexec -n RANKS -machinefile FILE PROGRAM"
-_OPENMPI = "mpiexec -n RANKS --map-by rankfile:file=FILE PROGRAM"
-_SLURM = "SLURM_HOSTFILE=FILE srun -n RANKS --distribution=arbitrary PROGRAM"
+_MPICH = "mpiexec -n {ranks} -f {file} PROGRAM"
+_INTEL = "mpiexec -n {ranks} -machinefile {file} PROGRAM"
+_OPENMPI = "mpiexec -n {ranks} --map-by rankfile:file={file} PROGRAM"
+_SLURM = "SLURM_HOSTFILE={file} srun -n {ranks} --distribution=arbitrary PROGRAM"
 _RANK_ORDER = (
-    "MPI_Comm_split(MPI_COMM_WORLD, 0, key, &comm) in PROGRAM: line r of FILE, counted from 0, is the key of "
-    "rank r of a job whose nodes are filled one after the other"
+    "MPI_Comm_split(MPI_COMM_WORLD, 0, key, &comm) in PROGRAM: line r of {file}, counted from 0, is the key "
+    "of rank r of a job whose nodes are filled one after the other"
 )
 
 

@@ -41,7 +41,7 @@ def _simulate(messages, nodes, bandwidth, chunk_bytes):
         c, size, arrived = waiting[end].popleft()
         until = max(arrived, now + size / bandwidth[active(end) - 1])
         carried[end] = c, size
-        heapq.heappush(events, (until, len(events), end))
+        heapq.heappush(events, (until, end))
         if end[0] == 0:
             after = 1, nodes[c[1]]
             waiting[after].append((c, size, until))
@@ -65,7 +65,7 @@ def _simulate(messages, nodes, bandwidth, chunk_bytes):
     for node in sorted(set(nodes)):
         begin((0, node))
     while events:
-        now, _, end = heapq.heappop(events)
+        now, end = heapq.heappop(events)
         c, size = carried.pop(end)
         if end[0] == 1:
             delivered[c] += size
@@ -126,7 +126,7 @@ _exchanges = st.integers(2, 6).flatmap(
     lambda num: st.tuples(
         st.lists(st.integers(0, 3), min_size=num, max_size=num),
         st.lists(
-            st.tuples(st.integers(0, num - 1), st.integers(0, num - 1), st.integers(1, 300_000)),
+            st.tuples(st.integers(0, num - 1), st.integers(0, num - 1), st.integers(1, 100_000)),
             min_size=1, max_size=12,
         ),
     )
@@ -134,7 +134,7 @@ _exchanges = st.integers(2, 6).flatmap(
 _tables = st.lists(st.floats(1e8, 1e11), min_size=6, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(_exchanges, _tables)
 def test_it_is_the_simulation_written_out_and_no_end_is_faster_than_its_capacity(exchange, bandwidth):
     nodes, messages = exchange

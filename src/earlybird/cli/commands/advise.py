@@ -16,11 +16,11 @@ from earlybird.cli.output.advice import print_advice
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.cli.output.projection import MORE_CHANGES
+from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import files, labels
 from earlybird.data.collective_configuration import Configuration
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, save_layout
-from earlybird.data.pattern import load_pattern
 from earlybird.data.units import format_bytes
 from earlybird.predict import MODELS
 from earlybird.record.advice import advise_program
@@ -146,7 +146,7 @@ def layout(
     if output is not None and output.suffix != ".csv":
         raise InputError(f"a layout is a CSV file, but -o is {output}; give a name that ends in .csv")
     found = advise_layout(
-        load_pattern(pattern), joined, shape, map_by=map_by, model=model, swaps=swaps, seed=seed
+        load_fitting_pattern(pattern), joined, shape, map_by=map_by, model=model, swaps=swaps, seed=seed
     )
     print_advice(found.advice, format)
     best = found.advice.ranked[0].method

@@ -114,7 +114,7 @@ def _write_placement(source: Path, to: Target, hosts: str | None, output: Path, 
     names = [name.strip() for name in (hosts or "").split(",") if name.strip()]
     made = placement_file(layout, to, names)
     files.write_text(output, made.text)
-    use = made.use.replace("FILE", str(output)).replace("RANKS", str(layout.num_ranks))
+    use = made.use.format(file=output, ranks=layout.num_ranks)
     if json:
         print_json({"file": str(output), "format": str(to), "ranks": layout.num_ranks, "use": use})
     note(f"wrote {output}: {layout.num_ranks} ranks; use it with: {use}")

@@ -13,9 +13,10 @@ from earlybird.cli.options.shared import LAYOUT_HELP, MixedOption, ProfilesOptio
 from earlybird.cli.output.exchange import print_prediction, print_sensitivities
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
+from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
-from earlybird.data.pattern import Pattern, load_pattern
+from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.predict import BOTH_ENDS, MIXED, MODELS, SHARES, Predictor, predict_exchange
 from earlybird.predict.what_if import changed_profile, sensitivities
@@ -73,7 +74,7 @@ def predict(
             f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
         )
     joined = changed_profile(load_profiles(profile), settings or ())
-    pattern = load_pattern(patterns[0])
+    pattern = load_fitting_pattern(patterns[0])
     options = _model_options(model, share, mixed)
     where = _one_node(pattern, joined) if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
     if sensitivity:

@@ -15,6 +15,7 @@ from earlybird.cli.output.printing import Format
 from earlybird.cli.session import batch_script, measuring
 from earlybird.cli.session.exchange import check_exchange, compare_run, predict_all
 from earlybird.cli.session.launchers import make_launcher
+from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout, save_layout
@@ -76,7 +77,7 @@ def replay(
         if pattern is None or layout is None:
             missing = "a pattern, such as mesh.csv" if pattern is None else "a layout, such as --layout 1x1x4"
             raise InputError(f"replay needs {missing}; see `earlybird replay --help`")
-        messages = load_pattern(pattern)
+        messages = load_fitting_pattern(pattern)
         where = parse_layout(layout, map_by)
         settings = {"mpi": mpi, **vars(place), "threads": threads, "layout": layout}
         settings["layout_text"] = where.text

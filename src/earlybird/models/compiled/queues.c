@@ -105,7 +105,7 @@ static bool number_connections(eb_connections *all, const int64_t *src, const in
 static bool find_connections(eb_connections *all, const int64_t *src, const int64_t *dst, const int64_t *size_bytes,
                              const int64_t *message_class) {
   const size_t messages = (size_t)all->num_messages + 1;
-  uint64_t *key = malloc(messages * sizeof *key);
+  uint64_t *key = calloc(messages, sizeof *key);
   uint32_t *belongs_to = malloc(messages * sizeof *belongs_to);
   bool done = key && belongs_to;
   if (done) {
@@ -181,10 +181,13 @@ typedef struct {
   bool failed;
 } simulation;
 
-static void add_event(simulation *s, double time_s, uint32_t server) {
+/* At the same time sending ends come first, then by group. */
+static bool comes_before(event a, event b) { return a.time_s < b.time_s || (a.time_s == b.time_s && a.server < b.server); }
+
+static void add_event(simulation *s, event new) {
   uint32_t place = s->num_events++;
-  for (; place && s->heap[(place - 1) / 2].time_s > time_s; place = (place - 1) / 2) s->heap[place] = s->heap[(place - 1) / 2];
-  s->heap[place] = (event){time_s, server};
+  for (; place && comes_before(new, s->heap[(place - 1) / 2]); place = (place - 1) / 2) s->heap[place] = s->heap[(place - 1) / 2];
+  s->heap[place] = new;
 }
 
 static event take_event(simulation *s) {
@@ -193,8 +196,8 @@ static event take_event(simulation *s) {
   for (;;) {
     uint32_t child = 2 * place + 1;
     if (child >= s->num_events) break;
-    if (child + 1 < s->num_events && s->heap[child + 1].time_s < s->heap[child].time_s) child++;
-    if (s->heap[child].time_s >= last.time_s) break;
+    if (child + 1 < s->num_events && comes_before(s->heap[child + 1], s->heap[child])) child++;
+    if (!comes_before(s->heap[child], last)) break;
     s->heap[place] = s->heap[child];
     place = child;
   }
@@ -237,7 +240,7 @@ static void begin(simulation *s, uint32_t number) {
   const double until_s = fmax(one.arrived_s, s->now_s + one.bytes / bandwidth_of(s, end, one.connection));
   end->is_busy = true;
   end->carried = one;
-  add_event(s, until_s, number);
+  add_event(s, (event){until_s, number});
   if (number < groups) {
     const uint32_t receiving = groups + s->all->group[s->all->connections[one.connection].dst];
     one.arrived_s = until_s;

@@ -1,0 +1,26 @@
+"""Patterns that do not fit into memory are refused before they are read."""
+
+import numpy as np
+import pytest
+
+from earlybird.cli.session import memory
+from earlybird.data.errors import InputError
+from earlybird.data.pattern import Pattern, save_pattern
+
+
+@pytest.mark.parametrize("name", ["exchange.npz", "exchange.csv", "exchange.mtx"])
+def test_more_messages_than_memory_are_refused_with_what_they_take(tmp_path, monkeypatch, name):
+    path = tmp_path / name
+    save_pattern(Pattern(np.zeros(5000, np.int64), np.ones(5000, np.int64), np.full(5000, 8)), path)
+    monkeypatch.setattr(memory.hardware, "available_memory_bytes", lambda: 1 << 20)
+    with pytest.raises(InputError, match=r"has 500\d messages, which take about 1.91 MiB .* 1 MiB are"):
+        memory.load_fitting_pattern(path)
+    monkeypatch.setattr(memory.hardware, "available_memory_bytes", lambda: 1 << 22)
+    assert memory.load_fitting_pattern(path).num_messages == 5000
+
+
+def test_a_file_that_is_no_pattern_is_refused_as_always(tmp_path):
+    (tmp_path / "broken.npz").write_bytes(b"PK no archive")
+    for name, expected in (("broken.npz", "not a readable"), ("missing.csv", "does not exist")):
+        with pytest.raises(InputError, match=expected):
+            memory.load_fitting_pattern(tmp_path / name)
