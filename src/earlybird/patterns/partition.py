@@ -9,10 +9,23 @@ from earlybird.patterns.checks import require_range, require_ranks
 MAX_PARTS_BISECTED = (
     8  # up to here recursive bisection cuts fewer edges, beyond it k-way is faster and as good
 )
+_LEAST_VOLUME = 1  # METIS_OBJTYPE_VOL
 
 
-def partition_cells(graph: csr_array, num_parts: int, seed: int = 1) -> np.ndarray:
+def partition_cells(
+    graph: csr_array,
+    num_parts: int,
+    seed: int = 1,
+    *,
+    recursive: bool | None = None,
+    imbalance: float | None = None,
+    least_volume: bool = False,
+) -> np.ndarray:
     """Part of each cell, (n,) int64 in 0..num_parts-1; no part is empty.
+
+    `recursive` bisection or k-way, by default what suits `num_parts`; `imbalance` by which the largest part
+    may exceed the mean, by default METIS's; `least_volume` minimizes the cells to send instead of the edges
+    that are cut, only k-way. If one method leaves a part empty, the other is tried.
 
     The same graph, number of parts and seed give the same partition with the same METIS. Raises InputError
     for fewer cells than parts, and where METIS leaves a part without cells.
@@ -27,9 +40,9 @@ def partition_cells(graph: csr_array, num_parts: int, seed: int = 1) -> np.ndarr
         )
     if num_parts == num_cells:
         return np.arange(num_cells)
-    bisected_first = num_parts <= MAX_PARTS_BISECTED
-    for recursive in (bisected_first, not bisected_first):
-        part = _metis_parts(graph, num_parts, seed, recursive)
+    first = num_parts <= MAX_PARTS_BISECTED if recursive is None else recursive
+    for bisected in (first, not first):
+        part = _metis_parts(graph, num_parts, seed, bisected, imbalance, least_volume and not bisected)
         empty = np.flatnonzero(np.bincount(part, minlength=num_parts) == 0)
         if not len(empty):
             return part
@@ -45,13 +58,17 @@ def edge_cut(graph: csr_array, part: np.ndarray) -> int:
     return int(np.count_nonzero(row_part != part[graph.indices])) // 2
 
 
-def _metis_parts(graph: csr_array, num_parts: int, seed: int, recursive: bool) -> np.ndarray:
+def _metis_parts(
+    graph: csr_array, num_parts: int, seed: int, recursive: bool, imbalance: float | None, least_volume: bool
+) -> np.ndarray:
     import pymetis
 
+    chosen = {} if imbalance is None else {"ufactor": max(1, round(1000 * imbalance))}
+    chosen |= {"objtype": _LEAST_VOLUME} if least_volume else {}
     result = pymetis.part_graph(
         num_parts,
         adjacency=pymetis.CSRAdjacency(adj_starts=graph.indptr, adjacent=graph.indices),
         recursive=recursive,
-        options=pymetis.Options(seed=seed),
+        options=pymetis.Options(seed=seed, **chosen),
     )
     return np.asarray(result[1], dtype=np.int64)

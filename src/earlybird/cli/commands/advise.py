@@ -7,9 +7,19 @@ import typer
 
 from earlybird.advise.collective import advise_collective
 from earlybird.advise.layout import SWAPS, advise_layout
+from earlybird.advise.partition import SEEDS, advise_partition
 from earlybird.advise.pipelined import advise_pipeline
 from earlybird.cli.options.command import FORMAT, make_group
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
+from earlybird.cli.options.mesh import (
+    ActnumOption,
+    BytesPerCell,
+    CellsOption,
+    DimsOption,
+    GraphOption,
+    HaloWidth,
+    adjacency_of,
+)
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
 from earlybird.cli.options.shared import BufferOptions, CollectiveOptions, ProfilesOption, load_profiles
 from earlybird.cli.output.advice import print_advice
@@ -20,8 +30,9 @@ from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import files, labels
 from earlybird.data.collective_configuration import Configuration
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, save_layout
-from earlybird.data.units import format_bytes
+from earlybird.data.layout import MAPPINGS, parse_layout, save_layout
+from earlybird.data.pattern import save_pattern
+from earlybird.data.units import format_bytes, parse_bytes
 from earlybird.predict import MODELS
 from earlybird.record.advice import advise_program
 
@@ -158,6 +169,59 @@ def layout(
         )
 
 
+def partition(
+    shape: Annotated[
+        str, typer.Option("--layout", help="Nodes x sockets x ranks of a socket; a part for each rank.")
+    ],
+    cells: CellsOption = None,
+    graph: GraphOption = None,
+    actnum: ActnumOption = None,
+    dims: DimsOption = None,
+    halo_width: HaloWidth = 1,
+    bytes_per_cell: BytesPerCell = "8",
+    profile: ProfilesOption = None,
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "queue",
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds of METIS to try.")] = SEEDS,
+    imbalance: Annotated[
+        float, typer.Option(min=0.001, max=1, help="By which the largest part may exceed the mean.")
+    ] = 0.03,
+    seed: Annotated[int, typer.Option(min=0, help="The first seed; also of the generated mesh.")] = 1,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write the advised part of each cell, one per line."
+        ),
+    ] = None,
+    pattern_out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write its exchange: .csv, .npz or .mtx.")
+    ] = None,
+    format: Format = FORMAT,
+) -> None:
+    """Recommend a partition of a mesh, by the time in which its ghost cells are exchanged.
+
+    Row 1 is the advised partition: that of `earlybird pattern mesh`, unless another is clearly faster by the
+    predicted time of the slowest rank. METIS makes the others by bisection and k-way, for fewest cut edges
+    and for least volume, with several seeds and imbalances. `earlybird replay` checks the exchange of
+    --pattern-out.
+    """
+    joined = load_profiles(profile)
+    if model not in MODELS:
+        raise InputError(f"the model is {model!r}; choose one of {', '.join(MODELS)}")
+    found = advise_partition(
+        adjacency_of(cells, graph, actnum, dims, seed), parse_layout(shape), joined,
+        halo_width=halo_width, bytes_per_cell=parse_bytes(bytes_per_cell, "--bytes-per-cell"), model=model,
+        num_seeds=seeds, most_imbalance=imbalance, seed=seed,
+    )  # fmt: skip
+    print_advice(found.advice, format)
+    best = found.advice.ranked[0].method
+    if output is not None:
+        files.write_text(output, "".join(f"{number}\n" for number in found.parts[best].tolist()))
+        note(f"wrote {output}, the partition {best}")
+    if pattern_out is not None:
+        save_pattern(found.patterns[best], pattern_out)
+        note(f"wrote {pattern_out}; next: earlybird replay {pattern_out} --layout {shape} ... to check it")
+
+
 def write_settings(settings: Configuration | None, path: Path) -> None:
     """Write the settings that select an MPI's algorithms, and report how to use them."""
     if settings is None:
@@ -184,12 +248,17 @@ _PIPELINE = "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB
 _COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --size 64KiB --profile profile.json"
 _PROGRAM = "earlybird advise program rec --profile profile.json --layout 2x1x4 --to-layout 4x1x2"
 _LAYOUT = "earlybird advise layout mesh.csv --profile profile.json --layout 4x1x2 -o layout.csv"
+_PARTITION = (
+    "earlybird advise partition --layout 4x1x2 --cells 60000 --bytes-per-cell 400 --profile profile.json "
+    "--pattern-out mesh.csv"
+)
 command = make_group(
     [
         ("pipeline", pipeline, _PIPELINE),
         ("collective", collective, _COLLECTIVE),
         ("program", program, _PROGRAM),
         ("layout", layout, _LAYOUT),
+        ("partition", partition, _PARTITION),
     ],
     name="advise",
     of_path="program",

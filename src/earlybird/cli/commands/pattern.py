@@ -1,46 +1,41 @@
 """`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo, a recording, a trace,
 Open MPI's monitoring or at random, or converts one."""
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from earlybird.cli.options.command import FORMAT, make_group
+from earlybird.cli.options.mesh import (
+    ActnumOption,
+    BytesPerCell,
+    CellsOption,
+    DimsOption,
+    GraphOption,
+    HaloWidth,
+    adjacency_of,
+    three_sides,
+)
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format, print_data
 from earlybird.data import files, units
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
 
-DEFAULT_CELLS = 100_000
-
 Output = Annotated[
     Path, typer.Option("-o", "--output", help="Pattern to write: .csv, .npz or .mtx.", metavar="FILE")
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same pattern.")]
-HaloWidth = Annotated[int, typer.Option(help="Layers of cells to send.")]
-BytesPerCell = Annotated[str, typer.Option(help="Data of one cell, such as 8 or 1KiB.")]
 
 
 def mesh(
     output: Output,
     parts: Annotated[int, typer.Option(help="Number of parts, one for each rank.")],
-    cells: Annotated[
-        int | None,
-        typer.Option(help=f"Cells of the generated mesh, within 10 %.  [default: {DEFAULT_CELLS}]"),
-    ] = None,
-    graph: Annotated[
-        Path | None,
-        typer.Option(help="METIS .graph or Matrix Market adjacency to use instead.", metavar="FILE"),
-    ] = None,
-    actnum: Annotated[
-        Path | None, typer.Option(help="Eclipse ACTNUM mask to use instead; needs --dims.", metavar="FILE")
-    ] = None,
-    dims: Annotated[
-        str | None, typer.Option(help="Grid of the ACTNUM mask, x fastest.", metavar="NXxNYxNZ")
-    ] = None,
+    cells: CellsOption = None,
+    graph: GraphOption = None,
+    actnum: ActnumOption = None,
+    dims: DimsOption = None,
     halo_width: HaloWidth = 1,
     bytes_per_cell: BytesPerCell = "8",
     seed: Seed = 1,
@@ -59,7 +54,7 @@ def mesh(
 
     for path in [output] if partition_out is None else [output, partition_out]:
         _check_output(path)
-    adjacency = _adjacency(cells, graph, actnum, dims, seed)
+    adjacency = adjacency_of(cells, graph, actnum, dims, seed)
     part = partition_cells(adjacency, parts, seed)
     pattern = ghost_exchange(
         adjacency,
@@ -87,10 +82,10 @@ def halo(
     from earlybird.patterns.halo import halo_exchange
 
     _check_output(output)
-    ranks = _three_sides(grid, "--grid")
+    ranks = three_sides(grid, "--grid")
     pattern = halo_exchange(
         ranks,
-        _three_sides(cells, "--cells"),
+        three_sides(cells, "--cells"),
         halo_width=halo_width,
         bytes_per_cell=units.parse_bytes(bytes_per_cell, "--bytes-per-cell"),
         neighbours=neighbours,
@@ -272,31 +267,6 @@ def otf2(
     if left_out:
         note(f"left out {left_out} messages from a rank to itself")
     _finish(pattern, output, loaded.num_ranks, {}, format)
-
-
-def _adjacency(cells: int | None, graph: Path | None, actnum: Path | None, dims: str | None, seed: int):
-    if sum(source is not None for source in (cells, graph, actnum)) > 1:
-        raise InputError("--cells, --graph and --actnum each specify a mesh; give one of them")
-    if (actnum is None) != (dims is None):
-        raise InputError("--actnum and --dims go together; give both, such as --actnum FILE --dims 46x112x22")
-    if graph is not None:
-        from earlybird.patterns.graph_files import read_graph
-
-        return read_graph(graph)
-    if actnum is not None:
-        from earlybird.patterns.actnum import read_actnum_graph
-
-        return read_actnum_graph(actnum, _three_sides(dims, "--dims"))
-    from earlybird.patterns.mesh import tetrahedral_mesh
-
-    return tetrahedral_mesh(DEFAULT_CELLS if cells is None else cells, seed)
-
-
-def _three_sides(text: str, what: str) -> tuple[int, int, int]:
-    match = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})", text.strip())
-    if not match or "0" in {side.lstrip("0") or "0" for side in match.groups()}:
-        raise InputError(f"{what} is {text!r}; give three whole numbers above 0, such as 4x4x2")
-    return int(match[1]), int(match[2]), int(match[3])
 
 
 def _check_output(output: Path) -> None:

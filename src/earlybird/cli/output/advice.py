@@ -14,6 +14,7 @@ _EXTRA = {
     "pipeline": {"partitions": "partitions", "messages": "messages", "message_bytes": "largest"},
     "collective": {"form": "form"},
     "layout": {},
+    "partition": {"largest_part": "largest part", "edge_cut": "cut edges"},
     "program": {"kind": "change", "phase": "phase", "functions": "in"},
 }
 # CSV columns of every alternative, after those of the operation.

@@ -16,7 +16,7 @@ from earlybird.report.texts import NOTHING, ratio, spread, value_and_spread
 from earlybird.report.views import advice as advice_text
 
 ID = "advice"
-PROGRAM, LAYOUT = "program", "layout"
+PROGRAM, LAYOUT, PARTITION = "program", "layout", "partition"
 QUESTION = "What should I do?"
 MEANS = (
     "Where a point was measured, its time and speed-up are the measured ones, with the interval over "
@@ -35,8 +35,7 @@ PROGRAM_MEANS = (
 )
 LAYOUT_MEANS = (
     "Times are those of the slowest rank of the exchange, by the model alone: the 95 % interval contains the "
-    "uncertainty of the profile, not the error of the model. Replay the exchange on the advised layout to "
-    "check it."
+    "uncertainty of the profile, not the error of the model. Replay the advised exchange to check it."
 )
 OWN_MEANS = " Earlybird's algorithms are for comparison: the MPI cannot select them."
 NOT_SELECTABLE = "for comparison; the MPI cannot select it"
@@ -45,6 +44,7 @@ _VARIABLES = re.compile(r"[A-Z]\w*=\S+( \w+=\S+)*")  # settings without a comman
 _KEYS = {"message_bytes": "message size"}
 # Part of the display name of the method, or not useful to the reader.
 _SHOWN_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form", "source")
+_NOUNS = {"pipeline": "method", PROGRAM: "change", LAYOUT: "layout", PARTITION: "partition"}
 _BRIEF = 4  # alternatives in the terminal
 # What is not measured, advice on programs and layouts, does not have.
 _NOT_MEASURED = ("measured speed-up", "speed-up by the model alone")
@@ -99,7 +99,7 @@ def _absent(material: Material) -> list[tuple[str, str]]:
 def _means(pieces: Sequence[Advice]) -> list[str]:
     """What the values of the pieces mean, and what projections of programs assume."""
     programs = [piece for piece in pieces if piece.operation == PROGRAM]
-    layouts = [piece for piece in pieces if piece.operation == LAYOUT]
+    layouts = [piece for piece in pieces if piece.operation in (LAYOUT, PARTITION)]
     lines = [LAYOUT_MEANS] if layouts else []
     if len(programs) + len(layouts) < len(pieces):
         has_own = any(advice_text.is_own(one.method) for piece in pieces for one in piece.ranked)
@@ -161,7 +161,7 @@ def _action(advice: Advice, alternative: Alternative | SizeRange) -> str:
 
 def _no_better(advice: Advice) -> str:
     """`no algorithm is clearly faster than the MPI's default`."""
-    noun = {"pipeline": "method", PROGRAM: "change", LAYOUT: "layout"}.get(advice.operation, "algorithm")
+    noun = _NOUNS.get(advice.operation, "algorithm")
     own = any(advice_text.is_own(one.method) for one in advice.ranked)
     return f"no {noun}{' of the MPI' * own} is clearly faster than {labels.method(advice.baseline)}"
 

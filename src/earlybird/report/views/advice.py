@@ -17,6 +17,7 @@ TITLES = {
     "pipeline": "a buffer that threads fill",
     "program": "a recorded program",
     "layout": "the layout of an exchange",
+    "partition": "the partition of a mesh",
 }
 # How the arguments of the request are shown; others are shown as `key value`.
 _ASKED: Mapping[str, Callable[[Any], str]] = {

@@ -1,0 +1,50 @@
+"""Advised partitions: each divides the whole mesh, and the advised exchange is the fastest predicted one."""
+
+import numpy as np
+import pytest
+
+from earlybird.advise.partition import advise_partition
+from earlybird.data.layout import parse_layout
+from earlybird.data.profile import Level, Profile, Protocol
+from earlybird.patterns.mesh import tetrahedral_mesh
+from earlybird.patterns.partition import partition_cells
+from earlybird.predict.exchange import Predictor
+
+LINE = Protocol(latency_s=1e-6, bandwidth_bytes_per_s={1: 1e8, 4: 1e8}, sender_waits=False)
+PROFILE = Profile({name: Level(name, (LINE,)) for name in ("intra_socket", "inter_node")})
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    return tetrahedral_mesh(4000)
+
+
+@pytest.fixture(scope="module")
+def found(mesh):
+    return advise_partition(mesh, parse_layout("2x1x2"), PROFILE, bytes_per_cell=400, num_seeds=2)
+
+
+def test_the_reference_is_what_pattern_mesh_makes(mesh, found):
+    reference = found.parts[found.advice.baseline]
+    assert np.array_equal(reference, partition_cells(mesh, 4, 1))
+    assert found.advice.baseline in [one.method for one in found.advice.ranked]
+
+
+def test_times_are_those_of_the_exchange_and_parts_are_within_the_imbalance(found):
+    for one in found.advice.ranked:
+        time_s = Predictor(found.patterns[one.method], parse_layout("2x1x2")).slowest_s(PROFILE, "queue")[0]
+        assert one.time_s.value == pytest.approx(time_s)
+        assert set(found.parts[one.method].tolist()) == {0, 1, 2, 3} and one.extra["largest_part"] <= 1.035
+    best = found.advice.ranked[0]
+    assert best.speed_up.value >= 1 and len(found.parts) > len(found.advice.ranked) - 1
+
+
+def test_the_command_writes_the_parts_and_the_exchange(tmp_path, run_main):
+    PROFILE.save(tmp_path / "profile.json")
+    out, pattern = tmp_path / "parts.txt", tmp_path / "mesh.csv"
+    status, printed, _ = run_main(
+        "advise", "partition", "--layout", "2x1x2", "--cells", 2000, "--profile", tmp_path / "profile.json",
+        "--seeds", 1, "-o", out, "--pattern-out", pattern,
+    )  # fmt: skip
+    assert status == 0 and "largest part" in printed
+    assert set(out.read_text().split()) == {"0", "1", "2", "3"} and pattern.exists()
