@@ -96,7 +96,7 @@ def _commands(folder: Path) -> None:
         )
         path, layout = folder / "exchange.npz", f"{ranks // RANKS_OF_A_NODE}x2x{RANKS_OF_A_NODE // 2}"
         save_pattern(pattern, path)
-        for model in ("staircase", "fair"):
+        for model in ("staircase", "fair", "queue"):
             row = [ranks, f"{pattern.num_messages / 1e6:.2f} M", model]
             for name in ("alone", "intervals"):
                 found = [_run(path, folder / f"{name}.json", layout, model) for _ in range(ROUNDS)]

@@ -35,8 +35,14 @@ class Queues:
         self._here = here = np.flatnonzero(size_bytes > 0)
         number = np.unique(group, return_inverse=True)[1].reshape(-1)
         self._connections = Connections(src[here], dst[here], size_bytes[here], message_class[here], number)
-        chunk_bytes = max(_LEAST_CHUNK_BYTES, int(size_bytes.sum()) // _MOST_CHUNKS)
+        self._total_bytes = int(size_bytes.sum())
+        chunk_bytes = max(_LEAST_CHUNK_BYTES, self._total_bytes // _MOST_CHUNKS)
         self._chunk_bytes = min(chunk_bytes, WINDOW_BYTES)
+
+    @property
+    def num_chunks(self) -> int:
+        """About how many there are, which is what a prediction costs."""
+        return len(self._here) + self._total_bytes // self._chunk_bytes
 
     def completion_times_s(
         self, bandwidth_bytes_per_s: np.ndarray, buffered_bytes: np.ndarray

@@ -20,8 +20,9 @@ MODELS = ("staircase", "fair", "queue", "max-rate", "postal")
 SHARES = fair.SHARES
 MIXED = ("per-level", "union")
 MAX_REPLICATES = 200
-# What `fair` may cost for all replicates together (`parts.Classes.work`); there are a few in any case.
-_FAIR_REPLICATES_WORK, _MIN_FAIR_REPLICATES = 2 * 10**8, 5
+# What the models that limit both ends may cost for all replicates together (`parts.Classes.work`); there are
+# a few in any case.
+_REPLICATES_WORK, _MIN_REPLICATES = 2 * 10**8, 5
 # With this many replicates an interval covers 90 % or more, and needs no note.
 _ENOUGH_REPLICATES = 40
 _CHANGED = ", changed"
@@ -57,8 +58,8 @@ def predict_exchange(
     -------
     Prediction with arrays of shape (P,), P from the layout. If the profile has replicates,
     `time_interval_s` holds the 2.5 and 97.5 percentiles of the same model over them (at most the first 200;
-    `fair` uses fewer for large exchanges, at least 5; a note says so below 40): the uncertainty of the
-    parameters, not of the model.
+    `fair` and `queue` use fewer for large exchanges, at least 5; a note says so below 40): the uncertainty of
+    the parameters, not of the model.
 
     Raises
     ------
@@ -251,11 +252,11 @@ class Predictor:
         return ({"share": share} if share_counts else {}) | ({"mixed": self.mixed} if mixed_counts else {})
 
     def _num_replicates(self, profile: Profile, model: str, share: str) -> int:
-        if model != "fair" or "inter_node" not in self.levels or not profile.replicates:
+        if model not in BOTH_ENDS or "inter_node" not in self.levels or not profile.replicates:
             return MAX_REPLICATES
         part = self._part(("inter_node",))
-        work = part.classes((profile.level("inter_node"),)).work(share)
-        return min(MAX_REPLICATES, max(_MIN_FAIR_REPLICATES, _FAIR_REPLICATES_WORK // max(work, 1)))
+        work = part.classes((profile.level("inter_node"),)).work(model, share)
+        return min(MAX_REPLICATES, max(_MIN_REPLICATES, _REPLICATES_WORK // max(work, 1)))
 
     @property
     def _sha256(self) -> str:

@@ -19,6 +19,8 @@ from earlybird.models.queue import Queues
 FAIR_EXACT_WORK = 2 * 10**7
 FAIR_BATCH_FRACTION, FAIR_BATCHED_STEPS = 5e-3, 700
 FAIR_MESSAGE_WORK = 3
+# What a chunk of `queue` costs in the same units.
+QUEUE_CHUNK_WORK = 25
 # Divisions of the messages into protocols that are kept: replicates may differ in where protocols begin.
 MOST_KEPT = 8
 # Models that limit both ends of messages between nodes, and are the staircase inside them.
@@ -232,8 +234,11 @@ class Classes:
         one = self.sharing(share)
         return 0.0 if one.num_competing * one.work <= FAIR_EXACT_WORK else FAIR_BATCH_FRACTION
 
-    def work(self, share: str) -> int:
-        """What `fair` costs for one parameter set: its steps, and every message once."""
+    def work(self, model: str, share: str) -> int:
+        """What `model`, which limits both ends, costs for one parameter set, in units of some 20 ns: the
+        chunks of `queue`; of `fair` its steps, and every message once."""
+        if model == "queue":
+            return QUEUE_CHUNK_WORK * self.queues.num_chunks
         one = self.sharing(share)
         steps = one.num_competing
         if self.batch_fraction(share):

@@ -51,7 +51,7 @@ def test_empty_part_is_tried_the_other_method_and_then_reported(monkeypatch):
     graph = path_graph(4)
     tried = []
 
-    def leaves_part_1_empty(graph, num_parts, seed, recursive):
+    def leaves_part_1_empty(graph, num_parts, seed, recursive, *_):
         tried.append(recursive)
         return np.zeros(4, dtype=np.int64)
 

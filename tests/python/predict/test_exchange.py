@@ -381,7 +381,7 @@ def test_intervals_of_fair_come_from_fewer_replicates_of_large_exchanges(monkeyp
     # One bundle of messages, with a step for each: the work of each is the number of messages.
     src, dst = random.integers(0, 4, 3000), 4 + random.integers(0, 4, 3000)
     pattern, layout = Pattern(src, dst, random.integers(1, 5000, 3000)), parse_layout("2x1x4")
-    monkeypatch.setattr("earlybird.predict.exchange._FAIR_REPLICATES_WORK", 6 * 4 * 3000)
+    monkeypatch.setattr("earlybird.predict.exchange._REPLICATES_WORK", 6 * 4 * 3000)
     replicates = [{"levels": {"inter_node": _level(_protocol(latency_s=k * 1e-6))}} for k in range(41)]
     profile = _profile(replicates, inter_node=_level())
     narrow = predict_exchange(pattern, layout, profile, "fair")

@@ -232,5 +232,5 @@ def test_a_layout_is_called_one_and_has_no_measured_columns():
     assert (
         "The layout of an exchange: layout 2x1x4, model fair: no layout is clearly faster" in found.sentence
     )
-    assert any("Replay the exchange" in line for line in found.lines)
+    assert any("Replay the advised exchange" in line for line in found.lines)
     assert not any("measured" in column for table in found.tables for column in table.header)

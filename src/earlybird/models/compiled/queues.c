@@ -145,14 +145,15 @@ eb_connections *eb_connections_create(int64_t num_messages, const int64_t *src, 
 }
 
 typedef struct {
-  uint32_t connection, bytes;
-  double arrived_s; /* when its last byte is there */
+  uint32_t connection;
+  uint32_t bytes : 24, message_class : 8; /* of its first byte */
+  double arrived_s;                       /* when its last byte is there */
 } chunk;
 
 /* One end of a group: a server that carries one chunk at a time, in the order in which they come. */
 typedef struct {
   chunk *waiting; /* a ring */
-  uint32_t head, num, size;
+  uint32_t head, num, size; /* a power of two */
   bool is_busy;
   chunk carried;
   uint32_t active; /* its ranks with bytes that are not delivered yet */
@@ -160,7 +161,7 @@ typedef struct {
 
 typedef struct {
   int64_t injected, delivered;
-  uint32_t next_received, next_sent; /* messages that are not complete yet */
+  uint32_t next_injected, next_received, next_sent; /* messages that are not complete yet */
 } progress;
 
 typedef struct {
@@ -214,17 +215,16 @@ static void enqueue(simulation *s, uint32_t number, chunk one) {
       s->failed = true;
       return;
     }
-    for (uint32_t i = 0; i < to->num; i++) ring[i] = to->waiting[(to->head + i) % to->size];
+    for (uint32_t i = 0; i < to->num; i++) ring[i] = to->waiting[(to->head + i) & (to->size - 1)];
     free(to->waiting);
     to->waiting = ring;
     to->size = size;
     to->head = 0;
   }
-  to->waiting[(to->head + to->num++) % to->size] = one;
+  to->waiting[(to->head + to->num++) & (to->size - 1)] = one;
 }
 
-static double bandwidth_of(const simulation *s, const server *end, uint32_t c) {
-  const uint32_t message_class = s->all->message_class[s->at[c].next_received];
+static double bandwidth_of(const simulation *s, const server *end, uint32_t message_class) {
   return s->costs->bandwidth_bytes_per_s[(int64_t)(end->active - 1) * s->costs->num_classes + message_class];
 }
 
@@ -234,10 +234,10 @@ static void begin(simulation *s, uint32_t number) {
   server *end = &s->servers[number];
   if (end->is_busy || end->num == 0) return;
   chunk one = end->waiting[end->head];
-  end->head = (end->head + 1) % end->size;
+  end->head = (end->head + 1) & (end->size - 1);
   end->num--;
   const uint32_t groups = (uint32_t)s->all->num_groups;
-  const double until_s = fmax(one.arrived_s, s->now_s + one.bytes / bandwidth_of(s, end, one.connection));
+  const double until_s = fmax(one.arrived_s, s->now_s + one.bytes / bandwidth_of(s, end, one.message_class));
   end->is_busy = true;
   end->carried = one;
   add_event(s, (event){until_s, number});
@@ -257,7 +257,10 @@ static void inject(simulation *s, uint32_t c, int64_t until_byte) {
   while (at->injected < until_byte) {
     int64_t bytes = until_byte - at->injected;
     if (bytes > s->costs->chunk_bytes) bytes = s->costs->chunk_bytes;
-    enqueue(s, s->all->group[of->src], (chunk){.connection = c, .bytes = (uint32_t)bytes});
+    while (s->all->end_byte[at->next_injected] <= at->injected) at->next_injected++;
+    const uint32_t message_class = s->all->message_class[at->next_injected];
+    enqueue(s, s->all->group[of->src],
+            (chunk){.connection = c, .bytes = (uint32_t)bytes & 0xffffff, .message_class = message_class & 0xff});
     at->injected += bytes;
   }
 }
@@ -302,7 +305,7 @@ static void post_all(simulation *s) {
   const eb_connections *all = s->all;
   for (int64_t c = 0; c < all->num_connections; c++) {
     const connection *of = &all->connections[c];
-    s->at[c] = (progress){.next_received = of->first, .next_sent = of->first};
+    s->at[c] = (progress){.next_injected = of->first, .next_received = of->first, .next_sent = of->first};
     if (s->left[of->src]++ == 0) s->servers[all->group[of->src]].active++;
     if (s->left[all->num_ranks + of->dst]++ == 0) s->servers[all->num_groups + all->group[of->dst]].active++;
     complete_messages(s, (uint32_t)c);
