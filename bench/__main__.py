@@ -60,8 +60,7 @@ WITH_OPTIONS = (
     "command-times", "motif-styles", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
-    "recorder-cost",
-    "recorder-kills", "temucin-suite", "layout-advice",
+    "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "cluster-exchanges",
 )  # fmt: skip
 
 

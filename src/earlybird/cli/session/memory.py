@@ -16,9 +16,9 @@ BYTES_PER_MESSAGE = 400
 _BLOCK_BYTES = 1 << 20
 
 
-def load_fitting_pattern(path: Path) -> Pattern:
+def load_fitting_pattern(path: str | Path) -> Pattern:
     """`load_pattern`; InputError instead if its messages need more memory than there is."""
-    num_messages = _count_messages(path)
+    num_messages = _count_messages(Path(path))
     needed, free = num_messages * BYTES_PER_MESSAGE, hardware.available_memory_bytes()
     if needed > free:
         raise InputError(
