@@ -30,7 +30,7 @@ def test_export_writes_the_file_and_how_to_use_it(files, run_main):
     [
         (["--to", "mpich"], "give --hosts"),
         (["--to", "rank-order", "--hosts", "a"], "needs no --hosts"),
-        (["--to", "slurm", "--hosts", "a,b", "--combined"], "--combined is about messages"),
+        (["--to", "slurm", "--hosts", "a,b", "--combined"], "--combined is about messages, which --to slurm"),
         (["--to", "goal", "--hosts", "a"], "omit it with --to goal"),
     ],
 )

@@ -27,9 +27,13 @@ class Target(StrEnum):
     intel = "intel"
     slurm = "slurm"
     rank_order = "rank-order"
+    simulated_machine = "simulated-machine"
+    simgrid_platform = "simgrid-platform"
+    loggps = "loggps"
 
 
 _PLACEMENTS = (Target.mpich, Target.openmpi, Target.intel, Target.slurm, Target.rank_order)
+_MODELS = (Target.simulated_machine, Target.simgrid_platform, Target.loggps)
 
 
 class Quantity(StrEnum):
@@ -43,8 +47,9 @@ def export(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="REC|PATTERN|LAYOUT",
-            help="Folder of a recording, or the file of a pattern or of a layout (rank,node,socket).",
+            metavar="REC|PATTERN|LAYOUT|PROFILE",
+            help="Folder of a recording, or the file of a pattern, of a layout (rank,node,socket) or of a "
+            "profile.",
         ),
     ],
     to: Annotated[Target, typer.Option(help="Format to write.")],
@@ -54,6 +59,12 @@ def export(
     ] = None,
     hosts: Annotated[
         str | None, typer.Option(help="Of a layout: the names of its nodes, such as node1,node2.")
+    ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a profile: nodes x sockets x cores of a socket of the machine, such as 4x2x16."
+        ),
     ] = None,
     combined: Annotated[
         bool, typer.Option("--combined", help="In GOAL, one message for each pair of ranks.")
@@ -70,7 +81,16 @@ def export(
     A layout, such as `earlybird advise layout` writes, becomes a file that places each rank: for the mpiexec
     of mpich, openmpi or intel, for slurm, or as rank-order, the keys of an MPI_Comm_split that renumbers the
     ranks of a job inside the program. The command to use it is printed.
+
+    A profile becomes the simulated-machine of --launcher simgrid, a simgrid-platform, or the parameters of
+    the LogGPS model.
     """
+    if shape is not None and to not in (Target.simulated_machine, Target.simgrid_platform):
+        raise InputError(f"--shape is of a machine to simulate; omit it with --to {to}")
+    if to in _MODELS:
+        _refuse_options(to, quantity, combined, hosts)
+        _write_model(source, to, shape, output, json)
+        return
     if to in _PLACEMENTS:
         _refuse_options(to, quantity, combined)
         _write_placement(source, to, hosts, output, json)
@@ -95,10 +115,42 @@ def export(
     note(f"wrote {output}: {num_ranks} ranks, {count} {what}")
 
 
-def _refuse_options(to: Target, quantity: Quantity | None, combined: bool) -> None:
+def _refuse_options(to: Target, quantity: Quantity | None, combined: bool, hosts: str | None = None) -> None:
     if quantity is not None or combined:
         option = "--combined" if combined else "--quantity"
-        raise InputError(f"{option} is about messages, but --to {to} takes a layout; omit it")
+        raise InputError(f"{option} is about messages, which --to {to} does not write; omit it")
+    if hosts is not None:
+        raise InputError(f"--hosts names the nodes of a layout; omit it with --to {to}")
+
+
+def _write_model(source: Path, to: Target, shape: str | None, output: Path, json: bool) -> None:
+    from earlybird.cli.options.mesh import three_sides
+    from earlybird.data import files
+    from earlybird.data.profile import load_profile
+    from earlybird.interop.profile_models import loggps, simulated_machine
+    from earlybird.launch.simgrid import platform_xml
+
+    profile = load_profile(source)
+    if to == Target.loggps:
+        found = {"profile": profile.id, "levels": loggps(profile)}
+        files.write_json(output, found)
+        note(f"wrote {output}: L, o, g, G and S of {len(found['levels'])} levels")
+    else:
+        if shape is None:
+            raise InputError(
+                "--shape is missing: nodes x sockets x cores of a socket, such as --shape 4x2x16"
+            )
+        machine = simulated_machine(profile, *three_sides(shape, "--shape"))
+        if to == Target.simulated_machine:
+            files.write_json(output, machine.to_json())
+            note(f"wrote {output}; use it with: --launcher simgrid:{output}")
+        else:
+            files.write_text(output, platform_xml(machine))
+            note(
+                f"wrote {output}: the hosts are {machine.nodes} nodes of {machine.sockets} x {machine.cores} cores"
+            )
+    if json:
+        print_json({"file": str(output), "format": str(to)})
 
 
 def _write_placement(source: Path, to: Target, hosts: str | None, output: Path, json: bool) -> None:

@@ -1,0 +1,82 @@
+"""A profile as the machine of a simulator, and as parameters of the LogGPS model."""
+
+from typing import Any
+
+from earlybird.data.errors import InputError
+from earlybird.data.layout import LEVELS
+from earlybird.data.profile import Level, Profile
+from earlybird.data.simulated_machine import LevelCost, SimulatedMachine
+from earlybird.data.units import MAX_BYTES
+
+
+def simulated_machine(profile: Profile, nodes: int, sockets: int, cores: int) -> SimulatedMachine:
+    """The machine whose single messages and shared links have the costs of `profile`.
+
+    A level's latency is that of its first protocol, its bandwidth BW(1) of the last one, and what its messages
+    share the largest BW(N) of that. A level without measurements costs as the next inner one. Outer levels
+    are made no faster than inner ones, which a machine cannot be. The latency inside a socket occupies the
+    receiver, as the models count it for every incoming message. Raises InputError without intra_socket, or
+    without inter_node for several nodes.
+    """
+    inner = profile.level("intra_socket")
+    outer = profile.level("inter_node") if nodes > 1 else profile.levels.get("inter_node", inner)
+    own = {
+        "intra_socket": inner,
+        "inter_socket": profile.levels.get("inter_socket", inner),
+        "inter_node": outer,
+    }
+    costs: dict[str, LevelCost] = {}
+    latency_s, fastest = 0.0, float("inf")
+    for name in LEVELS:
+        latency_s = max(latency_s, own[name].protocols[0].latency_s)
+        bandwidth = min(fastest, _bandwidths(own[name])[0])
+        costs[name] = LevelCost(latency_s, bandwidth)
+        fastest = min(fastest, costs["intra_socket"].bandwidth_bytes_per_s)
+    if not costs["intra_socket"].latency_s:
+        raise InputError(
+            "the profile's latency on the same socket is 0, which no simulator takes; give it a latency_s"
+        )
+    waiting = [item.min_bytes for item in outer.protocols if item.sender_waits]
+    return SimulatedMachine(
+        nodes=nodes,
+        sockets=sockets,
+        cores=cores,
+        levels=costs,
+        socket_bandwidth_bytes_per_s=_bandwidths(inner)[1],
+        sockets_bandwidth_bytes_per_s=_bandwidths(own["inter_socket"])[1],
+        nic_bandwidth_bytes_per_s=_bandwidths(outer)[1],
+        send_overhead_s=0.0,
+        receive_overhead_s=costs["intra_socket"].latency_s,
+        eager_bytes=max(min(waiting) - 1, 0) if waiting else MAX_BYTES,
+        sources={"all": f"the profile {profile.id or '(no id)'}"},
+    )
+
+
+def loggps(profile: Profile) -> dict[str, dict[str, Any]]:
+    """The parameters of LogGPS for each level: L and o in seconds, G in seconds per byte, S in bytes.
+
+    A profile has one latency for what LogGPS divides into the overhead of sender and receiver and the latency
+    between them: it is L, and o is 0. g is 0: messages follow each other as G allows. G is 1/BW(1) of the last
+    protocol, S the first size whose sender waits for its receiver; None if none does.
+    """
+    found = {}
+    for name in LEVELS:
+        if (level := profile.levels.get(name)) is None:
+            continue
+        waiting = [item.min_bytes for item in level.protocols if item.sender_waits]
+        found[name] = {
+            "L_s": level.protocols[0].latency_s,
+            "o_s": 0.0,
+            "g_s": 0.0,
+            "G_s_per_byte": 1 / _bandwidths(level)[0],
+            "S_bytes": min(waiting) if waiting else None,
+        }
+    if not found:
+        raise InputError(f"the profile {profile.id or '(no id)'} has no levels; LogGPS describes messages")
+    return found
+
+
+def _bandwidths(level: Level) -> tuple[float, float]:
+    """BW(1), or that of the smallest N, and the largest BW(N) of the last protocol."""
+    rates = level.protocols[-1].bandwidth_table()[1]
+    return float(rates[0]), float(rates.max())

@@ -1,0 +1,60 @@
+"""Profiles as simulated machines and LogGPS parameters."""
+
+import json
+
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.data.profile import Level, Profile, Protocol
+from earlybird.data.simulated_machine import parse_simulated_machine
+from earlybird.interop.profile_models import loggps, simulated_machine
+
+INSIDE = (
+    Protocol(name="eager", latency_s=1e-6, bandwidth_bytes_per_s={1: 2e9}),
+    Protocol(min_bytes=8192, latency_s=3e-6, bandwidth_bytes_per_s={1: 5e9, 4: 2e10}),
+)
+OUTSIDE = (Protocol(name="eager", latency_s=2e-6, bandwidth_bytes_per_s={1: 1e10, 2: 1.2e10}),)
+PROFILE = Profile({"intra_socket": Level("intra_socket", INSIDE), "inter_node": Level("inter_node", OUTSIDE)})
+
+
+def test_a_machine_has_the_costs_of_the_profile_and_no_outer_level_is_faster():
+    machine = simulated_machine(PROFILE, 4, 2, 16)
+    assert machine.shape == "4x2x16"
+    assert machine.levels["intra_socket"].bandwidth_bytes_per_s == 5e9
+    assert machine.levels["inter_socket"] == machine.levels["intra_socket"]
+    assert machine.levels["inter_node"].latency_s == 2e-6
+    assert machine.levels["inter_node"].bandwidth_bytes_per_s == 5e9
+    assert machine.nic_bandwidth_bytes_per_s == 1.2e10 and machine.socket_bandwidth_bytes_per_s == 2e10
+
+
+def test_loggps_has_a_latency_and_a_gap_per_byte_for_each_level():
+    found = loggps(PROFILE)
+    assert found["intra_socket"] == {
+        "L_s": 1e-6, "o_s": 0.0, "g_s": 0.0, "G_s_per_byte": pytest.approx(2e-10), "S_bytes": 8192
+    }  # fmt: skip
+    assert found["inter_node"]["S_bytes"] is None and "inter_socket" not in found
+
+
+def test_what_a_simulator_cannot_take_is_refused():
+    free = Profile(
+        {"intra_socket": Level("intra_socket", (Protocol(latency_s=0.0, bandwidth_bytes_per_s={1: 1e9}),))}
+    )
+    with pytest.raises(InputError, match="latency on the same socket is 0"):
+        simulated_machine(free, 1, 1, 4)
+    with pytest.raises(InputError, match="no level inter_node"):
+        simulated_machine(free, 2, 1, 4)
+
+
+def test_the_command_writes_what_the_launcher_and_simgrid_read(tmp_path, in_process):
+    profile, machine = tmp_path / "profile.json", tmp_path / "machine.json"
+    PROFILE.save(profile)
+    in_process("export", profile, "--to", "simulated-machine", "--shape", "4x2x16", "-o", machine)
+    assert parse_simulated_machine(str(machine)).to_json() == simulated_machine(PROFILE, 4, 2, 16).to_json()
+    in_process(
+        "export", profile, "--to", "simgrid-platform", "--shape", "2x1x2", "-o", tmp_path / "platform.xml"
+    )
+    assert 'id="node1-nic"' in (tmp_path / "platform.xml").read_text()
+    in_process("export", profile, "--to", "loggps", "-o", tmp_path / "loggps.json")
+    assert json.loads((tmp_path / "loggps.json").read_text())["levels"]["inter_node"]["L_s"] == 2e-6
+    refused = in_process("export", profile, "--to", "simgrid-platform", "-o", machine, check=False)
+    assert refused.returncode == 2 and "--shape is missing" in refused.stderr
