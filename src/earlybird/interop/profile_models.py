@@ -12,19 +12,16 @@ from earlybird.data.units import MAX_BYTES
 def simulated_machine(profile: Profile, nodes: int, sockets: int, cores: int) -> SimulatedMachine:
     """The machine whose single messages and shared links have the costs of `profile`.
 
-    A level's latency is that of its first protocol, its bandwidth BW(1) of the last one, and what its messages
-    share the largest BW(N) of that. A level without measurements costs as the next inner one. Outer levels
+    A level's latency is that of its first protocol, its bandwidth BW(1) of the last one; what its messages
+    share is the largest BW(N) of that. A level without measurements costs as the next inner one. Outer levels
     are made no faster than inner ones, which a machine cannot be. The latency inside a socket occupies the
     receiver, as the models count it for every incoming message. Raises InputError without intra_socket, or
     without inter_node for several nodes.
     """
     inner = profile.level("intra_socket")
     outer = profile.level("inter_node") if nodes > 1 else profile.levels.get("inter_node", inner)
-    own = {
-        "intra_socket": inner,
-        "inter_socket": profile.levels.get("inter_socket", inner),
-        "inter_node": outer,
-    }
+    middle = profile.levels.get("inter_socket", inner)
+    own = {"intra_socket": inner, "inter_socket": middle, "inter_node": outer}
     costs: dict[str, LevelCost] = {}
     latency_s, fastest = 0.0, float("inf")
     for name in LEVELS:
@@ -56,8 +53,8 @@ def loggps(profile: Profile) -> dict[str, dict[str, Any]]:
     """The parameters of LogGPS for each level: L and o in seconds, G in seconds per byte, S in bytes.
 
     A profile has one latency for what LogGPS divides into the overhead of sender and receiver and the latency
-    between them: it is L, and o is 0. g is 0: messages follow each other as G allows. G is 1/BW(1) of the last
-    protocol, S the first size whose sender waits for its receiver; None if none does.
+    between them: it is L, and o is 0. g is 0: messages follow each other as G allows. G is 1/BW(1) of the
+    last protocol, S the first size whose sender waits for its receiver; None if none does.
     """
     found = {}
     for name in LEVELS:

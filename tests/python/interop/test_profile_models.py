@@ -50,10 +50,9 @@ def test_the_command_writes_what_the_launcher_and_simgrid_read(tmp_path, in_proc
     PROFILE.save(profile)
     in_process("export", profile, "--to", "simulated-machine", "--shape", "4x2x16", "-o", machine)
     assert parse_simulated_machine(str(machine)).to_json() == simulated_machine(PROFILE, 4, 2, 16).to_json()
-    in_process(
-        "export", profile, "--to", "simgrid-platform", "--shape", "2x1x2", "-o", tmp_path / "platform.xml"
-    )
-    assert 'id="node1-nic"' in (tmp_path / "platform.xml").read_text()
+    platform = tmp_path / "platform.xml"
+    in_process("export", profile, "--to", "simgrid-platform", "--shape", "2x1x2", "-o", platform)
+    assert 'id="node1-nic"' in platform.read_text()
     in_process("export", profile, "--to", "loggps", "-o", tmp_path / "loggps.json")
     assert json.loads((tmp_path / "loggps.json").read_text())["levels"]["inter_node"]["L_s"] == 2e-6
     refused = in_process("export", profile, "--to", "simgrid-platform", "-o", machine, check=False)

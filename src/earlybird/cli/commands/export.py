@@ -62,9 +62,7 @@ def export(
     ] = None,
     shape: Annotated[
         str | None,
-        typer.Option(
-            help="Of a profile: nodes x sockets x cores of a socket of the machine, such as 4x2x16."
-        ),
+        typer.Option(help="Of a profile: nodes x sockets x cores of a socket, such as 4x2x16."),
     ] = None,
     combined: Annotated[
         bool, typer.Option("--combined", help="In GOAL, one message for each pair of ranks.")
@@ -137,18 +135,14 @@ def _write_model(source: Path, to: Target, shape: str | None, output: Path, json
         note(f"wrote {output}: L, o, g, G and S of {len(found['levels'])} levels")
     else:
         if shape is None:
-            raise InputError(
-                "--shape is missing: nodes x sockets x cores of a socket, such as --shape 4x2x16"
-            )
+            raise InputError("--shape is missing; give nodes x sockets x cores, such as --shape 4x2x16")
         machine = simulated_machine(profile, *three_sides(shape, "--shape"))
         if to == Target.simulated_machine:
             files.write_json(output, machine.to_json())
             note(f"wrote {output}; use it with: --launcher simgrid:{output}")
         else:
             files.write_text(output, platform_xml(machine))
-            note(
-                f"wrote {output}: the hosts are {machine.nodes} nodes of {machine.sockets} x {machine.cores} cores"
-            )
+            note(f"wrote {output}: {machine.shape}, nodes x sockets x cores; each core is a host")
     if json:
         print_json({"file": str(output), "format": str(to)})
 
