@@ -26,11 +26,22 @@ def show(
     source: Annotated[
         Path, typer.Argument(metavar="FILE|RUN/", help="Any file or run folder that earlybird wrote.")
     ],
+    layout: Annotated[
+        str | None,
+        typer.Option(help="Of a pattern: the layout for which to print how much stays on sockets and nodes."),
+    ] = None,
     format: Format = FORMAT,
 ) -> None:
-    """Print a result file or run folder as a table, CSV or JSON."""
+    """Print a result file or run folder as a table, CSV or JSON.
+
+    Of a pattern with --layout, the messages and bytes of each level, what ranks receive, and what each node
+    does, as in Tables III and IV and figure 8 of Thune et al. 2023.
+    """
     if not source.exists():
         raise InputError(f"{source} does not exist; {ALLOWED}")
+    if layout is not None:
+        _show_traffic(source, layout, format)
+        return
     if source.name == SUMMARY:
         source = source.parent
     if (source / SUMMARY).exists():
@@ -151,6 +162,16 @@ def _show_pattern(pattern: Pattern, source: Path, format: Format) -> None:
         print_summary(summary)
         print()
         print_table(header, rows)
+
+
+def _show_traffic(source: Path, layout: str, format: Format) -> None:
+    from earlybird.cli.output.traffic import print_traffic
+    from earlybird.patterns.traffic import traffic
+
+    if source.is_dir() or source.suffix == ".json":
+        raise InputError(f"--layout is for a pattern, but {source} is none; omit it")
+    where = parse_layout(layout)
+    print_traffic(traffic(load_pattern(source), where), where, format)
 
 
 def _show_layout(layout: Layout, format: Format) -> None:

@@ -1,0 +1,54 @@
+"""Prints what a pattern means on a layout."""
+
+import numpy as np
+
+from earlybird.cli.output.printing import print_data, print_table
+from earlybird.data import labels
+from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.units import format_bytes
+from earlybird.patterns.traffic import Traffic
+
+_MOST_NODES = 64  # in the table; JSON and CSV have all
+
+
+def print_traffic(found: Traffic, layout: Layout, format: str) -> None:
+    total = sum(found.bytes.values())
+    received = found.rank_bytes[found.rank_bytes > 0]
+    nodes = [
+        {"node": int(node)} | {f"{level}_bytes": count for level, count in zip(LEVELS, row, strict=True)}
+        for node, row in zip(np.unique(layout.node), found.node_bytes.tolist(), strict=True)
+    ]
+    value = {
+        "layout": layout.text,
+        "ranks": layout.num_ranks,
+        "messages": sum(found.messages.values()),
+        "most_messages_received": int(found.rank_messages.max(initial=0)),
+        "total_bytes": total,
+        "most_bytes_received": int(received.max(initial=0)),
+        "fewest_bytes_received": int(received.min()) if len(received) else 0,
+        "levels": {
+            level: {"messages": found.messages[level], "bytes": found.bytes[level],
+                    "share": found.bytes[level] / total if total else 0.0}
+            for level in LEVELS
+        },
+        "nodes": nodes,
+    }  # fmt: skip
+    if print_data(format, value, nodes, ("node", *(f"{level}_bytes" for level in LEVELS))):
+        return
+    print(
+        f"{value['messages']} messages, {format_bytes(total)}, of {layout.num_ranks} ranks on {layout.text}; "
+        f"a rank receives at most {value['most_messages_received']} messages, and if any, "
+        f"{format_bytes(value['fewest_bytes_received'])} to {format_bytes(value['most_bytes_received'])}"
+    )
+    rows = [
+        [labels.level(level), found.messages[level], format_bytes(found.bytes[level]),
+         f"{100 * value['levels'][level]['share']:.1f} %"]
+        for level in LEVELS
+    ]  # fmt: skip
+    print_table(["level", "messages", "volume", "share"], rows, left=["level"])
+    print()
+    heads = ["node", *(labels.level(level) for level in LEVELS)]
+    shown = found.node_bytes[:_MOST_NODES].tolist()
+    print_table(heads, [[row["node"], *map(format_bytes, of)] for row, of in zip(nodes, shown, strict=False)])
+    if len(nodes) > _MOST_NODES:
+        print(f"... {len(nodes) - _MOST_NODES} more; --format csv has all")
