@@ -17,8 +17,9 @@ TAU_S = 2e-6
 TABLE = {1: 1e10, 2: 1.6e10, 4: 1.8e10}
 LINE = Protocol(name="rendezvous", latency_s=TAU_S, bandwidth_bytes_per_s=TABLE)
 PROFILE = Profile({name: Level(name, (LINE,)) for name in LEVELS})
-# Of `fair` and `queue` this holds only for the whole exchange of a single pair: more bytes of one message can
-# leave capacity to another one earlier.
+# Not `fair` and `queue`, where more bytes of one message can leave capacity to another one. And not the time of
+# a rank that waits for its sends: (9) assumes a constant rate of the receiver, so that a message which shares
+# it with a longer one can complete earlier.
 MONOTONE = ("staircase", "max-rate", "postal")
 
 _messages = st.lists(
@@ -31,16 +32,16 @@ def _pattern(messages):
     return Pattern(src, (src + step) % 6, size)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(_messages, st.data())
-def test_more_bytes_never_make_a_rank_earlier(messages, data):
+def test_more_bytes_never_let_a_rank_receive_earlier(messages, data):
     pattern = _pattern(messages)
     size = pattern.bytes.copy()
     size[data.draw(st.integers(0, len(size) - 1))] += data.draw(st.integers(1, 10**6))
     for layout in ("1x1x6", "3x1x2"):
         for model in MONOTONE:
             before, after = (
-                predict_exchange(one, parse_layout(layout), PROFILE, model).time_s
+                predict_exchange(one, parse_layout(layout), PROFILE, model).receive_s
                 for one in (pattern, Pattern(pattern.src, pattern.dst, size))
             )
             assert (after >= before * (1 - 1e-9)).all(), (layout, model)
