@@ -26,18 +26,21 @@ def main(words: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench cluster-exchanges", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--ranks-per-node", type=int, default=2, help="a power of two times nodes")
+    parser.add_argument("--ranks-per-node", type=int, default=2, help="times --nodes, a power of two")
     parser.add_argument("--rate", default="200mbit")
     parser.add_argument("--scale", type=float, default=1.0, help="of most message sizes")
     parser.add_argument(
         "--json", type=Path, default=Path("bench-cluster-exchanges.json"), help="file to write"
     )
     options = parser.parse_args(list(words))
+    ranks = options.nodes * options.ranks_per_node
+    if options.nodes < 2 or options.ranks_per_node < 1 or ranks & (ranks - 1):
+        parser.error(f"{options.nodes} x {options.ranks_per_node} are {ranks} ranks, not a power of two")
     layout = f"{options.nodes}x1x{options.ranks_per_node}"
     found: dict[str, Any] = {"layout": layout, "rate": options.rate, "scale": options.scale, "mpis": {}}
     with tempfile.TemporaryDirectory() as folder, virtual_cluster(options.nodes, options.rate) as name:
         patterns = {}
-        for what, pattern in exchanges(options.nodes * options.ranks_per_node, options.scale).items():
+        for what, pattern in exchanges(ranks, options.scale).items():
             patterns[what] = Path(folder) / f"{what.replace(' ', '-')}.npz"
             save_pattern(pattern, patterns[what])
         for mpi in options.mpi or built_mpis():

@@ -8,16 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earlybird.advise import options
-from earlybird.advise.options import Option
-from earlybird.data.advice import Advice, Alternative
+from earlybird.advise.predicted import ranked
+from earlybird.data.advice import Advice
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
-from earlybird.data.schema import Estimate
 from earlybird.predict.changing import MOST_RANKS
 from earlybird.predict.exchange import Predictor
-from earlybird.predict.ranges import interval
 
 PARTITIONED, IMPROVED = "partitioned", "improved"
 SWAPS = 20_000
@@ -199,25 +196,19 @@ def _advice(
     notes: Sequence[str],
     profile_id: str,
 ) -> Advice:
-    now_s, replicates_s = drawn[reference]
-    choices, alternatives = [], []
-    for name, (time_s, of_replicates_s) in drawn.items():
-        times = _estimate(of_replicates_s, time_s)
-        ratios = _estimate(replicates_s / of_replicates_s, now_s / time_s) if now_s else Estimate.exact(1.0)
-        action = f"--map-by {name}" if name in MAPPINGS else f"the layout {name}; write it with -o layout.csv"
-        alternatives.append(Alternative(name, times, ratios, action))
-        work = (-1 if name == reference else MAPPINGS.index(name) if name in MAPPINGS else len(MAPPINGS),)
-        choices.append(Option(name, work, times, ratios, "model", is_reference=name == reference))
-    ranked = tuple(alternatives[k] for k in options.order(choices))
+    actions = {
+        name: f"--map-by {name}" if name in MAPPINGS else f"the layout {name}; write it with -o layout.csv"
+        for name in drawn
+    }
+    work = {
+        name: (-1 if name == reference else MAPPINGS.index(name) if name in MAPPINGS else len(MAPPINGS),)
+        for name in drawn
+    }
     return Advice(
         "layout",
         {"layout": shape, "model": model},
         reference,
-        ranked,
+        ranked(drawn, reference, actions, work),
         profile_id=profile_id,
         notes=tuple(notes),
     )
-
-
-def _estimate(drawn: np.ndarray, found: float) -> Estimate:
-    return Estimate(found, *interval(drawn, found)) if len(drawn) else Estimate.exact(found)

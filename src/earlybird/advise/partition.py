@@ -1,28 +1,33 @@
 """Partitions of a mesh, by the predicted time of the exchange of its ghost cells."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from earlybird.advise import options
-from earlybird.advise.options import Option
-from earlybird.data.advice import Advice, Alternative
+from earlybird.advise.predicted import ranked
+from earlybird.data.advice import Advice
+from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
-from earlybird.data.schema import Estimate
 from earlybird.patterns.ghost import ghost_exchange
 from earlybird.patterns.partition import edge_cut, partition_cells
 from earlybird.predict.exchange import Predictor
-from earlybird.predict.ranges import interval
 
 SEEDS = 8
-MOST_RANKED = 10  # the best ones; and the reference
-# How much larger than the mean the largest part may be, thousandths; METIS's own default is 30 for k-way
-# partitions and 1 for bisections.
-IMBALANCES = (1, 30, 100)
+# The fastest ones, beside the reference, are kept and ranked.
+MOST_KEPT = 9
+# By which the largest part may exceed the mean, as far as is allowed: METIS's defaults for bisections and for
+# k-way partitions, and more.
+IMBALANCES = (0.001, 0.03, 0.1)
+_METHODS = (
+    ("bisected", {"recursive": True}),
+    ("k-way", {"recursive": False}),
+    ("k-way, volume", {"recursive": False, "least_volume": True}),
+)
 
 
 @dataclass(frozen=True)
@@ -49,56 +54,75 @@ def advise_partition(
     """METIS partitions of `graph` into a part for each rank, by the slowest rank's predicted exchange.
 
     The reference is what `pattern mesh` makes with `seed`. The others are bisections and k-way partitions,
-    for fewest cut edges or least communication volume, with `num_seeds` seeds and imbalances up to
-    `most_imbalance`. Only the exchange is predicted: a partition with larger parts takes longer to compute.
-    Raises InputError as `partition_cells` and `Predictor` do.
+    for fewest cut edges or least communication volume, with `num_seeds` seeds; their largest parts exceed the
+    mean by at most `most_imbalance`, or that of the reference if it is larger. Only the exchange is
+    predicted: a partition with larger parts takes longer to compute. Raises InputError as `partition_cells`
+    does for the reference, and as `Predictor` does.
     """
     num_parts = layout.num_ranks
-    mean = graph.shape[0] / num_parts
-    parts = {name: part for name, part in _partitions(graph, num_parts, num_seeds, most_imbalance, seed)}
-    patterns = {
-        name: ghost_exchange(graph, part, halo_width=halo_width, bytes_per_cell=bytes_per_cell)
-        for name, part in parts.items()
-    }
+    alone = Profile(profile.levels, profile.id)
+    reference, part = f"default, seed {seed}", partition_cells(graph, num_parts, seed)
+    allowed = max(most_imbalance, _imbalance(part, num_parts))
+
+    def exchange_of(part: np.ndarray) -> Pattern:
+        return ghost_exchange(graph, part, halo_width=halo_width, bytes_per_cell=bytes_per_cell)
+
+    parts, patterns = {reference: part}, {reference: exchange_of(part)}
+    times_s: dict[str, float] = {}
+    known = {_digest(part)}
+    for name, part in _candidates(graph, num_parts, num_seeds, most_imbalance, seed):
+        if _imbalance(part, num_parts) > allowed + 1e-9 or _digest(part) in known:
+            continue
+        known.add(_digest(part))
+        parts[name], patterns[name] = part, exchange_of(part)
+        times_s[name] = Predictor(patterns[name], layout).slowest_s(alone, model)[0]
+        if len(times_s) > MOST_KEPT:
+            slowest = max(times_s, key=lambda name: times_s[name])
+            for found in (parts, patterns, times_s):
+                del found[slowest]  # type: ignore[attr-defined]  # three dictionaries
     drawn = {name: Predictor(one, layout).slowest_s(profile, model) for name, one in patterns.items()}
-    reference = next(iter(parts))
-    now_s, replicates_s = drawn[reference]
-    choices, alternatives = [], []
-    for name, (time_s, of_replicates_s) in drawn.items():
-        times = _estimate(of_replicates_s, time_s)
-        ratios = _estimate(replicates_s / of_replicates_s, now_s / time_s) if now_s else Estimate.exact(1.0)
-        largest = float(np.bincount(parts[name], minlength=num_parts).max() / mean)
-        extra = {"largest_part": round(largest, 4), "edge_cut": edge_cut(graph, parts[name])}
-        action = f"the partition {name}; write it with -o partition.txt"
-        alternatives.append(Alternative(name, times, ratios, action, extra=extra))
-        work = (largest, name != reference)
-        choices.append(Option(name, work, times, ratios, "model", is_reference=name == reference))
-    order = options.order(choices)
-    ranked = tuple(alternatives[k] for n, k in enumerate(order) if n < MOST_RANKED or k == 0)
-    notes = Predictor(patterns[reference], layout).reservations(profile, model)
-    asked = {"cells": graph.shape[0], "layout": layout.text, "model": model}
-    advice = Advice("partition", asked, reference, ranked, profile_id=profile.id, notes=tuple(notes))
+    extra = {
+        name: {
+            "largest_part": round(1 + _imbalance(part, num_parts), 4), "edge_cut": edge_cut(graph, part)
+        }
+        for name, part in parts.items()
+    }  # fmt: skip
+    actions = {name: f"the partition {name}; write it with -o partition.txt" for name in parts}
+    work = {name: (name != reference, extra[name]["largest_part"]) for name in parts}
+    asked = {
+        "cells": graph.shape[0], "layout": layout.text, "model": model, "halo_width": halo_width,
+        "bytes_per_cell": bytes_per_cell, "imbalance": most_imbalance, "seed": seed,
+    }  # fmt: skip
+    advice = Advice(
+        "partition",
+        asked,
+        reference,
+        ranked(drawn, reference, actions, work, extra),
+        profile_id=profile.id,
+        notes=tuple(Predictor(patterns[reference], layout).reservations(profile, model)),
+    )
     return AdvisedPartition(advice, parts, patterns)
 
 
-def _partitions(
+def _candidates(
     graph: csr_array, num_parts: int, num_seeds: int, most_imbalance: float, seed: int
-) -> Sequence[tuple[str, np.ndarray]]:
-    """Named partitions, each once, the reference first."""
-    found = [(f"usual, seed {seed}", partition_cells(graph, num_parts, seed))]
-    allowed = [one for one in IMBALANCES if one <= 1000 * most_imbalance] or [round(1000 * most_imbalance)]
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Named partitions; those that METIS cannot make are left out."""
+    limits = sorted({one for one in IMBALANCES if one < most_imbalance} | {most_imbalance})
     for number in range(seed, seed + num_seeds):
-        for imbalance in allowed:
-            for name, choice in (
-                ("bisected", {"recursive": True}),
-                ("k-way", {"recursive": False}),
-                ("k-way, volume", {"recursive": False, "least_volume": True}),
-            ):
-                part = partition_cells(graph, num_parts, number, imbalance=imbalance / 1000, **choice)
-                if not any(np.array_equal(part, other) for _, other in found):
-                    found.append((f"{name}, seed {number}, {imbalance / 10:g} %", part))
-    return found
+        for limit in limits:
+            for name, choice in _METHODS:
+                try:
+                    part = partition_cells(graph, num_parts, number, imbalance=limit, **choice)
+                except InputError:
+                    continue
+                yield f"{name}, seed {number}, {100 * limit:g} %", part
 
 
-def _estimate(drawn: np.ndarray, found: float) -> Estimate:
-    return Estimate(found, *interval(drawn, found)) if len(drawn) else Estimate.exact(found)
+def _imbalance(part: np.ndarray, num_parts: int) -> float:
+    """By which the largest part exceeds the mean."""
+    return float(np.bincount(part, minlength=num_parts).max()) * num_parts / len(part) - 1
+
+
+def _digest(part: np.ndarray) -> bytes:
+    return hashlib.sha256(part.tobytes()).digest()

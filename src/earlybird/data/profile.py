@@ -44,8 +44,8 @@ class Protocol(Record):
     min_bytes : smallest size of the protocol; 0 for the first of a level.
     latency_s : tau, seconds per message.
     sender_waits : whether a send completes only at delivery; the default depends on `name`.
-    buffered_bytes : what a connection can still have to deliver when a send that does not wait is complete;
-        None if that has no known limit.
+    buffered_bytes : what a connection may still have to deliver when a send is complete, for models that take
+        it into account; None: nothing if `sender_waits`, else any number of bytes.
     bandwidth_bytes_per_s : N -> bytes/s received by the whole group when N of its processes receive at once.
     """
 
@@ -65,10 +65,10 @@ class Protocol(Record):
 
     @property
     def buffered(self) -> float:
-        """`buffered_bytes`, 0 if the sender waits and infinity without a limit."""
-        if self.sender_waits:
-            return 0.0
-        return np.inf if self.buffered_bytes is None else float(self.buffered_bytes)
+        """`buffered_bytes`; without it 0 if the sender waits, else infinity."""
+        if self.buffered_bytes is not None:
+            return float(self.buffered_bytes)
+        return 0.0 if self.sender_waits else np.inf
 
     def bandwidth_table(self) -> tuple[np.ndarray, np.ndarray]:
         """(N sorted, bytes/s), the two columns that the models interpolate."""

@@ -139,12 +139,13 @@ def warnings(levels: Iterable[Level], found: Mapping[str, Waiting]) -> list[str]
 
 
 def _of_level(rows: pandas.DataFrame) -> Waiting | None:
+    keys = ["size_bytes", "receiver", "pairs"]
+    rows = rows[~rows.oversubscribed | rows.groupby(keys).oversubscribed.transform("all")]
     shared, rows = rows[rows.pairs > 1], rows[rows.pairs == 1]
     if rows.empty:
         return None
     buffers = _buffered(shared if len(shared) else rows) if rows.level.iloc[0] == "inter_node" else None
-    keys = ["size_bytes", "receiver"]
-    rows = rows[~rows.oversubscribed | rows.groupby(keys).oversubscribed.transform("all")]
+    keys = keys[:2]
     shares = rows.groupby(keys).share.median().unstack("receiver")
     share = shares.min(axis=1)
     known = shares.reindex(columns=["late", "prompt"]).notna().all(axis=1) | (share < WAITS_SHARE)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS
+from earlybird.data.layout import LEVELS, MAX_RANKS
 from earlybird.data.profile import Level, Profile
 from earlybird.data.simulated_machine import LevelCost, SimulatedMachine
 from earlybird.data.units import MAX_BYTES
@@ -18,9 +18,13 @@ def simulated_machine(profile: Profile, nodes: int, sockets: int, cores: int) ->
     receiver, as the models count it for every incoming message. Raises InputError without intra_socket, or
     without inter_node for several nodes.
     """
+    if nodes * sockets * cores > MAX_RANKS:
+        raise InputError(
+            f"a machine of {nodes}x{sockets}x{cores} has more than {MAX_RANKS} cores; give a smaller one"
+        )
     inner = profile.level("intra_socket")
-    outer = profile.level("inter_node") if nodes > 1 else profile.levels.get("inter_node", inner)
     middle = profile.levels.get("inter_socket", inner)
+    outer = profile.level("inter_node") if nodes > 1 else profile.levels.get("inter_node", middle)
     own = {"intra_socket": inner, "inter_socket": middle, "inter_node": outer}
     costs: dict[str, LevelCost] = {}
     latency_s, fastest = 0.0, float("inf")
@@ -28,7 +32,7 @@ def simulated_machine(profile: Profile, nodes: int, sockets: int, cores: int) ->
         latency_s = max(latency_s, own[name].protocols[0].latency_s)
         bandwidth = min(fastest, _bandwidths(own[name])[0])
         costs[name] = LevelCost(latency_s, bandwidth)
-        fastest = min(fastest, costs["intra_socket"].bandwidth_bytes_per_s)
+        fastest = bandwidth
     if not costs["intra_socket"].latency_s:
         raise InputError(
             "the profile's latency on the same socket is 0, which no simulator takes; give it a latency_s"
@@ -74,6 +78,10 @@ def loggps(profile: Profile) -> dict[str, dict[str, Any]]:
 
 
 def _bandwidths(level: Level) -> tuple[float, float]:
-    """BW(1), or that of the smallest N, and the largest BW(N) of the last protocol."""
-    rates = level.protocols[-1].bandwidth_table()[1]
+    """BW(1) and the largest BW(N) of the last protocol."""
+    counts, rates = level.protocols[-1].bandwidth_table()
+    if counts[0] != 1:
+        raise InputError(
+            f"level {level.name} has no bandwidth for N = 1, that of a single pair; measure it, or add it"
+        )
     return float(rates[0]), float(rates.max())

@@ -34,15 +34,20 @@ def placement_file(layout: Layout, target: str, hosts: Sequence[str] = ()) -> Pl
 
     `target` is mpich, openmpi, intel, slurm, or rank-order, for a program that renumbers its ranks. `hosts`
     are the names of the nodes in the order of their numbers; rank-order needs none.
-    Raises InputError if there are fewer hosts than nodes.
+    Raises InputError unless each node has one host of its own.
     """
     if target == "rank-order":
         return PlacementFile(_rank_order(layout), _RANK_ORDER)
     nodes = np.unique(layout.node, return_inverse=True)[1].reshape(-1)
-    if len(hosts) < layout.num_nodes:
+    if any(set(host) & set("[] ") for host in hosts):
         raise InputError(
-            f"the layout has {layout.num_nodes} nodes, but {len(hosts)} hosts are named; give --hosts with "
-            "the name of each node, such as --hosts node1,node2"
+            "--hosts has a bracket or a space; name each node, such as --hosts node1,node2; "
+            "`scontrol show hostnames` lists those of a Slurm job"
+        )
+    if len(set(hosts)) != len(hosts) or len(hosts) != layout.num_nodes:
+        raise InputError(
+            f"the layout has {layout.num_nodes} nodes, but --hosts names {len(set(hosts))} hosts, "
+            f"{len(hosts)} with repeats; give the name of each node once, such as --hosts node1,node2"
         )
     of_ranks = [hosts[node] for node in nodes]
     if target == "openmpi":

@@ -6,10 +6,11 @@ import numpy as np
 from earlybird.models.compiled import Connections
 
 # The bytes of a connection that are on the way at most. A short message enters the queues whole, so the order
-# of posting decides when it arrives; of long ones, connections get equal shares. Three MPIs over TCP agree
-# best with 64 KiB (docs/models.md).
+# of posting decides when it arrives; of long ones, connections get equal shares. Exchanges of three MPIs over
+# TCP are predicted as well with half and twice as much (docs/models.md).
 WINDOW_BYTES = 1 << 16
-# What is carried at a time: fine for few bytes, and some 500,000 chunks for many.
+# What is carried at a time: fine for few bytes, and 500,000 chunks and the ends of messages for many; beyond
+# 32 GB the window grows with it.
 _LEAST_CHUNK_BYTES, _MOST_CHUNKS = 4096, 500_000
 
 
@@ -36,8 +37,7 @@ class Queues:
         number = np.unique(group, return_inverse=True)[1].reshape(-1)
         self._connections = Connections(src[here], dst[here], size_bytes[here], message_class[here], number)
         self._total_bytes = int(size_bytes.sum())
-        chunk_bytes = max(_LEAST_CHUNK_BYTES, self._total_bytes // _MOST_CHUNKS)
-        self._chunk_bytes = min(chunk_bytes, WINDOW_BYTES)
+        self._chunk_bytes = max(_LEAST_CHUNK_BYTES, self._total_bytes // _MOST_CHUNKS)
 
     @property
     def num_chunks(self) -> int:
@@ -54,7 +54,7 @@ class Queues:
         unfinished messages there. A chunk passes on while it is still sent, so that two idle servers take the
         time of one, and a single pair that of the postal model. When a chunk is delivered, its connection
         sends the next one. A send is complete when no more than `buffered_bytes` of its class, on its
-        connection and up to its end, are still to be delivered.
+        connection and up to its end, are still to be delivered, and those before it are complete.
 
         Parameters
         ----------
@@ -63,6 +63,6 @@ class Queues:
         """
         received_s, sent_s = np.zeros(self._num_messages), np.zeros(self._num_messages)
         received_s[self._here], sent_s[self._here] = self._connections.complete(
-            bandwidth_bytes_per_s, buffered_bytes, WINDOW_BYTES, self._chunk_bytes
+            bandwidth_bytes_per_s, buffered_bytes, max(WINDOW_BYTES, self._chunk_bytes), self._chunk_bytes
         )
         return received_s, sent_s

@@ -279,7 +279,10 @@ def bandwidth_up_to(tables: list[list[tuple[np.ndarray, np.ndarray]]], num_recei
 
 def _key(levels: Sequence[Level]) -> tuple:
     """Equal for levels that give every message the same protocol and the same waiting senders."""
-    return tuple(tuple((item.min_bytes, item.buffered) for item in level.protocols) for level in levels)
+    return tuple(
+        tuple((item.min_bytes, item.sender_waits, item.buffered) for item in level.protocols)
+        for level in levels
+    )
 
 
 def alike(levels: Sequence[tuple[Level, ...]]) -> Iterable[tuple[list[int], list[tuple[Level, ...]]]]:

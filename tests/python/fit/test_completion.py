@@ -232,8 +232,8 @@ def _over_tcp(buffered, whole_from=1 << 40):
 @pytest.mark.parametrize(
     ("whole_from", "expected"),
     [
-        (1 << 40, [(False, 600_000), (True, 600_000)]),
-        (1 << 22, [(False, 600_000), (True, 600_000), (True, None)]),
+        (1 << 40, [(0, False, 600_000), (1 << 21, True, 600_000)]),
+        (1 << 22, [(0, False, 600_000), (1 << 21, True, 600_000), (1 << 22, True, None)]),
     ],
 )
 def test_what_the_network_buffers_is_found_and_where_senders_wait_for_all(
@@ -241,11 +241,29 @@ def test_what_the_network_buffers_is_found_and_where_senders_wait_for_all(
 ):
     path = add_completions(
         make_run("run", level="inter_node"),
-        lambda _: False,
+        lambda size: size > 1 << 20,
         level="inter_node",
         sizes=tuple(1 << k for k in range(10, 24)),
         prompt_share=_over_tcp(600_000, whole_from),
     )
     result = found(path, "inter_node")
     assert result.buffered_bytes == pytest.approx(600_000, rel=0.01)
-    assert result.whole_from_bytes == (None if whole_from > 1 << 30 else whole_from)
+    line = Level("inter_node", (Protocol(latency_s=1e-6, bandwidth_bytes_per_s={1: 1e9}),))
+    fitted = with_senders(line, result, {})
+    assert [(p.min_bytes, p.sender_waits) for p in fitted.protocols] == [row[:2] for row in expected]
+    for protocol, (*_, buffered) in zip(fitted.protocols, expected, strict=True):
+        assert protocol.buffered_bytes == (None if buffered is None else pytest.approx(buffered, rel=0.01))
+
+
+def test_the_queue_model_waits_for_what_is_not_buffered():
+    size = 3 << 20
+    pattern, layout = Pattern(np.array([0]), np.array([1]), np.array([size])), parse_layout("2x1x1")
+    for waits, buffered, expected in (
+        (True, None, size), (True, 1 << 20, 2 << 20), (False, 1 << 20, 2 << 20), (False, None, 0)
+    ):  # fmt: skip
+        line = Protocol(
+            latency_s=0.0, bandwidth_bytes_per_s={1: 1e9}, sender_waits=waits, buffered_bytes=buffered
+        )
+        profile = Profile({"inter_node": Level("inter_node", (line,))})
+        time_s = predict_exchange(pattern, layout, profile, "queue").time_s
+        assert time_s.tolist() == pytest.approx([expected / 1e9, size / 1e9])

@@ -43,6 +43,11 @@ def test_what_a_simulator_cannot_take_is_refused():
         simulated_machine(free, 1, 1, 4)
     with pytest.raises(InputError, match="no level inter_node"):
         simulated_machine(free, 2, 1, 4)
+    with pytest.raises(InputError, match="more than 10000000 cores"):
+        simulated_machine(PROFILE, 99999, 99999, 9)
+    pair_missing = Protocol(latency_s=1e-6, bandwidth_bytes_per_s={4: 1e9})
+    with pytest.raises(InputError, match="no bandwidth for N = 1"):
+        loggps(Profile({"intra_socket": Level("intra_socket", (pair_missing,))}))
 
 
 def test_the_command_writes_what_the_launcher_and_simgrid_read(tmp_path, in_process):

@@ -36,6 +36,7 @@ def test_the_rank_order_makes_the_layout_of_a_job_that_fills_its_nodes():
     assert launched.socket[process].tolist() == SCATTERED.socket.tolist()
 
 
-def test_too_few_hosts_are_refused():
-    with pytest.raises(InputError, match="has 2 nodes, but 1 hosts are named"):
-        placement_file(SCATTERED, "mpich", ["a"])
+@pytest.mark.parametrize("hosts", [["a"], ["a", "b", "c"], ["a", "a"], ["node[1-2"]])
+def test_hosts_that_are_not_one_for_each_node_are_refused(hosts):
+    with pytest.raises(InputError, match="--hosts"):
+        placement_file(SCATTERED, "mpich", hosts)

@@ -74,7 +74,8 @@ def _simulate(messages, nodes, bandwidth, chunk_bytes):
                 arrived += own
                 if arrived <= delivered[c]:
                     received.setdefault(k, now)
-            if delivered[c] < total[c]:
+            fits = delivered[c] + WINDOW_BYTES - injected[c]
+            if delivered[c] < total[c] and fits >= min(chunk_bytes, total[c] - injected[c]):
                 inject(c, delivered[c] + WINDOW_BYTES)
                 begin((0, nodes[c[0]]))
         begin(end)
@@ -120,6 +121,21 @@ def test_a_message_of_no_bytes_is_complete_at_once():
     received, sent = _complete([(0, 1, 0), (0, 1, 10_000)], [0, 1], [1e10])
     assert received == pytest.approx([0, 1e-6]) and sent.tolist() == [0, 0]
     assert _complete([(0, 1, 0)], [0, 1], [1e10])[0].tolist() == [0]
+
+
+def test_small_messages_before_a_long_one_take_only_their_bytes():
+    received, _ = _complete([(0, 1, 1)] * 2000 + [(0, 1, 10**9)], [0, 1], [1e10])
+    assert received[-1] == pytest.approx((2000 + 1e9) / 1e10)
+
+
+def test_any_number_of_bytes_takes_a_bounded_number_of_chunks():
+    received, _ = _complete([(0, 1, 10**15), (0, 2, 10**15)], [0, 1, 2], [1e10])
+    assert received == pytest.approx([2e5, 2e5], rel=1e-3)
+
+
+def test_every_message_has_the_bandwidth_of_its_class():
+    received, _ = _complete([(0, 1, 10_000, 0), (0, 1, 10_000, 1)], [0, 1], [[1e10, 1e9]], [NEVER, NEVER])
+    assert received == pytest.approx([1e-6, 1.1e-5])
 
 
 _exchanges = st.integers(2, 6).flatmap(

@@ -17,8 +17,8 @@ TAU_S = 2e-6
 TABLE = {1: 1e10, 2: 1.6e10, 4: 1.8e10}
 LINE = Protocol(name="rendezvous", latency_s=TAU_S, bandwidth_bytes_per_s=TABLE)
 PROFILE = Profile({name: Level(name, (LINE,)) for name in LEVELS})
-# Not `fair` and `queue`, where more bytes of one message can leave capacity to another one. And not the time of
-# a rank that waits for its sends: (9) assumes a constant rate of the receiver, so that a message which shares
+# Not `fair` and `queue`, where more bytes of one message can leave capacity to another one. And not the time
+# of a rank that waits for its sends: (9) assumes a constant rate of the receiver, so that a message which shares
 # it with a longer one can complete earlier.
 MONOTONE = ("staircase", "max-rate", "postal")
 
@@ -72,3 +72,6 @@ def test_a_table_that_falls_and_processes_beyond_it_give_finite_times(model):
     pattern = Pattern(ranks, ranks + 8, np.full(8, 10**5))
     time_s = predict_exchange(pattern, parse_layout("2x1x8"), profile, model).time_s
     assert np.isfinite(time_s).all() and time_s[8:].min() >= TAU_S + 1e5 / 2e10
+    # Only `queue` takes what a link carries for one process for what it carries for several.
+    if model in ("staircase", "queue"):
+        assert time_s[8:].max() == pytest.approx(TAU_S + 8e5 / (2e10 if model == "queue" else 1e10), rel=0.02)

@@ -19,6 +19,7 @@ from earlybird.cli.options.mesh import (
     GraphOption,
     HaloWidth,
     adjacency_of,
+    check_output,
 )
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
 from earlybird.cli.options.shared import BufferOptions, CollectiveOptions, ProfilesOption, load_profiles
@@ -207,6 +208,9 @@ def partition(
     joined = load_profiles(profile)
     if model not in MODELS:
         raise InputError(f"the model is {model!r}; choose one of {', '.join(MODELS)}")
+    for path in (output, pattern_out):
+        if path is not None:
+            check_output(path)
     found = advise_partition(
         adjacency_of(cells, graph, actnum, dims, seed), parse_layout(shape), joined,
         halo_width=halo_width, bytes_per_cell=parse_bytes(bytes_per_cell, "--bytes-per-cell"), model=model,

@@ -15,6 +15,7 @@ from earlybird.cli.options.mesh import (
     GraphOption,
     HaloWidth,
     adjacency_of,
+    check_output,
     three_sides,
 )
 from earlybird.cli.output.notes import note
@@ -53,7 +54,7 @@ def mesh(
     from earlybird.patterns.partition import edge_cut, partition_cells
 
     for path in [output] if partition_out is None else [output, partition_out]:
-        _check_output(path)
+        check_output(path)
     adjacency = adjacency_of(cells, graph, actnum, dims, seed)
     part = partition_cells(adjacency, parts, seed)
     pattern = ghost_exchange(
@@ -81,7 +82,7 @@ def halo(
     """Create the halo exchange of a 3-D Cartesian grid of ranks."""
     from earlybird.patterns.halo import halo_exchange
 
-    _check_output(output)
+    check_output(output)
     ranks = three_sides(grid, "--grid")
     pattern = halo_exchange(
         ranks,
@@ -109,7 +110,7 @@ def random(
     """Create messages between random pairs of ranks."""
     from earlybird.patterns.random_exchange import random_exchange
 
-    _check_output(output)
+    check_output(output)
     pattern = random_exchange(
         ranks,
         messages,
@@ -142,7 +143,7 @@ def near(
     """
     from earlybird.patterns.near_exchange import near_exchange
 
-    _check_output(output)
+    check_output(output)
     pattern = near_exchange(
         ranks,
         min(26, max(ranks - 1, 1)) if per_rank is None else per_rank,
@@ -163,7 +164,7 @@ def convert(
     In Matrix Market an entry is a message: the row sends that many bytes to the column; ranks count from 1.
     Entries on the diagonal need no communication and are dropped.
     """
-    _check_output(output)
+    check_output(output)
     pattern, dropped = load_without_diagonal(source)
     if dropped:
         note(
@@ -196,7 +197,7 @@ def recording(
     from earlybird.data.recording import load_recording
     from earlybird.patterns.recorded import exchange_of_all, exchange_of_phase, heaviest_phase, phase_of
 
-    _check_output(output)
+    check_output(output)
     if whole and phase is not None:
         raise InputError("--all is the whole run and --phase a part of it; give one of them")
     loaded = load_recording(source)
@@ -236,7 +237,7 @@ def monitoring(
     from earlybird.interop.monitoring import load_monitoring
     from earlybird.patterns.recorded import exchange_of
 
-    _check_output(output)
+    check_output(output)
     loaded = load_monitoring(sources, internal=internal)
     pattern, left_out = exchange_of(loaded.totals, combined=combined)
     for sentence in loaded.remarks():
@@ -261,20 +262,12 @@ def otf2(
     from earlybird.interop.otf2_trace import load_trace
     from earlybird.patterns.recorded import exchange_of
 
-    _check_output(output)
+    check_output(output)
     loaded = load_trace(source)
     pattern, left_out = exchange_of(loaded.totals, combined=combined)
     if left_out:
         note(f"left out {left_out} messages from a rank to itself")
     _finish(pattern, output, loaded.num_ranks, {}, format)
-
-
-def _check_output(output: Path) -> None:
-    """Raise InputError, before the work, if `output` cannot be written."""
-    if not output.parent.is_dir():
-        raise InputError(f"cannot write {output}: the folder {output.parent} does not exist; create it first")
-    if output.is_dir():
-        raise InputError(f"cannot write {output}: it is a folder; give the name of a file")
 
 
 def _finish(pattern: Pattern, output: Path, num_ranks: int, facts: dict[str, Any], format: Format) -> None:

@@ -53,3 +53,11 @@ def three_sides(text: str, what: str) -> tuple[int, int, int]:
     if not match or "0" in {side.lstrip("0") or "0" for side in match.groups()}:
         raise InputError(f"{what} is {text!r}; give three whole numbers above 0, such as 4x4x2")
     return int(match[1]), int(match[2]), int(match[3])
+
+
+def check_output(output: Path) -> None:
+    """Raise InputError, before the work, if `output` cannot be written."""
+    if not output.parent.is_dir():
+        raise InputError(f"cannot write {output}: the folder {output.parent} does not exist; create it first")
+    if output.is_dir():
+        raise InputError(f"cannot write {output}: it is a folder; give the name of a file")

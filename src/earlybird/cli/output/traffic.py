@@ -36,8 +36,9 @@ def print_traffic(found: Traffic, layout: Layout, format: str) -> None:
     if print_data(format, value, nodes, ("node", *(f"{level}_bytes" for level in LEVELS))):
         return
     print(
-        f"{value['messages']} messages, {format_bytes(total)}, of {layout.num_ranks} ranks on {layout.text}; "
-        f"a rank receives at most {value['most_messages_received']} messages, and if any, "
+        f"{labels.counted(value['messages'], 'message')}, {format_bytes(total)}, of {layout.num_ranks} ranks on "
+        f"{layout.text}; "
+        f"a rank receives at most {labels.counted(value['most_messages_received'], 'message')}, and if any, "
         f"{format_bytes(value['fewest_bytes_received'])} to {format_bytes(value['most_bytes_received'])}"
     )
     rows = [

@@ -48,8 +48,8 @@ int eb_flows_complete(const eb_flows *flows, int64_t num_counts, const double *s
 typedef struct eb_connections eb_connections;
 
 /* What an exchange through queues depends on: the bytes of a connection that are on the way at most; those that are carried at
- * a time, at most a window and below 2^24; bandwidth_bytes_per_s[n - 1][class], the capacity of an end with n unfinished processes, for n up to
- * the most processes of an end, and at most 256 classes; buffered_bytes[class], what a connection may still have to deliver when a send is complete: 0 if
+ * a time, at most a window; bandwidth_bytes_per_s[n - 1][class], the capacity of an end with n unfinished processes, for n up to
+ * the most processes of an end; buffered_bytes[class], what a connection may still have to deliver when a send is complete: 0 if
  * senders wait, infinity if they never do. */
 typedef struct {
   int64_t window_bytes, chunk_bytes, num_classes;

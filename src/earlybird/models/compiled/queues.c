@@ -145,9 +145,9 @@ eb_connections *eb_connections_create(int64_t num_messages, const int64_t *src, 
 }
 
 typedef struct {
-  uint32_t connection;
-  uint32_t bytes : 24, message_class : 8; /* of its first byte */
-  double arrived_s;                       /* when its last byte is there */
+  uint32_t connection, message_class; /* the class of its first byte */
+  int64_t bytes;
+  double arrived_s; /* when its last byte is there */
 } chunk;
 
 /* One end of a group: a server that carries one chunk at a time, in the order in which they come. */
@@ -237,7 +237,7 @@ static void begin(simulation *s, uint32_t number) {
   end->head = (end->head + 1) & (end->size - 1);
   end->num--;
   const uint32_t groups = (uint32_t)s->all->num_groups;
-  const double until_s = fmax(one.arrived_s, s->now_s + one.bytes / bandwidth_of(s, end, one.message_class));
+  const double until_s = fmax(one.arrived_s, s->now_s + (double)one.bytes / bandwidth_of(s, end, one.message_class));
   end->is_busy = true;
   end->carried = one;
   add_event(s, (event){until_s, number});
@@ -249,6 +249,7 @@ static void begin(simulation *s, uint32_t number) {
   }
 }
 
+/* Writes the bytes of a connection up to `until_byte`, in chunks. */
 static void inject(simulation *s, uint32_t c, int64_t until_byte) {
   const connection *of = &s->all->connections[c];
   progress *at = &s->at[c];
@@ -259,8 +260,7 @@ static void inject(simulation *s, uint32_t c, int64_t until_byte) {
     if (bytes > s->costs->chunk_bytes) bytes = s->costs->chunk_bytes;
     while (s->all->end_byte[at->next_injected] <= at->injected) at->next_injected++;
     const uint32_t message_class = s->all->message_class[at->next_injected];
-    enqueue(s, s->all->group[of->src],
-            (chunk){.connection = c, .bytes = (uint32_t)bytes & 0xffffff, .message_class = message_class & 0xff});
+    enqueue(s, s->all->group[of->src], (chunk){.connection = c, .message_class = message_class, .bytes = bytes});
     at->injected += bytes;
   }
 }
@@ -289,6 +289,10 @@ static void deliver(simulation *s, chunk one) {
     if (--s->left[s->all->num_ranks + of->dst] == 0) s->servers[groups + group[of->dst]].active--;
     return;
   }
+  /* Not less than a chunk, or small ones would stay small for ever. */
+  const int64_t fits = at->delivered + s->costs->window_bytes - at->injected;
+  const int64_t left = s->all->end_byte[of->end - 1] - at->injected;
+  if (fits < left && fits < s->costs->chunk_bytes) return;
   inject(s, one.connection, at->delivered + s->costs->window_bytes);
   begin(s, group[of->src]);
 }
