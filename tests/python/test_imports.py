@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "fit": {"compare", "models", "data"},
     "predict": {"models", "data"},
     "compare": {"models", "data"},
-    "advise": {"compare", "predict", "models", "data"},
+    "advise": {"compare", "predict", "patterns", "models", "data"},
     "record": {"advise", "analysis", "predict", "patterns", "models", "data"},
     "interop": {"analysis", "compare", "patterns", "data"},
     "machine": {"data"},

@@ -18,8 +18,8 @@ TABLE = {1: 1e10, 2: 1.6e10, 4: 1.8e10}
 LINE = Protocol(name="rendezvous", latency_s=TAU_S, bandwidth_bytes_per_s=TABLE)
 PROFILE = Profile({name: Level(name, (LINE,)) for name in LEVELS})
 # Not `fair` and `queue`, where more bytes of one message can leave capacity to another one. And not the time
-# of a rank that waits for its sends: (9) assumes a constant rate of the receiver, so that a message which shares
-# it with a longer one can complete earlier.
+# of a rank that waits for its sends: (9) assumes a constant rate of the receiver, so that a message which
+# shares it with a longer one can complete earlier.
 MONOTONE = ("staircase", "max-rate", "postal")
 
 _messages = st.lists(

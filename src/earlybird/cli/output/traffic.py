@@ -35,11 +35,11 @@ def print_traffic(found: Traffic, layout: Layout, format: str) -> None:
     }  # fmt: skip
     if print_data(format, value, nodes, ("node", *(f"{level}_bytes" for level in LEVELS))):
         return
+    messages, most = (labels.counted(value[key], "message") for key in ("messages", "most_messages_received"))
     print(
-        f"{labels.counted(value['messages'], 'message')}, {format_bytes(total)}, of {layout.num_ranks} ranks on "
-        f"{layout.text}; "
-        f"a rank receives at most {labels.counted(value['most_messages_received'], 'message')}, and if any, "
-        f"{format_bytes(value['fewest_bytes_received'])} to {format_bytes(value['most_bytes_received'])}"
+        f"{messages}, {format_bytes(total)}, of {layout.num_ranks} ranks on {layout.text}; a rank receives at "
+        f"most {most}, and if any, {format_bytes(value['fewest_bytes_received'])} to "
+        f"{format_bytes(value['most_bytes_received'])}"
     )
     rows = [
         [labels.level(level), found.messages[level], format_bytes(found.bytes[level]),
