@@ -37,8 +37,8 @@ def print_traffic(found: Traffic, layout: Layout, format: str) -> None:
         return
     messages, most = (labels.counted(value[key], "message") for key in ("messages", "most_messages_received"))
     print(
-        f"{messages}, {format_bytes(total)}, of {layout.num_ranks} ranks on {layout.text}; a rank receives at "
-        f"most {most}, and if any, {format_bytes(value['fewest_bytes_received'])} to "
+        f"{messages}, {format_bytes(total)}, of {layout.num_ranks} ranks on {layout.text}; a rank receives "
+        f"at most {most}, and if any, {format_bytes(value['fewest_bytes_received'])} to "
         f"{format_bytes(value['most_bytes_received'])}"
     )
     rows = [
