@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from earlybird.advise.aggregation import advise_aggregation
 from earlybird.advise.collective import advise_collective
 from earlybird.advise.layout import SWAPS, advise_layout
 from earlybird.advise.partition import SEEDS, advise_partition
@@ -22,7 +23,13 @@ from earlybird.cli.options.mesh import (
     check_output,
 )
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
-from earlybird.cli.options.shared import BufferOptions, CollectiveOptions, ProfilesOption, load_profiles
+from earlybird.cli.options.shared import (
+    LAYOUT_HELP,
+    BufferOptions,
+    CollectiveOptions,
+    ProfilesOption,
+    load_profiles,
+)
 from earlybird.cli.output.advice import print_advice
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
@@ -226,6 +233,52 @@ def partition(
         note(f"wrote {pattern_out}; next: earlybird replay {pattern_out} --layout {shape} ... to check it")
 
 
+def aggregate(
+    pattern: Annotated[
+        Path,
+        typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
+    ],
+    layout: Annotated[str, typer.Option(help=LAYOUT_HELP)],
+    profile: ProfilesOption = None,
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "queue",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="Write the advised three exchanges into it.",
+        ),
+    ] = None,
+    format: Format = FORMAT,
+) -> None:
+    """Recommend whether messages between nodes should go through leaders of the nodes.
+
+    Row 1 is the advised alternative: sending directly, unless leaders are clearly faster. With leaders there
+    are three exchanges: ranks send to the leaders of their node, leaders send one message to each other node,
+    and the leaders there send to the ranks. Their predicted times are added; packing is not included.
+    `earlybird replay` checks each of the exchanges that -o writes.
+    """
+    joined = load_profiles(profile)
+    if model not in MODELS:
+        raise InputError(f"the model is {model!r}; choose one of {', '.join(MODELS)}")
+    if output is not None and output.exists() and not output.is_dir():
+        raise InputError(f"-o is {output}, which is a file; give a folder")
+    found = advise_aggregation(load_fitting_pattern(pattern), parse_layout(layout), joined, model=model)
+    print_advice(found.advice, format)
+    if output is None:
+        return
+    best = found.advice.ranked[0].method
+    if best not in found.stages:
+        note(f"nothing is written to {output}: no number of leaders is clearly faster than sending directly")
+        return
+    output.mkdir(parents=True, exist_ok=True)
+    stages = found.stages[best]
+    for name in ("collect", "between", "distribute"):
+        save_pattern(getattr(stages, name), output / f"{name}.csv")
+    note(f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node")
+
+
 def write_settings(settings: Configuration | None, path: Path) -> None:
     """Write the settings that select an MPI's algorithms, and report how to use them."""
     if settings is None:
@@ -256,6 +309,7 @@ _PARTITION = (
     "earlybird advise partition --layout 4x1x2 --cells 60000 --bytes-per-cell 400 --profile profile.json "
     "--pattern-out mesh.csv"
 )
+_AGGREGATE = "earlybird advise aggregate exchange.csv --layout 4x2x16 --profile profile.json -o aggregated"
 command = make_group(
     [
         ("pipeline", pipeline, _PIPELINE),
@@ -263,6 +317,7 @@ command = make_group(
         ("program", program, _PROGRAM),
         ("layout", layout, _LAYOUT),
         ("partition", partition, _PARTITION),
+        ("aggregate", aggregate, _AGGREGATE),
     ],
     name="advise",
     of_path="program",

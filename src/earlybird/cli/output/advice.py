@@ -14,6 +14,7 @@ _EXTRA = {
     "pipeline": {"partitions": "partitions", "messages": "messages", "message_bytes": "largest"},
     "collective": {"form": "form"},
     "layout": {},
+    "aggregate": {"messages_between_nodes": "messages between nodes"},
     "partition": {"largest_part": "largest part", "edge_cut": "cut edges"},
     "program": {"kind": "change", "phase": "phase", "functions": "in"},
 }

@@ -16,7 +16,7 @@ from earlybird.report.texts import NOTHING, ratio, spread, value_and_spread
 from earlybird.report.views import advice as advice_text
 
 ID = "advice"
-PROGRAM, LAYOUT, PARTITION = "program", "layout", "partition"
+PROGRAM, LAYOUT, PARTITION, AGGREGATE = "program", "layout", "partition", "aggregate"
 QUESTION = "What should I do?"
 MEANS = (
     "Where a point was measured, its time and speed-up are the measured ones, with the interval over "
@@ -44,7 +44,10 @@ _VARIABLES = re.compile(r"[A-Z]\w*=\S+( \w+=\S+)*")  # settings without a comman
 _KEYS = {"message_bytes": "message size"}
 # Part of the display name of the method, or not useful to the reader.
 _SHOWN_ELSEWHERE = ("vcis", "algorithm", "segment_bytes", "form", "source")
-_NOUNS = {"pipeline": "method", PROGRAM: "change", LAYOUT: "layout", PARTITION: "partition"}
+_NOUNS = {
+    "pipeline": "method", PROGRAM: "change", LAYOUT: "layout", PARTITION: "partition",
+    AGGREGATE: "number of leaders",
+}  # fmt: skip
 _BRIEF = 4  # alternatives in the terminal
 # What is not measured, advice on programs and layouts, does not have.
 _NOT_MEASURED = ("measured speed-up", "speed-up by the model alone")
@@ -99,7 +102,7 @@ def _absent(material: Material) -> list[tuple[str, str]]:
 def _means(pieces: Sequence[Advice]) -> list[str]:
     """What the values of the pieces mean, and what projections of programs assume."""
     programs = [piece for piece in pieces if piece.operation == PROGRAM]
-    layouts = [piece for piece in pieces if piece.operation in (LAYOUT, PARTITION)]
+    layouts = [piece for piece in pieces if piece.operation in (LAYOUT, PARTITION, AGGREGATE)]
     lines = [LAYOUT_MEANS] if layouts else []
     if len(programs) + len(layouts) < len(pieces):
         has_own = any(advice_text.is_own(one.method) for piece in pieces for one in piece.ranked)

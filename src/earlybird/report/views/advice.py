@@ -18,6 +18,7 @@ TITLES = {
     "program": "a recorded program",
     "layout": "the layout of an exchange",
     "partition": "the partition of a mesh",
+    "aggregate": "messages through leaders of nodes",
 }
 # How the arguments of the request are shown; others are shown as `key value`.
 _ASKED: Mapping[str, Callable[[Any], str]] = {

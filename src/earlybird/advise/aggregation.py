@@ -1,0 +1,71 @@
+"""Whether the messages of an exchange should go through leaders of nodes, by predicted time."""
+
+from dataclasses import dataclass
+
+from earlybird.advise.predicted import ranked
+from earlybird.data.advice import Advice
+from earlybird.data.layout import Layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.profile import Profile
+from earlybird.patterns.aggregation import Stages, aggregated
+from earlybird.predict.exchange import Predictor
+
+DIRECT = "direct"
+LEADERS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class AdvisedAggregation:
+    """The advice, and the three exchanges of each alternative but the reference."""
+
+    advice: Advice
+    stages: dict[str, Stages]
+
+
+def advise_aggregation(
+    pattern: Pattern, layout: Layout, profile: Profile, *, model: str = "queue"
+) -> AdvisedAggregation:
+    """Sending directly, the reference, against `patterns.aggregation` with 1, 2, 4 and 8 leaders per node.
+
+    The time of an alternative is the sum of the slowest ranks of its three exchanges, each by `model`:
+    packing is not included, and a rank that begins the next exchange early gains nothing. Raises InputError as
+    `Predictor` does.
+    """
+    most = int(max((layout.node == node).sum() for node in set(layout.node.tolist())))
+    stages = {
+        f"{number} leader{'s' * (number > 1)}": aggregated(pattern, layout, number)
+        for number in LEADERS
+        if number == 1 or number <= most
+    }
+    direct = Predictor(pattern, layout)
+    drawn = {DIRECT: direct.slowest_s(profile, model)}
+    messages = {DIRECT: _messages_between(pattern, layout)}
+    for name, exchanges in stages.items():
+        found = [
+            Predictor(one, layout).slowest_s(profile, model) for one in exchanges.all() if one.num_messages
+        ]
+        drawn[name] = sum(time_s for time_s, _ in found), sum(of_replicates for _, of_replicates in found)
+        messages[name] = _messages_between(exchanges.between, layout)
+    actions = {
+        name: f"send through {name} of each node; write the three exchanges with -o" for name in stages
+    }
+    alternatives = ranked(
+        drawn,
+        DIRECT,
+        {DIRECT: "send every message directly", **actions},
+        {name: (k,) for k, name in enumerate(drawn)},
+        {name: {"messages_between_nodes": count} for name, count in messages.items()},
+    )
+    advice = Advice(
+        "aggregate",
+        {"layout": layout.text, "model": model},
+        DIRECT,
+        alternatives,
+        profile_id=profile.id,
+        notes=tuple(direct.reservations(profile, model)),
+    )
+    return AdvisedAggregation(advice, stages)
+
+
+def _messages_between(pattern: Pattern, layout: Layout) -> int:
+    return int((layout.level(pattern.src, pattern.dst) == 2).sum())

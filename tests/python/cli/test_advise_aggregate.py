@@ -1,0 +1,54 @@
+"""`earlybird advise aggregate`: leaders where latency counts, direct messages where bandwidth does."""
+
+import json
+
+import numpy as np
+import pytest
+
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import Pattern, save_pattern
+from earlybird.data.profile import Level, Profile, Protocol
+from earlybird.patterns.aggregation import aggregated
+from earlybird.predict.exchange import Predictor
+
+LAYOUT = parse_layout("2x1x8")
+
+
+@pytest.fixture
+def advise(tmp_path, in_process):
+    """advise(size_bytes, *options): the advice for messages of one size between all ranks of two nodes."""
+    inside = Protocol(latency_s=1e-7, bandwidth_bytes_per_s={1: 1e10, 8: 4e10})
+    outside = Protocol(latency_s=2e-5, bandwidth_bytes_per_s={1: 1e10, 8: 1e10})
+    lines = {"intra_socket": inside, "inter_node": outside}
+    profile = Profile({name: Level(name, (line,)) for name, line in lines.items()})
+    profile.save(tmp_path / "profile.json")
+
+    def run(size_bytes, *options):
+        src, dst = (axis.ravel() for axis in np.meshgrid(np.arange(8), np.arange(8, 16), indexing="ij"))
+        pattern = Pattern(np.append(src, dst), np.append(dst, src), np.full(128, size_bytes))
+        save_pattern(pattern, tmp_path / "exchange.csv")
+        shown = in_process(
+            "advise", "aggregate", tmp_path / "exchange.csv", "--layout", "2x1x8", "--profile",
+            tmp_path / "profile.json", "--json", *options,
+        )  # fmt: skip
+        return pattern, profile, json.loads(shown.stdout)
+
+    return run
+
+
+def test_short_messages_go_through_leaders_whose_times_add_up(advise, tmp_path):
+    pattern, profile, found = advise(100, "-o", tmp_path / "out")
+    best = found["ranked"][0]
+    assert best["method"] == "1 leader" and best["speed_up"] > 2 and best["messages_between_nodes"] == 2
+    stages = aggregated(pattern, LAYOUT).all()
+    assert best["time_s"] == pytest.approx(
+        sum(Predictor(one, LAYOUT).slowest_s(profile, "queue")[0] for one in stages)
+    )
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "collect.csv", "between.csv", "distribute.csv"
+    }  # fmt: skip
+
+
+def test_long_messages_go_directly_and_nothing_is_written(advise, tmp_path):
+    _, _, found = advise(10**6, "-o", tmp_path / "out")
+    assert found["ranked"][0]["method"] == "direct" and not (tmp_path / "out").exists()
