@@ -28,8 +28,8 @@ def advise_aggregation(
     """Sending directly, the reference, against `patterns.aggregation` with 1, 2, 4 and 8 leaders per node.
 
     The time of an alternative is the sum of the slowest ranks of its three exchanges, each by `model`:
-    packing is not included, and a rank that begins the next exchange early gains nothing. Raises InputError as
-    `Predictor` does.
+    packing is not included, and a rank that begins the next exchange early gains nothing. Raises
+    InputError as `Predictor` does.
     """
     most = int(max((layout.node == node).sum() for node in set(layout.node.tolist())))
     stages = {
