@@ -136,10 +136,10 @@ def test_messages_inside_and_outside_a_socket_are_ordered_by_the_option(earlybir
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--model", "logp"], "the model is 'logp'; choose one of staircase, fair, max-rate, postal"),
+        (["--model", "logp"], "the model is 'logp'; choose one of staircase, fair, queue, max-rate, postal"),
         (["--share", "process"], "--share applies to --model fair, but the model is staircase"),
         (["--model", "fair", "--share", "byte"], "the share is 'byte'; choose one of message, process"),
-        (["--model", "postal", "--mixed", "union"], "--mixed applies to the models staircase and fair"),
+        (["--model", "postal", "--mixed", "union"], "--mixed applies to the models staircase, fair"),
         (["--mixed", "both"], "the mixed is 'both'; choose one of per-level, union"),
         (["--layout", "1x1x3"], "contains rank 3"),
         (["--layout", "1x2x2"], "no level inter_socket"),

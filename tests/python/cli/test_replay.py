@@ -12,7 +12,7 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import load_pattern
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
-from earlybird.predict import MODELS
+from earlybird.predict import BOTH_ENDS, MODELS
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -47,7 +47,7 @@ def test_fair_is_compared_if_messages_go_between_nodes(replay):
 
 def test_fair_is_omitted_if_it_equals_the_staircase(replay):
     compared = replay("worked", "1x1x4")
-    assert set(compared["error"]) == set(MODELS) - {"fair"}
+    assert set(compared["error"]) == set(MODELS) - set(BOTH_ENDS)
     assert "share" not in compared
 
 
