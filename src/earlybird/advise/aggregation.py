@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
-from earlybird.advise.predicted import ranked
+import numpy as np
+
+from earlybird.advise.predicted import common_replicates, ranked
 from earlybird.data.advice import Advice
-from earlybird.data.layout import Layout
+from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.patterns.aggregation import Stages, aggregated
@@ -31,7 +33,7 @@ def advise_aggregation(
     packing is not included, and a rank that begins the next exchange early gains nothing. Raises
     InputError as `Predictor` does.
     """
-    most = int(max((layout.node == node).sum() for node in set(layout.node.tolist())))
+    most = int(np.unique(layout.node, return_counts=True)[1].max())
     stages = {
         f"{number} leader{'s' * (number > 1)}": aggregated(pattern, layout, number)
         for number in LEADERS
@@ -41,10 +43,11 @@ def advise_aggregation(
     drawn = {DIRECT: direct.slowest_s(profile, model)}
     messages = {DIRECT: _messages_between(pattern, layout)}
     for name, exchanges in stages.items():
-        found = [
-            Predictor(one, layout).slowest_s(profile, model) for one in exchanges.all() if one.num_messages
-        ]
-        drawn[name] = sum(time_s for time_s, _ in found), sum(of_replicates for _, of_replicates in found)
+        found = common_replicates({
+            stage: Predictor(one, layout).slowest_s(profile, model) for stage, one in exchanges.all().items()
+        })  # fmt: skip
+        times_s, of_replicates_s = zip(*found.values(), strict=True)
+        drawn[name] = sum(times_s), np.sum(of_replicates_s, axis=0)
         messages[name] = _messages_between(exchanges.between, layout)
     actions = {
         name: f"send through {name} of each node; write the three exchanges with -o" for name in stages
@@ -68,4 +71,4 @@ def advise_aggregation(
 
 
 def _messages_between(pattern: Pattern, layout: Layout) -> int:
-    return int((layout.level(pattern.src, pattern.dst) == 2).sum())
+    return int((layout.level(pattern.src, pattern.dst) == LEVELS.index("inter_node")).sum())

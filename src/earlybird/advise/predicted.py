@@ -24,8 +24,10 @@ def ranked(
 ) -> tuple[Alternative, ...]:
     """Name -> (seconds, (R,) seconds by each replicate) as alternatives, the advised one first.
 
-    `work` is the sort key of the effort of each, the least for `reference`; see `options.choose`.
+    `work` is the sort key of the effort of each, the least for `reference`; see `options.choose`. Of a large
+    exchange fewer replicates are predicted: those count that all alternatives have.
     """
+    drawn = common_replicates(drawn)
     now_s, replicates_now_s = drawn[reference]
     choices, alternatives = [], []
     for name, (time_s, replicates_s) in drawn.items():
@@ -37,6 +39,12 @@ def ranked(
         choices.append(Option(name, work[name], times, ratios, "model", is_reference=name == reference))
     order: Sequence[int] = options.order(choices)
     return tuple(alternatives[k] for k in order)
+
+
+def common_replicates(drawn: Mapping[str, tuple[float, np.ndarray]]) -> dict[str, tuple[float, np.ndarray]]:
+    """`drawn` with as many replicates for each as the one with the fewest; all begin with the same ones."""
+    fewest = min(len(replicates_s) for _, replicates_s in drawn.values())
+    return {name: (time_s, replicates_s[:fewest]) for name, (time_s, replicates_s) in drawn.items()}
 
 
 def _ratio(now_s, then_s):

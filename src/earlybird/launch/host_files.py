@@ -45,9 +45,10 @@ def placement_file(layout: Layout, target: str, hosts: Sequence[str] = ()) -> Pl
             "`scontrol show hostnames` lists those of a Slurm job"
         )
     if len(set(hosts)) != len(hosts) or len(hosts) != layout.num_nodes:
+        given = f"--hosts names {','.join(hosts)}" if hosts else "--hosts is missing"
         raise InputError(
-            f"the layout has {layout.num_nodes} nodes, but --hosts names {len(set(hosts))} hosts, "
-            f"{len(hosts)} with repeats; give the name of each node once, such as --hosts node1,node2"
+            f"the layout has {layout.num_nodes} nodes, but {given}; give the name of each node once, such as "
+            "--hosts node1,node2"
         )
     of_ranks = [hosts[node] for node in nodes]
     if target == "openmpi":

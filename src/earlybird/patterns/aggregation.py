@@ -24,8 +24,8 @@ class Stages:
     between: Pattern
     distribute: Pattern
 
-    def all(self) -> tuple[Pattern, ...]:
-        return self.collect, self.between, self.distribute
+    def all(self) -> dict[str, Pattern]:
+        return {"collect": self.collect, "between": self.between, "distribute": self.distribute}
 
 
 def aggregated(pattern: Pattern, layout: Layout, leaders_per_node: int = 1) -> Stages:

@@ -40,13 +40,24 @@ def test_short_messages_go_through_leaders_whose_times_add_up(advise, tmp_path):
     pattern, profile, found = advise(100, "-o", tmp_path / "out")
     best = found["ranked"][0]
     assert best["method"] == "1 leader" and best["speed_up"] > 2 and best["messages_between_nodes"] == 2
-    stages = aggregated(pattern, LAYOUT).all()
+    stages = aggregated(pattern, LAYOUT).all().values()
     assert best["time_s"] == pytest.approx(
         sum(Predictor(one, LAYOUT).slowest_s(profile, "queue")[0] for one in stages)
     )
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "collect.csv", "between.csv", "distribute.csv"
     }  # fmt: skip
+
+
+def test_an_exchange_without_messages_takes_no_time(advise, tmp_path, in_process):
+    advise(100)
+    save_pattern(Pattern(*np.zeros((3, 0), dtype=np.int64)), tmp_path / "empty.csv")
+    shown = in_process(
+        "advise", "aggregate", tmp_path / "empty.csv", "--layout", "2x1x8", "--profile",
+        tmp_path / "profile.json", "--json",
+    )  # fmt: skip
+    first = json.loads(shown.stdout)["ranked"][0]
+    assert (first["method"], first["time_s"]) == ("direct", 0)
 
 
 def test_long_messages_go_directly_and_nothing_is_written(advise, tmp_path):

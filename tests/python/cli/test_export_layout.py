@@ -28,7 +28,7 @@ def test_export_writes_the_file_and_how_to_use_it(files, run_main):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--to", "mpich"], "has 2 nodes, but --hosts names 0"),
+        (["--to", "mpich"], "has 2 nodes, but --hosts is missing"),
         (["--to", "rank-order", "--hosts", "a"], "needs no --hosts"),
         (["--to", "slurm", "--hosts", "a,b", "--combined"], "--combined is about messages, which --to slurm"),
         (["--to", "goal", "--hosts", "a"], "omit it with --to goal"),

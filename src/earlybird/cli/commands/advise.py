@@ -160,10 +160,11 @@ def layout(
     --layout FILE` checks the result.
     """
     joined = load_profiles(profile)
-    if model not in MODELS:
-        raise InputError(f"the model is {model!r}; choose one of {', '.join(MODELS)}")
+    _check_model(model)
     if output is not None and output.suffix != ".csv":
         raise InputError(f"a layout is a CSV file, but -o is {output}; give a name that ends in .csv")
+    if output is not None:
+        check_output(output)
     found = advise_layout(
         load_fitting_pattern(pattern), joined, shape, map_by=map_by, model=model, swaps=swaps, seed=seed
     )
@@ -213,8 +214,7 @@ def partition(
     --pattern-out.
     """
     joined = load_profiles(profile)
-    if model not in MODELS:
-        raise InputError(f"the model is {model!r}; choose one of {', '.join(MODELS)}")
+    _check_model(model)
     for path in (output, pattern_out):
         if path is not None:
             check_output(path)
@@ -260,8 +260,7 @@ def aggregate(
     `earlybird replay` checks each of the exchanges that -o writes.
     """
     joined = load_profiles(profile)
-    if model not in MODELS:
-        raise InputError(f"the model is {model!r}; choose one of {', '.join(MODELS)}")
+    _check_model(model)
     if output is not None and output.exists() and not output.is_dir():
         raise InputError(f"-o is {output}, which is a file; give a folder")
     found = advise_aggregation(load_fitting_pattern(pattern), parse_layout(layout), joined, model=model)
@@ -273,10 +272,15 @@ def aggregate(
         note(f"nothing is written to {output}: no number of leaders is clearly faster than sending directly")
         return
     output.mkdir(parents=True, exist_ok=True)
-    stages = found.stages[best]
-    for name in ("collect", "between", "distribute"):
-        save_pattern(getattr(stages, name), output / f"{name}.csv")
+    for name, exchange in found.stages[best].all().items():
+        save_pattern(exchange, output / f"{name}.csv")
     note(f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node")
+
+
+def _check_model(model: str) -> None:
+    """Raise InputError, before the work, for an unknown model."""
+    if model not in MODELS:
+        raise InputError(f"the model is {model!r}; choose one of {', '.join(MODELS)}")
 
 
 def write_settings(settings: Configuration | None, path: Path) -> None:

@@ -166,12 +166,13 @@ def _show_pattern(pattern: Pattern, source: Path, format: Format) -> None:
 
 def _show_traffic(source: Path, layout: str, format: Format) -> None:
     from earlybird.cli.output.traffic import print_traffic
+    from earlybird.cli.session.memory import load_fitting_pattern
     from earlybird.patterns.traffic import traffic
 
     if source.is_dir() or source.suffix == ".json":
         raise InputError(f"--layout is for a pattern, but {source} is none; omit it")
     where = parse_layout(layout)
-    print_traffic(traffic(load_pattern(source), where), where, format)
+    print_traffic(traffic(load_fitting_pattern(source), where), where, format)
 
 
 def _show_layout(layout: Layout, format: Format) -> None:
