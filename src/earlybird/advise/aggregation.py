@@ -65,9 +65,18 @@ def advise_aggregation(
         DIRECT,
         alternatives,
         profile_id=profile.id,
-        notes=tuple(direct.reservations(profile, model)),
+        notes=(*direct.reservations(profile, model), *_shared_cores(profile)),
     )
     return AdvisedAggregation(advice, stages)
+
+
+def _shared_cores(profile: Profile) -> tuple[str, ...]:
+    if profile.context.get("network") is None:
+        return ()
+    return (
+        "the profile is of virtual nodes, which share the cores of one machine: many short messages then "
+        "take longer than predicted, so leaders can gain where none is predicted; check it with replay",
+    )
 
 
 def _messages_between(pattern: Pattern, layout: Layout) -> int:

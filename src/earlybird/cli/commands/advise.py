@@ -168,10 +168,11 @@ def layout(
     found = advise_layout(
         load_fitting_pattern(pattern), joined, shape, map_by=map_by, model=model, swaps=swaps, seed=seed
     )
-    print_advice(found.advice, format)
     best = found.advice.ranked[0].method
     if output is not None:
         save_layout(found.layouts[best], output)
+    print_advice(found.advice, format)
+    if output is not None:
         note(
             f"wrote {output}, the layout {best}; next: earlybird export {output} --to openmpi --hosts ... "
             f"for mpiexec, or earlybird replay {pattern} --layout {output} ... to check it"
@@ -223,13 +224,15 @@ def partition(
         halo_width=halo_width, bytes_per_cell=parse_bytes(bytes_per_cell, "--bytes-per-cell"), model=model,
         num_seeds=seeds, most_imbalance=imbalance, seed=seed,
     )  # fmt: skip
-    print_advice(found.advice, format)
     best = found.advice.ranked[0].method
     if output is not None:
         files.write_text(output, "".join(f"{number}\n" for number in found.parts[best].tolist()))
-        note(f"wrote {output}, the partition {best}")
     if pattern_out is not None:
         save_pattern(found.patterns[best], pattern_out)
+    print_advice(found.advice, format)
+    if output is not None:
+        note(f"wrote {output}, the partition {best}")
+    if pattern_out is not None:
         note(f"wrote {pattern_out}; next: earlybird replay {pattern_out} --layout {shape} ... to check it")
 
 
@@ -247,7 +250,7 @@ def aggregate(
             "-o",
             "--output",
             metavar="FOLDER",
-            help="Write the advised three exchanges into it.",
+            help="Write the three exchanges with leaders into it.",
         ),
     ] = None,
     format: Format = FORMAT,
@@ -257,24 +260,25 @@ def aggregate(
     Row 1 is the advised alternative: sending directly, unless leaders are clearly faster. With leaders there
     are three exchanges: ranks send to the leaders of their node, leaders send one message to each other node,
     and the leaders there send to the ranks. Their predicted times are added; packing is not included.
-    `earlybird replay` checks each of the exchanges that -o writes.
+    `earlybird replay` checks each of the exchanges that -o writes, those of the fastest number of leaders.
     """
     joined = load_profiles(profile)
     _check_model(model)
     if output is not None and output.exists() and not output.is_dir():
         raise InputError(f"-o is {output}, which is a file; give a folder")
     found = advise_aggregation(load_fitting_pattern(pattern), parse_layout(layout), joined, model=model)
-    print_advice(found.advice, format)
+    best = next(one.method for one in found.advice.ranked if one.method in found.stages)
     if output is None:
-        return
-    best = found.advice.ranked[0].method
-    if best not in found.stages:
-        note(f"nothing is written to {output}: no number of leaders is clearly faster than sending directly")
+        print_advice(found.advice, format)
         return
     output.mkdir(parents=True, exist_ok=True)
     for name, exchange in found.stages[best].all().items():
         save_pattern(exchange, output / f"{name}.csv")
-    note(f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node")
+    print_advice(found.advice, format)
+    note(
+        f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node; next: earlybird "
+        f"replay {output}/between.csv --layout {layout} ... and the others, to check the advice"
+    )
 
 
 def _check_model(model: str) -> None:
