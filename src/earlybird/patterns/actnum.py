@@ -9,22 +9,33 @@ from scipy.sparse import csr_array
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.patterns.adjacency import adjacency_from_edges
+from earlybird.patterns.checks import require_range
+
+# Active or not. METIS needs some 600 bytes for each active one, so a full grid of this size takes 12 GB.
+MAX_REFINED_CELLS = 20_000_000
 
 _VALUES = re.compile(r"(?:([1-9][0-9]{0,9})\*)?([01])")
 
 
-def read_actnum_graph(path: str | Path, dims: tuple[int, int, int]) -> csr_array:
+def read_actnum_graph(path: str | Path, dims: tuple[int, int, int], refine: int = 1) -> csr_array:
     """Six-point neighbours between the active cells of a grid of `dims` = (NX, NY, NZ) cells, x fastest.
 
     Returns
     -------
-    (n, n) symmetric adjacency, n the number of active cells, numbered in the file's order.
-    Raises InputError with the line of an invalid value, or a count other than NX*NY*NZ.
+    (n, n) symmetric adjacency, n the number of active cells, numbered with x fastest. With `refine` above 1
+    every cell is divided into refine x refine x refine cells.
+    Raises InputError with the line of an invalid value, a count other than NX*NY*NZ, or a `refine` below 1
+    or with more than MAX_REFINED_CELLS cells.
     """
+    _check_refine(dims, refine)
     active = read_actnum(path, dims)
     if not active.any():
         raise InputError(f"{path} has no active cell; give a mask with at least one 1")
-    number = np.cumsum(active).reshape(active.shape) - 1
+    for axis in range(3) if refine > 1 else ():
+        active = np.repeat(active, refine, axis=axis)
+    # Half the memory of 64-bit numbers, also in the adjacency.
+    number_type = np.int32 if active.size <= MAX_REFINED_CELLS else np.int64
+    number = np.cumsum(active, dtype=number_type).reshape(active.shape) - 1
     first, second = [], []
     for axis in range(3):
         before = tuple(slice(None, -1) if k == axis else slice(None) for k in range(3))
@@ -33,6 +44,17 @@ def read_actnum_graph(path: str | Path, dims: tuple[int, int, int]) -> csr_array
         first.append(number[before][joined])
         second.append(number[after][joined])
     return adjacency_from_edges(np.concatenate(first), np.concatenate(second), int(active.sum()))
+
+
+def _check_refine(dims: tuple[int, int, int], refine: int) -> None:
+    """Refuse, before anything is read, more cells than fit the memory of an ordinary machine."""
+    require_range(refine, "the refinement", 1)
+    num_cells = dims[0] * dims[1] * dims[2] * refine**3
+    if refine > 1 and num_cells > MAX_REFINED_CELLS:
+        raise InputError(
+            f"{'x'.join(map(str, dims))} cells refined {refine} times along each axis are {num_cells}; at "
+            f"most {MAX_REFINED_CELLS} are supported"
+        )
 
 
 def read_actnum(path: str | Path, dims: tuple[int, int, int]) -> np.ndarray:

@@ -70,6 +70,9 @@ def test_mesh_of_an_active_cell_mask(pattern):
     assert status == 0
     # Seven of the eight corners of a cube: twelve edges minus the three at the missing corner.
     assert json.loads(out)["messages"] == 2 * 9
+    mask = ("--actnum", "mask", "--dims", "2x2x2", "--refine", 3)
+    status, out, _ = pattern("mesh", *mask, "--parts", 7, "-o", "p.csv", "--json")
+    assert (status, json.loads(out)["cells"]) == (0, 7 * 27)
 
 
 @needs_reference(NORNE)
@@ -126,6 +129,9 @@ def test_empty_pattern_has_a_summary(pattern):
         (["mesh", "--parts", "2", "--actnum", "mask"], "--dims"),
         (["mesh", "--parts", "2", "--dims", "2x2x2"], "--actnum"),
         (["mesh", "--parts", "2", "--actnum", "mask", "--dims", "2x2"], "--dims is '2x2'"),
+        (["mesh", "--parts", "2", "--refine", "2"], "--refine divides the cells of an ACTNUM mask"),
+        (["mesh", "--parts", "2", "--actnum", "m", "--dims", "2x2x2", "--refine", "0"], "refinement is 0"),
+        (["mesh", "--parts", "2", "--actnum", "m", "--dims", "46x112x22", "--refine", "9"], "82627776; at"),
         (["mesh", "--parts", "2", "--partition-out", "no/where"], "the folder no does not exist"),
         (["halo", "--grid", "2x0x1"], "--grid is '2x0x1'"),
         (["halo", "--grid", "2x2x2", "--cells", "64"], "--cells is '64'"),

@@ -115,6 +115,30 @@ def test_damaged_actnum_is_refused_by_line(tmp_path, text, says):
         read_actnum_graph(write(tmp_path, text), (3, 2, 1))
 
 
+def edges_of_box(x, y, z):
+    return (x - 1) * y * z + x * (y - 1) * z + x * y * (z - 1)
+
+
+def test_a_refined_grid_is_the_grid_of_smaller_cells(tmp_path):
+    fine = read_actnum_graph(write(tmp_path, "ACTNUM\n8*1 /\n"), (2, 2, 2), 2)
+    same = read_actnum_graph(write(tmp_path, "ACTNUM\n64*1 /\n"), (4, 4, 4))
+    assert fine.shape == (64, 64) and fine.nnz == 2 * edges_of_box(4, 4, 4)
+    assert (fine != same).nnz == 0
+
+
+def test_cells_refined_from_an_inactive_cell_are_inactive(tmp_path):
+    # Of the 27 cells across each face of the missing corner, 9 lose their neighbour.
+    graph = read_actnum_graph(write(tmp_path, "ACTNUM\n0 7*1 /\n"), (2, 2, 2), 3)
+    assert graph.shape[0] == 7 * 27
+    assert graph.nnz == 2 * (edges_of_box(6, 6, 6) - edges_of_box(3, 3, 3) - 3 * 9)
+
+
+@pytest.mark.parametrize(("refine", "says"), [(0, "refinement is 0"), (2**21, "at most 20000000")])
+def test_a_refinement_out_of_range_is_refused_unread(tmp_path, refine, says):
+    with pytest.raises(InputError, match=says):
+        read_actnum_graph(tmp_path / "not-there", (2, 2, 2), refine)
+
+
 @needs_reference(NORNE)
 def test_norne_has_its_44927_active_cells():
     graph = read_actnum_graph(reference(NORNE), (46, 112, 22))

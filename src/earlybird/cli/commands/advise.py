@@ -19,6 +19,7 @@ from earlybird.cli.options.mesh import (
     DimsOption,
     GraphOption,
     HaloWidth,
+    RefineOption,
     adjacency_of,
     check_output,
 )
@@ -187,6 +188,7 @@ def partition(
     graph: GraphOption = None,
     actnum: ActnumOption = None,
     dims: DimsOption = None,
+    refine: RefineOption = None,
     halo_width: HaloWidth = 1,
     bytes_per_cell: BytesPerCell = "8",
     profile: ProfilesOption = None,
@@ -220,7 +222,7 @@ def partition(
         if path is not None:
             check_output(path)
     found = advise_partition(
-        adjacency_of(cells, graph, actnum, dims, seed), parse_layout(shape), joined,
+        adjacency_of(cells, graph, actnum, dims, refine, seed), parse_layout(shape), joined,
         halo_width=halo_width, bytes_per_cell=parse_bytes(bytes_per_cell, "--bytes-per-cell"), model=model,
         num_seeds=seeds, most_imbalance=imbalance, seed=seed,
     )  # fmt: skip

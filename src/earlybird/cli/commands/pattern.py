@@ -14,6 +14,7 @@ from earlybird.cli.options.mesh import (
     DimsOption,
     GraphOption,
     HaloWidth,
+    RefineOption,
     adjacency_of,
     check_output,
     three_sides,
@@ -37,6 +38,7 @@ def mesh(
     graph: GraphOption = None,
     actnum: ActnumOption = None,
     dims: DimsOption = None,
+    refine: RefineOption = None,
     halo_width: HaloWidth = 1,
     bytes_per_cell: BytesPerCell = "8",
     seed: Seed = 1,
@@ -55,7 +57,7 @@ def mesh(
 
     for path in [output] if partition_out is None else [output, partition_out]:
         check_output(path)
-    adjacency = adjacency_of(cells, graph, actnum, dims, seed)
+    adjacency = adjacency_of(cells, graph, actnum, dims, refine, seed)
     part = partition_cells(adjacency, parts, seed)
     pattern = ghost_exchange(
         adjacency,

@@ -24,16 +24,29 @@ ActnumOption = Annotated[
 DimsOption = Annotated[
     str | None, typer.Option(help="Grid of the ACTNUM mask, x fastest.", metavar="NXxNYxNZ")
 ]
+RefineOption = Annotated[
+    int | None,
+    typer.Option(help="Divide each cell of the ACTNUM mask into N x N x N cells.  [default: 1]", metavar="N"),
+]
 HaloWidth = Annotated[int, typer.Option(help="Layers of cells to send.")]
 BytesPerCell = Annotated[str, typer.Option(help="Data of one cell, such as 8 or 1KiB.")]
 
 
-def adjacency_of(cells: int | None, graph: Path | None, actnum: Path | None, dims: str | None, seed: int):
+def adjacency_of(
+    cells: int | None,
+    graph: Path | None,
+    actnum: Path | None,
+    dims: str | None,
+    refine: int | None,
+    seed: int,
+):
     """The adjacency of the mesh that the options name; raises InputError."""
     if sum(source is not None for source in (cells, graph, actnum)) > 1:
         raise InputError("--cells, --graph and --actnum each specify a mesh; give one of them")
     if (actnum is None) != (dims is None):
         raise InputError("--actnum and --dims go together; give both, such as --actnum FILE --dims 46x112x22")
+    if refine is not None and actnum is None:
+        raise InputError("--refine divides the cells of an ACTNUM mask; give --actnum and --dims, too")
     if graph is not None:
         from earlybird.patterns.graph_files import read_graph
 
@@ -41,7 +54,7 @@ def adjacency_of(cells: int | None, graph: Path | None, actnum: Path | None, dim
     if actnum is not None:
         from earlybird.patterns.actnum import read_actnum_graph
 
-        return read_actnum_graph(actnum, three_sides(dims, "--dims"))
+        return read_actnum_graph(actnum, three_sides(dims, "--dims"), 1 if refine is None else refine)
     from earlybird.patterns.mesh import tetrahedral_mesh
 
     return tetrahedral_mesh(DEFAULT_CELLS if cells is None else cells, seed)
