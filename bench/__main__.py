@@ -13,6 +13,7 @@ from bench import (
     imb_pingpong,
     layout_advice,
     motif_styles,
+    paper_tables,
     partitioned_calls,
     partitioned_grid,
     partitioned_link,
@@ -51,6 +52,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "command-times": command_times.main,
     "pipeline-advice": pipeline_advice.main,
     "predictor": predictor.main,
+    "paper-tables": paper_tables.main,
     "layout-advice": layout_advice.main,
     "collective-accuracy": collective_accuracy.main,
     "collective-advice": collective_advice.main,
@@ -60,7 +62,7 @@ WITH_OPTIONS = (
     "command-times", "motif-styles", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
-    "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "cluster-exchanges",
+    "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "cluster-exchanges", "paper-tables",
 )  # fmt: skip
 
 

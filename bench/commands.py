@@ -1,4 +1,4 @@
-"""What comparisons on a virtual cluster share: the cluster, and `earlybird` as a user types it."""
+"""What comparisons share: a virtual cluster, and `earlybird` as a user types it."""
 
 import contextlib
 import json
@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,36 @@ from earlybird.machine import flavours
 from earlybird.toolchain.build import is_built
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
+
+# A small process starts the command: the memory of a process counts for those that it starts.
+_WATCH = """
+import resource, subprocess, sys, time
+begin_s = time.perf_counter()
+status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(time.perf_counter() - begin_s, used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss)
+sys.exit(status)
+"""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a command took: elapsed and processor time, and its largest memory."""
+
+    elapsed_s: float
+    processor_s: float
+    memory_bytes: float
+
+
+def watched(*words: Any) -> Usage:
+    """Run `earlybird WORDS...` without its output; raises SystemExit with its error."""
+    command = list(map(str, words))
+    ran = subprocess.run(
+        [sys.executable, "-c", _WATCH, str(EARLYBIRD), *command], capture_output=True, text=True
+    )
+    if ran.returncode:
+        raise SystemExit(f"earlybird {' '.join(command)} ended with status {ran.returncode}: {ran.stderr}")
+    return Usage(*map(float, ran.stdout.split()))
 
 
 def built_mpis() -> list[str]:

@@ -7,8 +7,6 @@ predict FILE.npz --json`, without replicates in the profile and with 200. About 
 
 import json
 import random
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -16,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.commands import EARLYBIRD, say
+from bench.commands import say, watched
 from earlybird.cli.output.printing import print_table
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
@@ -33,16 +31,6 @@ REPLICATES, SPREAD = 200, 0.03
 ROUNDS = 3
 SWAPS = 5000
 FINER = 1e-3  # a fifth of the usual step of `fair`
-
-
-# A small process starts the command: the memory of a process counts for those that it starts.
-WATCH = """
-import resource, subprocess, sys, time
-begin_s = time.perf_counter()
-status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-print(time.perf_counter() - begin_s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-sys.exit(status)
-"""
 
 
 def main(words: Sequence[str] = ()) -> int:
@@ -112,14 +100,8 @@ def _commands(folder: Path) -> None:
 
 def _run(pattern: Path, profile: Path, layout: str, model: str) -> tuple[float, float]:
     """Seconds and the largest memory in bytes of the command."""
-    command = [EARLYBIRD, "predict", pattern, "--profile", profile, "--layout", layout, "--model", model]
-    ran = subprocess.run(
-        [sys.executable, "-c", WATCH, *map(str, command), "--json"], stdout=subprocess.PIPE, text=True
-    )
-    if ran.returncode:
-        raise SystemExit(f"predictor: {' '.join(map(str, command))} ended with {ran.returncode}")
-    took_s, memory_kib = ran.stdout.split()
-    return float(took_s), 1024 * float(memory_kib)
+    took = watched("predict", pattern, "--profile", profile, "--layout", layout, "--model", model, "--json")
+    return took.elapsed_s, took.memory_bytes
 
 
 def _prepared_and_again_s(pattern: Pattern, layout: str, profile: Profile, model: str) -> tuple[float, float]:
