@@ -158,7 +158,7 @@ def _print_table_iii(
         inside = Predictor(inside_nodes(pattern, layout), layout).predict(profiles[row.cpu])
         printed.append([
             row.cpu, row.ranks, row.layout, *_statistics(traffic(pattern, layout), row),
-            *_slowest_and_mean(inside.time_s), row.error,
+            *_slowest_and_mean(inside.time_s), f"{row.error:.3f}",
         ])  # fmt: skip
     print_table(
         ["CPU", "ranks", "layout", *_STATISTICS, "slowest", "mean", "paper's error"], printed, left=["CPU"]
@@ -200,7 +200,7 @@ def _predicted(name: str, row: PaperRow, pattern: Pattern, profile: Profile) -> 
     predictor, full = Predictor(pattern, row.place), with_link(profile)
     times_s = [inside.time_s, *(predictor.predict(full, model).time_s for model in BOTH)]
     columns = [text for each in times_s for text in _slowest_and_mean(each)]
-    return [name, row.ranks, row.layout, *columns, row.error]
+    return [name, row.ranks, row.layout, *columns, f"{row.error:.3f}"]
 
 
 _STATISTICS = ("messages", "paper", "most", "paper", "MB", "paper", "on/off/inter %", "paper")
