@@ -1,11 +1,11 @@
 """Tables III and IV of Thune et al. 2023 with exchanges of similar statistics, predicted from its Table I.
 
-The paper's meshes and times are not published, so its errors cannot be checked here. METIS divides the
-Norne grid, each cell refined into 2 x 2 x 2 cells, or into 4 x 4 x 4 for Epyc Rome, where the paper takes a
-mesh ten times larger. A cell has the same bytes in all rows of a mesh: the geometric mean of the paper's
-volume over our number of cells sent. Ranks are placed by socket for Table III and by core for Table IV, as
-the shares of 512 ranks of Epyc Rome suggest, which are in both. About three minutes on two idle cores;
-without the data it does nothing.
+The paper's meshes and times are not published as numbers, so its errors cannot be checked here. METIS
+divides the Norne grid, each cell refined into 2 x 2 x 2 cells, or into 4 x 4 x 4 for Epyc Rome, where the
+paper takes a mesh ten times larger. A cell has the same bytes in all rows of a mesh: the geometric mean of
+the paper's volume over our number of cells sent. Ranks are placed by socket for Table III and by core for
+Table IV, as the shares of 512 ranks of Epyc Rome suggest, which are in both. About four minutes on an idle
+core; without the data it does nothing.
 """
 
 import argparse
