@@ -43,7 +43,9 @@ def watched(*words: Any) -> Usage:
         [sys.executable, "-c", _WATCH, str(EARLYBIRD), *command], capture_output=True, text=True
     )
     if ran.returncode:
-        raise SystemExit(f"earlybird {' '.join(command)} ended with status {ran.returncode}: {ran.stderr.strip()}")
+        raise SystemExit(
+            f"earlybird {' '.join(command)} ended with status {ran.returncode}: {ran.stderr.strip()}"
+        )
     return Usage(*map(float, ran.stdout.split()))
 
 
