@@ -27,6 +27,7 @@ COMMANDS = {
     "record": "Run a program and record who sends how much to whom, and in which calls",
     "project": "Project what changes would save in a recorded program",
     "compare": "Compare runs: which points are slower, and what differs besides",
+    "baseline": "Keep what a run measured under a name, to compare later runs with",
     "show": "Print a result file or a run folder",
     "export": "Write the messages of a recording or a pattern in a format of another tool",
     "report": "Write one self-contained page from runs, profiles, predictions and comparisons",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import labels
+from earlybird.data.baseline import Baseline, BaselinePoint
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample
@@ -68,6 +69,25 @@ def side_of(run: Run, mpi: str | None = None, name: str = "") -> Side:
     return Side(name or str(run.path), chosen, _times(samples), _circumstances(run.header, launches, chosen))
 
 
+def side_of_baseline(baseline: Baseline) -> Side:
+    """Every launch has one value, its median."""
+    times = {
+        _key(one.kernel, one.quantity, one.method, one.config): list(one.launch_medians_s[:, None])
+        for one in baseline.points
+    }
+    return Side(baseline.name, baseline.mpi, times, baseline.circumstances)
+
+
+def baseline_of(side: Side, name: str, run: Run) -> Baseline:
+    """What `side` of `run` holds, without single iterations."""
+    points = tuple(
+        BaselinePoint(*key[:3], dict(key[3]), np.array([np.median(one) for one in launches]))
+        for key, launches in side.times_s.items()
+    )
+    started = str(run.header.get("started", ""))
+    return Baseline(name, run.id, started, side.mpi, dict(side.circumstances), points)
+
+
 def point_of(key: Key) -> Point:
     kernel, quantity, method, config = key
     return Point(kernel, quantity, method, dict(config))
@@ -95,11 +115,16 @@ def differences(before: Side, after: Side) -> list[Difference]:
 def _times(samples: Sequence[Sample]) -> dict[Key, list[np.ndarray]]:
     times: dict[Key, list[np.ndarray]] = {}
     for sample in samples:
-        config = tuple(sorted((name, value) for name, value in sample.config.items() if name != "mpi"))
-        times.setdefault((sample.kernel, sample.quantity, sample.method or "", config), []).append(
-            sample.steady_times_s()
-        )
+        key = _key(sample.kernel, sample.quantity, sample.method or "", sample.config)
+        times.setdefault(key, []).append(sample.steady_times_s())
     return times
+
+
+def _key(kernel: str, quantity: str, method: str, config: Mapping[str, Any]) -> Key:
+    return (
+        kernel, quantity, method,
+        tuple(sorted((name, value) for name, value in config.items() if name != "mpi")),
+    )  # fmt: skip
 
 
 def _circumstances(

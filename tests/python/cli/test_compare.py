@@ -188,3 +188,40 @@ def test_runs_with_nothing_in_common(earlybird, measured, refused):
         "--quiet", "-o", "b",
     )  # fmt: skip
     refused(earlybird("compare", "a", "b", check=False), "no point in common")
+
+
+def test_a_baseline_stands_for_its_run(earlybird, measured):
+    measured("a", seed=1)
+    measured("b", factor=0.8, seed=2)
+    earlybird("baseline", "save", "monday", "a")
+    of_run, of_baseline = (
+        compared(earlybird, *words, status=1) for words in (("a", "b"), ("--baseline", "monday", "b"))
+    )
+    for one, other in zip(of_run["changes"], of_baseline["changes"], strict=True):
+        assert one["adjusted_p_value"] == other["adjusted_p_value"]
+        assert one["ratio"] == pytest.approx(other["ratio"])
+    (row,) = json.loads(earlybird("baseline", "list", "--json").stdout)
+    assert (row["name"], row["points"], row["launches"]) == ("monday", len(of_run["changes"]), 5)
+    assert "contention" in earlybird("show", "baselines/monday.json").stdout
+
+
+def test_a_baseline_is_replaced_only_on_request(earlybird, measured, refused, tmp_path):
+    measured("a", seed=1)
+    measured("b", factor=0.8, seed=2)
+    earlybird("baseline", "save", "monday", "a")
+    before = (tmp_path / "baselines" / "monday.json").read_text()
+    refused(earlybird("baseline", "save", "monday", "b", check=False), "--replace")
+    assert (tmp_path / "baselines" / "monday.json").read_text() == before
+    earlybird("baseline", "save", "monday", "b", "--replace")
+    assert {one["verdict"] for one in compared(earlybird, "--baseline", "monday", "b")["changes"]} == {"same"}
+
+
+def test_bad_baselines_are_refused(earlybird, measured, refused, tmp_path):
+    measured("a", launches=1)
+    refused(earlybird("compare", "--baseline", "none", "a", check=False), "no baseline none", "save")
+    refused(earlybird("baseline", "save", "../x", "a", check=False), "../x")
+    warned = earlybird("baseline", "save", "monday", "a")
+    assert "1 launch" in warned.stderr
+    path = tmp_path / "baselines" / "monday.json"
+    path.write_text(path.read_text().replace("earlybird.baseline/1", "earlybird.baseline/9"))
+    refused(earlybird("compare", "--baseline", "monday", "a", check=False), "earlybird.baseline/9")

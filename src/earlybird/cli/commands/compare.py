@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from earlybird.cli.commands.baseline import FOLDER, FolderOption, find_baseline
 from earlybird.cli.options.command import make_command
 from earlybird.cli.output.notes import note
 from earlybird.data import files
+from earlybird.data.baseline import load_baseline
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.data.run import Run
@@ -35,6 +37,10 @@ def compare(
         list[str] | None,
         typer.Option(help="Of a run of several MPIs: the one to compare; two of them with a single RUN."),
     ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Compare all runs with this baseline, see `earlybird baseline save`.")
+    ] = None,
+    folder: FolderOption = FOLDER,
     min_effect: Annotated[str, typer.Option(help="A smaller change counts as none.")] = "5%",
     level: Annotated[
         str, typer.Option(help="Share of false discoveries among the points that are called changed.")
@@ -63,7 +69,7 @@ def compare(
     fractions = parse_fraction(level, "--level"), parse_fraction(min_effect, "--min-effect")
     if not 0 < fractions[0] < 1:
         raise InputError(f"--level is {level}; give more than 0 % and less than 100 %")
-    pairs = _pairs(sources, mpi or [])
+    pairs = _pairs_with(baseline, folder, sources, mpi or []) if baseline else _pairs(sources, mpi or [])
     if output is not None and len(pairs) > 1:
         raise InputError(f"-o is for one comparison, and these are {len(pairs)}; give two runs, or omit -o")
     from earlybird.cli.output.run_comparison import print_run_comparisons
@@ -79,6 +85,18 @@ def compare(
         note(f"wrote {output}")
     failing = (SLOWER, INCONCLUSIVE) if strict else (SLOWER,)
     return int(any(one.count(verdict) for one in found for verdict in failing))
+
+
+def _pairs_with(name: str, folder: Path, sources: list[Path], mpis: list[str]):
+    """The baseline and each run; of a run of several MPIs, the baseline's."""
+    from earlybird.compare.sides import side_of, side_of_baseline
+
+    if len(mpis) > 1:
+        raise InputError(f"--mpi is given {len(mpis)} times with --baseline; give it once at most")
+    before = side_of_baseline(load_baseline(find_baseline(name, folder)))
+    runs = [Run.open(source) for source in sources]
+    mpi = mpis[0] if mpis else None
+    return [(before, side_of(run, mpi)) for run in runs]
 
 
 def _pairs(sources: list[Path], mpis: list[str]):

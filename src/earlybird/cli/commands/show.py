@@ -98,6 +98,11 @@ def _show_json(source: Path, format: Format) -> None:
             for difference in comparison.extra.get("notes", ()):
                 note(f"warning: {difference}")
             print_comparison(comparison, format)
+        case "earlybird.baseline/1":
+            from earlybird.cli.output.run_comparison import print_baseline
+            from earlybird.data.baseline import load_baseline
+
+            print_baseline(load_baseline(source), format)
         case "earlybird.run-comparison/1":
             from earlybird.cli.output.run_comparison import print_run_comparison
             from earlybird.data.run_comparison import run_comparison_from_json

@@ -2,9 +2,21 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Column, interval_text, print_csv, print_json, print_table, table
+from earlybird.cli.output.printing import (
+    Column,
+    Format,
+    interval_text,
+    print_csv,
+    print_data,
+    print_json,
+    print_table,
+    table,
+)
 from earlybird.data import units
+from earlybird.data.baseline import Baseline
 from earlybird.data.labels import counted, listed_briefly, signed_percent
 from earlybird.data.points import point_texts
 from earlybird.data.run_comparison import (
@@ -52,6 +64,28 @@ def print_run_comparisons(comparisons: Sequence[RunComparison], format: str, *, 
 def print_run_comparison(comparison: RunComparison, format: str) -> None:
     """One of a file."""
     print_run_comparisons([comparison], format)
+
+
+def print_baseline(baseline: Baseline, format: Format) -> None:
+    """The median over launches at every point, and the circumstances."""
+    rows = [
+        {
+            "kernel": one.kernel, "quantity": one.quantity, "method": one.method, **one.config,
+            "time_s": float(np.median(one.launch_medians_s)), "launches": len(one.launch_medians_s),
+        }
+        for one in baseline.points
+    ]  # fmt: skip
+    if print_data(format, baseline.to_json(), rows):
+        return
+    texts = point_texts([(one.kernel, one.method, one.config) for one in baseline.points])
+    cells = [
+        [text, units.format_seconds(row["time_s"]), row["launches"]]
+        for text, row in zip(texts, rows, strict=True)
+    ]
+    print_table(["point", "time", "launches"], cells, left=["point"])
+    print(f"\nrun       {baseline.run_id}, {baseline.started}")
+    for name, text in baseline.circumstances.items():
+        print(f"{name:<10}{text}")
 
 
 def summary(comparison: RunComparison) -> str:
