@@ -103,6 +103,11 @@ def _show_json(source: Path, format: Format) -> None:
             from earlybird.data.baseline import load_baseline
 
             print_baseline(load_baseline(source), format)
+        case "earlybird.history/1":
+            from earlybird.cli.output.history import print_history
+            from earlybird.data.history import history_from_json
+
+            print_history(history_from_json(value, where), format)
         case "earlybird.run-comparison/1":
             from earlybird.cli.output.run_comparison import print_run_comparison
             from earlybird.data.run_comparison import run_comparison_from_json

@@ -138,12 +138,13 @@ def _print_table(comparison: RunComparison) -> None:
             texts = point_texts([(one.kernel, one.method, one.config) for one in points])
             print(f"only {what:<6}{listed_briefly(texts)}")
     for one in comparison.differences[:_MOST_DIFFERENCES]:
-        print(f"differs   {_difference(one)}")
+        print(f"differs   {difference_text(one)}")
     if (more := len(comparison.differences) - _MOST_DIFFERENCES) > 0:
         print(f"differs   in {counted(more, 'other thing')}; --json lists all")
 
 
-def _difference(one: Difference) -> str:
+def difference_text(one: Difference) -> str:
+    """`version: 5.0.1 -> 5.0.2`."""
     return f"{one.what}: {one.before or '(none)'} -> {one.after or '(none)'}"
 
 
@@ -155,7 +156,7 @@ def _markdown(comparison: RunComparison) -> str:
         header, rows = table(_columns(comparison, changes), changes)
         cells = [header, ["---"] * len(header), *([_escaped(cell) for cell in row] for row in rows)]
         lines += [f"| {' | '.join(row)} |" for row in cells] + [""]
-    lines += [f"- differs: {_escaped(_difference(one))}" for one in comparison.differences]
+    lines += [f"- differs: {_escaped(difference_text(one))}" for one in comparison.differences]
     for what, points in (("before", comparison.only_before), ("after", comparison.only_after)):
         if points:
             lines.append(f"- {counted(len(points), 'point')} only {what}")
