@@ -131,6 +131,15 @@ def parse_duration(text: str | float, what: str = "the duration") -> float:
     return _parse(text, "second", what, "60s, 2min or 0.5")
 
 
+def parse_fraction(text: str | float, what: str = "the fraction") -> float:
+    """`5%`, `5 %`, `0.05` -> 0.05; not negative, below 10."""
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)\s*(%?)\s*", str(text))
+    value = float(match[1]) / (100 if match[2] else 1) if match else math.inf
+    if not value < 10:
+        raise InputError(f"{what} is {str(text)!r}; give a fraction, such as 5% or 0.05")
+    return value
+
+
 def format_bytes(size_bytes: float) -> str:
     """1024 -> `1 KiB`; exact powers stay whole, others get three digits."""
     for factor, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):

@@ -98,6 +98,21 @@ def _show_json(source: Path, format: Format) -> None:
             for difference in comparison.extra.get("notes", ()):
                 note(f"warning: {difference}")
             print_comparison(comparison, format)
+        case "earlybird.baseline/1":
+            from earlybird.cli.output.run_comparison import print_baseline
+            from earlybird.data.baseline import load_baseline
+
+            print_baseline(load_baseline(source), format)
+        case "earlybird.history/1":
+            from earlybird.cli.output.history import print_history
+            from earlybird.data.history import history_from_json
+
+            print_history(history_from_json(value, where), format)
+        case "earlybird.run-comparison/1":
+            from earlybird.cli.output.run_comparison import print_run_comparison
+            from earlybird.data.run_comparison import run_comparison_from_json
+
+            print_run_comparison(run_comparison_from_json(value, where), format)
         case "earlybird.advice/1":
             from earlybird.cli.output.advice import print_advice
             from earlybird.data.advice import advice_from_json

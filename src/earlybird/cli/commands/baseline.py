@@ -1,0 +1,110 @@
+"""`earlybird baseline`: keeps what a run measured under a name, to compare later runs with."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earlybird.cli.options.command import FORMAT, make_group
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import Format, print_data, print_table
+from earlybird.data.baseline import load_baseline, save_baseline
+from earlybird.data.errors import InputError
+from earlybird.data.labels import counted, flavour
+from earlybird.data.run import Run
+
+FOLDER = Path("baselines")
+FolderOption = Annotated[
+    Path, typer.Option("--folder", help="Folder of the baselines, which can live in git.")
+]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def baseline_path(name: str, folder: Path) -> Path:
+    """The file of a baseline; InputError for a name that is no file name."""
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"the baseline is named {name!r}; give letters, digits, '.', '_' and '-', such as mpich-5.0"
+        )
+    return folder / f"{name}.json"
+
+
+def find_baseline(name: str, folder: Path) -> Path:
+    """The same of one that exists; InputError names those that do."""
+    path = baseline_path(name, folder)
+    if not path.exists():
+        there = sorted(one.stem for one in folder.glob("*.json"))
+        known = f"; it has {', '.join(there)}" if there else ""
+        raise InputError(
+            f"there is no baseline {name} in {folder}{known}; save one with "
+            f"`earlybird baseline save {name} RUN/`"
+        )
+    return path
+
+
+def save(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the baseline.")],
+    source: Annotated[Path, typer.Argument(metavar="RUN/", help="Run folder to keep.")],
+    mpi: Annotated[str | None, typer.Option(help="Of a run of several MPIs: the one to keep.")] = None,
+    folder: FolderOption = FOLDER,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a baseline that has this name already.")
+    ] = False,
+) -> None:
+    """Keep what a run measured: the median of each launch at every point, and the circumstances.
+
+    A baseline changes only by this command: no run and no comparison moves it.
+    """
+    path = baseline_path(name, folder)
+    run = Run.open(source)
+    if path.exists() and not replace:
+        raise InputError(f"{path} exists already; choose another name, or replace it with --replace")
+    from earlybird.compare.changes import MIN_LAUNCHES
+    from earlybird.compare.sides import baseline_of, side_of
+
+    side = side_of(run, mpi)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot create the folder {folder}: {error.strerror}; choose another") from error
+    save_baseline(baseline_of(side, name, run), path)
+    note(f"wrote {path}: {counted(len(side.times_s), 'point')} of {flavour(side.mpi)}")
+    note(f"next: earlybird compare --baseline {name} LATER_RUN/")
+    if (least := min(map(len, side.times_s.values()))) < MIN_LAUNCHES:
+        note(
+            f"warning: some points have {counted(least, 'launch', 'launches')}; comparisons decide from "
+            f"{MIN_LAUNCHES} on: continue the run with --resume and more --launches, and save it again"
+        )
+
+
+def list_baselines(folder: FolderOption = FOLDER, format: Format = FORMAT) -> None:
+    """List the baselines of a folder."""
+    found = [load_baseline(path) for path in sorted(folder.glob("*.json"))]
+    if not found and format is Format.table:
+        note(f"there are no baselines in {folder}; save one with `earlybird baseline save NAME RUN/`")
+        return
+    rows = [
+        {
+            "name": one.name,
+            "mpi": one.mpi,
+            "version": one.circumstances.get("version", ""),
+            "host": one.circumstances.get("host", ""),
+            "started": one.started,
+            "points": len(one.points),
+            "launches": min(len(point.launch_medians_s) for point in one.points) if one.points else 0,
+        }
+        for one in found
+    ]
+    if not print_data(format, rows, rows):
+        print_table(list(rows[0]), [list(row.values()) for row in rows], left=["name", "mpi", "host"])
+
+
+command = make_group(
+    [
+        ("save", save, "earlybird baseline save mpich-5.0 run/"),
+        ("list", list_baselines, "earlybird baseline list"),
+    ],
+    name="baseline",
+    help="Keep what a run measured under a name, to compare later runs with.",
+)

@@ -1,0 +1,124 @@
+"""`earlybird compare`: what changed between runs, point by point, and what differs besides."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earlybird.cli.commands.baseline import FOLDER, FolderOption, find_baseline
+from earlybird.cli.options.command import make_command
+from earlybird.cli.output.notes import note
+from earlybird.data import files
+from earlybird.data.baseline import load_baseline
+from earlybird.data.errors import InputError
+from earlybird.data.labels import counted
+from earlybird.data.run import Run
+from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER
+from earlybird.data.units import parse_fraction
+
+
+class CompareFormat(StrEnum):
+    """`--format`; `--json` is short for `--format json`."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    markdown = "markdown"
+    junit = "junit"
+
+
+def compare(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run folders; the others are compared with the first one."),
+    ],
+    mpi: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a run of several MPIs: the one to compare; two of them with a single RUN."),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Compare all runs with this baseline, see `earlybird baseline save`.")
+    ] = None,
+    folder: FolderOption = FOLDER,
+    min_effect: Annotated[str, typer.Option(help="A smaller change counts as none.")] = "5%",
+    level: Annotated[
+        str, typer.Option(help="Share of false discoveries among the points that are called changed.")
+    ] = "5%",
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Compare runs of other hosts, networks or placements too.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="An inconclusive point fails too.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Also write the comparison as JSON, for `report`.")
+    ] = None,
+    format: Annotated[
+        CompareFormat, typer.Option(help="How to print the result on stdout.")
+    ] = CompareFormat.table,
+) -> int:
+    """Compare runs point by point: which are slower, which faster, and what differs besides.
+
+    The launch is the sample, not the iteration: a point is slower or faster if the medians of its launches
+    differ significantly (Mann-Whitney U, adjusted for the number of points by Benjamini and Hochberg) and by
+    more than --min-effect; the same if the interval of the ratio lies within it; otherwise inconclusive.
+    At least five launches on each side decide. The honest comparison of two MPIs interleaves their launches:
+    measure both in one run (`measure ... --mpi a --mpi b`), then give that run with --mpi twice.
+
+    Exit status: 0 without a slower point, 1 with one, 2 if the runs cannot be compared.
+    """
+    fractions = parse_fraction(level, "--level"), parse_fraction(min_effect, "--min-effect")
+    if not 0 < fractions[0] < 1:
+        raise InputError(f"--level is {level}; give more than 0 % and less than 100 %")
+    pairs = _pairs_with(baseline, folder, sources, mpi or []) if baseline else _pairs(sources, mpi or [])
+    if output is not None and len(pairs) > 1:
+        raise InputError(f"-o is for one comparison, and these are {len(pairs)}; give two runs, or omit -o")
+    from earlybird.cli.output.run_comparison import print_run_comparisons
+    from earlybird.compare.runs import compare_sides
+
+    found = [
+        compare_sides(before, after, level=fractions[0], min_effect=fractions[1], anyway=anyway)
+        for before, after in pairs
+    ]
+    print_run_comparisons(found, format, strict=strict)
+    if output is not None:
+        files.write_json(output, found[0].to_json())
+        note(f"wrote {output}")
+    failing = (SLOWER, INCONCLUSIVE) if strict else (SLOWER,)
+    return int(any(one.count(verdict) for one in found for verdict in failing))
+
+
+def _pairs_with(name: str, folder: Path, sources: list[Path], mpis: list[str]):
+    """The baseline and each run; of a run of several MPIs, the baseline's."""
+    from earlybird.compare.sides import side_of, side_of_baseline
+
+    if len(mpis) > 1:
+        raise InputError(f"--mpi is given {len(mpis)} times with --baseline; give it once at most")
+    before = side_of_baseline(load_baseline(find_baseline(name, folder)))
+    runs = [Run.open(source) for source in sources]
+    mpi = mpis[0] if mpis else None
+    return [(before, side_of(run, mpi)) for run in runs]
+
+
+def _pairs(sources: list[Path], mpis: list[str]):
+    """(before, after) of each comparison."""
+    from earlybird.compare.sides import side_of
+
+    runs = [Run.open(source) for source in sources]
+    if len(runs) == 1:
+        if len(mpis) < 2:
+            raise InputError(
+                f"{sources[0]} alone has nothing to be compared with; give a second run, or --mpi twice to "
+                "compare two MPIs of one run"
+            )
+        sides = [side_of(runs[0], mpi, f"{sources[0]}, {mpi}") for mpi in mpis]
+    else:
+        if len(mpis) > 1:
+            raise InputError(
+                f"{counted(len(runs), 'run')} and {len(mpis)} times --mpi are given; give --mpi once for "
+                "several runs, or one run and --mpi twice"
+            )
+        sides = [side_of(run, mpis[0] if mpis else None) for run in runs]
+    return [(sides[0], other) for other in sides[1:]]
+
+
+command = make_command(compare, name="compare", example="earlybird compare before/ after/ --min-effect 3%")

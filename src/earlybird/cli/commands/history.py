@@ -1,0 +1,66 @@
+"""`earlybird history`: when points changed over many runs."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earlybird.cli.options.command import make_command
+from earlybird.cli.output.notes import note
+from earlybird.data import files
+from earlybird.data.errors import InputError
+from earlybird.data.run import Run
+from earlybird.data.units import parse_fraction
+
+
+class HistoryFormat(StrEnum):
+    """`--format`; `--json` is short for `--format json`."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    otava = "otava"
+
+
+def history(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run folders, such as those of every night; in any order."),
+    ],
+    mpi: Annotated[str | None, typer.Option(help="Of runs of several MPIs: the one to follow.")] = None,
+    min_effect: Annotated[str, typer.Option(help="A smaller change counts as none.")] = "3%",
+    level: Annotated[
+        str, typer.Option(help="Share of histories without a change in which one is found.")
+    ] = "1%",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Also write the history as JSON.")
+    ] = None,
+    format: Annotated[
+        HistoryFormat, typer.Option(help="How to print the result; otava: CSV for Apache Otava.")
+    ] = HistoryFormat.table,
+) -> None:
+    """Date the steps and drifts of every point over many runs.
+
+    Runs are ordered by their start. A change counts if runs in random order hardly ever show one as large
+    (--level, shared by all points), so single bad nights raise no alarm. Of each change the table names what
+    else differs between the run before it and the first one after it. Exit status: 0 also with changes; a
+    gate is `earlybird compare`.
+    """
+    fractions = parse_fraction(level, "--level"), parse_fraction(min_effect, "--min-effect")
+    if not 0 < fractions[0] < 1:
+        raise InputError(f"--level is {level}; give more than 0 % and less than 100 %")
+    from earlybird.cli.output.history import print_history
+    from earlybird.compare.history import history as history_of
+    from earlybird.compare.sides import side_of
+
+    runs = [Run.open(source) for source in sources]
+    sides = [(str(run.header.get("started", "")), side_of(run, mpi)) for run in runs]
+    found = history_of(sides, level=fractions[0], min_effect=fractions[1])
+    if output is not None:
+        files.write_json(output, found.to_json())
+        note(f"wrote {output}")
+    print_history(found, format)
+
+
+command = make_command(history, name="history", example="earlybird history nightly/*/ --min-effect 3%")

@@ -1,0 +1,90 @@
+"""Prints a history of runs: its changes as a table, all values as CSV for other tools."""
+
+from typing import Any
+
+from earlybird.cli.output.printing import print_csv, print_json, print_table
+from earlybird.cli.output.run_comparison import difference_text
+from earlybird.data.history import History, Series, SeriesChange
+from earlybird.data.labels import counted, signed_percent
+from earlybird.data.points import point_texts
+
+_MOST_DIFFERENCES = 5
+
+
+def print_history(history: History, format: str) -> None:
+    """In one of the formats of `earlybird history`."""
+    if format == "json":
+        print_json(history.to_json())
+    elif format == "csv":
+        print_csv([_row(history, one, change) for one, change in _changes(history)], _HEADER)
+    elif format == "otava":
+        print_csv(_otava_rows(history))
+    else:
+        _print_table(history)
+
+
+_HEADER = ("kernel", "quantity", "method", "config", "kind", "first", "last", "ratio", "p_value")
+
+
+def _changes(history: History) -> list[tuple[Series, SeriesChange]]:
+    """The first change first, then the largest."""
+    found = [(one, change) for one in history.series for change in one.changes]
+    return sorted(found, key=lambda pair: (pair[1].first, -abs(pair[1].ratio - 1)))
+
+
+def _row(history: History, one: Series, change: SeriesChange) -> dict[str, Any]:
+    return change.to_json() | {
+        "kernel": one.kernel,
+        "quantity": one.quantity,
+        "method": one.method,
+        "config": " ".join(f"{name}={value}" for name, value in one.config.items()),
+        "first": history.runs[change.first].started,
+        "last": history.runs[change.last].started,
+    }
+
+
+def _otava_rows(history: History) -> list[dict[str, Any]]:
+    """A row for each run, a column for each point, in seconds."""
+    names = _names(history)
+    return [
+        {"time": run.started, "run": run.name}
+        | {name: one.time_s[k] or None for name, one in zip(names.values(), history.series, strict=True)}
+        for k, run in enumerate(history.runs)
+    ]
+
+
+def _names(history: History) -> dict[int, str]:
+    """By the id of each series."""
+    texts = point_texts([(one.kernel, one.method, one.config) for one in history.series])
+    return {id(one): text for one, text in zip(history.series, texts, strict=True)}
+
+
+def _print_table(history: History) -> None:
+    found, names = _changes(history), _names(history)
+    runs = history.runs
+    print(
+        f"{counted(len(runs), 'run')} from {_day(runs[0].started)} to {_day(runs[-1].started)}, "
+        f"{counted(len(history.series), 'point')}: {counted(len(found), 'change')}"
+    )
+    if not found:
+        return
+    print()
+    rows = [
+        [
+            _day(runs[change.first].started),
+            _day(runs[change.last].started) if change.last != change.first else "",
+            change.kind, signed_percent(change.ratio - 1), names[id(one)], runs[change.first].name,
+        ]
+        for one, change in found
+    ]  # fmt: skip
+    print_table(["from", "until", "kind", "change", "point", "run"], rows, left=["kind", "point", "run"])
+    for first in sorted({change.first for _, change in found}):
+        different = history.differences.get(str(first), ())
+        for one in different[:_MOST_DIFFERENCES]:
+            print(f"differs   from {_day(runs[first].started)}: {difference_text(one)}")
+        if (more := len(different) - _MOST_DIFFERENCES) > 0:
+            print(f"differs   in {counted(more, 'other thing')}; --json lists all")
+
+
+def _day(started: str) -> str:
+    return started[:16].replace("T", " ")

@@ -1,0 +1,167 @@
+"""Prints a comparison of runs: as a table, and as markdown for a merge request."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import (
+    Column,
+    Format,
+    interval_text,
+    print_csv,
+    print_data,
+    print_json,
+    print_table,
+    table,
+)
+from earlybird.data import units
+from earlybird.data.baseline import Baseline
+from earlybird.data.labels import counted, listed_briefly, signed_percent
+from earlybird.data.points import point_texts
+from earlybird.data.run_comparison import (
+    FASTER,
+    INCONCLUSIVE,
+    SAME,
+    SLOWER,
+    VERDICTS,
+    Change,
+    Difference,
+    RunComparison,
+)
+from earlybird.data.schema import Estimate
+from earlybird.interop.junit import junit_xml
+
+_ORDER = (SLOWER, INCONCLUSIVE, FASTER, SAME)
+_MOST_DIFFERENCES = 12
+
+
+def print_run_comparisons(comparisons: Sequence[RunComparison], format: str, *, strict: bool = False) -> None:
+    """In one of the formats of `earlybird compare`; as JSON a list if there are several."""
+    if format == "json":
+        values = [one.to_json() for one in comparisons]
+        print_json(values[0] if len(values) == 1 else values)
+    elif format == "csv":
+        rows = [
+            {"before": one.before, "after": one.after} | change.row()
+            for one in comparisons
+            for change in one.changes
+        ]
+        print_csv(rows)
+    elif format == "junit":
+        print(junit_xml(comparisons, strict=strict))
+    elif format == "markdown":
+        print("\n\n".join(map(_markdown, comparisons)))
+    else:
+        for number, one in enumerate(comparisons):
+            if number:
+                print()
+            _print_table(one)
+    for text in dict.fromkeys(text for one in comparisons for text in one.notes):
+        note(f"warning: {text}")
+
+
+def print_run_comparison(comparison: RunComparison, format: str) -> None:
+    """One of a file."""
+    print_run_comparisons([comparison], format)
+
+
+def print_baseline(baseline: Baseline, format: Format) -> None:
+    """The median over launches at every point, and the circumstances."""
+    rows = [
+        {
+            "kernel": one.kernel, "quantity": one.quantity, "method": one.method, **one.config,
+            "time_s": float(np.median(one.launch_medians_s)), "launches": len(one.launch_medians_s),
+        }
+        for one in baseline.points
+    ]  # fmt: skip
+    if print_data(format, baseline.to_json(), rows):
+        return
+    texts = point_texts([(one.kernel, one.method, one.config) for one in baseline.points])
+    cells = [
+        [text, units.format_seconds(row["time_s"]), row["launches"]]
+        for text, row in zip(texts, rows, strict=True)
+    ]
+    print_table(["point", "time", "launches"], cells, left=["point"])
+    print(f"\nrun       {baseline.run_id}, {baseline.started}")
+    for name, text in baseline.circumstances.items():
+        print(f"{name:<10}{text}")
+
+
+def summary(comparison: RunComparison) -> str:
+    """`3 slower, 0 faster, 40 same, 2 inconclusive of 45 points; geometric mean of the ratios 1.021`."""
+    counts = ", ".join(f"{comparison.count(verdict)} {verdict}" for verdict in VERDICTS)
+    number = counted(len(comparison.changes), "point")
+    return f"{counts} of {number}; geometric mean of the ratios {comparison.geometric_mean:.3f}"
+
+
+def _ordered(comparison: RunComparison) -> list[Change]:
+    """The slower points first, the largest change first."""
+    return sorted(
+        comparison.changes, key=lambda one: (_ORDER.index(one.verdict), -_size_of_change(one.ratio))
+    )
+
+
+def _size_of_change(ratio: Estimate) -> float:
+    return max(ratio.value, 1 / ratio.value if ratio.value else 0.0)
+
+
+def _columns(comparison: RunComparison, changes: Sequence[Change]) -> list[Column]:
+    texts = point_texts([(one.kernel, one.method, one.config) for one in changes])
+    text_of = {id(one): text for one, text in zip(changes, texts, strict=True)}
+    return [
+        Column("point", lambda one: text_of[id(one)]),
+        Column("before", lambda one: units.format_seconds(one.before_s)),
+        Column("after", lambda one: units.format_seconds(one.after_s)),
+        Column("change", lambda one: signed_percent(one.ratio.value - 1)),
+        Column("interval", lambda one: interval_text(one.ratio, lambda end: signed_percent(end - 1))),
+        Column("adjusted p", lambda one: _p_text(one.adjusted_p_value), optional=True),
+        Column("launches", lambda one: f"{one.launches_before}, {one.launches_after}"),
+        Column("verdict", lambda one: one.verdict),
+    ]
+
+
+def _p_text(p: float | None) -> str:
+    return "" if p is None else f"{p:.2g}"
+
+
+def _print_table(comparison: RunComparison) -> None:
+    changes = _ordered(comparison)
+    header, rows = table(_columns(comparison, changes), changes)
+    print_table(header, rows, left=["point", "verdict"])
+    print()
+    print(f"before    {comparison.before}")
+    print(f"after     {comparison.after}")
+    print(f"result    {summary(comparison)}")
+    for what, points in (("before", comparison.only_before), ("after", comparison.only_after)):
+        if points:
+            texts = point_texts([(one.kernel, one.method, one.config) for one in points])
+            print(f"only {what:<6}{listed_briefly(texts)}")
+    for one in comparison.differences[:_MOST_DIFFERENCES]:
+        print(f"differs   {difference_text(one)}")
+    if (more := len(comparison.differences) - _MOST_DIFFERENCES) > 0:
+        print(f"differs   in {counted(more, 'other thing')}; --json lists all")
+
+
+def difference_text(one: Difference) -> str:
+    """`version: 5.0.1 -> 5.0.2`."""
+    return f"{one.what}: {one.before or '(none)'} -> {one.after or '(none)'}"
+
+
+def _markdown(comparison: RunComparison) -> str:
+    """The changed and the inconclusive points as a table; the others only in the summary."""
+    changes = [one for one in _ordered(comparison) if one.verdict != SAME]
+    lines = [f"**{comparison.before} -> {comparison.after}**: {summary(comparison)}", ""]
+    if changes:
+        header, rows = table(_columns(comparison, changes), changes)
+        cells = [header, ["---"] * len(header), *([_escaped(cell) for cell in row] for row in rows)]
+        lines += [f"| {' | '.join(row)} |" for row in cells] + [""]
+    lines += [f"- differs: {_escaped(difference_text(one))}" for one in comparison.differences]
+    for what, points in (("before", comparison.only_before), ("after", comparison.only_after)):
+        if points:
+            lines.append(f"- {counted(len(points), 'point')} only {what}")
+    return "\n".join(lines).rstrip()
+
+
+def _escaped(cell: object) -> str:
+    return str(cell).replace("|", "\\|")

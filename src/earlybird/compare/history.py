@@ -1,0 +1,93 @@
+"""When points changed over many runs, such as those of every night."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import numpy as np
+
+from earlybird.compare import changes
+from earlybird.compare.sides import Side, differences, point_of
+from earlybird.data.errors import InputError
+from earlybird.data.history import History, HistoryRun, Series, SeriesChange
+from earlybird.data.labels import counted
+from earlybird.models.change_points import MIN_VALUES, find_changes
+
+LEVEL = 0.01
+MIN_EFFECT = 0.03
+MIN_RUNS = 2 * MIN_VALUES
+
+
+def history(
+    sides: Sequence[tuple[str, Side]],
+    *,
+    level: float = LEVEL,
+    min_effect: float = MIN_EFFECT,
+    seed: int = 1,
+) -> History:
+    """Steps and drifts of every point that at least MIN_RUNS of the runs have.
+
+    The value of a run is the median over its launches; a change is found in the logarithms of these values,
+    see `models.change_points`. `level` is shared by all points, so that a history without a change shows one
+    with that probability.
+
+    Parameters
+    ----------
+    sides : (start of the run in ISO 8601, its side), in any order.
+    min_effect : as a fraction; smaller changes are left out.
+
+    Raises
+    ------
+    InputError for fewer than MIN_RUNS runs, for a start that is no time, and if no point is in enough runs.
+    """
+    if len(sides) < MIN_RUNS:
+        raise InputError(f"{counted(len(sides), 'run')} are no history; give at least {MIN_RUNS}")
+    ordered = sorted(sides, key=lambda one: _time(*one))
+    keys = list(dict.fromkeys(key for _, side in ordered for key in side.times_s))
+    keys = [key for key in keys if sum(key in side.times_s for _, side in ordered) >= MIN_RUNS]
+    if not keys:
+        raise InputError(
+            f"no point is in {MIN_RUNS} of the {len(ordered)} runs; give runs of one suite with the same "
+            "options"
+        )
+    random = np.random.default_rng(seed)
+    series = []
+    for key in keys:
+        time_s = np.array([
+            changes.median_of_launches(side.times_s[key]) if key in side.times_s else 0.0
+            for _, side in ordered
+        ])  # fmt: skip
+        found = _changes(time_s, level / len(keys), min_effect, random)
+        point = point_of(key)
+        series.append(Series(point.kernel, point.quantity, point.method, point.config, time_s, found))
+    changed = sorted({change.first for one in series for change in one.changes if change.first})
+    different = {k: tuple(differences(ordered[k - 1][1], ordered[k][1])) for k in changed}
+    return History(
+        tuple(HistoryRun(side.name, started) for started, side in ordered),
+        level,
+        min_effect,
+        tuple(series),
+        {str(k): found for k, found in different.items() if found},
+    )
+
+
+def _changes(
+    time_s: np.ndarray, level: float, min_effect: float, random: np.random.Generator
+) -> tuple[SeriesChange, ...]:
+    runs = np.flatnonzero(time_s > 0)
+    if len(runs) < MIN_RUNS:
+        return ()
+    return tuple(
+        SeriesChange(
+            one.kind, int(runs[one.first]), int(runs[one.last]), float(np.exp(one.height)), one.p_value
+        )
+        for one in find_changes(np.log(time_s[runs]), level=level, random=random)
+        if abs(one.height) >= np.log1p(min_effect)
+    )
+
+
+def _time(started: str, side: Side) -> datetime:
+    try:
+        found = datetime.fromisoformat(started)
+    except ValueError as error:
+        raise InputError(f"the run {side.name} was started at {started!r}, which is no time") from error
+    return found.astimezone()

@@ -1,0 +1,172 @@
+"""Compare two runs point by point: the launch is the sample, not the iteration."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from earlybird.compare import changes
+from earlybird.compare.sides import Key, Side, differences, point_of
+from earlybird.data.errors import InputError
+from earlybird.data.labels import counted, listed
+from earlybird.data.run_comparison import (
+    FASTER,
+    INCONCLUSIVE,
+    SAME,
+    SLOWER,
+    Change,
+    RunComparison,
+    Verdict,
+)
+from earlybird.data.schema import Estimate
+
+LEVEL = 0.05
+MIN_EFFECT = 0.05
+
+
+def compare_sides(
+    before: Side,
+    after: Side,
+    *,
+    level: float = LEVEL,
+    min_effect: float = MIN_EFFECT,
+    anyway: bool = False,
+    seed: int = 1,
+) -> RunComparison:
+    """Every point that both sides measured, with a verdict.
+
+    A point is slower or faster if the medians of its launches differ significantly (Mann-Whitney U, adjusted
+    for the number of points by Benjamini and Hochberg, at most `level`) and by more than `min_effect`; the
+    same if the interval of the ratio lies within `min_effect`; otherwise inconclusive. Fewer than
+    `changes.MIN_LAUNCHES` launches on a side do not decide, and are not counted among the points.
+
+    Parameters
+    ----------
+    min_effect : as a fraction, 0.05 for 5 %: a ratio between 1/1.05 and 1.05 is no change.
+    anyway : also compare other hosts, networks and placements.
+
+    Raises
+    ------
+    InputError if the sides have no point in common, or if the host, network or placement differs.
+    """
+    different = differences(before, after)
+    if hindering := [one for one in different if one.hinders and not anyway]:
+        what = listed([f"{one.what} ({one.before or 'none'}; {one.after or 'none'})" for one in hindering])
+        raise InputError(
+            f"{before.name} and {after.name} differ in {what}: times then differ for that reason alone; "
+            "measure both in one place, or compare them with --anyway"
+        )
+    shared = [key for key in before.times_s if key in after.times_s and _is_positive(key, before, after)]
+    if not shared:
+        raise InputError(
+            f"{before.name} and {after.name} have no point in common: {_few(before)}; {_few(after)}; measure "
+            "the same suite with the same options"
+        )
+    p, q = _p_values(shared, before, after)
+    random = np.random.default_rng(seed)
+    found = []
+    for key in shared:
+        estimate = changes.ratio(before.times_s[key], after.times_s[key], random)
+        found.append(_change(key, before, after, estimate, p.get(key), q.get(key), level, min_effect))
+    ratios = np.array([one.ratio.value for one in found])
+    return RunComparison(
+        before.name,
+        after.name,
+        level,
+        min_effect,
+        float(np.exp(np.log(ratios).mean())),
+        tuple(found),
+        tuple(point_of(key) for key in before.times_s if key not in after.times_s),
+        tuple(point_of(key) for key in after.times_s if key not in before.times_s),
+        tuple(different),
+        tuple(_notes(found, p, level)),
+    )
+
+
+def verdict(estimate: Estimate, adjusted_p: float | None, level: float, min_effect: float) -> Verdict:
+    """Of a ratio after over before."""
+    most = 1 + min_effect
+    if adjusted_p is not None and adjusted_p <= level:
+        if estimate.value > most:
+            return SLOWER
+        if estimate.value < 1 / most:
+            return FASTER
+    if adjusted_p is not None and 1 / most <= estimate.low and estimate.high <= most:
+        return SAME
+    return INCONCLUSIVE
+
+
+def _is_positive(key: Key, *sides: Side) -> bool:
+    """Whether ratios exist: a clock may be too coarse for the shortest times."""
+    return all(changes.median_of_launches(side.times_s[key]) > 0 for side in sides)
+
+
+def _p_values(keys: Sequence[Key], before: Side, after: Side) -> tuple[dict[Key, float], dict[Key, float]]:
+    """The p-values of the points with enough launches, and the adjusted ones."""
+    by_count: dict[tuple[int, int], list[Key]] = {}
+    for key in keys:
+        count = len(before.times_s[key]), len(after.times_s[key])
+        if min(count) >= changes.MIN_LAUNCHES:
+            by_count.setdefault(count, []).append(key)
+    p: dict[Key, float] = {}
+    for group in by_count.values():
+        medians = [
+            np.array([[np.median(one) for one in side.times_s[key]] for key in group])
+            for side in (before, after)
+        ]
+        p |= dict(zip(group, changes.p_values(*medians).tolist(), strict=True))
+    return p, dict(zip(p, changes.adjusted(np.array(list(p.values()))).tolist(), strict=True))
+
+
+def _change(
+    key: Key,
+    before: Side,
+    after: Side,
+    estimate: Estimate,
+    p: float | None,
+    adjusted_p: float | None,
+    level: float,
+    min_effect: float,
+) -> Change:
+    point = point_of(key)
+    one, other = before.times_s[key], after.times_s[key]
+    return Change(
+        point.kernel,
+        point.quantity,
+        point.method,
+        point.config,
+        changes.median_of_launches(one),
+        changes.median_of_launches(other),
+        estimate,
+        p,
+        adjusted_p,
+        len(one),
+        len(other),
+        verdict(estimate, adjusted_p, level, min_effect),
+    )
+
+
+def _notes(found: Sequence[Change], p: dict[Key, float], level: float) -> list[str]:
+    notes = []
+    if few := len(found) - len(p):
+        least = min(min(one.launches_before, one.launches_after) for one in found)
+        notes.append(
+            f"{counted(few, 'point')} of {len(found)} have too few launches to decide ({least}; at least "
+            f"{changes.MIN_LAUNCHES} on each side): continue both runs with --resume and more --launches"
+        )
+    decided = [one for one in found if one.p_value is not None]
+    if decided:
+        before = min(one.launches_before for one in decided)
+        after = min(one.launches_after for one in decided)
+        fewest = changes.fewest_changes(before, after, len(decided), level)
+        if fewest > 1:
+            notes.append(
+                f"with {before} and {after} launches a change is significant only if at least {fewest} of "
+                f"{len(decided)} points changed; {changes.launches_for(len(decided), level)} launches on "
+                "each side show a single one"
+            )
+    return notes
+
+
+def _few(side: Side) -> str:
+    kernels = listed(list(dict.fromkeys(kernel for kernel, *_ in side.times_s)))
+    return f"{side.name} has {counted(len(side.times_s), 'point')} of {kernels}"

@@ -1,0 +1,165 @@
+"""One side of a comparison of runs: its points, and the circumstances of its launches."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from earlybird.data import labels
+from earlybird.data.baseline import Baseline, BaselinePoint
+from earlybird.data.collective_algorithms import VERIFICATION
+from earlybird.data.errors import InputError
+from earlybird.data.run import Run, Sample
+from earlybird.data.run_comparison import Difference, Point
+
+# What identifies a point on both sides: kernel, quantity, method, and its configuration without the MPI.
+Key = tuple[str, str, str, tuple[tuple[str, Any], ...]]
+
+_OF_MACHINE = (
+    "host", "cpu_model", "cores", "sockets", "hardware_threads", "memory_bytes", "kernel", "governor",
+)  # fmt: skip
+_OF_LAUNCH = (
+    "version", "mpi_standard", "launcher", "network", "transport", "binding", "threads_per_rank",
+    "thread_level", "preloaded", "set_by_launcher", "oversubscribed", "simulated_machine",
+)  # fmt: skip
+# Mappings whose entries are compared one by one.
+_MAPPINGS = ("environment", "settings", "control_variables")
+_HINDERING = frozenset({"host", "network"})
+_PLACEMENT = "placement of "
+_MOST_CHARACTERS = 100
+
+
+@dataclass(frozen=True)
+class Side:
+    """What was measured, by point.
+
+    Attributes
+    ----------
+    name : how the user calls it.
+    mpi : the flavour.
+    times_s : key -> for every launch its steady iterations, (I,) seconds.
+    circumstances : what holds for all launches, as text; several values of one thing are listed.
+    """
+
+    name: str
+    mpi: str
+    times_s: Mapping[Key, Sequence[np.ndarray]]
+    circumstances: Mapping[str, str]
+
+
+def side_of(run: Run, mpi: str | None = None, name: str = "") -> Side:
+    """The samples of `run`, of one MPI. InputError if it has several and `mpi` is None, or not that."""
+    samples = [sample for sample in run.samples() if sample.quantity != VERIFICATION]
+    held = list(dict.fromkeys(str(sample.config.get("mpi", "")) for sample in samples))
+    if not samples:
+        raise InputError(f"{run.path} has no samples; measure, or continue it with --resume -o {run.path}")
+    if mpi is None and len(held) > 1:
+        raise InputError(
+            f"{run.path} has samples of {labels.listed(held)}; choose one with --mpi, or give --mpi twice to "
+            "compare two of them"
+        )
+    if mpi is not None and mpi not in held:
+        raise InputError(f"{run.path} has no samples of {mpi}; it has those of {labels.listed(held)}")
+    samples = [sample for sample in samples if mpi in (None, sample.config.get("mpi", ""))]
+    used = {sample.launch for sample in samples}
+    launches = [launch for launch in run.launches() if launch.get("id") in used]
+    chosen = mpi or held[0]
+    return Side(name or str(run.path), chosen, _times(samples), _circumstances(run.header, launches, chosen))
+
+
+def side_of_baseline(baseline: Baseline) -> Side:
+    """Every launch has one value, its median."""
+    times = {
+        _key(one.kernel, one.quantity, one.method, one.config): list(one.launch_medians_s[:, None])
+        for one in baseline.points
+    }
+    return Side(baseline.name, baseline.mpi, times, baseline.circumstances)
+
+
+def baseline_of(side: Side, name: str, run: Run) -> Baseline:
+    """What `side` of `run` holds, without single iterations."""
+    points = tuple(
+        BaselinePoint(*key[:3], dict(key[3]), np.array([np.median(one) for one in launches]))
+        for key, launches in side.times_s.items()
+    )
+    started = str(run.header.get("started", ""))
+    return Baseline(name, run.id, started, side.mpi, dict(side.circumstances), points)
+
+
+def point_of(key: Key) -> Point:
+    kernel, quantity, method, config = key
+    return Point(kernel, quantity, method, dict(config))
+
+
+def differences(before: Side, after: Side) -> list[Difference]:
+    """What differs besides times; that which hinders a comparison first.
+
+    Variables of two different MPIs have nothing in common, and are left out, as are layouts that one side
+    lacks.
+    """
+    names = dict.fromkeys([*before.circumstances, *after.circumstances])
+    both = before.circumstances.keys() & after.circumstances.keys()
+    names = {name: None for name in names if not name.startswith(_PLACEMENT) or name in both}
+    if before.mpi != after.mpi:
+        names = {name: None for name in names if not name.startswith("control_variables.")}
+    found = [
+        Difference(name, one, other, name in _HINDERING or name.startswith(_PLACEMENT))
+        for name in names
+        if (one := before.circumstances.get(name, "")) != (other := after.circumstances.get(name, ""))
+    ]
+    return sorted(found, key=lambda one: not one.hinders)
+
+
+def _times(samples: Sequence[Sample]) -> dict[Key, list[np.ndarray]]:
+    times: dict[Key, list[np.ndarray]] = {}
+    for sample in samples:
+        key = _key(sample.kernel, sample.quantity, sample.method or "", sample.config)
+        times.setdefault(key, []).append(sample.steady_times_s())
+    return times
+
+
+def _key(kernel: str, quantity: str, method: str, config: Mapping[str, Any]) -> Key:
+    return (
+        kernel, quantity, method,
+        tuple(sorted((name, value) for name, value in config.items() if name != "mpi")),
+    )  # fmt: skip
+
+
+def _circumstances(
+    header: Mapping[str, Any], launches: Sequence[Mapping[str, Any]], mpi: str
+) -> dict[str, str]:
+    machine = header.get("machine") or {}
+    values = {name: {_text(machine[name])} for name in _OF_MACHINE if machine.get(name) is not None}
+    values |= {"MPI": {labels.flavour(mpi)}, "earlybird": {_text(header.get("earlybird", ""))}}
+    for launch in launches:
+        for name in _OF_LAUNCH:
+            if launch.get(name) not in (None, [], {}):
+                values.setdefault(name, set()).add(_text(launch[name]))
+        for name in _MAPPINGS:
+            for variable, value in (launch.get(name) or {}).items():
+                values.setdefault(f"{name}.{variable}", set()).add(_text(value))
+    for launch in launches:
+        values.setdefault(f"{_PLACEMENT}{launch.get('layout', '')}", set()).add(_cpus(launch))
+    values |= {
+        f"library: {name}": {value} for name, value in _library_lines(launches).items() if name != "MPI"
+    }
+    return {name: " | ".join(sorted(of_launches)) for name, of_launches in values.items()}
+
+
+def _cpus(launch: Mapping[str, Any]) -> str:
+    """The CPUs of each rank."""
+    return " ".join(",".join(map(str, place.get("cpus") or "-")) for place in launch.get("placement") or ())
+
+
+def _library_lines(launches: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What the MPI library says about itself, by the name before the colon of each line."""
+    text = str(launches[0].get("library_version", "")) if launches else ""
+    lines = [line.partition(":") for line in text.splitlines() if line.strip()]
+    return {name.strip(): value.strip() for name, _, value in lines}
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."

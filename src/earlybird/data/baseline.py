@@ -1,0 +1,59 @@
+"""Baseline: what a run measured, in one small file that is kept to compare later runs with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from earlybird.data import files
+from earlybird.data.schema import Extra, Record, decode
+
+SCHEMA = "earlybird.baseline/1"
+
+
+@dataclass(frozen=True, eq=False)
+class BaselinePoint(Record):
+    """One point: `launch_medians_s` (L,) seconds, the median of the iterations of each launch."""
+
+    kernel: str
+    quantity: str
+    method: str
+    config: Mapping[str, Any]
+    launch_medians_s: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.launch_medians_s.ndim != 1 or not len(self.launch_medians_s):
+            raise ValueError("launch_medians_s must be a list of numbers, one for each launch")
+
+
+@dataclass(frozen=True)
+class Baseline(Record):
+    """The points of one MPI in one run.
+
+    Attributes
+    ----------
+    run_id, started : of the run.
+    circumstances : what held for all its launches, as text; see `compare.sides`.
+    """
+
+    schema: ClassVar[str] = SCHEMA
+
+    name: str
+    run_id: str
+    started: str
+    mpi: str
+    circumstances: dict[str, str]
+    points: tuple[BaselinePoint, ...]
+    extra: Extra = field(default_factory=dict)
+
+
+def load_baseline(path: str | Path) -> Baseline:
+    """Raises InputError for a file that is none."""
+    value = files.read_json(path, "baseline", SCHEMA)
+    return decode(value, Baseline, f"the baseline {path}", "save it again with `earlybird baseline save`")
+
+
+def save_baseline(baseline: Baseline, path: str | Path) -> None:
+    files.write_json(path, baseline.to_json())

@@ -1,0 +1,88 @@
+"""History: one point after another over many runs, and when it changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from earlybird.data import files
+from earlybird.data.run_comparison import Difference
+from earlybird.data.schema import Extra, Natural, Number, Record, decode
+
+SCHEMA = "earlybird.history/1"
+
+ChangeKind = Literal["step", "drift"]
+
+
+@dataclass(frozen=True)
+class HistoryRun(Record):
+    """One run of a history: its name, and when it was started (ISO 8601)."""
+
+    name: str
+    started: str
+
+
+@dataclass(frozen=True)
+class SeriesChange(Record):
+    """A change of one point between two runs.
+
+    Attributes
+    ----------
+    kind : `step`, between the runs `first` - 1 and `first`, or `drift`, from the run `first` to `last`.
+    ratio : time after over time before.
+    p_value : how often runs in random order show one as large.
+    """
+
+    kind: ChangeKind
+    first: Natural
+    last: Natural
+    ratio: Number
+    p_value: Number
+
+
+@dataclass(frozen=True, eq=False)
+class Series(Record):
+    """One point: `time_s` (R,) the median over launches in each run, seconds; 0 where it lacks the point."""
+
+    kernel: str
+    quantity: str
+    method: str
+    config: Mapping[str, Any]
+    time_s: np.ndarray
+    changes: tuple[SeriesChange, ...] = ()
+
+
+@dataclass(frozen=True)
+class History(Record):
+    """Runs in the order of their start, and every point that enough of them have.
+
+    Attributes
+    ----------
+    level : share of histories without a change in which one is found.
+    min_effect : a smaller change counts as none, as a fraction.
+    differences : by number of a run as text, what differs from the run before it besides times.
+    """
+
+    schema: ClassVar[str] = SCHEMA
+
+    runs: tuple[HistoryRun, ...]
+    level: Number
+    min_effect: Number
+    series: tuple[Series, ...]
+    differences: dict[str, tuple[Difference, ...]] = field(default_factory=dict)
+    extra: Extra = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if any(one.time_s.shape != (len(self.runs),) for one in self.series):
+            raise ValueError("time_s of a series must hold one number for each of `runs`")
+
+
+def load_history(path: str | Path) -> History:
+    """Raises InputError for a file that is none."""
+    return history_from_json(files.read_json(path, "history", SCHEMA), f"the history {path}")
+
+
+def history_from_json(value: Mapping[str, Any], where: str = "the history") -> History:
+    return decode(value, History, where, "make it again with `earlybird history --json`")

@@ -1,0 +1,122 @@
+"""RunComparison: what changed between two measurements of the same points, and what differs between them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal
+
+from earlybird.data import files
+from earlybird.data.schema import Count, Estimate, Extra, Number, Positive, Record, Share, decode
+
+SCHEMA = "earlybird.run-comparison/1"
+
+SLOWER: Final = "slower"
+FASTER: Final = "faster"
+SAME: Final = "same"
+INCONCLUSIVE: Final = "inconclusive"
+VERDICTS = (SLOWER, FASTER, SAME, INCONCLUSIVE)
+Verdict = Literal["slower", "faster", "same", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Change(Record):
+    """One point on both sides.
+
+    Attributes
+    ----------
+    method : "" if the kernel has only one.
+    config : what else identifies the point; the MPI is not part of it.
+    before_s, after_s : medians over launches.
+    ratio : after over before, with its interval: above 1 if slower.
+    p_value, adjusted_p_value : of the Mann-Whitney U test on the medians of launches, and adjusted for the
+        number of points; None with too few launches.
+    launches_before, launches_after : the number of each.
+    """
+
+    kernel: str
+    quantity: str
+    method: str
+    config: Mapping[str, Any]
+    before_s: Positive
+    after_s: Positive
+    ratio: Estimate
+    p_value: Share | None
+    adjusted_p_value: Share | None
+    launches_before: Count
+    launches_after: Count
+    verdict: Verdict
+
+    def row(self) -> dict[str, Any]:
+        """One flat row, for CSV."""
+        value = self.to_json()
+        config = value.pop("config")
+        return {key: value.pop(key) for key in ("kernel", "quantity", "method")} | dict(config) | value
+
+
+@dataclass(frozen=True)
+class Point(Record):
+    """A point that only one side has."""
+
+    kernel: str
+    quantity: str
+    method: str
+    config: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Difference(Record):
+    """What differs between the sides besides times: `before` and `after` as text; "" if it is absent.
+
+    `hinders` : as long as this differs (host, network, placement), times say nothing about anything else.
+    """
+
+    what: str
+    before: str
+    after: str
+    hinders: bool = False
+
+
+@dataclass(frozen=True)
+class RunComparison(Record):
+    """Two sides, `before` and `after` by name.
+
+    Attributes
+    ----------
+    level : share of false discoveries among the points that are called changed.
+    min_effect : a smaller change counts as none, as a fraction.
+    geometric_mean : of the ratios.
+    only_before, only_after : points that one side lacks.
+    """
+
+    schema: ClassVar[str] = SCHEMA
+
+    before: str
+    after: str
+    level: Number
+    min_effect: Number
+    geometric_mean: Positive
+    changes: tuple[Change, ...]
+    only_before: tuple[Point, ...] = ()
+    only_after: tuple[Point, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    notes: tuple[str, ...] = ()
+    extra: Extra = field(default_factory=dict)
+
+    def count(self, verdict: str) -> int:
+        return sum(change.verdict == verdict for change in self.changes)
+
+    def worst(self, number: int = 5) -> list[Change]:
+        """The slower points, the one with the largest ratio first."""
+        slower = [change for change in self.changes if change.verdict == SLOWER]
+        return sorted(slower, key=lambda change: -change.ratio.value)[:number]
+
+
+def load_run_comparison(path: str | Path) -> RunComparison:
+    """Raises InputError for a file that is none."""
+    return run_comparison_from_json(
+        files.read_json(path, "comparison of runs", SCHEMA), f"the comparison {path}"
+    )
+
+
+def run_comparison_from_json(value: Mapping[str, Any], where: str = "the comparison") -> RunComparison:
+    return decode(value, RunComparison, where, "make it again with `earlybird compare --json`")
