@@ -1,6 +1,6 @@
 """Read the input of a fit: median times of runs of one context, without points that do not count."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
     if mpi is not None and not samples:
         found = {str(sample.config.get("mpi")): None for run in runs for sample in run.each_sample()}
         raise InputError(f"{names}: no samples of {mpi}; give one of {', '.join(found) or 'another run'}")
-    timed = [(run, sample) for run, sample in samples if _calibrates(sample)]
+    timed, reuses = _calibrating(samples)
     completed = [(run, sample) for run, sample in samples if _is_completion(sample)]
     piped = [(run, sample) for run, sample in samples if _is_pipeline(sample)]
     used = timed + completed + piped + [(run, sample) for run, sample in samples if is_collective(sample)]
@@ -136,7 +136,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
     collectives = collected.collectives()
     if table.empty and not len(collectives):
         raise InputError(
-            f"{names}: no contention samples and no ping-pong samples of varying buffers"
+            f"{names}: no contention samples and no ping-pong samples"
             f"{', and no pipelines with the method single' if piped else _noise_note(samples)}; "
             f"{MEASURE_HINT}"
         )
@@ -152,7 +152,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
         context=shared.context,
         runs=tuple({"id": run.id, "sha256": run.sha256()} for run in runs),
         link_bytes_per_s=shared.link_bytes_per_s,
-        warnings=(*shared.warnings, *_bulk_warnings(bulk)),
+        warnings=(*shared.warnings, *_bulk_warnings(bulk), *([_REUSES] if reuses else [])),
         results=tuple(results(compared)),
     )
 
@@ -208,9 +208,25 @@ def _table(rows: list[dict[str, Any]]) -> pandas.DataFrame:
     return table.astype({"oversubscribed": bool, "converged": bool})
 
 
+_REUSES = (
+    "the ping-pongs send the same buffer again and again, from the cache; messages of an application take "
+    "longer"
+)
+
+
+def _calibrating(samples: Sequence[tuple[Run, Sample]]) -> tuple[list[tuple[Run, Sample]], bool]:
+    """The samples from which levels are fitted, and whether they include ping-pongs that reuse their buffers,
+    as other benchmarks do: only where there are no others."""
+    found = [(run, sample) for run, sample in samples if _calibrates(sample)]
+    varying = [(run, sample) for run, sample in found if sample.config.get("buffers", "vary") == "vary"]
+    levels = {sample.config.get("level") for _, sample in varying}
+    reusing = [(run, sample) for run, sample in found if sample.config.get("level") not in levels]
+    return varying + reusing, bool(reusing)
+
+
 def _calibrates(sample: Sample) -> bool:
     if sample.kernel == "pingpong":
-        return sample.quantity == "half_round_trip" and sample.config.get("buffers", "vary") == "vary"
+        return sample.quantity == "half_round_trip"
     return sample.kernel == "contention" and sample.quantity == "time_per_repeat"
 
 

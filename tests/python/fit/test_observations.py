@@ -49,12 +49,20 @@ def test_wrong_data_is_refused(make_run):
         read_runs([make_run("run", validated=False)])
 
 
-@pytest.mark.parametrize(
-    "what", [{"launches": 0}, {"kernel": "exchange"}, {"kernel": "pingpong", "buffers": "reuse"}]
-)
+@pytest.mark.parametrize("what", [{"launches": 0}, {"kernel": "exchange"}])
 def test_a_run_without_calibration_says_what_to_measure(make_run, what):
     with pytest.raises(InputError, match="earlybird measure pingpong contention completion"):
         read_runs([make_run("run", **what)])
+
+
+def test_pingpongs_that_reuse_buffers_count_only_alone(make_run):
+    reusing = make_run("reusing", kernel="pingpong", buffers="reuse")
+    alone = read_runs([reusing])
+    assert len(alone.table)
+    assert "same buffer again" in alone.warnings[-1]
+    varying = make_run("varying", kernel="pingpong", buffers="vary")
+    both = read_runs([reusing, varying])
+    assert len(both.table) == len(read_runs([varying]).table)
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):

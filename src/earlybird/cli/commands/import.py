@@ -1,0 +1,152 @@
+"""`earlybird import`: makes a run of what other benchmarks printed."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from earlybird import __version__
+from earlybird.cli.options.command import make_group
+from earlybird.cli.output.notes import note
+from earlybird.data import files
+from earlybird.data.errors import InputError
+from earlybird.data.labels import counted
+from earlybird.data.layout import LEVELS
+from earlybird.data.run import Run, Sample
+from earlybird.interop.benchmarks import OSU_WINDOW, Imported, positive, read_imb, read_osu
+
+FilesArgument = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Outputs, as printed; each is one launch.")
+]
+OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Run folder to create.")]
+MpiOption = Annotated[str, typer.Option(help="The MPI that was measured, such as mpich or craympich.")]
+LevelOption = Annotated[
+    str, typer.Option(help="Where the two ranks of a pair were: intra_socket, inter_socket or inter_node.")
+]
+HostOption = Annotated[str, typer.Option(help="The machine, so that runs of others are not compared.")]
+VersionOption = Annotated[str, typer.Option(help="Version of the MPI.")]
+
+
+def osu(
+    sources: FilesArgument,
+    mpi: MpiOption,
+    level: LevelOption,
+    output: OutputOption,
+    ranks: Annotated[
+        int | None, typer.Option(help="Ranks of a collective, which OSU does not print.")
+    ] = None,
+    window: Annotated[int, typer.Option(help="Window of osu_bw and osu_bibw (their -W).")] = OSU_WINDOW,
+    host: HostOption = "imported",
+    version: VersionOption = "",
+) -> None:
+    """Import outputs of the OSU Micro-Benchmarks, also with -f.
+
+    osu_latency becomes a ping-pong, osu_bw and osu_mbw_mr a message rate of processes, a blocking collective
+    a collective. osu_bibw, osu_multi_lat and osu_latency_mt keep names of their own: `compare` and `show`
+    take them. Of all iterations only a mean is printed, so a file is one launch with one value per point.
+    """
+    _check_level(level)
+    for name, value in (("--ranks", ranks), ("--window", window)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}; give 1 or more")
+    _import(
+        sources, lambda text, where: read_osu(text, where, ranks, window), mpi, level, output, host, version
+    )
+
+
+def imb(
+    sources: FilesArgument,
+    mpi: MpiOption,
+    level: LevelOption,
+    output: OutputOption,
+    host: HostOption = "imported",
+    version: VersionOption = "",
+) -> None:
+    """Import outputs of the Intel MPI Benchmarks (IMB-MPI1).
+
+    PingPong becomes a ping-pong, Uniband a message rate of processes, a collective a collective, completed
+    when its slowest rank is (t_max). PingPing, Sendrecv, Exchange and Biband keep names of their own:
+    `compare` and `show` take them. A file is one launch with one value per point.
+    """
+    _check_level(level)
+    _import(sources, read_imb, mpi, level, output, host, version)
+
+
+def _check_level(level: str) -> None:
+    if level not in LEVELS:
+        raise InputError(f"--level is {level!r}; choose one of {', '.join(LEVELS)}")
+
+
+def _import(
+    sources: Sequence[Path],
+    read: Callable[[str, str], Imported],
+    mpi: str,
+    level: str,
+    output: Path,
+    host: str,
+    version: str,
+) -> None:
+    texts = [_whole_text(source) for source in sources]
+    found = [read(text, str(source)) for text, source in zip(texts, sources, strict=True)]
+    if not any(positive(one.points) for one in found):
+        raise InputError(f"every time in {', '.join(map(str, sources))} was printed as 0; nothing to import")
+    run = Run.create(
+        output,
+        machine={"host": host},
+        command=["earlybird", "import", *map(str, sources)],
+        seed=0,
+        earlybird=__version__,
+        settings={"imported": True, "mpi": mpi},
+    )
+    for number, (source, text, one) in enumerate(zip(sources, texts, found, strict=True)):
+        launch = f"import-{number}"
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        run.append_launch({
+            "id": launch, "launcher": "import", "flavour": mpi, "version": version,
+            "tool": f"{one.tool} {one.version}".strip(), "hidden": one.hidden, "file": source.name,
+            "sha256": digest,
+        })  # fmt: skip
+        run.append_samples(_samples(one, launch, mpi, level))
+    count = sum(len(positive(one.points)) for one in found)
+    note(f"wrote {output}: {counted(count, 'value')} from {counted(len(found), 'launch', 'launches')}")
+    for hidden in dict.fromkeys(one.hidden for one in found):
+        note(f"warning: {hidden}; intervals then describe launches alone")
+    note(f"next: earlybird show {output}, or earlybird compare {output} OTHER_RUN/")
+
+
+def _whole_text(source: Path) -> str:
+    text = files.read_text(source, "output")
+    if text and not text.endswith("\n"):
+        last = text.splitlines()[-1].strip()[:60]
+        raise InputError(f"{source} ends within the line {last!r}; it was cut off: give the whole output")
+    return text
+
+
+def _samples(imported: Imported, launch: str, mpi: str, level: str) -> list[Sample]:
+    samples = []
+    for point in positive(imported.points):
+        config = {"mpi": mpi} | ({} if point.kernel == "collective" else {"level": level}) | point.config
+        samples.append(
+            Sample(
+                point.kernel, point.quantity, config, launch, np.array([point.time_s]),
+                method=point.method, extra=dict(point.extra),
+            )
+        )  # fmt: skip
+    return samples
+
+
+command = make_group(
+    [
+        (
+            "osu",
+            osu,
+            "earlybird import osu latency-1.txt latency-2.txt --mpi mpich --level inter_node -o site",
+        ),
+        ("imb", imb, "earlybird import imb imb.txt --mpi intel --level intra_socket -o site"),
+    ],
+    name="import",
+    help="Make a run of what other benchmarks printed.",
+)

@@ -1,0 +1,245 @@
+"""Results that other benchmarks printed, as points of the kernels that measure the same quantity here."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from earlybird.data.errors import InputError
+
+# Windows of messages of OSU's bandwidth tests, which do not print their default.
+OSU_WINDOW = 64
+_OPERATIONS = {
+    "allgather": "allgather", "allreduce": "allreduce", "all-to-all personalized exchange": "alltoall",
+    "alltoall": "alltoall", "barrier": "barrier", "broadcast": "bcast", "bcast": "bcast", "gather": "gather",
+    "reduce": "reduce", "scatter": "scatter",
+}  # fmt: skip
+_MULTI_LATENCY = "multi latency"
+_OTHER_LATENCIES = (_MULTI_LATENCY, "multi-threaded latency", "multi-process latency")
+_ROOTED = ("bcast", "reduce", "gather", "scatter")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class ImportedPoint:
+    """One value of a text: `time_s` is in seconds, what else identifies the point in `config`."""
+
+    kernel: str
+    quantity: str
+    time_s: float
+    config: Mapping[str, Any]
+    method: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What one text holds.
+
+    Attributes
+    ----------
+    tool, version : of the benchmark program, as it printed them.
+    points : without level and MPI, which the texts do not say.
+    hidden : what of the measurement the text does not show, in a sentence.
+    """
+
+    tool: str
+    version: str
+    points: tuple[ImportedPoint, ...]
+    hidden: str
+
+
+def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW) -> Imported:
+    """The table of one of the OSU Micro-Benchmarks 4 to 7, as printed, also with -f (minimum and maximum).
+
+    Parameters
+    ----------
+    ranks : of a collective or of pairs, which OSU does not print.
+
+    Raises
+    ------
+    InputError for a text that is none, is incomplete, or belongs to a benchmark without a quantity here.
+    """
+    title = re.search(r"^# OSU MPI(?:-\S+)? (.+?) Test(?: v(\S+))?\s*$", text, re.MULTILINE)
+    if not title:
+        raise InputError(f"{where} has no line such as '# OSU MPI Latency Test v7.4'; give the whole output")
+    name, version = title[1].lower(), title[2] or ""
+    columns, rows = _osu_table(text[title.end() :], where)
+    if not rows:
+        raise InputError(f"{where} has no rows after its header; it was cut off: give the whole output")
+    pairs = re.search(r"\[ pairs: ([0-9]+) \] \[ window size: ([0-9]+) \]", text)
+    points = [
+        point
+        for row in rows
+        for point in _osu_points(name, dict(zip(columns, row, strict=True)), where, ranks, pairs, window)
+    ]
+    hidden = "each value is the mean over all iterations, and over ranks where a test has several"
+    if "bandwidth" in name and not pairs:
+        hidden += f"; {window} messages in a window are assumed"
+    return Imported("OSU Micro-Benchmarks", version, tuple(points), hidden)
+
+
+def _osu_table(text: str, where: str) -> tuple[list[str], list[list[float]]]:
+    """Names of the columns, such as `Size` and `Avg Latency(us)`, and the numbers of the rows."""
+    columns: list[str] = []
+    rows = []
+    for line in text.splitlines():
+        if not columns and line.startswith("#"):
+            found = re.split(r"\s{2,}", line.removeprefix("#").strip())
+            if re.search(r"\((us|MB/s)\)|MB/s", line):
+                columns = [re.sub(r"\s*\(", "(", name) for name in found]
+        elif line.strip() and not line.startswith("#"):
+            values = line.split()
+            if len(values) != len(columns) or not all(map(_NUMBER.fullmatch, values)):
+                has = f"{len(columns)} columns ({', '.join(columns)})" if columns else "no header above it"
+                raise InputError(
+                    f"{where} has the line {line.strip()[:60]!r}, and {has}; it was cut off or changed: give "
+                    "the whole output"
+                )
+            rows.append([float(value) for value in values])
+    return columns, rows
+
+
+def _osu_points(
+    name: str,
+    row: Mapping[str, float],
+    where: str,
+    ranks: int | None,
+    pairs: re.Match[str] | None,
+    window: int,
+) -> Iterator[ImportedPoint]:
+    size_bytes = int(row.get("Size", 0))
+    latency_us = row.get("Latency(us)", row.get("Avg Latency(us)"))
+    rate = row.get("Bandwidth(MB/s)")
+    if name == "latency" and latency_us is not None:
+        yield _pingpong(size_bytes, latency_us)
+    elif name in _OTHER_LATENCIES and latency_us is not None:
+        count = {"ranks": _required(ranks, where)} if name == _MULTI_LATENCY else {}
+        kernel = f"osu-{name.replace(' ', '-')}"
+        yield ImportedPoint(kernel, "half_round_trip", latency_us * 1e-6, {"size_bytes": size_bytes} | count)
+    elif name in ("bandwidth", "bi-directional bandwidth") and rate:
+        kernel = "msgrate" if name == "bandwidth" else "osu-bi-directional-bandwidth"
+        yield _window(kernel, size_bytes, window, window * size_bytes / (rate * 1e6), 1)
+    elif name.startswith("multiple bandwidth") and pairs and row.get("Messages/s"):
+        threads, of_window = int(pairs[1]), int(pairs[2])
+        yield _window("msgrate", size_bytes, of_window, threads * of_window / row["Messages/s"], threads)
+    elif name.removesuffix(" latency") in _OPERATIONS and latency_us is not None:
+        operation = _OPERATIONS[name.removesuffix(" latency")]
+        yield from _collective(
+            operation, size_bytes, _required(ranks, where), latency_us, row.get("Max Latency(us)")
+        )
+    elif 0 not in (rate, row.get("Messages/s")):  # rounded to 0: left out
+        raise InputError(
+            f"{where} is of the test {name!r} with the columns {', '.join(row)}, which has no quantity here; "
+            "give osu_latency, osu_bw, osu_bibw, osu_mbw_mr, osu_multi_lat, osu_latency_mt or a blocking "
+            "collective"
+        )
+
+
+def read_imb(text: str, where: str) -> Imported:
+    """All tables of one output of the Intel MPI Benchmarks 2018 to 2021 (IMB-MPI1), as printed.
+
+    Raises InputError for a text that is none, is incomplete, or has no table with a quantity here.
+    """
+    title = re.search(r"Intel\(R\) MPI Benchmarks ([0-9.]+)", text)
+    if not title:
+        raise InputError(
+            f"{where} has no line such as 'Intel(R) MPI Benchmarks 2021.11'; give the whole output of "
+            "IMB-MPI1"
+        )
+    points: list[ImportedPoint] = []
+    skipped: list[str] = []
+    blocks = re.split(r"^# Benchmarking ", text, flags=re.MULTILINE)[1:]
+    for block in blocks:
+        name = block.split(maxsplit=1)[0].lower()
+        found = list(_imb_points(name, block, where))
+        points += found
+        if not found:
+            skipped.append(name)
+    if not points:
+        raise InputError(
+            f"{where} has no table with a quantity here{': ' + ', '.join(skipped) if skipped else ''}; give "
+            "PingPong, PingPing, Sendrecv, Exchange, Uniband, Biband or collectives of IMB-MPI1"
+        )
+    hidden = "each value is the mean over all repetitions; of collectives, the slowest rank's mean is taken"
+    if skipped:
+        hidden += f"; left out: {', '.join(skipped)}"
+    return Imported("Intel MPI Benchmarks", title[1], tuple(points), hidden)
+
+
+def _imb_points(name: str, block: str, where: str) -> Iterator[ImportedPoint]:
+    processes = re.search(r"#processes = ([0-9]+)", block)
+    header = re.search(r"^\s*(?:#bytes\s+)?#repetitions\s+.*$", block, re.MULTILINE)
+    if not processes or not header:
+        raise InputError(f"{where}: the table of {name} has no header; it was cut off: give the whole output")
+    columns = header[0].split()
+    count = 0
+    for line in block[header.end() :].splitlines():
+        if line.startswith("#"):
+            break
+        values = line.split()
+        if not values:
+            continue
+        if len(values) != len(columns) or not all(map(_NUMBER.fullmatch, values)):
+            raise InputError(
+                f"{where}: the table of {name} has the line {line.strip()[:60]!r} and the columns "
+                f"{', '.join(columns)}; it was cut off or changed: give the whole output"
+            )
+        count += 1
+        row = dict(zip(columns, map(float, values), strict=True))
+        yield from _imb_row(name, row, int(processes[1]))
+    if not count:
+        raise InputError(f"{where}: the table of {name} has no rows; it was cut off: give the whole output")
+
+
+def _imb_row(name: str, row: Mapping[str, float], ranks: int) -> Iterator[ImportedPoint]:
+    size_bytes = int(row.get("#bytes", 0))
+    time_us = row.get("t[usec]", row.get("t_max[usec]"))
+    if name == "pingpong" and time_us is not None:
+        yield _pingpong(size_bytes, time_us)
+    elif name in ("pingping", "sendrecv", "exchange") and time_us is not None:
+        config = {"size_bytes": size_bytes, "ranks": ranks}
+        yield ImportedPoint(f"imb-{name}", "time_per_repeat", time_us * 1e-6, config)
+    elif name in ("uniband", "biband") and row.get("Msg/sec"):
+        pairs = ranks // 2
+        # IMB's windows of 64 messages, of which each pair counts those of one or of both directions.
+        kernel = "msgrate" if name == "uniband" else "imb-biband"
+        yield _window(kernel, size_bytes, OSU_WINDOW, pairs * OSU_WINDOW / row["Msg/sec"], pairs)
+    elif name in _OPERATIONS and time_us is not None and "t_avg[usec]" in row:
+        yield from _collective(_OPERATIONS[name], size_bytes, ranks, row["t_avg[usec]"], time_us)
+
+
+def _pingpong(size_bytes: int, time_us: float) -> ImportedPoint:
+    """Both benchmarks send the same buffers again and again by default."""
+    return ImportedPoint(
+        "pingpong", "half_round_trip", time_us * 1e-6, {"size_bytes": size_bytes, "buffers": "reuse"}
+    )
+
+
+def _window(kernel: str, size_bytes: int, window: int, time_s: float, pairs: int) -> ImportedPoint:
+    """The time of a window of messages, of all pairs at once: those of processes, not of threads."""
+    config = {"size_bytes": size_bytes, "window": window, "threads": pairs}
+    return ImportedPoint(kernel, "time_per_window", time_s, config, "processes")
+
+
+def _collective(
+    operation: str, size_bytes: int, ranks: int, mean_us: float, slowest_us: float | None
+) -> Iterator[ImportedPoint]:
+    """The mean over ranks, and the mean of the slowest rank if it is printed: as completion, which it
+    approaches from below."""
+    config = {"operation": operation, "size_bytes": size_bytes, "ranks": ranks, "map_by": "unknown"}
+    config |= {"root": 0} if operation in _ROOTED else {}
+    yield ImportedPoint("collective", "mean_over_ranks", mean_us * 1e-6, config, "default")
+    if slowest_us is not None:
+        yield ImportedPoint("collective", "completion", slowest_us * 1e-6, config, "default")
+
+
+def _required(ranks: int | None, where: str) -> int:
+    if ranks is None:
+        raise InputError(f"{where} does not say among how many ranks it was measured; give --ranks")
+    return ranks
+
+
+def positive(points: Iterable[ImportedPoint]) -> Sequence[ImportedPoint]:
+    """Without times that were printed as 0."""
+    return [point for point in points if point.time_s > 0]
