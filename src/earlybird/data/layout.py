@@ -115,10 +115,10 @@ def even_layout(num_ranks: int, nodes: int, sockets: int = 1, map_by: str = "cor
     `sockets`; `map_by` as of `parse_layout`. Raises InputError if the nodes do not divide the ranks."""
     if map_by not in MAPPINGS:
         raise InputError(f"--map-by is {map_by!r}; choose one of {', '.join(MAPPINGS)}")
-    if min(nodes, sockets) < 1 or num_ranks % nodes:
+    if num_ranks % nodes:
         raise InputError(
-            f"{num_ranks} ranks are not divisible among {nodes} nodes of {sockets} sockets; give a number of "
-            f"nodes that divides {num_ranks}, or a --layout"
+            f"{num_ranks} ranks cannot be divided evenly among {nodes} nodes; give numbers of nodes that "
+            f"divide {num_ranks}, or a --layout"
         )
     per_node = num_ranks // nodes
     used = min(sockets, per_node)

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from earlybird.data import labels
-from earlybird.data.layout import LEVELS
+from earlybird.data.layout import LEVELS, level_phrase
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Count,
@@ -20,6 +19,11 @@ from earlybird.data.units import format_bandwidth, format_seconds
 
 SCHEMA = "earlybird.tolerance/1"
 LATENCY, BANDWIDTH = "latency", "bandwidth"
+
+
+def growth_text(growth: float) -> str:
+    """0.05 -> `5 %`."""
+    return f"{100 * growth:g} %"
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,8 @@ class ToleranceCurve(Record):
 
     @property
     def name(self) -> str:
-        """`latency between nodes`."""
-        return f"{self.parameter} {labels.level(self.level)}"
+        """`latency between nodes`, `bandwidth on the same socket`."""
+        return f"{self.parameter} {level_phrase(self.level)}"
 
     def value_text(self, factor: float = 1.0) -> str:
         """The parameter multiplied by `factor`, with its unit."""
@@ -74,6 +78,11 @@ class ToleranceCurve(Record):
     def factor_at(self, growth: float) -> float | None:
         """Of the tolerated growth; None if it is unknown or not reached."""
         return next((one.factor for one in self.tolerated if one.growth == growth), None)
+
+    def tolerated_text(self, growth: float) -> str:
+        """`2.4 us (2.4x)`; `any` if the growth is not reached."""
+        factor = self.factor_at(growth)
+        return "any" if factor is None else f"{self.value_text(factor)} ({factor:.3g}x)"
 
     def slowdown_at(self, growth: float) -> float:
         """How many times slower the parameter makes communication there; infinite if it is not reached."""

@@ -15,7 +15,8 @@ class Traffic:
     Attributes
     ----------
     messages, bytes : of each of LEVELS.
-    nodes : (N,) the numbers of the nodes, ascending; node_index : (P,) the position in it of each rank's node.
+    nodes : (N,) the numbers of the nodes, ascending.
+    node_index : (P,) the position in `nodes` of the node of each rank.
     rank_level_bytes : (P, 3) bytes that each rank receives, by level.
     rank_messages : (P,) received by each rank.
     """

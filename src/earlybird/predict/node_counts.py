@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.node_counts import NodeCount, NodeCounts
 from earlybird.data.pattern import Pattern

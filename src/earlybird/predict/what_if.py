@@ -5,13 +5,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
-from earlybird.data.tolerance import BANDWIDTH, LATENCY, Tolerance, Tolerated, ToleranceCurve
+from earlybird.data.tolerance import BANDWIDTH, LATENCY, Tolerance, ToleranceCurve, Tolerated
 from earlybird.data.units import parse_bandwidth, parse_duration
 from earlybird.predict.exchange import Predictor
 
@@ -141,7 +142,7 @@ def _slowdown(slowed_s: Callable[[float], float], goal_s: float) -> float | None
     from scipy.optimize import brentq  # imported late: it is slow
 
     ends = 1.0, FACTORS[-1], _MOST_SLOWER
-    for low, high in zip(ends, ends[1:], strict=False):
+    for low, high in pairwise(ends):
         if slowed_s(high) >= goal_s:
             return float(brentq(lambda slowdown: slowed_s(slowdown) - goal_s, low, high, rtol=1e-6))
     return None

@@ -60,7 +60,7 @@ def predict(
     ] = None,
     sockets: Annotated[
         int | None,
-        typer.Option(min=1, help="Sockets of a node with --nodes.  [default: those of the profile's machine]"),
+        typer.Option(min=1, help="Sockets of a node of --nodes.  [default: as the profile's machine]"),
     ] = None,
     sensitivity: Annotated[
         bool,

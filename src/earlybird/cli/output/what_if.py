@@ -7,7 +7,7 @@ from earlybird.cli.output.printing import Column, interval_text, print_data, pri
 from earlybird.data import labels
 from earlybird.data.layout import LEVELS
 from earlybird.data.node_counts import NodeCount, NodeCounts
-from earlybird.data.tolerance import Tolerance, ToleranceCurve
+from earlybird.data.tolerance import Tolerance, growth_text
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.what_if import Sensitivity
 
@@ -44,15 +44,11 @@ def print_tolerance(found: Tolerance, format: str) -> None:
         *(_tolerated_column(growth) for growth in found.growths),
     ]
     print_table(*table(columns, found.curves), left=["level", "parameter"])
-    print(f"slowest rank: {format_seconds(found.time_s)} by {found.model}, longer by 1 % or 5 % at these values")
+    print(f"slowest rank: {format_seconds(found.time_s)} by {found.model}")
 
 
 def _tolerated_column(growth: float) -> Column:
-    def text(curve: ToleranceCurve) -> str:
-        factor = curve.factor_at(growth)
-        return "any" if factor is None else f"{curve.value_text(factor)} ({factor:.3g}x)"
-
-    return Column(f"{labels.percent(growth)} slower at", text)
+    return Column(f"{growth_text(growth)} longer at", lambda curve: curve.tolerated_text(growth))
 
 
 def print_node_counts(found: NodeCounts, format: str) -> None:
