@@ -80,7 +80,7 @@ def _figures(all_exchanges: Sequence[Exchange]) -> list[Figure]:
             own.append(matrix_figure(item, f"matrix-{k}"))
             drawn.add(id(item.pattern))
         if item.traffic is not None and item.pattern.num_messages:
-            own += [rank_volumes_figure(item, f"volumes-{k}"), node_volumes_figure(item, f"nodes-{k}")]
+            own += [node_volumes_figure(item, f"nodes-{k}"), rank_volumes_figure(item, f"volumes-{k}")]
         if item.timed:
             own += [waiting_figure(item, f"waiting-{k}"), ranks_figure(item, f"ranks-{k}")]
         figures += [named(figure, item) for figure in own if figure is not None]
