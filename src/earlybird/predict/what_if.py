@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -121,30 +121,21 @@ def _parameters(predictor: Predictor, profile: Profile) -> Iterator[tuple[str, s
 def _curve(
     level: str, parameter: str, value: float, time_s: Callable[[float], float], now_s: float
 ) -> ToleranceCurve:
-    times_s = [time_s(factor) for factor in FACTORS]
-
-    def slowed_s(slowdown: float) -> float:
-        return time_s(slowdown if parameter == LATENCY else 1 / slowdown)
-
-    tolerated = []
-    for growth in GROWTHS:
-        slowdown = _slowdown(slowed_s, (1 + growth) * now_s)
-        factor = slowdown if slowdown is None or parameter == LATENCY else 1 / slowdown
-        tolerated.append(Tolerated(growth, factor))
-    return ToleranceCurve(level, parameter, value, FACTORS, tuple(times_s), tuple(tolerated))
+    time_s = cache(time_s)
+    worse = [factor for factor in FACTORS if factor >= 1] + [_MOST_SLOWER]
+    if parameter == BANDWIDTH:
+        worse = [factor for factor in reversed(FACTORS) if factor <= 1] + [1 / _MOST_SLOWER]
+    tolerated = [Tolerated(growth, _factor_at(time_s, worse, (1 + growth) * now_s)) for growth in GROWTHS]
+    return ToleranceCurve(level, parameter, value, FACTORS, tuple(map(time_s, FACTORS)), tuple(tolerated))
 
 
-def _slowdown(slowed_s: Callable[[float], float], goal_s: float) -> float | None:
-    """Where `slowed_s` reaches `goal_s`; None if it does not up to _MOST_SLOWER.
-
-    The time is nearly piecewise linear in the slowdown, so that few predictions find it.
-    """
+def _factor_at(time_s: Callable[[float], float], worse: Sequence[float], goal_s: float) -> float | None:
+    """Where the time reaches `goal_s`, between two of the factors from 1 to the worst; None if nowhere."""
     from scipy.optimize import brentq  # imported late: it is slow
 
-    ends = 1.0, FACTORS[-1], _MOST_SLOWER
-    for low, high in pairwise(ends):
-        if slowed_s(high) >= goal_s:
-            return float(brentq(lambda slowdown: slowed_s(slowdown) - goal_s, low, high, rtol=1e-6))
+    for near, far in pairwise(worse):
+        if time_s(far) >= goal_s:
+            return float(brentq(lambda factor: time_s(factor) - goal_s, *sorted((near, far)), rtol=1e-5))
     return None
 
 

@@ -128,8 +128,8 @@ def test_the_time_against_a_parameter_and_what_is_tolerated(model):
     assert latency.time_s == pytest.approx([9e-6 + 4e-6 * factor for factor in FACTORS])
     assert bandwidth.time_s == pytest.approx([4e-6 + 9e-6 / factor for factor in FACTORS])
     for growth in found.growths:
-        assert latency.factor_at(growth) == pytest.approx(1 + growth * 13 / 4, rel=1e-5)
-        assert bandwidth.factor_at(growth) == pytest.approx(1 / (1 + growth * 13 / 9), rel=1e-5)
+        assert latency.factor_at(growth) == pytest.approx(1 + growth * 13 / 4, rel=1e-4)
+        assert bandwidth.factor_at(growth) == pytest.approx(1 / (1 + growth * 13 / 9), rel=1e-4)
     assert found.most_critical(0.05) is bandwidth
 
 
@@ -145,7 +145,7 @@ def test_what_does_not_matter_is_tolerated_whatever_it_is():
     assert found.most_critical(0.01) is latency and latency.factor_at(0.01) == pytest.approx(1.01)
     # Beyond the factors of the curve: 4 us of latency and 10 ms for the bytes.
     large = Predictor(Pattern(np.array([0]), np.array([1]), np.array([10**7])), parse_layout("1x1x2"))
-    assert tolerance(large, profile(), "postal").curves[0].factor_at(0.05) == pytest.approx(126.05, rel=1e-5)
+    assert tolerance(large, profile(), "postal").curves[0].factor_at(0.05) == pytest.approx(126.05, rel=1e-4)
 
 
 def test_an_exchange_that_takes_no_time_has_no_tolerance():

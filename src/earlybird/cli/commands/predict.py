@@ -124,6 +124,7 @@ def _one_node(pattern: Pattern, profile: Profile) -> Layout:
     num_ranks = max(pattern.num_ranks_named, 1)
     cores = _sockets(profile)
     per_socket = max(min(cores), -(-num_ranks // len(cores))) if len(cores) > 1 else num_ranks
+    per_socket = min(per_socket, num_ranks)  # fewer ranks than cores of a socket
     rank = np.arange(num_ranks)
     sockets = -(-num_ranks // per_socket)
     filled = f"{sockets} sockets of at most {per_socket}" if sockets > 1 else "one socket"
