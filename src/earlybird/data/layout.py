@@ -106,15 +106,46 @@ def parse_layout(text: str, map_by: str = "core") -> Layout:
         raise InputError(
             f"the layout {text!r} has {nodes * sockets * ranks} ranks; at most {MAX_RANKS} are supported"
         )
-    r = np.arange(nodes * sockets * ranks, dtype=np.int64)
-    per_node = sockets * ranks
-    if map_by == "core":
-        node, socket = r // per_node, r % per_node // ranks
-    elif map_by == "socket":
-        node, socket = r // per_node, r % per_node % sockets
-    else:
-        node, socket = r % nodes, r // nodes // ranks
+    node, socket = _places(nodes, sockets, ranks, sockets * ranks, map_by)
     return Layout(node, socket, text if map_by == "core" else f"{text} by {map_by}")
+
+
+def even_layout(num_ranks: int, nodes: int, sockets: int = 1, map_by: str = "core") -> Layout:
+    """`num_ranks` ranks divided evenly among `nodes`, and those of a node as evenly as possible among its
+    `sockets`; `map_by` as of `parse_layout`. Raises InputError if the nodes do not divide the ranks."""
+    if map_by not in MAPPINGS:
+        raise InputError(f"--map-by is {map_by!r}; choose one of {', '.join(MAPPINGS)}")
+    if num_ranks % nodes:
+        raise InputError(
+            f"{num_ranks} ranks cannot be divided evenly among {nodes} nodes; give numbers of nodes that "
+            f"divide {num_ranks}, or a --layout"
+        )
+    per_node = num_ranks // nodes
+    used = min(sockets, per_node)
+    node, socket = _places(nodes, used, -(-per_node // used), per_node, map_by)
+    text = f"{nodes}x{used}x{per_node // used}" if per_node % used == 0 else f"{nodes} x {per_node} ranks"
+    return Layout(node, socket, text if map_by == "core" else f"{text} by {map_by}")
+
+
+def layout_of_label(text: str) -> Layout | None:
+    """The layout whose `text` this is, such as `2x2x8` or `2x2x8 by node`; None if it is of another form."""
+    shape, _, map_by = text.partition(" by ")
+    try:
+        return None if shape.endswith(".csv") else parse_layout(shape, map_by or "core")
+    except InputError:
+        return None
+
+
+def _places(
+    nodes: int, sockets: int, ranks: int, per_node: int, map_by: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """(node, socket) of nodes * per_node ranks, at most `ranks` on a socket."""
+    r = np.arange(nodes * per_node, dtype=np.int64)
+    if map_by == "core":
+        return r // per_node, r % per_node // ranks
+    if map_by == "socket":
+        return r // per_node, r % per_node % sockets
+    return r % nodes, r // nodes // ranks
 
 
 def save_layout(layout: Layout, path: str | Path) -> None:

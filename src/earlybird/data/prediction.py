@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from earlybird.data import files
-from earlybird.data.schema import Extra, Record, decode
+from earlybird.data.schema import OMIT_EMPTY, Extra, Record, decode
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +33,7 @@ class Prediction(Record):
     pattern_sha256: str = ""
     time_interval_s: np.ndarray | None = None  # (P, 2)
     extra: Extra = field(default_factory=dict)
+    layout: str = field(default="", metadata=OMIT_EMPTY)  # `Layout.text`
 
     def __post_init__(self) -> None:
         shape = (len(self.receive_s),)

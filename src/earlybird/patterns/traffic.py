@@ -15,32 +15,53 @@ class Traffic:
     Attributes
     ----------
     messages, bytes : of each of LEVELS.
-    node_bytes : (N, 3) bytes that the ranks of each node receive, by level; nodes in the order of their
-        numbers.
-    rank_bytes, rank_messages : (P,) received by each rank.
+    nodes : (N,) the numbers of the nodes, ascending.
+    node_index : (P,) the position in `nodes` of the node of each rank.
+    rank_level_bytes : (P, 3) bytes that each rank receives, by level.
+    rank_messages : (P,) received by each rank.
     """
 
     messages: dict[str, int]
     bytes: dict[str, int]
-    node_bytes: np.ndarray
-    rank_bytes: np.ndarray
+    nodes: np.ndarray
+    node_index: np.ndarray
+    rank_level_bytes: np.ndarray
     rank_messages: np.ndarray
+
+    @property
+    def rank_bytes(self) -> np.ndarray:
+        """(P,) received by each rank."""
+        return self.rank_level_bytes.sum(axis=1)
+
+    @property
+    def node_bytes(self) -> np.ndarray:
+        """(N, 3) bytes that the ranks of each node receive, by level."""
+        found = np.zeros((len(self.nodes), len(LEVELS)), dtype=np.int64)
+        np.add.at(found, self.node_index, self.rank_level_bytes)
+        return found
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self.bytes.values())
+
+    def share(self, level: str) -> float:
+        """The fraction of all bytes; 0 if there are none."""
+        return self.bytes[level] / self.total_bytes if self.total_bytes else 0.0
 
 
 def traffic(pattern: Pattern, layout: Layout) -> Traffic:
     """Raises InputError if the pattern has a rank outside the layout."""
     pattern.check_ranks(layout.num_ranks)
     level = layout.level(pattern.src, pattern.dst)
-    node = np.unique(layout.node, return_inverse=True)[1].reshape(-1)
-    node_bytes = np.zeros((layout.num_nodes, len(LEVELS)), dtype=np.int64)
-    np.add.at(node_bytes, (node[pattern.dst], level), pattern.bytes)
-    rank_bytes = np.zeros(layout.num_ranks, dtype=np.int64)
-    np.add.at(rank_bytes, pattern.dst, pattern.bytes)
+    nodes, node_index = np.unique(layout.node, return_inverse=True)
+    rank_level_bytes = np.zeros((layout.num_ranks, len(LEVELS)), dtype=np.int64)
+    np.add.at(rank_level_bytes, (pattern.dst, level), pattern.bytes)
     messages = np.bincount(level, minlength=len(LEVELS))
     return Traffic(
         dict(zip(LEVELS, messages.tolist(), strict=True)),
-        dict(zip(LEVELS, node_bytes.sum(axis=0).tolist(), strict=True)),
-        node_bytes,
-        rank_bytes,
+        dict(zip(LEVELS, rank_level_bytes.sum(axis=0).tolist(), strict=True)),
+        nodes,
+        node_index.reshape(-1),
+        rank_level_bytes,
         np.bincount(pattern.dst, minlength=layout.num_ranks),
     )

@@ -229,6 +229,7 @@ class Predictor:
             inter_node_s=inter_node_s,
             profile_id=profile.id,
             pattern_sha256=self._sha256,
+            layout=self._layout.text,
             time_interval_s=interval_s,
             extra=self._choices(model, share) | ({"notes": notes} if notes else {}),
         )

@@ -4,14 +4,22 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import pairwise
+
+import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
+from earlybird.data.tolerance import BANDWIDTH, LATENCY, Tolerance, ToleranceCurve, Tolerated
 from earlybird.data.units import parse_bandwidth, parse_duration
 from earlybird.predict.exchange import Predictor
 
-BANDWIDTH, LATENCY = "bandwidth", "latency"
+# The factors of a tolerance curve, and the growths of the time whose factor is searched up to _MOST_SLOWER.
+FACTORS = tuple(2 ** (k / 2) for k in range(-6, 7))
+GROWTHS = (0.01, 0.05)
+_MOST_SLOWER = 1000.0
 _SETTING = re.compile(r"(\w+)(?:\.([\w-]+))?\.(bandwidth|latency)=(.+)")
 _FACTOR = re.compile(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)x")
 # A change of a parameter that is small beside all else, and large beside rounding.
@@ -67,6 +75,68 @@ def sensitivities(predictor: Predictor, profile: Profile, model: str, share: str
                 then_s = predictor.slowest_s(slower, model, share=share)[0]
                 growth = (then_s / now_s - 1) / _STEP if now_s else 0.0
                 yield Sensitivity(level, name, parameter, growth)
+
+
+def tolerance(predictor: Predictor, profile: Profile, model: str, share: str = "message") -> Tolerance:
+    """The slowest rank's time with each latency and bandwidth of the used levels multiplied by FACTORS, and
+    the factors at which it is longer by GROWTHS, as LLAMP (Shen et al. 2024) asks of whole programs.
+
+    A factor applies to all protocols of a level and to BW(N) of every N. Raises InputError if the time is 0.
+    """
+    alone = Profile(profile.levels, profile.id)
+    now_s = predictor.slowest_s(alone, model, share=share)[0]
+    if now_s == 0:
+        raise InputError(f"{model} predicts 0 s for the exchange, which no latency or bandwidth changes")
+
+    def time_s(level: str, parameter: str, factor: float) -> float:
+        factors = {item.name: factor for item in alone.level(level).protocols}
+        changed = _scaled(alone, level, parameter, factors)
+        return predictor.slowest_s(changed, model, share=share)[0]
+
+    curves = tuple(
+        _curve(level, parameter, value, partial(time_s, level, parameter), now_s)
+        for level, parameter, value in _parameters(predictor, alone)
+    )
+    return Tolerance(
+        model, predictor.num_ranks, now_s, curves, predictor.layout.text, profile.id,
+        predictor.pattern.sha256(),
+    )  # fmt: skip
+
+
+def _parameters(predictor: Predictor, profile: Profile) -> Iterator[tuple[str, str, float]]:
+    """(level, parameter, value) of the used levels, without latencies of 0, which no factor changes: the
+    latency of the protocol with the most messages, and BW(1) of the one with the most bytes."""
+    pattern = predictor.pattern
+    of_message = predictor.layout.level(pattern.src, pattern.dst)
+    for level in predictor.levels:
+        protocols = profile.level(level).protocols
+        size_bytes = pattern.bytes[of_message == LEVELS.index(level)]
+        starts = [item.min_bytes for item in protocols]
+        index = np.searchsorted(starts, size_bytes, side="right") - 1
+        if any(item.latency_s for item in protocols):
+            yield level, LATENCY, protocols[np.bincount(index).argmax()].latency_s
+        yield level, BANDWIDTH, protocols[np.bincount(index, size_bytes).argmax()].bandwidth_table()[1][0]
+
+
+def _curve(
+    level: str, parameter: str, value: float, time_s: Callable[[float], float], now_s: float
+) -> ToleranceCurve:
+    time_s = cache(time_s)
+    worse = [factor for factor in FACTORS if factor >= 1] + [_MOST_SLOWER]
+    if parameter == BANDWIDTH:
+        worse = [factor for factor in reversed(FACTORS) if factor <= 1] + [1 / _MOST_SLOWER]
+    tolerated = [Tolerated(growth, _factor_at(time_s, worse, (1 + growth) * now_s)) for growth in GROWTHS]
+    return ToleranceCurve(level, parameter, value, FACTORS, tuple(map(time_s, FACTORS)), tuple(tolerated))
+
+
+def _factor_at(time_s: Callable[[float], float], worse: Sequence[float], goal_s: float) -> float | None:
+    """Where the time reaches `goal_s`, between two of the factors from 1 to the worst; None if nowhere."""
+    from scipy.optimize import brentq  # imported late: it is slow
+
+    for near, far in pairwise(worse):
+        if time_s(far) >= goal_s:
+            return float(brentq(lambda factor: time_s(factor) - goal_s, *sorted((near, far)), rtol=1e-5))
+    return None
 
 
 def _parsed(profile: Profile, text: str) -> tuple[str, str, str, Callable[[Protocol], float]]:

@@ -12,6 +12,7 @@ from earlybird.data.advice import SCHEMA as ADVICE
 from earlybird.data.advice import Advice, advice_from_json
 from earlybird.data.comparison import Comparison, comparison_from_json
 from earlybird.data.errors import InputError
+from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.prediction import Prediction, prediction_from_json
 from earlybird.data.profile import Profile, profile_from_json
@@ -19,24 +20,27 @@ from earlybird.data.projection import SCHEMA as PROJECTION
 from earlybird.data.projection import Projection, projection_from_json
 from earlybird.data.recording import SUMMARY, Recording, load_recording
 from earlybird.data.run import Run, Sample
+from earlybird.data.tolerance import SCHEMA as TOLERANCE
+from earlybird.data.tolerance import Tolerance, tolerance_from_json
 
 PATTERN_SUFFIXES = (".csv", ".npz", ".mtx", ".mm")
 ALLOWED = (
-    "give run folders, recordings, profiles, predictions, comparisons, advice, projections (.json) or "
-    "patterns (.csv, .npz, .mtx)"
+    "give run folders, recordings, profiles, predictions, tolerances, comparisons, advice, projections "
+    "(.json) or patterns (.csv, .npz, .mtx)"
 )
 
 
 @dataclass(frozen=True)
 class MeasuredRun:
     """A run folder in memory: the content of run.json, the launches and the samples. `path` is for commands,
-    "" if the run did not come from a folder."""
+    "" if the run did not come from a folder. `layout` is that of a replay."""
 
     name: str
     header: Mapping[str, Any]
     launches: tuple[Mapping[str, Any], ...]
     samples: tuple[Sample, ...]
     path: str = ""
+    layout: Layout | None = None
 
     @property
     def machine(self) -> Mapping[str, Any]:
@@ -79,13 +83,15 @@ class Material:
 
     `fitted_pipelines` and `fitted_collectives` are the seconds that the fitted models of the profiles predict
     for the measured points, by Sample.point(). These, `references` and `verifications` are computed
-    elsewhere: the report evaluates no model. `names` are those of the files of each part, in order, as the
+    elsewhere: the report evaluates no model. `layout` is where the ranks of patterns and predictions run that
+    do not know it themselves. `names` are those of the files of each part, in order, as the
     user gave them, and `paths` are what a command accepts for them.
     """
 
     runs: tuple[MeasuredRun, ...] = ()
     profiles: tuple[Profile, ...] = ()
     predictions: tuple[Prediction, ...] = ()
+    tolerances: tuple[Tolerance, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     advice: tuple[Advice, ...] = ()
@@ -95,6 +101,7 @@ class Material:
     fitted_collectives: Mapping[tuple, float] = field(default_factory=dict)
     references: tuple[ReferenceCurve, ...] = ()
     verifications: tuple[Verification, ...] = ()
+    layout: Layout | None = None
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -112,15 +119,15 @@ def _item(texts: Mapping[str, tuple[str, ...]], part: str, k: int) -> str:
     return known[k] if k < len(known) else ""
 
 
-def collect(paths: Iterable[str | Path]) -> Material:
+def collect(paths: Iterable[str | Path], layout: Layout | None = None) -> Material:
     """Load run folders (with the pattern and comparison that a replay left in them), recordings, JSON files
     and patterns.
 
     A file given twice, directly and inside its run folder, counts once. Raises InputError for any other kind
     of file.
     """
-    kinds = ("runs", "profiles", "predictions", "comparisons", "patterns", "advice", "projections",
-             "recordings")  # fmt: skip
+    kinds = ("runs", "profiles", "predictions", "tolerances", "comparisons", "patterns", "advice",
+             "projections", "recordings")  # fmt: skip
     found: dict[str, list[tuple[Any, str, str]]] = {kind: [] for kind in kinds}
     given = [path.parent if path.name in ("run.json", SUMMARY) else path for path in map(Path, paths)]
     name_of = _short_names(given)
@@ -133,6 +140,7 @@ def collect(paths: Iterable[str | Path]) -> Material:
                 found[kind].append((value, name_of[argument.resolve()], _path_text(path)))
     return Material(
         **{kind: tuple(value for value, _, _ in items) for kind, items in found.items()},
+        layout=layout,
         names={kind: tuple(name for _, name, _ in items) for kind, items in found.items()},
         paths={kind: tuple(path for _, _, path in items) for kind, items in found.items()},
     )
@@ -169,7 +177,8 @@ def _load(path: Path, name: str) -> tuple[str, Any]:
     if path.is_dir():
         run = Run.open(path)
         launches = tuple(launch for launch in run.launches() if isinstance(launch, dict))
-        return "runs", MeasuredRun(name, run.header, launches, tuple(run.samples()), _path_text(path))
+        layout = parse_layout(str(path / "layout.csv")) if (path / "layout.csv").exists() else None
+        return "runs", MeasuredRun(name, run.header, launches, tuple(run.samples()), _path_text(path), layout)
     if path.suffix in PATTERN_SUFFIXES:
         return "patterns", load_pattern(path)
     if path.exists() and path.suffix != ".json":
@@ -182,6 +191,7 @@ def _from_json(path: Path) -> tuple[str, Any]:
     readers = {
         "earlybird.profile/1": ("profiles", profile_from_json),
         "earlybird.prediction/1": ("predictions", prediction_from_json),
+        TOLERANCE: ("tolerances", tolerance_from_json),
         "earlybird.comparison/1": ("comparisons", comparison_from_json),
         ADVICE: ("advice", advice_from_json),
         PROJECTION: ("projections", projection_from_json),

@@ -5,14 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earlybird.data import files
 from earlybird.data.advice import load_advice
 from earlybird.data.comparison import load_comparison
+from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
+from earlybird.data.node_counts import node_counts_from_json
 from earlybird.data.pattern import load_pattern
 from earlybird.data.prediction import load_prediction
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
 from earlybird.data.simulated_machine import load_simulated_machine
+from earlybird.data.tolerance import tolerance_from_json
 
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
 
@@ -65,6 +69,36 @@ def test_prediction_1_loads():
     assert prediction.slowest_rank == 1
     assert prediction.time_interval_s.shape == (2, 2)
     assert prediction.extra == {"a_later_key": "kept"}
+
+
+def test_tolerance_1_loads():
+    found = tolerance_from_json(files.read_json(GOLDEN / "tolerance-1.json", "tolerance"))
+    latency, bandwidth = found.curves
+    assert (found.model, found.ranks, found.layout) == ("fair", 3, "3x1x1")
+    assert latency.name == "latency between nodes" and len(latency.time_s) == 13
+    assert bandwidth.value == 1e10 and bandwidth.factor_at(0.05) == pytest.approx(0.95, abs=1e-3)
+
+
+def test_node_counts_1_load():
+    found = node_counts_from_json(files.read_json(GOLDEN / "node-counts-1.json", "node counts"))
+    assert [one.nodes for one in found.counts] == [1, 2, 4]
+    assert found.counts[1].inter_node_bytes == 500000 and found.counts[1].time_s.value == pytest.approx(96e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"factors": [1.0]}, "factors and time_s have different lengths"),
+        ({"level": "rack"}, "level is 'rack'"),
+        ({"parameter": "loss"}, "parameter is 'loss'"),
+        ({"time_s": "x"}, "time_s"),
+    ],
+)
+def test_a_broken_tolerance_is_refused(change, message):
+    value = files.read_json(GOLDEN / "tolerance-1.json", "tolerance")
+    value["curves"][0] |= change
+    with pytest.raises(InputError, match=message):
+        tolerance_from_json(value)
 
 
 def test_comparison_1_loads():

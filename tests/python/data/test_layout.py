@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earlybird.data.errors import InputError
-from earlybird.data.layout import parse_layout
+from earlybird.data.layout import even_layout, layout_of_label, parse_layout
 
 SIDES = st.integers(1, 5)
 
@@ -84,3 +84,25 @@ def test_mapping_of_a_csv_layout_is_refused(tmp_path):
     (tmp_path / "l.csv").write_text("rank,node,socket\n0,0,0\n")
     with pytest.raises(InputError, match="--map-by node"):
         parse_layout(str(tmp_path / "l.csv"), "node")
+
+
+@pytest.mark.parametrize("map_by", ["core", "socket", "node"])
+def test_ranks_that_fill_the_sockets_are_divided_as_the_layout_of_that_shape(map_by):
+    found, same = even_layout(16, 4, 2, map_by), parse_layout("4x2x2", map_by)
+    assert found.text == same.text
+    assert np.array_equal(found.node, same.node) and np.array_equal(found.socket, same.socket)
+    assert np.array_equal(layout_of_label(found.text).node, same.node)
+
+
+def test_sockets_without_a_rank_are_left_out_and_the_last_may_have_fewer():
+    assert even_layout(4, 4, 2).text == "4x1x1"
+    uneven = even_layout(6, 2, 2)
+    assert uneven.node.tolist() == [0, 0, 0, 1, 1, 1] and uneven.socket.tolist() == [0, 0, 1, 0, 0, 1]
+    assert layout_of_label(uneven.text) is None and layout_of_label("places.csv") is None
+
+
+def test_ranks_that_do_not_divide_are_refused():
+    with pytest.raises(InputError, match="16 ranks cannot be divided evenly among 3 nodes"):
+        even_layout(16, 3)
+    with pytest.raises(InputError, match="--map-by is 'x'"):
+        even_layout(16, 4, map_by="x")

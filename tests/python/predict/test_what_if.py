@@ -1,5 +1,6 @@
 """Parameters that are changed, and how much each matters, against sums by hand."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import profile_from_json
 from earlybird.predict import MODELS, Predictor
-from earlybird.predict.what_if import changed_profile, sensitivities
+from earlybird.predict.node_counts import node_counts
+from earlybird.predict.what_if import FACTORS, changed_profile, sensitivities, tolerance
 
 WORKED = Path(__file__).parents[3] / "examples" / "worked"
 TABLE = {"1": 1e9, "2": 1.5e9}
@@ -112,3 +114,99 @@ def test_the_command_prints_both(in_process):
     shown = in_process("predict", *worked, "--sensitivity").stdout
     assert "bandwidth" in shown and "1 % slower" in shown
     assert in_process("predict", *worked, "--set", "x=2", check=False).returncode == 2
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_time_against_a_parameter_and_what_is_tolerated(model):
+    """One message of 9000 bytes: 4 us of latency and 9 us for its bytes."""
+    predictor = Predictor(Pattern(np.array([0]), np.array([1]), np.array([9000])), parse_layout("1x1x2"))
+    found = tolerance(predictor, profile(), model)
+    latency, bandwidth = found.curves
+    assert found.time_s == pytest.approx(13e-6) and found.layout == "1x1x2"
+    assert (latency.name, latency.value) == ("latency on the same socket", 4e-6)
+    assert (bandwidth.name, bandwidth.value) == ("bandwidth on the same socket", 1e9)
+    assert latency.time_s == pytest.approx([9e-6 + 4e-6 * factor for factor in FACTORS])
+    assert bandwidth.time_s == pytest.approx([4e-6 + 9e-6 / factor for factor in FACTORS])
+    for growth in found.growths:
+        assert latency.factor_at(growth) == pytest.approx(1 + growth * 13 / 4, rel=1e-4)
+        assert bandwidth.factor_at(growth) == pytest.approx(1 / (1 + growth * 13 / 9), rel=1e-4)
+    assert found.most_critical(0.05) is bandwidth
+
+
+def test_what_does_not_matter_is_tolerated_whatever_it_is():
+    """Between sockets nothing but a message of 0 bytes: its latency counts, the bandwidth does not."""
+    levels = {"intra_socket": {"protocols": [EAGER]}, "inter_socket": {"protocols": [EAGER]}}
+    found = tolerance(
+        Predictor(Pattern(np.array([0]), np.array([1]), np.array([0])), parse_layout("1x2x1")),
+        profile_from_json({"schema": "earlybird.profile/1", "levels": levels}), "staircase",
+    )  # fmt: skip
+    latency, bandwidth = found.curves
+    assert bandwidth.factor_at(0.01) is None and bandwidth.tolerated_text(0.01) == "any"
+    assert found.most_critical(0.01) is latency and latency.factor_at(0.01) == pytest.approx(1.01)
+    # Beyond the factors of the curve: 4 us of latency and 10 ms for the bytes.
+    large = Predictor(Pattern(np.array([0]), np.array([1]), np.array([10**7])), parse_layout("1x1x2"))
+    assert tolerance(large, profile(), "postal").curves[0].factor_at(0.05) == pytest.approx(126.05, rel=1e-4)
+
+
+def test_an_exchange_that_takes_no_time_has_no_tolerance():
+    empty = Predictor(Pattern(np.array([]), np.array([]), np.array([])), parse_layout("1x1x2"))
+    with pytest.raises(InputError, match="staircase predicts 0 s"):
+        tolerance(empty, profile(), "staircase")
+
+
+def test_node_counts_are_the_predictions_of_their_layouts():
+    pattern = Pattern(np.array([0, 2, 1]), np.array([1, 3, 2]), np.array([10, 200, 3000]))
+    found = node_counts(pattern, map(parse_layout, ("1x1x4", "2x1x2")), profile())
+    assert [one.nodes for one in found.counts] == [1, 2]
+    assert found.counts[1].level_bytes == {"intra_socket": 210, "inter_socket": 0, "inter_node": 3000}
+    assert found.counts[1].share("inter_node") == pytest.approx(3000 / 3210)
+    for one in found.counts:
+        alone = Predictor(pattern, parse_layout(one.layout)).predict(profile())
+        assert one.time_s.value == alone.time_s.max() == alone.time_s[one.slowest_rank]
+        assert one.intra_node_s + one.inter_node_s == one.time_s.value
+
+
+def test_the_command_compares_numbers_of_nodes(in_process, tmp_path):
+    (tmp_path / "p.json").write_text(json.dumps(profile().to_json()))
+    (tmp_path / "x.csv").write_text("src,dst,bytes\n0,1,10\n1,2,3000\n3,0,100\n")
+    exchange = ("predict", "x.csv", "--profile", "p.json")
+    table = in_process(*exchange, "--nodes", "1,2,4").stdout.splitlines()
+    assert [row.split()[:2] for row in table[1:]] == [["1", "4"], ["2", "2"], ["4", "1"]]
+    assert table[3].endswith("100.0 %              3.04 KiB")
+    written = in_process(*exchange, "--nodes", "1,2,4", "--json").stdout
+    assert json.loads(written)["schema"] == "earlybird.node-counts/1"
+    (tmp_path / "n.json").write_text(written)
+    assert in_process("show", "n.json").stdout.splitlines() == table
+    by_node = json.loads(in_process(*exchange, "--nodes", "2", "--map-by", "node", "--json").stdout)
+    assert by_node["counts"][0]["layout"] == "2x1x2 by node"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--nodes", "3"], "4 ranks cannot be divided evenly among 3 nodes"),
+        (["--nodes", "1,,2"], "--nodes is '1,,2'; give whole numbers from 1 on"),
+        (["--nodes", "0"], "--nodes is '0'"),
+        (["--nodes", "2", "--layout", "2x1x2"], "--nodes and --layout are both given"),
+        (["--nodes", "2", "--tolerance"], "--nodes and --tolerance are both given"),
+        (["--sensitivity", "--tolerance"], "--sensitivity and --tolerance are both given"),
+        (["--sockets", "2"], "--sockets 2 is for --nodes, which is missing"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_in_a_sentence(in_process, options, message):
+    worked = (WORKED / "pattern.csv", "--profile", WORKED / "profile.json")
+    refused = in_process("predict", *worked, *options, check=False)
+    assert refused.returncode == 2 and message in refused.stderr and refused.stderr.count("\n") == 1
+
+
+def test_the_command_prints_and_writes_the_tolerance(in_process, tmp_path):
+    worked = ("predict", WORKED / "pattern.csv", "--profile", WORKED / "profile.json", "--layout", "1x1x4")
+    shown = in_process(*worked, "--tolerance").stdout
+    assert "1 % longer at" in shown and "slowest rank: 63.7 us by staircase" in shown
+    points = in_process(*worked, "--tolerance", "--format", "csv").stdout.splitlines()
+    assert len(points) == 1 + 2 * len(FACTORS)
+    written = in_process(*worked, "--tolerance", "--set", "intra_socket.latency=2x", "--json").stdout
+    assert json.loads(written)["settings"] == ["intra_socket.latency=2x"]
+    (tmp_path / "t.json").write_text(written)
+    assert "4 us" in in_process("show", "t.json").stdout
+    assert "depends most on the bandwidth" in in_process("report", "t.json", "--terminal").stdout

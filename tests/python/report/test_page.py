@@ -76,7 +76,7 @@ def test_all_chapters_are_there_in_order(everything):
         assert text in visible
     assert set(reader.figures()) == {
         "time-intra_socket", "bandwidth-intra_socket", "contention-intra_socket",
-        "matrix-0", "waiting-0", "ranks-0", "scatter-0",
+        "matrix-0", "volumes-0", "waiting-0", "ranks-0", "scatter-0",
     }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """`earlybird predict`: the time of an exchange on every rank; pipelines and collectives are in modules of
 their own."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -10,16 +11,19 @@ from earlybird.cli.commands.predict_collective import collective
 from earlybird.cli.commands.predict_pipeline import pipeline
 from earlybird.cli.options.command import FORMAT, make_group
 from earlybird.cli.options.shared import LAYOUT_HELP, MixedOption, ProfilesOption, ShareOption, load_profiles
-from earlybird.cli.output.exchange import print_prediction, print_sensitivities
+from earlybird.cli.output.exchange import print_prediction
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
+from earlybird.cli.output.what_if import print_node_counts, print_sensitivities, print_tolerance
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, Layout, parse_layout
+from earlybird.data.layout import MAPPINGS, MAX_RANKS, Layout, even_layout, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.predict import BOTH_ENDS, MIXED, MODELS, SHARES, Predictor, predict_exchange
+from earlybird.predict.node_counts import node_counts
 from earlybird.predict.what_if import changed_profile, sensitivities
+from earlybird.predict.what_if import tolerance as tolerances
 
 
 def predict(
@@ -47,10 +51,29 @@ def predict(
             metavar="LEVEL.PARAMETER=VALUE",
         ),
     ] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of --layout: numbers of nodes to compare, such as 1,2,4, which have equally many "
+            "ranks each.",
+        ),
+    ] = None,
+    sockets: Annotated[
+        int | None,
+        typer.Option(min=1, help="Sockets of a node of --nodes.  [default: as the profile's machine]"),
+    ] = None,
     sensitivity: Annotated[
         bool,
         typer.Option(
             "--sensitivity", help="Print how much each parameter matters to the slowest rank instead."
+        ),
+    ] = False,
+    tolerance: Annotated[
+        bool,
+        typer.Option(
+            "--tolerance",
+            help="Print how much slower each latency and bandwidth may be until the slowest rank takes 1 % "
+            "or 5 % longer instead; with --json also the time against them, which report draws.",
         ),
     ] = False,
     format: Format = FORMAT,
@@ -63,24 +86,31 @@ def predict(
     time-high are printed if the profile has replicates: the 95 % interval of time that follows from the
     uncertainty of its parameters, without the error of the model. With --sensitivity, a row for each
     parameter says by how many percent the slowest rank takes longer if the parameter makes communication 1 %
-    slower.
+    slower. With --nodes, a row for each number of nodes has the time of its slowest rank, and the volume that
+    stays on sockets and nodes.
     """
     if len(patterns) != 1:
         raise InputError(
             f"predict takes one pattern, but {len(patterns)} are given; give one file, such as mesh.csv"
         )
-    if layout is None and map_by is not None:
-        raise InputError(
-            f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
-        )
+    _check_options(layout, map_by, nodes, sockets, sensitivity, tolerance)
     joined = changed_profile(load_profiles(profile), settings or ())
     pattern = load_fitting_pattern(patterns[0])
     options = _model_options(model, share, mixed)
+    if nodes is not None:
+        layouts = _layouts(nodes, pattern, sockets or len(_sockets(joined)), map_by or MAPPINGS[0])
+        found = node_counts(pattern, layouts, joined, model, **options)
+        print_node_counts(replace(found, extra={"settings": settings} if settings else {}), format)
+        return
     where = _one_node(pattern, joined) if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
-    if sensitivity:
+    if sensitivity or tolerance:
         predictor = Predictor(pattern, where, mixed=mixed or MIXED[0])
-        rows = list(sensitivities(predictor, joined, model, share or SHARES[0]))
-        print_sensitivities(rows, model, format)
+        share = share or SHARES[0]
+        if sensitivity:
+            print_sensitivities(list(sensitivities(predictor, joined, model, share)), model, format)
+        else:
+            tolerated = tolerances(predictor, joined, model, share)
+            print_tolerance(replace(tolerated, extra={"settings": settings} if settings else {}), format)
         return
     prediction = predict_exchange(pattern, where, joined, model, **options)
     if settings:
@@ -92,15 +122,56 @@ def _one_node(pattern: Pattern, profile: Profile) -> Layout:
     """One node with the ranks of `pattern`, which fill the sockets of the measured machine one after the
     other; all on one socket if these are unknown or messages between them were not measured."""
     num_ranks = max(pattern.num_ranks_named, 1)
-    cores = profile.machine.get("cores_per_socket")
-    known = isinstance(cores, list) and len(cores) > 1 and "inter_socket" in profile.levels
-    per_socket = max(min(cores), -(-num_ranks // len(cores))) if known else num_ranks
+    cores = _sockets(profile)
+    per_socket = max(min(cores), -(-num_ranks // len(cores))) if len(cores) > 1 else num_ranks
+    per_socket = min(per_socket, num_ranks)  # fewer ranks than cores of a socket
     rank = np.arange(num_ranks)
     sockets = -(-num_ranks // per_socket)
-    text = f"1 node of {num_ranks} ranks"
     filled = f"{sockets} sockets of at most {per_socket}" if sockets > 1 else "one socket"
-    note(f"no --layout is given: assuming {text} on {filled}")
+    note(f"no --layout is given: assuming 1 node of {num_ranks} ranks on {filled}")
+    is_full = sockets * per_socket == num_ranks
+    text = f"1x{sockets}x{per_socket}" if is_full else f"1 node of {num_ranks} ranks"
     return Layout(np.zeros_like(rank), rank // per_socket, text)
+
+
+def _sockets(profile: Profile) -> list[int]:
+    """The cores of each socket of the measured machine, [0] if these are unknown or messages between sockets
+    were not measured."""
+    cores = profile.machine.get("cores_per_socket")
+    known = isinstance(cores, list) and len(cores) > 1 and "inter_socket" in profile.levels
+    return cores if known else [0]
+
+
+def _layouts(nodes: str, pattern: Pattern, sockets: int, map_by: str) -> list[Layout]:
+    """A layout for each number in `nodes`."""
+    numbers = nodes.split(",")
+    if not all(text.strip().isdecimal() and 0 < int(text) <= MAX_RANKS for text in numbers):
+        raise InputError(f"--nodes is {nodes!r}; give whole numbers from 1 on, such as 1,2,4")
+    num_ranks = max(pattern.num_ranks_named, 1)
+    return [even_layout(num_ranks, int(text), sockets, map_by) for text in numbers]
+
+
+def _check_options(
+    layout: str | None,
+    map_by: str | None,
+    nodes: str | None,
+    sockets: int | None,
+    sensitivity: bool,
+    tolerance: bool,
+) -> None:
+    """InputError for options that exclude each other or lack what they are for."""
+    if map_by is not None and layout is None and nodes is None:
+        raise InputError(
+            f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
+        )
+    if sockets is not None and nodes is None:
+        raise InputError(f"--sockets {sockets} is for --nodes, which is missing; give both, or a --layout")
+    given = {"--layout": layout, "--sensitivity": sensitivity, "--tolerance": tolerance}
+    excluded = [name for name, value in given.items() if value]
+    if nodes is not None and excluded:
+        raise InputError(f"--nodes and {excluded[0]} are both given; give one of them")
+    if sensitivity and tolerance:
+        raise InputError("--sensitivity and --tolerance are both given; give one of them")
 
 
 def _model_options(model: str, share: str | None, mixed: str | None) -> dict[str, str]:

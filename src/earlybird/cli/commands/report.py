@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import make_command
+from earlybird.cli.options.shared import LAYOUT_HELP
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_json
 from earlybird.data.errors import InputError
+from earlybird.data.layout import MAPPINGS, parse_layout
 
 
 def report(
@@ -16,10 +18,17 @@ def report(
         list[Path],
         typer.Argument(
             metavar="FILE|RUN/...",
-            help="Any of: run folders, recordings, profiles, predictions, comparisons, advice, projections, "
-            "patterns.",
+            help="Any of: run folders, recordings, profiles, predictions, tolerances, comparisons, advice, "
+            "projections, patterns.",
         ),
     ],
+    layout: Annotated[
+        str | None,
+        typer.Option(help=f"Where the ranks of patterns run: {LAYOUT_HELP}"),
+    ] = None,
+    map_by: Annotated[
+        str | None, typer.Option(help="How ranks fill --layout: core, socket or node.  [default: core]")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Page to write.  [default: report.html]")
     ] = None,
@@ -28,14 +37,25 @@ def report(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the name of the page as JSON.")] = False,
 ) -> None:
-    """Write one HTML page, readable offline, from any outputs of the other commands."""
+    """Write one HTML page, readable offline, from any outputs of the other commands.
+
+    Of a pattern with --layout, the page has the communication matrix and the volume that each rank and each
+    node receives on the same socket, across sockets and between nodes.
+    """
     if terminal and json:
         raise InputError("--terminal and --json are both given; give one of them")
+    if layout is None and map_by is not None:
+        raise InputError(
+            f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
+        )
     from earlybird.cli.output.fitted import with_fitted
     from earlybird.report import material, page
     from earlybird.report import terminal as tables
 
-    collected = with_fitted(material.collect(inputs))
+    where = None if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
+    collected = with_fitted(material.collect(inputs, where))
+    if where is not None and not collected.patterns:
+        raise InputError(f"--layout {layout} is for patterns, but none is given; add one, such as mesh.csv")
     if output is not None or not terminal:
         output = output or Path("report.html")
         page.write_page(collected, output)
@@ -47,5 +67,10 @@ def report(
 
 
 command = make_command(
-    report, name="report", example="earlybird report run profile.json replay -o report.html"
+    report,
+    name="report",
+    example=(
+        "earlybird report run profile.json replay -o report.html",
+        "earlybird report mesh.csv --layout 2x2x2 -o report.html",
+    ),
 )

@@ -82,6 +82,16 @@ def _show_json(source: Path, format: Format) -> None:
             from earlybird.data.prediction import prediction_from_json
 
             print_prediction(prediction_from_json(value, where), format)
+        case "earlybird.tolerance/1":
+            from earlybird.cli.output.what_if import print_tolerance
+            from earlybird.data.tolerance import tolerance_from_json
+
+            print_tolerance(tolerance_from_json(value, where), format)
+        case "earlybird.node-counts/1":
+            from earlybird.cli.output.what_if import print_node_counts
+            from earlybird.data.node_counts import node_counts_from_json
+
+            print_node_counts(node_counts_from_json(value, where), format)
         case "earlybird.pipeline-prediction/1":
             from earlybird.cli.commands.predict_pipeline import print_methods
 

@@ -37,14 +37,17 @@ def example_text(*examples: str) -> str:
     return "\b\n" + "\n".join(["Examples:" if len(examples) > 1 else "Example:", *lines])
 
 
-def make_command(function: Callable[..., Any], *, name: str, example: str, long_tables: bool = True):
-    """The command `name` from a function with typer annotations; the help is its docstring and `example`.
+def make_command(
+    function: Callable[..., Any], *, name: str, example: str | Sequence[str], long_tables: bool = True
+):
+    """The command `name` from a function with typer annotations; the help is its docstring and examples.
 
     A parameter whose type is a dataclass is a group of options, one for each of its fields. A command with
     --format also has --json, and --all if it prints `long_tables`.
     """
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name=name, epilog=example_text(example))(_with_options(function, long_tables))
+    examples = [example] if isinstance(example, str) else example
+    app.command(name=name, epilog=example_text(*examples))(_with_options(function, long_tables))
     return typer.main.get_command(app)
 
 

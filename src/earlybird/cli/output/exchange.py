@@ -1,19 +1,16 @@
 """Prints the times of the ranks of an exchange: measured, predicted, or both next to each other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import (
-    Column,
     Format,
     print_csv,
-    print_data,
     print_json,
     print_table,
     prints_all,
-    table,
 )
 from earlybird.compare import measured_times
 from earlybird.data.comparison import Comparison
@@ -21,7 +18,6 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.run import Run
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.predict.what_if import Sensitivity
 
 # Tables of more ranks than MAX_RANKS show the slowest ones only.
 MAX_RANKS, SLOWEST_RANKS = 32, 10
@@ -50,21 +46,6 @@ def print_prediction(prediction: Prediction, format: str, pattern: Pattern | Non
         amount = f"; {pattern.num_messages} messages, {format_bytes(pattern.total_bytes)}" if pattern else ""
         time = format_seconds(time_s[slowest])
         note(f"{prediction.model}: the slowest rank is {slowest} with {time}{amount}")
-
-
-def print_sensitivities(rows: Sequence[Sensitivity], model: str, format: str) -> None:
-    """Print how much each parameter matters; as CSV, a row for each."""
-    records = [vars(row) | {"value": row.value} for row in rows]
-    if print_data(format, {"model": model, "sensitivities": records}, records):
-        return
-    columns = [
-        Column("level", lambda row: row.level, common=True),
-        Column("protocol", lambda row: row.protocol, common=True),
-        Column("parameter", lambda row: row.parameter),
-        Column("slowest rank", lambda row: f"{row.value:+.2f} %"),
-    ]
-    print_table(*table(columns, rows), left=["level", "protocol", "parameter"])
-    print(f"slowest rank: longer by {model} if the parameter makes communication 1 % slower")
 
 
 def print_measured(run: Run, format: str) -> None:

@@ -1,7 +1,5 @@
 """Prints what a pattern means on a layout."""
 
-import numpy as np
-
 from earlybird.cli.output.printing import print_data, print_table
 from earlybird.data import labels
 from earlybird.data.layout import LEVELS, Layout
@@ -12,11 +10,11 @@ _MOST_NODES = 64  # in the table; JSON and CSV have all
 
 
 def print_traffic(found: Traffic, layout: Layout, format: str) -> None:
-    total = sum(found.bytes.values())
+    total = found.total_bytes
     received = found.rank_bytes[found.rank_bytes > 0]
     nodes = [
         {"node": int(node)} | {f"{level}_bytes": count for level, count in zip(LEVELS, row, strict=True)}
-        for node, row in zip(np.unique(layout.node), found.node_bytes.tolist(), strict=True)
+        for node, row in zip(found.nodes, found.node_bytes.tolist(), strict=True)
     ]
     value = {
         "layout": layout.text,
@@ -28,7 +26,7 @@ def print_traffic(found: Traffic, layout: Layout, format: str) -> None:
         "fewest_bytes_received": int(received.min()) if len(received) else 0,
         "levels": {
             level: {"messages": found.messages[level], "bytes": found.bytes[level],
-                    "share": found.bytes[level] / total if total else 0.0}
+                    "share": found.share(level)}
             for level in LEVELS
         },
         "nodes": nodes,

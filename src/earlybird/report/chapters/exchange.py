@@ -1,4 +1,4 @@
-"""The chapter on exchanges: their matrix, the time of each rank, and how long the others wait."""
+"""The chapter on exchanges: matrix, volumes, the time of each rank, waiting for the slowest, tolerance."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,13 +6,24 @@ from dataclasses import replace
 import numpy as np
 
 from earlybird.data import labels
+from earlybird.data.layout import LEVELS, level_phrase
+from earlybird.data.tolerance import Tolerance
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report import commands
+from earlybird.report.chapters.tolerance import named_tolerances, tolerance_answer, tolerance_sentence
 from earlybird.report.figures.exchanges import ranks_figure, waiting_figure
 from earlybird.report.figures.matrix import matrix_figure
+from earlybird.report.figures.tolerance import tolerance_figure
+from earlybird.report.figures.volumes import node_volumes_figure, rank_volumes_figure
 from earlybird.report.material import Material
-from earlybird.report.parts import Answer, Chapter, Figure
-from earlybird.report.tables.exchanges import ranks_table
+from earlybird.report.parts import Answer, Chapter, Figure, Table
+from earlybird.report.tables.exchanges import (
+    node_volumes_table,
+    rank_volumes_table,
+    ranks_table,
+    tolerance_table,
+    traffic_table,
+)
 from earlybird.report.texts import spread
 from earlybird.report.views.exchanges import Exchange
 
@@ -28,30 +39,68 @@ BRIEF_RANKS = 8
 
 def exchange_chapter(all_exchanges: Sequence[Exchange], material: Material) -> Chapter:
     timed = [item for item in all_exchanges if item.timed]
-    sentence = " ".join(_sentence(item) for item in timed)
-    if all_exchanges and not timed:
-        sentence = "The pattern was given without a measured or predicted time."
-    figures: list[Figure] = []
-    drawn = set()
-    for k, item in enumerate(all_exchanges):
-        if item.pattern is not None and id(item.pattern) not in drawn:
-            figures.append(named(matrix_figure(item, f"matrix-{k}"), item))
-            drawn.add(id(item.pattern))
-        if item.timed:
-            figures.append(named(waiting_figure(item, f"waiting-{k}"), item))
-            figures.append(named(ranks_figure(item, f"ranks-{k}"), item))
+    placed = [item for item in all_exchanges if item.traffic is not None]
+    tolerances = named_tolerances(material)
+    volumes = [traffic_table(placed)] if placed else []
+    tolerated = [tolerance_table(*one) for one in tolerances]
+    answers = [_answer(item) for item in timed]
+    answers += [_volume_answer(item) for item in placed if not item.timed]
+    answers += [answer for one in tolerances if (answer := tolerance_answer(*one))]
     return Chapter(
         ID,
         QUESTION,
-        sentence,
+        " ".join([*_sentences(all_exchanges), *(tolerance_sentence(*one) for one in tolerances)]),
         [f"{item.name}: {item.title}." if item.name else f"{item.title}." for item in all_exchanges],
-        answers=[_answer(item) for item in timed],
+        answers=answers,
         warnings=_warnings(timed),
-        figures=figures,
-        tables=[ranks_table(item) for item in timed],
-        brief=[ranks_table(item, BRIEF_RANKS) for item in timed],
+        figures=[*_figures(all_exchanges), *_tolerance_figures(tolerances)],
+        shown=volumes,
+        closing=tolerated,
+        tables=[table for item in all_exchanges for table in _tables(item)],
+        brief=[*volumes, *(ranks_table(item, BRIEF_RANKS) for item in timed), *tolerated],
         absent=_absent(all_exchanges, timed, material),
     )
+
+
+def _sentences(all_exchanges: Sequence[Exchange]) -> list[str]:
+    """Of the times; of exchanges without times, what the layout means for the pattern."""
+    found = [_sentence(item) for item in all_exchanges if item.timed]
+    found += [_volume_sentence(item) for item in all_exchanges if not item.timed and item.traffic]
+    if all_exchanges and not found:
+        return ["The pattern was given without a measured or predicted time."]
+    return found
+
+
+def _figures(all_exchanges: Sequence[Exchange]) -> list[Figure]:
+    figures: list[Figure] = []
+    drawn = set()
+    for k, item in enumerate(all_exchanges):
+        own: list[Figure | None] = []
+        if item.pattern is not None and id(item.pattern) not in drawn:
+            own.append(matrix_figure(item, f"matrix-{k}"))
+            drawn.add(id(item.pattern))
+        if item.traffic is not None and item.pattern.num_messages:
+            own += [node_volumes_figure(item, f"nodes-{k}"), rank_volumes_figure(item, f"volumes-{k}")]
+        if item.timed:
+            own += [waiting_figure(item, f"waiting-{k}"), ranks_figure(item, f"ranks-{k}")]
+        figures += [named(figure, item) for figure in own if figure is not None]
+    return figures
+
+
+def _tolerance_figures(tolerances: Sequence[tuple[Tolerance, str]]) -> list[Figure]:
+    figures = []
+    for k, (found, name) in enumerate(tolerances):
+        figure = tolerance_figure(found, f"tolerance-{k}")
+        figures.append(replace(figure, title=f"{figure.title}: {name}") if name else figure)
+    return figures
+
+
+def _tables(item: Exchange) -> list[Table]:
+    tables = [ranks_table(item)] if item.timed else []
+    if item.traffic is None:
+        return tables
+    nodes = [node_volumes_table(item)] if len(item.traffic.nodes) > 1 else []
+    return [*tables, rank_volumes_table(item), *nodes]
 
 
 def arguments(all_exchanges: Sequence[Exchange], material: Material) -> tuple[str, str, str]:
@@ -125,6 +174,24 @@ def _sentence(item: Exchange) -> str:
     if waiting_s:
         share = labels.percent(waiting_s / time_s)
         text += f"; the others wait {format_seconds(waiting_s)} for it on average ({share} of the exchange)"
+    return text + "."
+
+
+def _volume_answer(item: Exchange) -> Answer:
+    found = item.traffic
+    share = labels.percent(found.share(LEVELS[-1]))
+    return Answer(f"Exchange {item.name}".rstrip(), f"{share} between nodes", "", _volume_sentence(item))
+
+
+def _volume_sentence(item: Exchange) -> str:
+    """How much of the volume stays on sockets and nodes, and the rank that receives most."""
+    found = item.traffic
+    what = f"the exchange ({item.name})" if item.name else "the exchange"
+    shares = [f"{labels.percent(found.share(level))} {level_phrase(level)}" for level in LEVELS]
+    text = f"On {item.layout}, {what} moves {format_bytes(found.total_bytes)}: {labels.listed(shares)}"
+    if found.total_bytes:
+        rank = int(found.rank_bytes.argmax())
+        text += f"; rank {rank} receives most, {format_bytes(int(found.rank_bytes[rank]))}"
     return text + "."
 
 

@@ -65,6 +65,9 @@ _LOOKS: Mapping[str, tuple[str, str, str]] = {
     "sparbit": ("#4a5fa0", "#a3b4ea", "octagon"),
     "tree": ("#2f7a4f", "#7fcf9f", "triangle-ne"),
     "two-ranks": ("#737373", "#a8a8a8", "diamond-wide"),
+    "intra_socket": ("#5b93cf", "#79b3f2", "circle"),
+    "inter_socket": ("#c98a1b", "#e8b04a", "square"),
+    "inter_node": ("#8a2846", "#e8789c", "diamond"),
     "other": ("#6b7280", "#9ca3af", "asterisk-open"),
 }
 PALETTE = {name: (light, dark) for name, (light, dark, _) in _LOOKS.items()}
@@ -73,7 +76,10 @@ DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "d
 _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
 _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
 _SEGMENT_SYMBOLS = ("triangle-up", "hexagon", "star-square", "triangle-down", "pentagon")
-BAR_SHAPES = {"staircase": "/", "max-rate": "x", "postal": "-", "fair": ".", "queue": "+"}
+BAR_SHAPES = {
+    "staircase": "/", "max-rate": "x", "postal": "-", "fair": ".", "queue": "+",
+    "inter_socket": "/", "inter_node": "x",
+}  # fmt: skip
 # From small to large amounts in even steps of lightness, as Cividis, but lighter than the dark page.
 AMOUNTS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 HEIGHT = 350  # of a figure without its legend, pixels; the page adds the height of the legend
@@ -288,6 +294,22 @@ def _linear(maximum: float, title: str, text: Callable[[float], str]) -> dict[st
         "ticktext": ["0"] + [text(tick) for tick in ticks[1:]],
         "range": [0, maximum * 1.06],
     }
+
+
+def linear_size_axis(maximum_bytes: float, title: str) -> dict[str, Any]:
+    """Linear axis of bytes from 0, in one binary unit."""
+    power = math.floor(math.log(max(maximum_bytes, 1.0), 1024))
+    unit_bytes = 1024.0**power
+    name = format_bytes(unit_bytes).partition(" ")[2]
+    axis = _linear(maximum_bytes / unit_bytes, title, lambda value: f"{value:g} {name}")
+    return axis | {key: [value * unit_bytes for value in axis[key]] for key in ("tickvals", "range")}
+
+
+def factor_axis(factors: Sequence[float], title: str) -> dict[str, Any]:
+    """Log axis with a tick at every power of two within the factors."""
+    powers = range(math.ceil(math.log2(min(factors))), math.floor(math.log2(max(factors))) + 1)
+    texts = [str(2**k) if k >= 0 else f"1/{2**-k}" for k in powers]
+    return _log_axis(title, [2.0**k for k in powers], texts, min(factors) / 1.06, max(factors) * 1.06)
 
 
 def _clean(value: float) -> float:

@@ -10,7 +10,7 @@ from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.report.figures import axes
 from earlybird.report.figures.maps import heat_map
-from earlybird.report.figures.matrix import log_ticks
+from earlybird.report.figures.matrix import log_ticks, separators
 from earlybird.report.parts import Figure
 from earlybird.report.views.recordings import Recorded
 
@@ -23,7 +23,7 @@ _SAYS = {
 }
 _LEVELS = 60  # shades: the page stays small
 _MOST_TEXTS = 200  # cells with text, those with the largest values
-_MOST_LINES, _MOST_TICKS, _FEW_TICKS = 64, 7, 3
+_MOST_TICKS, _FEW_TICKS = 7, 3
 
 
 def matrix_figures(recorded: Recorded, id: str) -> list[Figure]:
@@ -118,15 +118,7 @@ def _node_lines(rows: Rows, recorded: Recorded) -> list[dict[str, Any]]:
     known = recorded.recording.ranks
     hosts = [known[rank].host if rank in known else "" for rank in ranks]
     at = [k - 0.5 for k in range(1, len(hosts)) if hosts[k] != hosts[k - 1]]
-    if len(at) > _MOST_LINES:
-        return []
-    look = {"type": "line", "line": {"color": "var(--soft)", "width": 1}}
-    ends = {"0": -0.5, "1": len(hosts) - 0.5}
-    return [
-        look | {f"{along}{end}": value for end, value in ends.items()} | {f"{across}{end}": x for end in ends}
-        for x in at
-        for along, across in (("x", "y"), ("y", "x"))
-    ]
+    return separators(at, len(hosts))
 
 
 def _count(value: float) -> str:

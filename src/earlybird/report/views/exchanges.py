@@ -2,20 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from earlybird.compare.intervals import over_launches
 from earlybird.data import labels
 from earlybird.data.comparison import Comparison
+from earlybird.data.layout import Layout, layout_of_label
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.run import Sample, rank_medians_of_launches
 from earlybird.data.schema import Estimate
+from earlybird.patterns.traffic import Traffic, traffic
 from earlybird.report.material import Material, MeasuredRun
 from earlybird.report.parts import grouped
 from earlybird.report.views import links
 from earlybird.report.views.provenance import is_loaded, load_of
+
+# Indices of `Exchange.parts`, the one that a person asks for first: layout, MPI, ranks, messages, pattern.
+_NAMING_PARTS = (2, 3, 0, 1, 4)
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,8 @@ class Exchange:
     """One exchange. All arrays have shape (P,), seconds per rank. `measured_s` is None without a measurement.
 
     `error` is equation (11) of Thune et al. 2023 and `slowest_error` the signed error of the slowest rank,
-    both from the comparison and empty without one. `name` distinguishes several exchanges, "" for one.
+    both from the comparison and empty without one. `where` has the node and socket of each rank, None if
+    unknown; `layout` is its text. `name` distinguishes several exchanges, "" for one.
     """
 
     source: str  # the name of the file or run folder that it is from
@@ -41,6 +48,12 @@ class Exchange:
     samples: Sequence[Sample] = ()
     name: str = ""
     profile_id: str = ""  # of the predictions
+    where: Layout | None = None
+
+    @cached_property
+    def traffic(self) -> Traffic | None:
+        """The messages by level, rank and node; None if the pattern or the layout is unknown."""
+        return traffic(self.pattern, self.where) if self.pattern is not None and self.where else None
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -135,33 +148,54 @@ def exchanges(material: Material) -> list[Exchange]:
         found += _of_run(run, patterns) if str(run.header.get("id")) not in compared else []
     for k, prediction in enumerate(material.predictions):
         source = file_of.get(prediction.pattern_sha256) or material.name_of("predictions", k)
-        _add_prediction(found, source, prediction, patterns)
+        _add_prediction(found, source, prediction, patterns, material.layout)
     drawn = {item.digest for item in found if item.pattern is not None}
     found += [
-        Exchange(file_of[digest], digest, pattern.num_ranks_named, pattern)
+        _of_pattern(file_of[digest], pattern, material.layout)
         for digest, pattern in patterns.items()
         if digest not in drawn
     ]
     return _named(found)
 
 
+def _of_pattern(source: str, pattern: Pattern, where: Layout | None) -> Exchange:
+    if where is None:
+        return Exchange(source, pattern.sha256(), pattern.num_ranks_named, pattern)
+    pattern.check_ranks(where.num_ranks)
+    return Exchange(source, pattern.sha256(), where.num_ranks, pattern, where.text, where=where)
+
+
+def _placed(label: str, num_ranks: int, *others: Layout | None) -> Layout | None:
+    """The layout that `label` describes, or the first of `others`, with so many ranks."""
+    found = (layout_of_label(label), *others)
+    return next((one for one in found if one is not None and one.num_ranks == num_ranks), None)
+
+
 def _add_prediction(
-    found: list[Exchange], source: str, prediction: Prediction, patterns: Mapping[str, Pattern]
+    found: list[Exchange],
+    source: str,
+    prediction: Prediction,
+    patterns: Mapping[str, Pattern],
+    given: Layout | None,
 ) -> None:
-    """To the exchanges with the same pattern and ranks; without one, a new exchange."""
+    """To the exchanges with the same pattern, ranks and, if known, layout; without one, a new exchange."""
     digest, num_ranks = prediction.pattern_sha256, len(prediction.time_s)
+    where = _placed(prediction.layout, num_ranks, given)
+    layout = prediction.layout or (where.text if where else "")
     same = [
         k
         for k, item in enumerate(found)
-        if (item.digest, item.num_ranks) == (digest, num_ranks) and (digest or item.measured_s is None)
+        if (item.digest, item.num_ranks) == (digest, num_ranks)
+        and (digest or item.measured_s is None)
+        and (item.layout == layout or not item.layout or not layout)
     ]
     for k in same:
         predicted_s = {prediction.model: prediction.time_s} | dict(found[k].predicted_s)
         found[k] = replace(found[k], predicted_s=predicted_s)
     if not same:
         predicted_s = {prediction.model: prediction.time_s}
-        exchange = Exchange(source, digest, num_ranks, patterns.get(digest), predicted_s=predicted_s)
-        found.append(replace(exchange, profile_id=prediction.profile_id))
+        exchange = Exchange(source, digest, num_ranks, patterns.get(digest), layout, predicted_s=predicted_s)
+        found.append(replace(exchange, profile_id=prediction.profile_id, where=where))
 
 
 def _of_comparison(
@@ -170,12 +204,13 @@ def _of_comparison(
     extra, num_ranks = comparison.extra, len(comparison.measured_s)
     digest, notes = str(extra.get("pattern_sha256", "")), extra.get("notes")
     run = runs.get(str(extra.get("run_id", "")))
+    layout = str(extra.get("layout", ""))
     return Exchange(
         source,
         digest,
         num_ranks,
         patterns.get(digest),
-        str(extra.get("layout", "")),
+        layout,
         comparison.measured_s,
         comparison.predicted_s,
         comparison.error,
@@ -185,6 +220,7 @@ def _of_comparison(
         run,
         [sample for sample in _timed_samples(run) if sample.rank_times_s.shape[1] == num_ranks],
         profile_id=str(extra.get("profile_id", "")),
+        where=_placed(layout, num_ranks, run.layout if run else None),
     )
 
 
@@ -215,25 +251,28 @@ def _of_run(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]
             oversubscribed=any(sample.oversubscribed for sample in samples),
             run=run,
             samples=samples,
+            where=_placed(layout, num_ranks, run.layout),
         )
         for (_, layout, digest, num_ranks), samples in grouped(_timed_samples(run), key).items()
     ]
 
 
 def _named(all_exchanges: list[Exchange]) -> list[Exchange]:
-    """Name each of several exchanges by its file, by the parts in which they differ, or by its number."""
+    """Name each of several exchanges by its file, if needed with parts that differ, or by its number."""
     if len(all_exchanges) < 2:
         return all_exchanges
-    sources = [item.source for item in all_exchanges]
-    if all(sources) and len(set(sources)) == len(sources):
-        return [replace(item, name=item.source) for item in all_exchanges]
     columns = list(zip(*(item.parts for item in all_exchanges), strict=True))
-    differ = [k for k, column in enumerate(columns) if len(set(column)) > 1]
-    names = [
-        ", ".join(text for text in (item.source, *(item.parts[k] for k in differ)) if text)
-        for item in all_exchanges
-    ]
-    unique = len(set(names)) == len(names) and all(names)
+    differ = [k for k in _NAMING_PARTS if len(set(columns[k])) > 1]
+
+    def names_with(count: int) -> list[str]:
+        texts = [(item.source, *(item.parts[k] for k in differ[:count])) for item in all_exchanges]
+        return [", ".join(text for text in one if text) for one in texts]
+
+    def is_unique(names: list[str]) -> bool:
+        return len(set(names)) == len(names) and all(names)
+
+    names = next(filter(is_unique, map(names_with, range(len(differ) + 1))), names_with(len(differ)))
+    unique = is_unique(names)
     return [
         replace(item, name=name if unique else f"{name or 'exchange'} #{k}")
         for k, (item, name) in enumerate(zip(all_exchanges, names, strict=True), start=1)

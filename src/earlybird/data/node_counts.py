@@ -1,0 +1,59 @@
+"""Node counts: predictions of one exchange with its ranks on different numbers of nodes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from earlybird.data.layout import LEVELS
+from earlybird.data.schema import Bytes, Count, Estimate, Extra, Natural, NotNegative, Record, decode
+
+SCHEMA = "earlybird.node-counts/1"
+
+
+@dataclass(frozen=True)
+class NodeCount(Record):
+    """The exchange on `nodes` nodes.
+
+    Attributes
+    ----------
+    time_s : of the slowest rank, with its 95 % interval if the profile has replicates.
+    intra_node_s, inter_node_s : the parts of it.
+    level_bytes : bytes of all messages, by level.
+    """
+
+    nodes: Count
+    layout: str
+    time_s: Estimate
+    intra_node_s: NotNegative
+    inter_node_s: NotNegative
+    slowest_rank: Natural
+    level_bytes: dict[str, Bytes]
+    extra: Extra = field(default_factory=dict)
+
+    def share(self, level: str) -> float:
+        """The fraction of all bytes; 0 if there are none."""
+        return self.level_bytes.get(level, 0) / max(sum(self.level_bytes.values()), 1)
+
+    @property
+    def inter_node_bytes(self) -> int:
+        return self.level_bytes.get(LEVELS[-1], 0)
+
+
+@dataclass(frozen=True)
+class NodeCounts(Record):
+    """Predictions of the `ranks` ranks of a pattern by one model, as they were asked for."""
+
+    schema: ClassVar[str] = SCHEMA
+
+    model: str
+    ranks: Count
+    counts: tuple[NodeCount, ...]
+    profile_id: str = ""
+    pattern_sha256: str = ""
+    notes: tuple[str, ...] = ()
+    extra: Extra = field(default_factory=dict)
+
+
+def node_counts_from_json(value: Mapping[str, Any], where: str = "the node counts") -> NodeCounts:
+    """Build NodeCounts from their JSON object; raises InputError when a part is missing."""
+    return decode(value, NodeCounts, where, "make it again with `earlybird predict --nodes --json`")
