@@ -7,14 +7,17 @@ import pytest
 
 from earlybird.data import files
 from earlybird.data.advice import load_advice
+from earlybird.data.baseline import load_baseline
 from earlybird.data.comparison import load_comparison
 from earlybird.data.errors import InputError
+from earlybird.data.history import load_history
 from earlybird.data.layout import parse_layout
 from earlybird.data.node_counts import node_counts_from_json
 from earlybird.data.pattern import load_pattern
 from earlybird.data.prediction import load_prediction
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
+from earlybird.data.run_comparison import load_run_comparison
 from earlybird.data.simulated_machine import load_simulated_machine
 from earlybird.data.tolerance import tolerance_from_json
 
@@ -61,6 +64,29 @@ def test_layout_1_loads():
     layout = parse_layout(str(GOLDEN / "layout-1.csv"))
     assert layout.node.tolist() == [0, 0, 1, 1]
     assert layout.level(np.array([2, 0, 0]), np.array([3, 1, 2])).tolist() == [0, 1, 2]
+
+
+def test_run_comparison_1_loads():
+    found = load_run_comparison(GOLDEN / "run-comparison-1.json")
+    assert [(one.config["size_bytes"], one.verdict) for one in found.changes] == [
+        (8, "same"), (65536, "slower"),
+    ]  # fmt: skip
+    assert found.changes[1].ratio.value == pytest.approx(1.2, abs=0.02)
+    assert [(one.what, one.before, one.after) for one in found.differences] == [("version", "5.0.1", "5.0.2")]
+
+
+def test_baseline_1_loads():
+    found = load_baseline(GOLDEN / "baseline-1.json")
+    assert (found.name, found.mpi, found.circumstances["version"]) == ("monday", "mpich", "5.0.1")
+    assert [len(one.launch_medians_s) for one in found.points] == [5, 5]
+
+
+def test_history_1_loads():
+    found = load_history(GOLDEN / "history-1.json")
+    assert len(found.runs) == 12
+    (change,) = found.series[1].changes
+    assert (change.kind, change.first) == ("step", 6)
+    assert found.differences["6"][0].after == "5.0.2"
 
 
 def test_prediction_1_loads():
