@@ -16,6 +16,10 @@ import pytest
 # Set before numpy is imported, here and in the processes that tests start: next to other tests the spinning
 # threads of OpenBLAS slow the fits of small matrices down threefold.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Without bytecode, each of the hundreds of processes that tests start would compile all modules again: a third
+# of the time that an `earlybird` needs to start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 from earlybird.data.errors import EarlybirdError
 from earlybird.launch.temporary_files import remove_left
