@@ -16,10 +16,6 @@ import pytest
 # Set before numpy is imported, here and in the processes that tests start: next to other tests the spinning
 # threads of OpenBLAS slow the fits of small matrices down threefold.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Without bytecode, each of the hundreds of processes that tests start would compile all modules again: a third
-# of the time that an `earlybird` needs to start.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
 
 from earlybird.data.errors import EarlybirdError
 from earlybird.launch.temporary_files import remove_left
@@ -27,6 +23,11 @@ from earlybird.machine.flavours import WHEELS, find_flavour
 from earlybird.machine.home import home
 from earlybird.toolchain.build import is_built
 from tests import selection
+
+# Without bytecode, each of the hundreds of processes that tests start would compile all modules again, which is
+# a third of the time that an `earlybird` needs to start, and pytest all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
 

@@ -8,6 +8,11 @@ import pytest
 pytestmark = pytest.mark.mpi
 
 
+@pytest.fixture
+def earlybird(in_process):
+    return in_process
+
+
 def test_a_run_is_printed_and_resumed(earlybird, refused, any_mpi):
     small = (
         "--ranks",
