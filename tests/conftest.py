@@ -24,6 +24,11 @@ from earlybird.machine.home import home
 from earlybird.toolchain.build import is_built
 from tests import selection
 
+# Without bytecode, each of the hundreds of processes that tests start would compile all modules again, which
+# is a third of the time that `earlybird` needs to start, and pytest all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
 
 # What a shell starts in the background ignores Ctrl-C, and so would what tests start and interrupt.

@@ -6,6 +6,12 @@ import pytest
 
 pytestmark = pytest.mark.mpi
 
+
+@pytest.fixture
+def earlybird(in_process):
+    return in_process
+
+
 # Drops options and the host, and runs the rest here: the two names are one machine.
 AGENT = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done

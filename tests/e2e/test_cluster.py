@@ -56,21 +56,22 @@ def wait_until(condition, limit_s: float = 60.0) -> bool:
 
 
 def test_every_node_has_a_name_processes_shared_memory_and_address_of_its_own(two_nodes, run_on):
-    assert run_on(two_nodes, "node1", "hostname") == "node1"
-    assert run_on(two_nodes, "0", "hostname") == "node0"
-    run_on(two_nodes, "node0", "touch", "/dev/shm/mine")
-    assert "mine" not in run_on(two_nodes, "node1", "ls", "/dev/shm")
-    assert not Path("/dev/shm/mine").exists()
+    kinds = ("net", "uts", "ipc", "pid", "mnt")
+    places = " ".join(f"/proc/self/ns/{kind}" for kind in kinds)
     # Only what runs in the node is seen there, its first process first.
-    numbers = run_on(two_nodes, "node0", "sh", "-c", "ls /proc | grep -c '^[0-9]'")
-    assert int(numbers) < 8
-    addresses = [run_on(two_nodes, node, "cat", "/proc/net/fib_trie") for node in ("node0", "node1")]
-    for node, addresses_there in zip(two_nodes["nodes"], addresses, strict=True):
-        assert node["address"] in addresses_there
-    for kind in ("net", "uts", "ipc", "pid", "mnt"):
-        arguments = ("readlink", f"/proc/self/ns/{kind}")
-        places = {run_on(two_nodes, "node0", *arguments), run_on(two_nodes, "node1", *arguments)}
-        assert len(places | {os.readlink(f"/proc/self/ns/{kind}")}) == 3
+    script = f"hostname; ls /proc | grep -c '^[0-9]'; readlink {places}; ls /dev/shm; cat /proc/net/fib_trie"
+    seen = [
+        run_on(two_nodes, node, "sh", "-c", before + script).splitlines()
+        for node, before in (("0", "touch /dev/shm/mine; "), ("node1", ""))
+    ]
+    assert [lines[0] for lines in seen] == ["node0", "node1"]
+    assert all(int(lines[1]) < 8 for lines in seen)
+    for k, kind in enumerate(kinds, start=2):
+        assert len({lines[k] for lines in seen} | {os.readlink(f"/proc/self/ns/{kind}")}) == 3
+    rest = [lines[2 + len(kinds) :] for lines in seen]
+    assert "mine" in rest[0] and "mine" not in rest[1] and not Path("/dev/shm/mine").exists()
+    for node, lines in zip(two_nodes["nodes"], rest, strict=True):
+        assert node["address"] in "\n".join(lines)
 
 
 def test_a_command_on_a_node_begins_where_the_person_stands_and_ends_with_its_own_status(two_nodes, tmp_path):
@@ -81,12 +82,12 @@ def test_a_command_on_a_node_begins_where_the_person_stands_and_ends_with_its_ow
     assert (result.returncode, result.stdout.strip()) == (7, str(tmp_path))
 
 
-def test_a_command_with_options_needs_no_dashes_before_it(two_nodes, earlybird, refused):
+def test_a_command_with_options_needs_no_dashes_before_it(two_nodes, earlybird, in_process, refused):
     arguments = ["cluster", "run", "--name", two_nodes["name"], "node1"]
     assert earlybird(*arguments, "sh", "-c", "echo $0 $1", "-la", "--name").stdout == "-la --name\n"
     assert earlybird(*arguments, "--", "uname", "-n").stdout == "node1\n"
-    refused(earlybird(*arguments, "--json", "true", check=False), "--json true", "options first")
-    refused(earlybird(*arguments, "--", check=False), "is not a command")
+    refused(in_process(*arguments, "--json", "true", check=False), "--json true", "options first")
+    refused(in_process(*arguments, "--", check=False), "is not a command")
 
 
 def test_the_agent_runs_commands_as_ssh_would(two_nodes):
@@ -100,10 +101,10 @@ def test_the_agent_runs_commands_as_ssh_would(two_nodes):
     assert "no node node9" in result.stderr
 
 
-def test_clusters_stand_side_by_side_with_the_same_addresses(two_nodes, run_on, earlybird):
+def test_clusters_stand_side_by_side_with_the_same_addresses(two_nodes, run_on, in_process):
     with running_cluster(3, "50mbit", "--no-check") as other:
-        told = json.loads(earlybird("cluster", "list", "--json").stdout)["clusters"]
-        rows = earlybird("cluster", "list", "--format", "csv").stdout.splitlines()
+        told = json.loads(in_process("cluster", "list", "--json").stdout)["clusters"]
+        rows = in_process("cluster", "list", "--format", "csv").stdout.splitlines()
         assert f"{other['name']},3,6250000.0,,," in rows
         assert {two_nodes["name"], other["name"]} <= {cluster["name"] for cluster in told}
         assert other["nodes"][0]["address"] == two_nodes["nodes"][0]["address"]
@@ -137,7 +138,7 @@ def test_down_leaves_nothing_and_the_name_is_free_again(earlybird):
         assert not folder_of(name).exists()
 
 
-def test_a_killed_keeper_takes_the_nodes_with_it(earlybird, refused):
+def test_a_killed_keeper_takes_the_nodes_with_it(in_process, refused):
     with running_cluster(3, "100mbit", "--no-check") as told:
         arguments = [EARLYBIRD, "cluster", "run", "--name", told["name"], "node0", "--", "sleep", "60"]
         sleeper = subprocess.Popen(arguments)
@@ -149,20 +150,20 @@ def test_a_killed_keeper_takes_the_nodes_with_it(earlybird, refused):
         finally:
             sleeper.kill()
             sleeper.wait()
-        listed = json.loads(earlybird("cluster", "list", "--json").stdout)["clusters"]
+        listed = json.loads(in_process("cluster", "list", "--json").stdout)["clusters"]
         assert told["name"] not in [cluster["name"] for cluster in listed]
         refused(
-            earlybird("cluster", "run", "--name", told["name"], "0", "--", "true", check=False), told["name"]
+            in_process("cluster", "run", "--name", told["name"], "0", "--", "true", check=False), told["name"]
         )
 
 
-def test_a_dead_node_is_reported(earlybird, refused):
+def test_a_dead_node_is_reported(earlybird, in_process, refused):
     with running_cluster(2, "100mbit", "--no-check") as told:
         os.kill(told["nodes"][1]["process"]["pid"], signal.SIGKILL)
         name = told["name"]
         assert wait_until(lambda: state.load(name).lost_nodes() == ["node1"])
-        assert "lost node1" in earlybird("cluster", "list").stdout
-        result = earlybird("cluster", "run", "--name", name, "node1", "--", "true", check=False)
+        assert "lost node1" in in_process("cluster", "list").stdout
+        result = in_process("cluster", "run", "--name", name, "node1", "--", "true", check=False)
         refused(result, "node1", "cluster down", status=1)
         # The others can still be looked at.
         earlybird("cluster", "run", "--name", name, "node0", "--", "true")
@@ -197,7 +198,7 @@ def test_a_wrong_link_bandwidth_is_reported():
     assert link.describe_mismatch({}) is None
 
 
-def test_the_highest_rate_can_be_set(earlybird):
+def test_the_highest_rate_can_be_set():
     with running_cluster(2, "32gbit", "--no-check") as told:
         assert told["rate_bytes_per_s"] == 4e9
 
@@ -243,22 +244,22 @@ def workers_in(told) -> list[str]:
         (["--name", "../x"], "letters"),
     ],
 )
-def test_what_makes_no_sense_is_refused(earlybird, refused, arguments, telling):
-    refused(earlybird("cluster", "up", *arguments, check=False), telling)
+def test_what_makes_no_sense_is_refused(in_process, refused, arguments, telling):
+    refused(in_process("cluster", "up", *arguments, check=False), telling)
 
 
-def test_a_name_that_is_taken_is_refused(two_nodes, earlybird, refused):
-    refused(earlybird("cluster", "up", "--name", two_nodes["name"], check=False), two_nodes["name"], "down")
+def test_a_name_that_is_taken_is_refused(two_nodes, in_process, refused):
+    refused(in_process("cluster", "up", "--name", two_nodes["name"], check=False), two_nodes["name"], "down")
 
 
-def test_a_cluster_that_is_not_there_is_refused(earlybird, refused):
+def test_a_cluster_that_is_not_there_is_refused(in_process, refused):
     name = new_name()
-    refused(earlybird("cluster", "down", "--name", name, check=False), name, "cluster up")
-    refused(earlybird("cluster", "run", "--name", name, "0", "--", "true", check=False), name)
+    refused(in_process("cluster", "down", "--name", name, check=False), name, "cluster up")
+    refused(in_process("cluster", "run", "--name", name, "0", "--", "true", check=False), name)
 
 
-def test_a_node_that_is_not_there_is_refused(two_nodes, earlybird, refused):
-    result = earlybird("cluster", "run", "--name", two_nodes["name"], "node2", "--", "true", check=False)
+def test_a_node_that_is_not_there_is_refused(two_nodes, in_process, refused):
+    result = in_process("cluster", "run", "--name", two_nodes["name"], "node2", "--", "true", check=False)
     refused(result, "node2", "node0, node1")
 
 

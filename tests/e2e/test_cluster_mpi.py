@@ -37,8 +37,8 @@ def hosts_of(run: Run) -> list[list[str]]:
     return [[rank["host"] for rank in launch["placement"]] for launch in run.launches()]
 
 
-def test_messages_between_nodes_take_the_link_on_every_mpi(mpi, cluster, earlybird, tmp_path):
-    earlybird(
+def test_messages_between_nodes_take_the_link_on_every_mpi(mpi, cluster, in_process, tmp_path):
+    in_process(
         "measure", "pingpong", "--levels", "inter_node", "--sizes", "8,1MiB", "--launches", "1",
         "--budget", "2s", "--mpi", mpi, *launcher(cluster), "-o", tmp_path / "run",
     )  # fmt: skip
@@ -60,8 +60,8 @@ def test_messages_between_nodes_take_the_link_on_every_mpi(mpi, cluster, earlybi
     assert launch["node_received_bytes"][2] < sent
 
 
-def test_processes_of_a_node_share_its_link(any_mpi, cluster, earlybird, tmp_path):
-    told = earlybird(
+def test_processes_of_a_node_share_its_link(any_mpi, cluster, in_process, tmp_path):
+    told = in_process(
         "measure", "contention", "--levels", "inter_node", "--competitors", "1,4", "--sizes", "256KiB",
         "--launches", "1", "--budget", "2s", "--mpi", any_mpi, *launcher(cluster), "-o", tmp_path / "run",
         "--json",
@@ -75,13 +75,13 @@ def test_processes_of_a_node_share_its_link(any_mpi, cluster, earlybird, tmp_pat
     assert by_count[4]["oversubscribed"] is (len(os.sched_getaffinity(0)) < 8)
 
 
-def test_an_incast_is_limited_by_the_link_of_the_receiver(any_mpi, cluster, earlybird, tmp_path):
+def test_an_incast_is_limited_by_the_link_of_the_receiver(any_mpi, cluster, in_process, tmp_path):
     """Four nodes to one: shaping only what leaves a node would let it through at three times the rate."""
     size_bytes = 300_000
     (tmp_path / "incast.csv").write_text(
         "src,dst,bytes\n" + "".join(f"{rank},0,{size_bytes}\n" for rank in (1, 2, 3))
     )
-    told = earlybird(
+    told = in_process(
         "replay", "incast.csv", "--layout", "4x1x1", "--launches", "1", "--budget", "2s", "--mpi", any_mpi,
         *launcher(cluster), "-o", tmp_path / "run", "--json",
     )  # fmt: skip
@@ -104,21 +104,21 @@ def test_ranks_sit_where_the_layout_says(mpi, cluster, earlybird, map_by, hosts)
     assert sorted(told.stdout.splitlines()) == [f"{rank} {host}" for rank, host in enumerate(hosts)]
 
 
-def test_a_replay_records_where_its_ranks_sat(any_mpi, cluster, earlybird, tmp_path):
+def test_a_replay_records_where_its_ranks_sat(any_mpi, cluster, in_process, tmp_path):
     (tmp_path / "pair.csv").write_text("src,dst,bytes\n0,1,1000\n1,2,1000\n2,3,0\n3,0,5\n")
-    earlybird(
+    in_process(
         "replay", "pair.csv", "--layout", "2x1x2", "--map-by", "node", "--launches", "1", "--budget", "1s",
         "--mpi", any_mpi, *launcher(cluster), "-o", tmp_path / "run",
     )  # fmt: skip
     assert hosts_of(Run.open(tmp_path / "run")) == [["node0", "node1", "node0", "node1"]]
 
 
-def test_a_program_of_ones_own_runs_on_the_nodes(mpi, cluster, earlybird, refused):
+def test_a_program_of_ones_own_runs_on_the_nodes(mpi, cluster, earlybird, in_process, refused):
     arguments = ["cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi]
     # Intel MPI's mpiexec ends with 255 or with the program's own, as the end of one rank reaches it.
     failed = earlybird(*arguments, "--layout", "2x1x1", "--", "sh", "-c", f"{STAY}; exit 3", check=False)
     assert failed.returncode in ((3, 255) if mpi == "intel" else (3,))
-    refused(earlybird(*arguments, "--layout", "9x1x1", "--", "hostname", check=False), "9 nodes", "has 4")
+    refused(in_process(*arguments, "--layout", "9x1x1", "--", "hostname", check=False), "9 nodes", "has 4")
 
 
 def test_ctrl_c_ends_a_program_on_the_nodes(mpi, cluster, tmp_path):
@@ -150,11 +150,11 @@ def test_ctrl_c_ends_a_program_on_the_nodes(mpi, cluster, tmp_path):
         time.sleep(0.05)
 
 
-def test_what_the_cluster_lacks_is_refused(any_mpi, cluster, earlybird, refused, tmp_path):
+def test_what_the_cluster_lacks_is_refused(any_mpi, cluster, earlybird, in_process, refused, tmp_path):
     (tmp_path / "pair.csv").write_text("src,dst,bytes\n0,1,1000\n")
     arguments = ["replay", "pair.csv", "--mpi", any_mpi]
-    refused(earlybird(*arguments, "--layout", "5x1x1", *launcher(cluster), check=False), "5 nodes", "has 4")
-    refused(earlybird(*arguments, "--layout", "2x9x1", *launcher(cluster), check=False), "9 sockets")
+    refused(in_process(*arguments, "--layout", "5x1x1", *launcher(cluster), check=False), "5 nodes", "has 4")
+    refused(in_process(*arguments, "--layout", "2x9x1", *launcher(cluster), check=False), "9 sockets")
     result = earlybird(*arguments, "--layout", "2x1x1", "--launcher", "cluster:none-such", check=False)
     refused(result, "none-such", "cluster up")
 
@@ -188,13 +188,13 @@ def _job_processes(folder) -> list[psutil.Process]:
     return found
 
 
-def test_one_measurement_at_a_time_is_on_a_cluster(any_mpi, tmp_path, earlybird, refused):
+def test_one_measurement_at_a_time_is_on_a_cluster(any_mpi, tmp_path, earlybird, in_process, refused):
     with running_cluster(2, RATE, "--no-check") as told:
         process = _begin_replay(told, any_mpi, tmp_path)
         try:
             arguments = ["measure", "pingpong", "--mpi", any_mpi, *launcher(told), "-o", "other"]
             who = f"process {process.pid} (earlybird replay pattern.csv"
-            refused(earlybird(*arguments, check=False), who, told["name"], "wait")
+            refused(in_process(*arguments, check=False), who, told["name"], "wait")
             assert not (tmp_path / "other").exists()
             # A user may still run commands there.
             ran = earlybird("cluster", "run", "--name", told["name"], "0", "true")
@@ -208,25 +208,27 @@ def test_one_measurement_at_a_time_is_on_a_cluster(any_mpi, tmp_path, earlybird,
         assert earlybird("cluster", "run", "--name", told["name"], "0", "true").stderr == ""
 
 
-def test_a_run_is_continued_on_a_cluster_like_the_one_it_was_begun_on(any_mpi, tmp_path, earlybird, refused):
+def test_a_run_is_continued_on_a_cluster_like_the_one_it_was_begun_on(
+    any_mpi, tmp_path, earlybird, in_process, refused
+):
     name = new_name()
     arguments = ["measure", "pingpong", "--sizes", "8", "--levels", "inter_node", "--launches", "1"]
     up = f"cluster up --nodes 2 --rate 80mbit --name {name}"
     require_cluster()
     earlybird(*up.split(), "--no-check")
     try:
-        earlybird(
+        in_process(
             *arguments, "--mpi", any_mpi, "--budget", "1s", "--launcher", f"cluster:{name}", "-o", "run"
         )
         resume = ["measure", "--resume", "--launches", "2", "-o", "run"]
         earlybird("cluster", "down", "--name", name)
-        refused(earlybird(*resume, check=False), name, f"`earlybird {up}`")
+        refused(in_process(*resume, check=False), name, f"`earlybird {up}`")
         earlybird(*up.replace("80mbit", "40mbit").split(), "--no-check")
-        refused(earlybird(*resume, check=False), "80 Mbit/s", "40 Mbit/s")
+        refused(in_process(*resume, check=False), "80 Mbit/s", "40 Mbit/s")
         earlybird("cluster", "down", "--name", name)
         assert len(Run.open(tmp_path / "run").launches()) == 1
         earlybird(*up.split(), "--no-check")
-        earlybird(*resume)
+        in_process(*resume)
         assert len(Run.open(tmp_path / "run").launches()) == 2
     finally:
         earlybird("cluster", "down", "--name", name, check=False)
@@ -255,7 +257,7 @@ def _break(harm, named, mpi, tmp_path):
         assert len(Run.open(tmp_path / "run").samples()) >= kept > 0
 
 
-def test_the_demo_refuses_ranks_that_the_nodes_do_not_share(any_mpi, cluster, earlybird, refused):
+def test_the_demo_refuses_ranks_that_the_nodes_do_not_share(any_mpi, cluster, in_process, refused):
     """What it does with others, `make demo` shows: with less than four cores on virtual nodes."""
     arguments = ["demo", "--mpi", any_mpi, *launcher(cluster), "--ranks", "6"]
-    refused(earlybird(*arguments, check=False), "4 nodes", "multiple of 4")
+    refused(in_process(*arguments, check=False), "4 nodes", "multiple of 4")

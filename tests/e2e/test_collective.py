@@ -9,6 +9,12 @@ from earlybird.data.collective_configuration import Region, configuration
 
 pytestmark = pytest.mark.mpi
 
+
+@pytest.fixture
+def earlybird(in_process):
+    return in_process
+
+
 SMALL = ("--sizes", "64", "--launches", "1", "--budget", "200ms", "--quiet")
 
 

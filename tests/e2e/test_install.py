@@ -24,7 +24,9 @@ def _state_of_checkout() -> dict[str, tuple[int, int]]:
     paths = [path for name in ("src", "native") for path in (ROOT / name).rglob("*")]
     paths = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
     stamps = {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in paths}
-    return stamps | {path.name: (0, 0) for path in ROOT.iterdir() if not path.name.startswith(".")}
+    # Python keeps its bytecode of hatch_build.py.
+    names = [path.name for path in ROOT.iterdir() if not path.name.startswith((".", "__pycache__"))]
+    return stamps | dict.fromkeys(names, (0, 0))
 
 
 @pytest.fixture

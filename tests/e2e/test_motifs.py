@@ -8,6 +8,11 @@ import pytest
 pytestmark = pytest.mark.mpi
 
 
+@pytest.fixture
+def earlybird(in_process):
+    return in_process
+
+
 def test_a_run_is_printed_and_resumed(earlybird, refused, any_mpi):
     small = (
         "--ranks",
@@ -21,7 +26,7 @@ def test_a_run_is_printed_and_resumed(earlybird, refused, any_mpi):
         "--methods",
         "earlybird",
     )
-    arguments = ("measure", "halo3d", "--mpi", any_mpi, *small, "--launches", "1", "--budget", "500ms")
+    arguments = ("measure", "halo3d", "--mpi", any_mpi, *small, "--launches", "1", "--budget", "100ms")
     table = earlybird(*arguments, "-o", "run").stdout
     assert "speed-up over funnelled" in table and "ratios of medians" in table and "strong" in table
     again = earlybird("measure", "--resume", "-o", "run", "--format", "csv").stdout.splitlines()
@@ -40,7 +45,7 @@ def test_a_run_is_printed_and_resumed(earlybird, refused, any_mpi):
 
 
 def test_several_motifs_share_a_run(earlybird, any_mpi):
-    common = ("--mpi", any_mpi, "--quick", "--launches", "1", "--budget", "500ms", "--json", "-o", "run")
+    common = ("--mpi", any_mpi, "--quick", "--launches", "1", "--budget", "100ms", "--json", "-o", "run")
     points = json.loads(earlybird("measure", "sweep3d", "comb", *common).stdout)["points"]
     assert {point["kernel"] for point in points} == {"sweep3d", "comb"}
     assert {point["buffers"] for point in points if point["kernel"] == "comb"} == {"packed", "derived"}

@@ -8,6 +8,11 @@ import pytest
 pytestmark = pytest.mark.mpi
 
 
+@pytest.fixture
+def earlybird(in_process):
+    return in_process
+
+
 def test_a_run_is_printed_resumed_and_plotted(earlybird, refused, tmp_path, any_mpi):
     small = (
         "--mpi",
@@ -19,7 +24,7 @@ def test_a_run_is_printed_resumed_and_plotted(earlybird, refused, tmp_path, any_
         "--methods",
         "shared,per-thread,processes",
     )
-    arguments = ("measure", "msgrate", *small, "--launches", "1", "--budget", "500ms", "-o", "run")
+    arguments = ("measure", "msgrate", *small, "--launches", "1", "--budget", "100ms", "-o", "run")
     points = json.loads(earlybird(*arguments, "--json").stdout)["points"]
     assert [(row["threads"], row["method"]) for row in points] == [
         (threads, method) for threads in (1, 2) for method in ("shared", "per-thread", "processes")

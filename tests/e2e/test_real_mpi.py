@@ -113,17 +113,17 @@ def _samples(folder) -> list[dict]:
     return [json.loads(line) for line in (folder / "samples.ndjson").read_text().splitlines()]
 
 
-def test_the_loop_closes(mpi, earlybird, tmp_path):
+def test_the_loop_closes(mpi, earlybird, in_process, tmp_path):
     budget = ("--mpi", mpi, "--quick", "--launches", "2", "--budget", "2s")
     output = earlybird("measure", "pingpong", "contention", *budget, "-o", "run", "--json")
     points = json.loads(output.stdout)["points"]
     assert {(point["kernel"], point["mpi"]) for point in points} == {("pingpong", mpi), ("contention", mpi)}
     # A busy machine may spend the budget before the second launch of a point.
     assert all(point["time_s"] > 0 and 1 <= point["launches"] <= 2 for point in points)
-    earlybird("fit", "run", "-o", "profile.json")
-    earlybird("pattern", "mesh", "--cells", "5000", "--parts", "2", "-o", "mesh.csv")
+    in_process("fit", "run", "-o", "profile.json")
+    in_process("pattern", "mesh", "--cells", "5000", "--parts", "2", "-o", "mesh.csv")
     predicted = json.loads(
-        earlybird("predict", "mesh.csv", "--profile", "profile.json", "--layout", "1x1x2", "--json").stdout
+        in_process("predict", "mesh.csv", "--profile", "profile.json", "--layout", "1x1x2", "--json").stdout
     )
     replay = (
         "replay",
@@ -148,15 +148,15 @@ def test_the_loop_closes(mpi, earlybird, tmp_path):
     ]
     assert 1 <= len(launches) <= 2  # as many as a busy machine gets done in 2 s
     assert all(len(launch["placement"]) == 2 and launch["exit"] == 0 for launch in launches)
-    earlybird("report", "run", "profile.json", "replay", "-o", "report.html")
+    in_process("report", "run", "profile.json", "replay", "-o", "report.html")
     assert not list(tmp_path.glob("**/.launch-*"))
 
 
-def test_pipeline_compares_its_methods_round_by_round(mpi, earlybird, tmp_path):
+def test_pipeline_compares_its_methods_round_by_round(mpi, in_process, tmp_path):
     arguments = ("pipeline", "--sizes", "21,3MiB", "--partitions", "1,3", "--gamma", "100us/MB")
     # A second launch would be left out where a busy machine has spent the budget.
     effort = ("--mpi", mpi, "--launches", "1", "--budget", "2s", "--levels", "intra_socket")
-    rows = json.loads(earlybird("measure", *arguments, *effort, "-o", "run", "--json").stdout)["points"]
+    rows = json.loads(in_process("measure", *arguments, *effort, "-o", "run", "--json").stdout)["points"]
     assert len(rows) == 2 * 2 * 4
     # One launch with libearlybird and one without.
     shared = {"single": 2, "many": 2, "earlybird": 1, "partitioned": 1}
@@ -170,7 +170,7 @@ def test_pipeline_compares_its_methods_round_by_round(mpi, earlybird, tmp_path):
     samples = _samples(tmp_path / "run")
     assert all(sample["validated"] and sample["clock"] == "one" for sample in samples)
     before = (tmp_path / "run" / "samples.ndjson").read_bytes()
-    earlybird("measure", "--resume", "-o", "run")
+    in_process("measure", "--resume", "-o", "run")
     assert (tmp_path / "run" / "samples.ndjson").read_bytes() == before
 
 
@@ -208,7 +208,7 @@ def test_a_slow_method_is_listed_last(any_mpi, earlybird, tmp_path):
 
 
 @pytest.mark.parametrize("num_ranks", [1, 4])
-def test_replay_takes_one_rank_and_more_ranks_than_cores(mpi, earlybird, tmp_path, num_ranks):
+def test_replay_takes_one_rank_and_more_ranks_than_cores(mpi, in_process, tmp_path, num_ranks):
     ring = [
         f"{rank},{(rank + 1) % num_ranks},{1000 * rank}" for rank in range(num_ranks if num_ranks > 1 else 0)
     ]
@@ -225,15 +225,15 @@ def test_replay_takes_one_rank_and_more_ranks_than_cores(mpi, earlybird, tmp_pat
         "--budget",
         "1s",
     )
-    output = json.loads(earlybird(*arguments, "-o", "run", "--json").stdout)
+    output = json.loads(in_process(*arguments, "-o", "run", "--json").stdout)
     assert len(output["measured_s"]) == num_ranks
     cores = len(os.sched_getaffinity(0))
     assert all(sample["oversubscribed"] == (num_ranks > cores) for sample in _samples(tmp_path / "run"))
 
 
-def test_hosts_are_started_by_name(mpi, earlybird, tmp_path):
+def test_hosts_are_started_by_name(mpi, in_process, tmp_path):
     arguments = ("measure", "pingpong", "--sizes", "8", "--launches", "1", "--budget", "1s", "--mpi", mpi)
-    earlybird(*arguments, "--hosts", "localhost", "-o", "run")
+    in_process(*arguments, "--hosts", "localhost", "-o", "run")
     (launch,) = [json.loads(line) for line in (tmp_path / "run" / "launches.ndjson").read_text().splitlines()]
     assert launch["launcher"] == "hosts"
     assert [entry["node"] for entry in launch["placement"]] == [0, 0]
@@ -284,7 +284,7 @@ def test_a_launch_ends_at_its_time_limit(any_mpi, earlybird, tmp_path, refused):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, earlybird, tmp_path, number):
+def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, in_process, tmp_path, number):
     process = long_replay(any_mpi)
     process.send_signal(number)
     status, err = _finish(process, 120)
@@ -297,7 +297,7 @@ def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, earlybird, tmp_p
     settings = json.loads((tmp_path / "run" / "run.json").read_text())
     settings["settings"]["effort"] |= {"launches": len(held) + 1, "budget_s": 1.0}
     (tmp_path / "run" / "run.json").write_text(json.dumps(settings))
-    earlybird("replay", "--resume", "-o", "run")
+    in_process("replay", "--resume", "-o", "run")
     assert _samples(tmp_path / "run")[: len(held)] == held
     assert len(_samples(tmp_path / "run")) == len(held) + 1
 
@@ -400,12 +400,12 @@ def test_exec_gives_the_flavours_tools_and_the_commands_status(mpi, earlybird, t
     assert which.stdout.strip() == str(find_flavour(mpi).mpiexec) and which.stderr == ""
 
 
-def test_a_layout_with_letters_beyond_ascii_is_echoed_whole(any_mpi, earlybird, tmp_path):
+def test_a_layout_with_letters_beyond_ascii_is_echoed_whole(any_mpi, in_process, tmp_path):
     (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,8\n")
     (tmp_path / "läyout.csv").write_text("rank,node,socket\n0,0,0\n1,0,0\n")
     arguments = ("replay", "pattern.csv", "--layout", "läyout.csv", "--mpi", any_mpi, "--launches", "1")
-    earlybird(*arguments, "-o", "run")
-    earlybird("replay", "--resume", "-o", "run")
+    in_process(*arguments, "-o", "run")
+    in_process("replay", "--resume", "-o", "run")
     (sample,) = _samples(tmp_path / "run")
     assert sample["config"]["layout"] == "läyout.csv"
 
@@ -416,23 +416,25 @@ def test_exec_of_a_script_without_a_first_line_is_refused(any_mpi, earlybird, tm
     refused(earlybird("exec", "--mpi", any_mpi, "--no-interpose", "--", "./script", check=False), "#!/bin/sh")
 
 
-def test_several_mpis_are_measured_into_one_run_and_fitted_one_by_one(earlybird, refused, tmp_path):
+def test_several_mpis_are_measured_into_one_run_and_fitted_one_by_one(
+    earlybird, in_process, refused, tmp_path
+):
     require_mpi("mpich")
     require_mpi("openmpi")
     both = ("--mpi", "mpich", "--mpi", "openmpi")
     small = ("--sizes", "8,1KiB", "--levels", "intra_socket", "--launches", "2", "--budget", "60s")
-    measured = earlybird("measure", "pingpong", *both, *small, "-o", "run")
+    measured = in_process("measure", "pingpong", *both, *small, "-o", "run")
     assert "measuring mpich and openmpi, their launches interleaved" in measured.stderr
     assert "\nmpich:\n" in measured.stdout and "\nopenmpi:\n" in measured.stdout
-    assert earlybird("show", "run").stdout == measured.stdout
+    assert in_process("show", "run").stdout == measured.stdout
     run = tmp_path / "run"
     assert json.loads((run / "run.json").read_text())["settings"]["mpi"] == ["mpich", "openmpi"]
     launches = [json.loads(line)["flavour"] for line in (run / "launches.ndjson").read_text().splitlines()]
     assert sorted(launches[:2]) == sorted(launches[2:]) == ["mpich", "openmpi"]
-    refused(earlybird("fit", "run", check=False), "mpich", "openmpi", "select one with --mpi")
-    earlybird("fit", "run", "--mpi", "openmpi", "-o", "p.json")
+    refused(in_process("fit", "run", check=False), "mpich", "openmpi", "select one with --mpi")
+    in_process("fit", "run", "--mpi", "openmpi", "-o", "p.json")
     assert json.loads((tmp_path / "p.json").read_text())["context"]["flavour"] == "openmpi"
-    rows = json.loads(earlybird("measure", "--resume", "-o", "run", "--launches", "3", "--json").stdout)
+    rows = json.loads(in_process("measure", "--resume", "-o", "run", "--launches", "3", "--json").stdout)
     assert {(row["mpi"], row["launches"]) for row in rows["points"]} == {("mpich", 3), ("openmpi", 3)}
-    refused(earlybird("measure", "--resume", "-o", "run", "--mpi", "mpich", check=False), "--mpi is mpich")
-    refused(earlybird("measure", "pingpong", *both, "--format", "osu", check=False), "--format osu", "--mpi")
+    refused(in_process("measure", "--resume", "-o", "run", "--mpi", "mpich", check=False), "--mpi is mpich")
+    refused(in_process("measure", "pingpong", *both, "--format", "osu", check=False), "--format osu", "--mpi")

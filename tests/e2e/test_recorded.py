@@ -14,8 +14,8 @@ def _folder(mpi: str) -> Path:
 
 
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
-def test_a_recorded_run_is_fitted_to_the_recorded_profile(earlybird, tmp_path, mpi):
-    earlybird("fit", _folder(mpi) / "run", "-o", "profile.json")
+def test_a_recorded_run_is_fitted_to_the_recorded_profile(in_process, tmp_path, mpi):
+    in_process("fit", _folder(mpi) / "run", "-o", "profile.json")
     fitted = json.loads((tmp_path / "profile.json").read_text())["levels"]
     recorded = json.loads((_folder(mpi) / "profile.json").read_text())["levels"]
     assert fitted.keys() == recorded.keys()
@@ -37,8 +37,8 @@ def test_a_recorded_run_is_rendered_to_the_same_report(earlybird, mpi):
     assert output == (_folder(mpi) / "report.txt").read_text()
 
 
-def test_two_recorded_mpis_stand_side_by_side_on_one_page(earlybird, tmp_path):
+def test_two_recorded_mpis_stand_side_by_side_on_one_page(in_process, tmp_path):
     parts = [_folder(mpi) / part for mpi in ("mpich", "openmpi") for part in PARTS]
-    earlybird("report", *parts, "-o", "both.html")
+    in_process("report", *parts, "-o", "both.html")
     page = (tmp_path / "both.html").read_text()
     assert "MPICH 5.0.2" in page and "Open MPI 5.0.11" in page

@@ -109,8 +109,8 @@ def test_collectives_run_along_the_trees_asked_for_and_repeat(earlybird, tmp_pat
         (("--mpi", "simgrid"), "--launcher simgrid"),
     ],
 )
-def test_what_cannot_be_simulated_is_refused(earlybird, refused, simgrid, arguments, word):
-    refused(earlybird("measure", "pingpong", *arguments, "-o", "run", check=False), word)
+def test_what_cannot_be_simulated_is_refused(in_process, refused, simgrid, arguments, word):
+    refused(in_process("measure", "pingpong", *arguments, "-o", "run", check=False), word)
 
 
 def test_suites_of_threads_and_partitions_are_refused(earlybird, refused, simgrid):

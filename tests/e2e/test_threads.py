@@ -9,6 +9,11 @@ from earlybird.data.run import Run
 pytestmark = pytest.mark.mpi
 
 
+@pytest.fixture
+def earlybird(in_process):
+    return in_process
+
+
 def test_a_replay_keeps_its_threads_when_it_is_resumed(earlybird, tmp_path, mpi):
     (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,5000\n0,1,5000\n0,1,0\n1,0,90000\n")
     common = ("-o", "run", "--quiet", "--budget", "1s")

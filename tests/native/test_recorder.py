@@ -244,18 +244,18 @@ def test_an_existing_folder_is_refused_before_the_command_runs(any_mpi, own_proc
     )
 
 
-def test_the_summary_names_calls_and_pairs_and_becomes_a_pattern(any_mpi, record, own_process):
+def test_the_summary_names_calls_and_pairs_and_becomes_a_pattern(any_mpi, record, in_process):
     messages = [(0, 1, 1000), (0, 1, 1001), (2, 3, 8), (1, 1, 5)]
     result, _ = record(any_mpi, {"isend": messages})
     assert "4 of 4 ranks" in result.stdout
     assert "MPI_Isend" in result.stdout
-    shown = own_process("show", "rec").stdout
+    shown = in_process("show", "rec").stdout
     assert shown in result.stdout
-    own_process("pattern", "recording", "rec", "-o", "exchange.csv", "--all")
-    own_process("pattern", "recording", "rec", "-o", "combined.csv", "--all", "--combined")
-    folder = result.args and own_process("show", "exchange.csv", "--format", "csv").stdout
+    in_process("pattern", "recording", "rec", "-o", "exchange.csv", "--all")
+    in_process("pattern", "recording", "rec", "-o", "combined.csv", "--all", "--combined")
+    folder = result.args and in_process("show", "exchange.csv", "--format", "csv").stdout
     assert sorted(folder.splitlines()[1:]) == ["0,1,1000", "0,1,1001", "2,3,8"]
-    combined = own_process("show", "combined.csv", "--format", "csv").stdout
+    combined = in_process("show", "combined.csv", "--format", "csv").stdout
     assert sorted(combined.splitlines()[1:]) == ["0,1,2001", "2,3,8"]
 
 
@@ -297,16 +297,16 @@ def test_a_program_is_split_into_the_phases_of_its_source(mpi, record_phases, tm
     assert in_phases == totals.messages.sum()
 
 
-def test_a_pattern_is_one_epoch_of_the_heaviest_phase_or_of_the_chosen_one(mpi, record_phases, own_process):
+def test_a_pattern_is_one_epoch_of_the_heaviest_phase_or_of_the_chosen_one(mpi, record_phases, in_process):
     recording = record_phases(mpi, 3, 2)
     assert all(0 <= (one.core_wait_s or 0) <= one.run_s for one in recording.ranks.values())
-    written = own_process("pattern", "recording", "rec", "-o", "heaviest.csv")
+    written = in_process("pattern", "recording", "rec", "-o", "heaviest.csv")
     assert "of which there were 3" in written.stderr
-    shown = own_process("show", "heaviest.csv", "--format", "csv").stdout.splitlines()[1:]
+    shown = in_process("show", "heaviest.csv", "--format", "csv").stdout.splitlines()[1:]
     assert set(shown) == {f"{s},{d},2000" for s in range(RANKS) for d in range(RANKS) if abs(s - d) == 1}
     sweep = phases_by_calls(recording)[1, "MPI_Recv", "MPI_Send"]
-    own_process("pattern", "recording", "rec", "-o", "sweep.csv", "--phase", sweep.number)
-    shown = own_process("show", "sweep.csv", "--format", "csv").stdout.splitlines()[1:]
+    in_process("pattern", "recording", "rec", "-o", "sweep.csv", "--phase", sweep.number)
+    shown = in_process("show", "sweep.csv", "--format", "csv").stdout.splitlines()[1:]
     assert shown == [f"{rank},{rank + 1},100" for rank in range(RANKS - 1) for _ in range(3)]
 
 
@@ -352,13 +352,15 @@ def test_threads_at_once_are_told_by_the_longest_and_by_their_communicators(
         assert (shared.threads, shared.messages, shared.size_bytes) == (threads, 2 * windows * 32, 8)
 
 
-def test_the_replay_of_a_recorded_pattern_moves_the_bytes_that_were_recorded(any_mpi, own_process, tmp_path):
+def test_the_replay_of_a_recorded_pattern_moves_the_bytes_that_were_recorded(
+    any_mpi, own_process, in_process, tmp_path
+):
     messages = ["0,1,1000", "0,1,1001", "0,2,0", "1,0,70000", "2,1,4096", "3,1,7"]
     (tmp_path / "exchange.csv").write_text("\n".join(["src,dst,bytes", *messages]) + "\n")
     replay = ("replay", "exchange.csv", "--layout", "1x1x4", "--mpi", any_mpi, "--launches", 1, "-o", "run")
     own_process("record", "-o", "rec", "--mpi", any_mpi, "--", EARLYBIRD, *replay, timeout=120)
-    own_process("pattern", "recording", "rec", "-o", "again.csv")
-    shown = own_process("show", "again.csv", "--format", "csv").stdout
+    in_process("pattern", "recording", "rec", "-o", "again.csv")
+    shown = in_process("show", "again.csv", "--format", "csv").stdout
     assert sorted(shown.splitlines()[1:]) == messages
 
 

@@ -115,13 +115,15 @@ def test_a_program_that_uses_sessions_alone_is_reported(mpi, record_calls):
     assert not recording.ranks
 
 
-def test_one_sided_data_is_shown_and_becomes_part_of_a_pattern(any_mpi, record_calls, own_process):
+def test_one_sided_data_is_shown_and_becomes_part_of_a_pattern(
+    any_mpi, record_calls, own_process, in_process
+):
     messages = [(0, 1, 1000), (0, 1, 1001), (2, 3, 8), (1, 1, 5)]
     result, recording = record_calls(any_mpi, {"rput": messages})
     assert not recording.uses_sessions
     assert "one-sided" in result.stdout
     left_out = own_process("pattern", "recording", "rec", "-o", "none.csv", check=False)
     assert "--one-sided" in left_out.stderr
-    own_process("pattern", "recording", "rec", "-o", "exchange.csv", "--all", "--one-sided")
-    shown = own_process("show", "exchange.csv", "--format", "csv").stdout
+    in_process("pattern", "recording", "rec", "-o", "exchange.csv", "--all", "--one-sided")
+    shown = in_process("show", "exchange.csv", "--format", "csv").stdout
     assert sorted(shown.splitlines()[1:]) == ["0,1,1000", "0,1,1001", "2,3,8"]

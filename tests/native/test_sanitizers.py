@@ -1,6 +1,7 @@
 """The partitioned library and its cases under AddressSanitizer with UBSan, and under ThreadSanitizer."""
 
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -107,6 +108,15 @@ def _runnable(sanitizer: str, folder: Path) -> tuple[str, ...]:
     pytest.skip(f"-fsanitize={sanitizer} does not work here: {' '.join(why.split())[:300]}")
 
 
+_found: dict[str, list[str]] = {}  # by MPI, what the first configuration found out about it
+
+
+def _probed(build: Path) -> list[str]:
+    """Arguments of CMake with what a configuration in `build` found out: the same for every sanitizer."""
+    lines = (build / "CMakeCache.txt").read_text().splitlines()
+    return [f"-D{line}" for line in lines if re.match(r"(HAS|IS|PARTITIONED)_\w+:INTERNAL=", line)]
+
+
 def _build(mpi: str, sanitizer: str, folder: Path) -> Sanitized:
     try:
         flavour = find_flavour(mpi)
@@ -118,11 +128,12 @@ def _build(mpi: str, sanitizer: str, folder: Path) -> Sanitized:
     generator = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else []
     for command in (
         ["-S", native_sources(), "-B", build, *generator, f"-DMPI_C_COMPILER={flavour.mpicc}",
-         f"-DEARLYBIRD_SANITIZE={sanitizer}"],
+         f"-DEARLYBIRD_SANITIZE={sanitizer}", *_found.get(mpi, ())],
         ["--build", build, "--parallel", "2", "--target", "partitioned_cases", "partitioned_stress"],
     ):  # fmt: skip
         made = subprocess.run([cmake, *command], env=flavour.environment(), capture_output=True, text=True)
         assert made.returncode == 0, (made.stdout + made.stderr)[-6000:]
+    _found.setdefault(mpi, _probed(build))
     return Sanitized(mpi, build, prefix)
 
 

@@ -108,8 +108,9 @@ def test_an_algorithm_without_a_known_tree_is_interpolated(tmp_path):
 
 def test_placement_observed_counts_before_the_one_asked_for(tmp_path):
     """Without a recorded placement the layout counts; both give the same here."""
-    observed = forms_of(write_run(tmp_path / "observed", planted_s, methods=("pipeline",)))
-    asked = forms_of(write_run(tmp_path / "asked", planted_s, methods=("pipeline",), placement=False))
+    few = {"methods": ("pipeline",), "ranks": (2, 4, 8), "sizes": (1, 64, 1 << 16)}
+    observed = forms_of(write_run(tmp_path / "observed", planted_s, **few))
+    asked = forms_of(write_run(tmp_path / "asked", planted_s, placement=False, **few))
     assert observed["pipeline"].to_json()["parameters"] == asked["pipeline"].to_json()["parameters"]
 
 
