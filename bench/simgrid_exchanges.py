@@ -1,4 +1,4 @@
-"""Irregular exchanges on machines of 2 to 64 nodes that SimGrid simulates, predicted by every model and replayed.
+"""Irregular exchanges on machines of 2 to 64 nodes that SimGrid simulates, predicted and replayed.
 
 Nodes on one switch, on fat trees and on a dragonfly. The profile of each machine is measured on it, between
 its first two nodes; no model was fitted to a pattern. About ten minutes.
@@ -7,8 +7,9 @@ its first two nodes; no model was fitted to a pattern. About ten minutes.
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bench.commands import say
@@ -27,7 +28,7 @@ class Machine(NamedTuple):
 
     name: str
     nodes: int
-    network: dict[str, Any] = {}
+    network: Mapping[str, Any] = MappingProxyType({})
     nic_bytes_per_s: float = LINK_LIMITS
     every: int = 1
     scale: float = 1.0
@@ -64,9 +65,9 @@ MACHINES = (
     Machine("2 nodes, crossbar", 2),
     Machine("8 nodes, crossbar", 8),
     Machine("8 nodes, crossbar, 100 Gbit/s", 8, nic_bytes_per_s=CORES_LIMIT, every=3),
-    Machine("8 nodes, fat tree", 8, _fat_tree(4, 4), every=2),
-    Machine("8 nodes, fat tree tapered 2:1", 8, _fat_tree(4, 2), every=2),
-    Machine("8 nodes, dragonfly", 8, _dragonfly(2, 2, 2, 2), every=2),
+    Machine("8 nodes, fat tree", 8, _fat_tree(4, 4), every=3),
+    Machine("8 nodes, fat tree tapered 2:1", 8, _fat_tree(4, 2), every=3),
+    Machine("8 nodes, dragonfly", 8, _dragonfly(2, 2, 2, 2), every=3),
     Machine("64 nodes, crossbar", 64, every=3, scale=0.25),
     Machine("64 nodes, fat tree", 64, _fat_tree(8, 8), every=3, scale=0.25),
     Machine("64 nodes, fat tree tapered 2:1", 64, _fat_tree(8, 4), every=3, scale=0.25),
@@ -77,8 +78,12 @@ MACHINES = (
 def main(words: Sequence[str] = ()) -> int:
     """Measure, predict and replay on each machine; print the errors and keep them in a file."""
     parser = argparse.ArgumentParser(prog="python -m bench simgrid-exchanges", description=__doc__)
-    parser.add_argument("--nodes", type=int, action="append", help="only machines of so many; repeat for several")
-    parser.add_argument("--json", type=Path, default=Path("bench-simgrid-exchanges.json"), help="file to write")
+    parser.add_argument(
+        "--nodes", type=int, action="append", help="only machines of so many; repeat for several"
+    )
+    parser.add_argument(
+        "--json", type=Path, default=Path("bench-simgrid-exchanges.json"), help="file to write"
+    )
     options = parser.parse_args(list(words))
     known = sorted({machine.nodes for machine in MACHINES})
     if unknown := set(options.nodes or ()) - set(known):
@@ -100,7 +105,7 @@ def _compare(machine: Machine, folder: Path) -> dict[str, Any]:
     say(f"{machine.name}: measuring")
     described = folder / "machine.json"
     described.write_text(json.dumps(machine.to_json()))
-    where = ["--launcher", f"simgrid:{described}", "--quiet"]
+    where = ["--launches", 1, "--launcher", f"simgrid:{described}", "--quiet"]
     profile = measured_profile(where, folder / "measured", {"contention": "60s", "completion": "30s"})
     layout = f"{machine.nodes}x1x{RANKS_PER_NODE}"
     return replayed(machine.name, save_patterns(machine.patterns(), folder), profile, layout, where, folder)

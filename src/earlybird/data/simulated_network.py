@@ -22,13 +22,13 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True)
 class FatTree(Record):
-    """Two levels of switches: every leaf switch has one link to each of the `uplinks_per_leaf` spine switches.
+    """Two levels of switches: every leaf switch has one link to each of the spine switches.
 
     Attributes
     ----------
-    nodes_per_leaf : consecutive nodes have the same leaf switch. The bisection is full if `uplinks_per_leaf` is
-        as large, and the bandwidth that of the NICs.
-    uplinks_per_leaf : a message to node d goes over spine switch d modulo this number (D-mod-k).
+    nodes_per_leaf : consecutive nodes have the same leaf switch. With as many uplinks, as fast as the NICs,
+        the bisection is full.
+    uplinks_per_leaf : and spine switches; a message to node d goes over number d modulo these (D-mod-k).
     bandwidth_bytes_per_s : of each direction of an uplink; default that of a node's NIC.
     hop_latency_s : added for each link between switches.
     """
@@ -42,8 +42,8 @@ class FatTree(Record):
         """ValueError unless the leaf switches hold `nodes`."""
         if nodes % self.nodes_per_leaf:
             raise ValueError(
-                f"the fat tree has {self.nodes_per_leaf} nodes per leaf switch, which does not divide the {nodes} "
-                "nodes; give a divisor"
+                f"the fat tree has {self.nodes_per_leaf} nodes per leaf switch, which does not divide the "
+                f"{nodes} nodes; give a divisor"
             )
 
     def links(self, nodes: int) -> list[Link]:

@@ -78,6 +78,8 @@ class SimgridLauncher:
             "smpi/bw-factor": "0:1",
             "smpi/lat-factor": "0:1",
             "network/crosstraffic": "0",
+            # By default a route of more links gets less of the bandwidth that it shares, as over TCP.
+            **({"network/weight-S": "0"} if machine.network else {}),
             "smpi/os": f"0:{machine.send_overhead_s:.12g}:0",
             "smpi/ois": f"0:{machine.send_overhead_s:.12g}:0",
             "smpi/or": f"0:{machine.receive_overhead_s:.12g}:0",
@@ -139,8 +141,9 @@ def _crossbar(nodes: int) -> list[str]:
 
 def _switches(machine: SimulatedMachine, network: FatTree | Dragonfly) -> list[str]:
     """The links between switches and, as the two directions of a pair may take different ones, all routes."""
+    nic = machine.nic_bandwidth_bytes_per_s
     lines = [
-        _shared_link(link.name, link.bandwidth_bytes_per_s or machine.nic_bandwidth_bytes_per_s, network.hop_latency_s)
+        _shared_link(link.name, link.bandwidth_bytes_per_s or nic, network.hop_latency_s)
         for link in network.links(machine.nodes)
     ]
     for src in range(machine.nodes):
