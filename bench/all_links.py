@@ -11,7 +11,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.simulated_machine import SimulatedMachine
 
 # Completions within this fraction of the elapsed time are one step.
-STEP = 1e-3
+STEP = 2e-2
 
 
 def exchange_times_s(pattern: Pattern, layout: Layout, machine: SimulatedMachine) -> np.ndarray:
