@@ -10,17 +10,20 @@ from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.simulated_machine import SimulatedMachine
 
-# Completions within this fraction of the elapsed time are one step.
+# A fiftieth: errors of a percent, and some hundred steps.
 STEP = 2e-2
 
 
-def exchange_times_s(pattern: Pattern, layout: Layout, machine: SimulatedMachine) -> np.ndarray:
+def exchange_times_s(
+    pattern: Pattern, layout: Layout, machine: SimulatedMachine, step: float = STEP
+) -> np.ndarray:
     """(P,) seconds: the latency, and max-min fair sharing of all links of `machine`, its NICs and its cores.
 
     A rank is done when all that it receives has arrived, and what it sends, if that is not eager.
+    Completions within the fraction `step` of the elapsed time are one.
     """
     passes, bytes_per_s = _links(pattern, layout, machine)
-    complete_s = _complete(passes, bytes_per_s, pattern.bytes.astype(float))
+    complete_s = _complete(passes, bytes_per_s, pattern.bytes.astype(float), step)
     between = layout.node[pattern.src] != layout.node[pattern.dst]
     levels = machine.levels
     complete_s += np.where(between, levels["inter_node"].latency_s, levels["intra_socket"].latency_s)
@@ -67,14 +70,14 @@ def _links(pattern: Pattern, layout: Layout, machine: SimulatedMachine) -> tuple
     return csr_array((np.ones(len(rows)), (rows, columns)), shape=shape), np.array(bytes_per_s)
 
 
-def _complete(passes: csr_array, bytes_per_s: np.ndarray, left_bytes: np.ndarray) -> np.ndarray:
+def _complete(passes: csr_array, bytes_per_s: np.ndarray, left_bytes: np.ndarray, step: float) -> np.ndarray:
     """When each message is complete, if all start at 0."""
     complete_s, now_s = np.zeros(len(left_bytes)), 0.0
     active = left_bytes > 0
     while active.any():
         rate = _shares(passes, bytes_per_s, active)
         ends_s = left_bytes[active] / rate[active]
-        step_s = max(ends_s.min(), STEP * now_s)
+        step_s = max(ends_s.min(), step * now_s)
         now_s += step_s
         ended = np.flatnonzero(active)[ends_s <= step_s * (1 + 1e-9)]
         left_bytes = np.maximum(left_bytes - rate * step_s, 0)
