@@ -10,6 +10,7 @@ import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,7 +54,7 @@ class Machine(NamedTuple):
         )
 
     def patterns(self) -> dict[str, Pattern]:
-        made = exchanges(self.nodes * RANKS_PER_NODE)
+        made = _exchanges(self.nodes * RANKS_PER_NODE)
         small = [one for one in made.items() if len(one[1].src) <= self.most_messages]
         return dict(small[:: self.every])
 
@@ -120,11 +121,17 @@ def _report(name: str, found: dict[str, Any]) -> None:
     machine = decode(found["machine"], SimulatedMachine, name)
     ranks = machine.nodes * RANKS_PER_NODE
     print(f"\n{name}: {len(found['patterns'])} patterns of {ranks} ranks")
-    made = exchanges(ranks)
+    made = _exchanges(ranks)
     for what, compared in found["patterns"].items():
         times_s = exchange_times_s(made[what], parse_layout(_layout(machine.nodes)), machine)
         add_prediction(compared, "(all links)", times_s)
     report(found["patterns"])
+
+
+@cache
+def _exchanges(ranks: int) -> dict[str, Pattern]:
+    """Once for all machines: meshes for 128 ranks take a minute."""
+    return exchanges(ranks)
 
 
 def _layout(nodes: int) -> str:
