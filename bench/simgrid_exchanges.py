@@ -2,7 +2,8 @@
 
 Nodes on one switch, on fat trees and on a dragonfly. The profile of each machine is measured on it, between
 its first two nodes; no model was fitted to a pattern. "(all links)" shares every link of the machine evenly,
-which no profile describes: the difference of a model from it is what the model leaves out. About ten minutes.
+which no profile describes: the difference of a model from it is what the model leaves out. About twenty
+minutes.
 """
 
 import argparse
