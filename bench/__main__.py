@@ -27,6 +27,7 @@ from bench import (
     projection_checks,
     recorder_cost,
     recorder_kills,
+    simgrid_exchanges,
     temucin_suite,
 )
 from earlybird.data.errors import InputError
@@ -35,6 +36,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "imb-pingpong": imb_pingpong.main,
     "cluster-links": cluster_links.main,
     "cluster-exchanges": cluster_exchanges.main,
+    "simgrid-exchanges": simgrid_exchanges.main,
     "partitioned-calls": partitioned_calls.main,
     "partitioned-grid": partitioned_grid.main,
     "partitioned-grid-cluster": partitioned_grid.main_on_cluster,
@@ -62,7 +64,8 @@ WITH_OPTIONS = (
     "command-times", "motif-styles", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
-    "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "cluster-exchanges", "paper-tables",
+    "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "cluster-exchanges",
+    "simgrid-exchanges", "paper-tables",
 )  # fmt: skip
 
 

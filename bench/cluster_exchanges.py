@@ -11,12 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bench.commands import built_mpis, earlybird, say, virtual_cluster
+from bench.commands import built_mpis, say, virtual_cluster
+from bench.exchange_comparison import measured_profile, replayed, report, save_patterns
 from bench.exchange_patterns import exchanges
-from earlybird.cli.output.printing import print_table
-from earlybird.data.pattern import save_pattern
 
 LAUNCHES = 3
 
@@ -39,51 +36,17 @@ def main(words: Sequence[str] = ()) -> int:
     layout = f"{options.nodes}x1x{options.ranks_per_node}"
     found: dict[str, Any] = {"layout": layout, "rate": options.rate, "scale": options.scale, "mpis": {}}
     with tempfile.TemporaryDirectory() as folder, virtual_cluster(options.nodes, options.rate) as name:
-        patterns = {}
-        for what, pattern in exchanges(ranks, options.scale).items():
-            patterns[what] = Path(folder) / f"{what.replace(' ', '-')}.npz"
-            save_pattern(pattern, patterns[what])
+        patterns = save_patterns(exchanges(ranks, options.scale), Path(folder))
         for mpi in options.mpi or built_mpis():
             found["mpis"][mpi] = _compare(mpi, name, layout, patterns, Path(folder) / mpi)
             options.json.write_text(json.dumps(found, indent=1))
             print(f"\n{mpi}, {layout} at {options.rate}: {len(patterns)} patterns")
-            _report(found["mpis"][mpi])
+            report(found["mpis"][mpi])
     return 0
 
 
 def _compare(mpi: str, name: str, layout: str, patterns: dict[str, Path], folder: Path) -> dict[str, Any]:
     say(f"{mpi}: measuring the cluster")
-    folder.mkdir()
-    where = ["--mpi", mpi, "--launcher", f"cluster:{name}", "--quiet"]
-    runs = [folder / "contention", folder / "completion"]
-    for run, budget in zip(runs, ("60s", "30s"), strict=True):
-        earlybird(
-            "measure", run.name, "--quick", "--launches", LAUNCHES, "--budget", budget, *where, "-o", run
-        )
-    profile = folder / "profile.json"
-    earlybird("fit", *runs, "-o", profile)
-    compared = {}
-    for number, (what, path) in enumerate(patterns.items()):
-        say(f"{mpi}: {what} ({number + 1} of {len(patterns)})")
-        compared[what] = earlybird(
-            "replay", path, "--layout", layout, "--profile", profile, "--launches", LAUNCHES,
-            "--budget", "5s", *where, "-o", folder / path.stem,
-        )  # fmt: skip
-    return compared
-
-
-def _report(compared: dict[str, Any]) -> None:
-    """The errors of each model over all patterns."""
-    rows = []
-    for model in next(iter(compared.values()))["error"]:
-        error = np.array([one["error"][model] for one in compared.values()])
-        slowest = np.array([one["slowest_error"][model] for one in compared.values()])
-        worst = slowest[int(np.argmax(np.abs(slowest)))]
-        rows.append([
-            model, f"{100 * np.median(error):.1f} %", f"{100 * error.max():.1f} %",
-            f"{100 * np.median(np.abs(slowest)):.1f} %", f"{100 * np.quantile(np.abs(slowest), 0.9):.1f} %",
-            f"{100 * worst:+.1f} %",
-        ])  # fmt: skip
-    print_table(
-        ["model", "(11) median", "(11) worst", "slowest rank median", "9 of 10 within", "worst"], rows
-    )
+    where = ["--launches", LAUNCHES, "--mpi", mpi, "--launcher", f"cluster:{name}", "--quiet"]
+    profile = measured_profile(where, folder, {"contention": "60s", "completion": "30s"})
+    return replayed(mpi, patterns, profile, layout, where, folder)

@@ -9,22 +9,8 @@ import numpy as np
 import pytest
 
 from earlybird.compare.trees import verify
-from earlybird.data.errors import EarlybirdError
 from earlybird.data.run import Run
 from earlybird.data.simulated_machine import parse_simulated_machine
-from earlybird.machine.flavours import find_flavour
-from earlybird.toolchain.build import is_built
-
-
-@pytest.fixture
-def simgrid():
-    """Skips where SimGrid, which is optional, is not here."""
-    try:
-        built = is_built(find_flavour("simgrid"))
-    except EarlybirdError:
-        built = False
-    if not built:
-        pytest.skip("SimGrid is not built; run `earlybird build --mpi simgrid`")
 
 
 def by_level(run: Run) -> dict[tuple[str, int], float]:

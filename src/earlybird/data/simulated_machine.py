@@ -11,6 +11,7 @@ from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAX_RANKS
 from earlybird.data.schema import Bytes, Count, NotNegative, Positive, Record, decode
+from earlybird.data.simulated_network import Dragonfly, FatTree
 
 SCHEMA = "earlybird.simulated-machine/1"
 
@@ -63,6 +64,7 @@ class SimulatedMachine(Record):
     nic_bandwidth_bytes_per_s : shared by all messages that leave a node; the same for those that enter it.
     send_overhead_s, receive_overhead_s : time that a message occupies its sender and its receiver.
     eager_bytes : a larger message starts only after its receive is posted.
+    fat_tree, dragonfly : the network between the nodes; without either one switch that limits nothing.
     sources : where these numbers come from.
     """
 
@@ -78,6 +80,8 @@ class SimulatedMachine(Record):
     send_overhead_s: NotNegative = 0.157e-6
     receive_overhead_s: NotNegative = 0.066e-6
     eager_bytes: Bytes = 4096
+    fat_tree: FatTree | None = None
+    dragonfly: Dragonfly | None = None
     sources: dict[str, str] = field(default_factory=lambda: dict(_SOURCES))
 
     def __post_init__(self) -> None:
@@ -85,6 +89,10 @@ class SimulatedMachine(Record):
             raise ValueError(f"the levels are {', '.join(self.levels)}; give only {', '.join(LEVELS)}")
         if self.nodes * self.sockets * self.cores > MAX_RANKS:
             raise ValueError(f"it has more than {MAX_RANKS} cores; give a smaller one")
+        if self.fat_tree and self.dragonfly:
+            raise ValueError("it has both a fat_tree and a dragonfly; give one of them")
+        if self.network:
+            self.network.check(self.nodes)
         least_s, least = self.overheads_s, "the two overheads together"
         fastest = self.levels["intra_socket"].bandwidth_bytes_per_s
         for name in LEVELS:
@@ -104,6 +112,10 @@ class SimulatedMachine(Record):
     @property
     def shape(self) -> str:
         return f"{self.nodes}x{self.sockets}x{self.cores}"
+
+    @property
+    def network(self) -> FatTree | Dragonfly | None:
+        return self.fat_tree or self.dragonfly
 
     @property
     def overheads_s(self) -> float:

@@ -7,6 +7,7 @@ from pathlib import Path
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.simulated_machine import SimulatedMachine
+from earlybird.data.simulated_network import Dragonfly, FatTree
 from earlybird.launch.job import Job, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
@@ -77,6 +78,8 @@ class SimgridLauncher:
             "smpi/bw-factor": "0:1",
             "smpi/lat-factor": "0:1",
             "network/crosstraffic": "0",
+            # By default a route of more links gets less of the bandwidth that it shares, as over TCP.
+            **({"network/weight-S": "0"} if machine.network else {}),
             "smpi/os": f"0:{machine.send_overhead_s:.12g}:0",
             "smpi/ois": f"0:{machine.send_overhead_s:.12g}:0",
             "smpi/or": f"0:{machine.receive_overhead_s:.12g}:0",
@@ -112,7 +115,8 @@ def platform_xml(machine: SimulatedMachine) -> str:
 
     A message passes the link of its sender's core, the memory of the socket, what lies between sockets or
     nodes, and the link of its receiver's core. Links of one message alone (FATPIPE) hold back each message,
-    those of all (SHARED, or SPLITDUPLEX where the two directions differ) are shared by those under way.
+    those of all (SHARED, or SPLITDUPLEX where the two directions differ) are shared by those under way. With
+    a network a message between nodes also passes the links between its switches.
     """
     inside = machine.levels["intra_socket"]
     own_s = (inside.latency_s - machine.overheads_s) / 2
@@ -125,13 +129,47 @@ def platform_xml(machine: SimulatedMachine) -> str:
     for node in range(machine.nodes):
         lines += _node(machine, node, own_s)
     lines += _link("between-nodes", machine, "inter_node")
-    for one in range(machine.nodes):
-        for other in range(one + 1, machine.nodes):
-            lines.append(
-                f'<zoneRoute src="node{one}" dst="node{other}" gw_src="node{one}-router" '
-                f'gw_dst="node{other}-router"><link_ctn id="between-nodes"/></zoneRoute>'
-            )
+    lines += _switches(machine, machine.network) if machine.network else _crossbar(machine.nodes)
     return "\n".join([*lines, "</zone>", "</platform>", ""])
+
+
+def _crossbar(nodes: int) -> list[str]:
+    return [
+        _between_nodes(one, other, "") for one in range(nodes) for other in range(one + 1, nodes)
+    ]  # fmt: skip
+
+
+def _switches(machine: SimulatedMachine, network: FatTree | Dragonfly) -> list[str]:
+    """The links between switches and, as the two directions of a pair may take different ones, all routes."""
+    nic = machine.nic_bandwidth_bytes_per_s
+    lines = [
+        _shared_link(link.name, link.bandwidth_bytes_per_s or nic, network.hop_latency_s)
+        for link in network.links(machine.nodes)
+    ]
+    for src in range(machine.nodes):
+        for dst in range(machine.nodes):
+            if src != dst:
+                hops = "".join(
+                    f'<link_ctn id="{hop.link}" direction="{"UP" if hop.up else "DOWN"}"/>'
+                    for hop in network.route(src, dst)
+                )
+                lines.append(_between_nodes(src, dst, hops, ' symmetrical="NO"'))
+    return lines
+
+
+def _between_nodes(src: int, dst: int, hops: str, symmetrical: str = "") -> str:
+    return (
+        f'<zoneRoute src="node{src}" dst="node{dst}" gw_src="node{src}-router" gw_dst="node{dst}-router"'
+        f'{symmetrical}><link_ctn id="between-nodes"/>{hops}</zoneRoute>'
+    )
+
+
+def _shared_link(name: str, bandwidth_bytes_per_s: float, latency_s: float = 0) -> str:
+    """A link whose messages share its bandwidth, each direction for itself."""
+    return (
+        f'<link id="{name}" bandwidth="{bandwidth_bytes_per_s:.12g}Bps" latency="{latency_s:.12g}s" '
+        'sharing_policy="SPLITDUPLEX"/>'
+    )
 
 
 def _node(machine: SimulatedMachine, node: int, own_s: float) -> list[str]:
@@ -151,10 +189,7 @@ def _node(machine: SimulatedMachine, node: int, own_s: float) -> list[str]:
         ("sockets", machine.sockets_bandwidth_bytes_per_s),
         ("nic", machine.nic_bandwidth_bytes_per_s),
     ):
-        lines.append(
-            f'<link id="{name}-{part}" bandwidth="{bandwidth:.12g}Bps" latency="0s" '
-            'sharing_policy="SPLITDUPLEX"/>'
-        )
+        lines.append(_shared_link(f"{name}-{part}", bandwidth))
     for one in range(machine.sockets):
         for other in range(one + 1, machine.sockets):
             lines.append(_route(name, f"socket{one}", f"socket{other}", f"{name}-message", f"{name}-sockets"))

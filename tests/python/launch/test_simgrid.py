@@ -1,5 +1,6 @@
 """Ranks of a simulated machine: which core each has, and the platform whose routes cost what was asked."""
 
+import dataclasses
 import xml.etree.ElementTree as ET
 from collections import Counter
 
@@ -8,6 +9,7 @@ import pytest
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.simulated_machine import parse_simulated_machine
+from earlybird.data.simulated_network import Dragonfly, FatTree
 from earlybird.launch.simgrid import cores_of_ranks, platform_xml
 
 MACHINE = parse_simulated_machine("2x2x4")
@@ -51,3 +53,30 @@ def test_every_pair_of_sockets_and_of_nodes_has_a_route():
     routes = Counter((route.get("src"), route.get("dst")) for route in root.iter("zoneRoute"))
     assert max(routes.values()) == 1
     assert len(routes) == 3 + 3 * (6 + 4)  # between nodes; in each between sockets, and to its edge
+
+
+def test_routes_between_nodes_pass_the_switches_in_their_direction():
+    tree = FatTree(nodes_per_leaf=2, uplinks_per_leaf=2, bandwidth_bytes_per_s=5e9, hop_latency_s=1e-7)
+    machine = dataclasses.replace(parse_simulated_machine("4x1x1"), fat_tree=tree)
+    root = ET.fromstring(platform_xml(machine).split("\n", 2)[2])
+    links = {link.get("id"): link for link in root.iter("link")}
+    uplink = links["leaf1-spine0"]
+    assert (uplink.get("bandwidth"), uplink.get("latency")) == ("5000000000Bps", "1e-07s")
+    assert uplink.get("sharing_policy") == "SPLITDUPLEX"
+    routes = {
+        (route.get("src"), route.get("dst")): [(hop.get("id"), hop.get("direction")) for hop in route]
+        for route in root.find("zone").findall("zoneRoute")
+    }
+    assert len(routes) == 4 * 3
+    assert routes["node0", "node1"] == [("between-nodes", None)]
+    assert routes["node0", "node2"][1:] == [("leaf0-spine0", "UP"), ("leaf1-spine0", "DOWN")]
+    assert routes["node2", "node1"][1:] == [("leaf1-spine1", "UP"), ("leaf0-spine1", "DOWN")]
+
+
+def test_links_between_switches_are_as_fast_as_nics_unless_given():
+    fly = Dragonfly(groups=2, routers_per_group=2, nodes_per_router=1, global_bandwidth_bytes_per_s=1e9)
+    machine = dataclasses.replace(parse_simulated_machine("4x1x1"), dragonfly=fly)
+    root = ET.fromstring(platform_xml(machine).split("\n", 2)[2])
+    speed = {link.get("id"): link.get("bandwidth") for link in root.iter("link")}
+    assert speed["group0-router0-router1"] == f"{machine.nic_bandwidth_bytes_per_s:.12g}Bps"
+    assert speed["group0-group1-link0"] == "1000000000Bps"

@@ -1,0 +1,67 @@
+"""What comparisons of predicted with replayed exchanges share: the profile, the replays and the table."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.commands import earlybird, say
+from earlybird.cli.output.printing import print_table
+from earlybird.data.pattern import Pattern, save_pattern
+
+
+def save_patterns(patterns: Mapping[str, Pattern], folder: Path) -> dict[str, Path]:
+    """Write each pattern to a file in `folder`."""
+    paths = {what: folder / f"{what.replace(' ', '-')}.npz" for what in patterns}
+    for what, path in paths.items():
+        save_pattern(patterns[what], path)
+    return paths
+
+
+def measured_profile(where: Sequence[Any], folder: Path, budgets: Mapping[str, str]) -> Path:
+    """The profile of a machine: its suites, each with its budget, measured with the options `where`."""
+    folder.mkdir()
+    for suite, budget in budgets.items():
+        earlybird("measure", suite, "--quick", "--budget", budget, *where, "-o", folder / suite)
+    profile = folder / "profile.json"
+    earlybird("fit", *(folder / suite for suite in budgets), "-o", profile)
+    return profile
+
+
+def replayed(
+    title: str, patterns: Mapping[str, Path], profile: Path, layout: str, where: Sequence[Any], folder: Path
+) -> dict[str, Any]:
+    """What `replay --json` prints for each pattern."""
+    compared = {}
+    for number, (what, path) in enumerate(patterns.items()):
+        say(f"{title}: {what} ({number + 1} of {len(patterns)})")
+        compared[what] = earlybird(
+            "replay", path, "--layout", layout, "--profile", profile, "--budget", "5s", *where,
+            "-o", folder / path.stem,
+        )  # fmt: skip
+    return compared
+
+
+def add_prediction(compared: dict[str, Any], name: str, times_s: np.ndarray) -> None:
+    """Add the two errors of another prediction, (P,) seconds, to what `replay --json` prints."""
+    measured_s = np.array(compared["measured_s"])
+    compared["error"][name] = float(np.abs(measured_s - times_s).sum() / measured_s.sum())
+    compared["slowest_error"][name] = float(times_s.max() / measured_s.max() - 1)
+
+
+def report(compared: Mapping[str, Any]) -> None:
+    """Print the errors of each model over all patterns."""
+    rows = []
+    for model in next(iter(compared.values()))["error"]:
+        error = np.array([one["error"][model] for one in compared.values()])
+        slowest = np.array([one["slowest_error"][model] for one in compared.values()])
+        worst = slowest[int(np.argmax(np.abs(slowest)))]
+        rows.append([
+            model, f"{100 * np.median(error):.1f} %", f"{100 * error.max():.1f} %",
+            f"{100 * np.median(np.abs(slowest)):.1f} %", f"{100 * np.quantile(np.abs(slowest), 0.9):.1f} %",
+            f"{100 * worst:+.1f} %",
+        ])  # fmt: skip
+    print_table(
+        ["model", "(11) median", "(11) worst", "slowest rank median", "9 of 10 within", "worst"], rows
+    )

@@ -1,0 +1,139 @@
+"""Irregular exchanges on machines of 2 to 64 nodes that SimGrid simulates, predicted and replayed.
+
+Nodes on one switch, on fat trees and on a dragonfly. The profile of each machine is measured on it, between
+its first two nodes; no model was fitted to a pattern. "(all links)" shares every link of the machine evenly,
+which no profile describes: the difference of a model from it is what the model leaves out. About twenty
+minutes.
+"""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.all_links import exchange_times_s
+from bench.commands import say
+from bench.exchange_comparison import add_prediction, measured_profile, replayed, report, save_patterns
+from bench.exchange_patterns import exchanges
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.schema import decode
+from earlybird.data.simulated_machine import SimulatedMachine
+from earlybird.data.simulated_network import Dragonfly, FatTree
+
+RANKS_PER_NODE = 2
+# Of the NICs: 25 Gbit/s, which two cores fill, and the default of a simulated machine, which they do not.
+LINK_LIMITS, CORES_LIMIT = 3.125e9, 12.5e9
+
+
+class Machine(NamedTuple):
+    """A machine to simulate, and which patterns to replay on it: each `every`-th that is not too large."""
+
+    name: str
+    nodes: int
+    network: FatTree | Dragonfly | None = None
+    nic_bytes_per_s: float = LINK_LIMITS
+    every: int = 1
+    most_messages: int = 10_000
+
+    def described(self) -> SimulatedMachine:
+        default = SimulatedMachine(nodes=self.nodes, sockets=1, cores=RANKS_PER_NODE)
+        # A single message between nodes gets what the NIC or the core moves.
+        one = min(self.nic_bytes_per_s, default.levels["intra_socket"].bandwidth_bytes_per_s)
+        between = replace(default.levels["inter_node"], bandwidth_bytes_per_s=one)
+        return replace(
+            default,
+            nic_bandwidth_bytes_per_s=self.nic_bytes_per_s,
+            levels=default.levels | {"inter_node": between},
+            fat_tree=self.network if isinstance(self.network, FatTree) else None,
+            dragonfly=self.network if isinstance(self.network, Dragonfly) else None,
+            sources={},
+        )
+
+    def patterns(self) -> dict[str, Pattern]:
+        made = _exchanges(self.nodes * RANKS_PER_NODE)
+        small = [one for one in made.items() if len(one[1].src) <= self.most_messages]
+        return dict(small[:: self.every])
+
+
+# SimGrid takes minutes for thousands of messages that are under way at once.
+MACHINES = (
+    Machine("2 nodes, crossbar", 2),
+    Machine("8 nodes, crossbar", 8),
+    Machine("8 nodes, crossbar, 100 Gbit/s", 8, nic_bytes_per_s=CORES_LIMIT, every=3),
+    Machine("8 nodes, fat tree", 8, FatTree(4, 4), every=3),
+    Machine("8 nodes, fat tree tapered 2:1", 8, FatTree(4, 2), every=3),
+    Machine("8 nodes, dragonfly", 8, Dragonfly(2, 2, 2, 2), every=3),
+    Machine("64 nodes, crossbar", 64, every=3, most_messages=400),
+    Machine("64 nodes, fat tree", 64, FatTree(8, 8), every=3, most_messages=400),
+    Machine("64 nodes, fat tree tapered 2:1", 64, FatTree(8, 4), every=3, most_messages=400),
+    Machine("64 nodes, dragonfly", 64, Dragonfly(4, 4, 4, 8), every=3, most_messages=400),
+)
+
+
+def main(words: Sequence[str] = ()) -> int:
+    """Measure, predict and replay on each machine; print the errors and keep them in a file."""
+    parser = argparse.ArgumentParser(prog="python -m bench simgrid-exchanges", description=__doc__)
+    parser.add_argument(
+        "--nodes", type=int, action="append", help="only machines of so many; repeat for several"
+    )
+    parser.add_argument(
+        "--json", type=Path, default=Path("bench-simgrid-exchanges.json"), help="file to write"
+    )
+    parser.add_argument("--from", dest="earlier", type=Path, help="print the tables of an earlier --json")
+    options = parser.parse_args(list(words))
+    if options.earlier:
+        for name, one in json.loads(options.earlier.read_text()).items():
+            _report(name, one)
+        return 0
+    known = sorted({machine.nodes for machine in MACHINES})
+    if unknown := set(options.nodes or ()) - set(known):
+        parser.error(f"there are no machines of {min(unknown)} nodes; there are {', '.join(map(str, known))}")
+    found: dict[str, Any] = {}
+    for machine in MACHINES:
+        if machine.nodes not in (options.nodes or known):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            compared = _compare(machine, Path(folder))
+        found[machine.name] = {
+            "machine": machine.described().to_json(),
+            "patterns": compared,
+        }
+        options.json.write_text(json.dumps(found, indent=1))
+        _report(machine.name, found[machine.name])
+    return 0
+
+
+def _compare(machine: Machine, folder: Path) -> dict[str, Any]:
+    say(f"{machine.name}: measuring")
+    described = folder / "machine.json"
+    described.write_text(json.dumps(machine.described().to_json()))
+    where = ["--launches", 1, "--launcher", f"simgrid:{described}", "--quiet"]
+    profile = measured_profile(where, folder / "measured", {"contention": "60s", "completion": "30s"})
+    patterns = save_patterns(machine.patterns(), folder)
+    return replayed(machine.name, patterns, profile, _layout(machine.nodes), where, folder)
+
+
+def _report(name: str, found: dict[str, Any]) -> None:
+    machine = decode(found["machine"], SimulatedMachine, name)
+    ranks = machine.nodes * RANKS_PER_NODE
+    print(f"\n{name}: {len(found['patterns'])} patterns of {ranks} ranks")
+    made = _exchanges(ranks)
+    for what, compared in found["patterns"].items():
+        times_s = exchange_times_s(made[what], parse_layout(_layout(machine.nodes)), machine)
+        add_prediction(compared, "(all links)", times_s)
+    report(found["patterns"])
+
+
+@cache
+def _exchanges(ranks: int) -> dict[str, Pattern]:
+    """Once for all machines: meshes for 128 ranks take a minute."""
+    return exchanges(ranks)
+
+
+def _layout(nodes: int) -> str:
+    return f"{nodes}x1x{RANKS_PER_NODE}"

@@ -1,0 +1,144 @@
+"""The switches between simulated nodes: which links there are, and which of them a message passes."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from earlybird.data.schema import Count, NotNegative, Positive, Record
+
+
+class Link(NamedTuple):
+    """A link between two switches; each direction has the whole bandwidth, in bytes/s, or that of a NIC."""
+
+    name: str
+    bandwidth_bytes_per_s: float | None
+
+
+class Hop(NamedTuple):
+    """The passage of a link, from its first switch to its second (UP) or back."""
+
+    link: str
+    up: bool
+
+
+@dataclass(frozen=True)
+class FatTree(Record):
+    """Two levels of switches: every leaf switch has one link to each of the spine switches.
+
+    Attributes
+    ----------
+    nodes_per_leaf : consecutive nodes have the same leaf switch. With as many uplinks, as fast as the NICs,
+        the bisection is full.
+    uplinks_per_leaf : and spine switches; a message to node d goes over number d modulo these (D-mod-k).
+    bandwidth_bytes_per_s : of each direction of an uplink; default that of a node's NIC.
+    hop_latency_s : added for each link between switches.
+    """
+
+    nodes_per_leaf: Count
+    uplinks_per_leaf: Count
+    bandwidth_bytes_per_s: Positive | None = None
+    hop_latency_s: NotNegative = 0.0
+
+    def check(self, nodes: int) -> None:
+        """ValueError unless the leaf switches hold `nodes`."""
+        if nodes % self.nodes_per_leaf:
+            raise ValueError(
+                f"the fat tree has {self.nodes_per_leaf} nodes per leaf switch, which does not divide the "
+                f"{nodes} nodes; give a divisor"
+            )
+
+    def links(self, nodes: int) -> list[Link]:
+        return [
+            Link(self._uplink(leaf, spine), self.bandwidth_bytes_per_s)
+            for leaf in range(nodes // self.nodes_per_leaf)
+            for spine in range(self.uplinks_per_leaf)
+        ]
+
+    def route(self, src: int, dst: int) -> list[Hop]:
+        """The links between switches from node `src` to node `dst`."""
+        first, last = src // self.nodes_per_leaf, dst // self.nodes_per_leaf
+        spine = dst % self.uplinks_per_leaf
+        if first == last:
+            return []
+        return [Hop(self._uplink(first, spine), True), Hop(self._uplink(last, spine), False)]
+
+    def _uplink(self, leaf: int, spine: int) -> str:
+        return f"leaf{leaf}-spine{spine}"
+
+
+@dataclass(frozen=True)
+class Dragonfly(Record):
+    """Groups of routers: the routers of a group are linked all to all, and so are the groups.
+
+    Attributes
+    ----------
+    groups, routers_per_group, nodes_per_router : their product is the number of nodes; consecutive nodes have
+        the same router, consecutive routers the same group.
+    links_between_groups : parallel links of each pair of groups, dealt to the routers of a group in turn. A
+        message to node d takes link d modulo this number, with at most one local link before and one after
+        it: a minimal route.
+    local_bandwidth_bytes_per_s, global_bandwidth_bytes_per_s : of each direction of a link within and between
+        groups; default that of a node's NIC.
+    hop_latency_s : added for each link between routers.
+    """
+
+    groups: Count
+    routers_per_group: Count
+    nodes_per_router: Count
+    links_between_groups: Count = 1
+    local_bandwidth_bytes_per_s: Positive | None = None
+    global_bandwidth_bytes_per_s: Positive | None = None
+    hop_latency_s: NotNegative = 0.0
+
+    def check(self, nodes: int) -> None:
+        """ValueError unless the routers hold `nodes`."""
+        product = self.groups * self.routers_per_group * self.nodes_per_router
+        if product != nodes:
+            raise ValueError(
+                f"the dragonfly has {self.groups} groups of {self.routers_per_group} routers with "
+                f"{self.nodes_per_router} nodes each, which is {product}, and the machine has {nodes} nodes; "
+                "give numbers whose product is that"
+            )
+
+    def links(self, nodes: int) -> list[Link]:
+        groups, routers = range(self.groups), range(self.routers_per_group)
+        local = [
+            Link(self._local(group, one, other), self.local_bandwidth_bytes_per_s)
+            for group in groups for one in routers for other in routers if one < other
+        ]  # fmt: skip
+        return local + [
+            Link(self._global(one, other, number), self.global_bandwidth_bytes_per_s)
+            for one in groups for other in groups if one < other
+            for number in range(self.links_between_groups)
+        ]  # fmt: skip
+
+    def route(self, src: int, dst: int) -> list[Hop]:
+        """The links between routers from node `src` to node `dst`."""
+        (first, start), (last, end) = self._router(src), self._router(dst)
+        if first == last:
+            return self._within(first, start, end)
+        number = dst % self.links_between_groups
+        return [
+            *self._within(first, start, self._gateway(first, last, number)),
+            Hop(self._global(min(first, last), max(first, last), number), first < last),
+            *self._within(last, self._gateway(last, first, number), end),
+        ]
+
+    def _router(self, node: int) -> tuple[int, int]:
+        """The group of a node, and its router in the group."""
+        return divmod(node // self.nodes_per_router, self.routers_per_group)
+
+    def _gateway(self, group: int, other: int, number: int) -> int:
+        """The router of `group` that holds a link to the `other` group."""
+        port = (other - group - 1) % self.groups * self.links_between_groups + number
+        return port % self.routers_per_group
+
+    def _within(self, group: int, start: int, end: int) -> list[Hop]:
+        if start == end:
+            return []
+        return [Hop(self._local(group, min(start, end), max(start, end)), start < end)]
+
+    def _local(self, group: int, one: int, other: int) -> str:
+        return f"group{group}-router{one}-router{other}"
+
+    def _global(self, one: int, other: int, number: int) -> str:
+        return f"group{one}-group{other}-link{number}"

@@ -1,0 +1,70 @@
+"""Even sharing of all links of a simulated machine, against closed forms and the model of both ends."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bench.all_links import exchange_times_s
+from bench.exchange_patterns import exchanges
+from bench.simgrid_exchanges import MACHINES, RANKS_PER_NODE
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.profile import Level, Profile, Protocol
+from earlybird.data.simulated_machine import parse_simulated_machine
+from earlybird.data.simulated_network import Dragonfly, FatTree
+from earlybird.predict import predict_exchange
+
+NIC = 1e9
+PLAIN = dataclasses.replace(parse_simulated_machine("8x1x2"), nic_bandwidth_bytes_per_s=NIC)
+LATENCY_S = PLAIN.levels["inter_node"].latency_s
+LAYOUT = parse_layout("8x1x2")
+
+
+def test_where_only_nics_limit_it_is_max_min_sharing_of_both_ends():
+    rng = np.random.default_rng(5)
+    src = rng.integers(0, 16, 60)
+    dst = (src // 2 * 2 + 2 + rng.integers(0, 14, 60)) % 16
+    pattern = Pattern(src, dst, rng.integers(10**5, 10**7, 60))
+    protocol = Protocol(name="all", latency_s=0.0, sender_waits=True, bandwidth_bytes_per_s={1: NIC})
+    profile = Profile({"inter_node": Level("inter_node", (protocol,))})
+    fair_s = predict_exchange(pattern, LAYOUT, profile, "fair").time_s
+    times_s = exchange_times_s(pattern, LAYOUT, PLAIN, step=0.0)
+    assert times_s - LATENCY_S == pytest.approx(fair_s, rel=1e-6)
+    assert exchange_times_s(pattern, LAYOUT, PLAIN) == pytest.approx(times_s, rel=0.04)
+
+
+@pytest.mark.parametrize(
+    ("network", "shared_by"),
+    [
+        (None, 2),  # the NIC of a node
+        (FatTree(4, 4), 2),
+        (FatTree(4, 1), 8),  # the one uplink
+        (Dragonfly(2, 2, 2, 1), 8),  # the one link between the groups
+        (Dragonfly(2, 2, 2, 2), 4),
+    ],
+)
+def test_what_shares_a_link_between_switches_waits_for_it(network, shared_by):
+    """The ranks of nodes 0 to 3 send to those of nodes 4 to 7."""
+    kind = {"fat_tree": network} if isinstance(network, FatTree) else {"dragonfly": network}
+    pattern = Pattern(np.arange(8), np.arange(8) + 8, np.full(8, 10**6))
+    times_s = exchange_times_s(pattern, LAYOUT, dataclasses.replace(PLAIN, **kind))
+    assert times_s == pytest.approx(np.full(16, LATENCY_S + shared_by * 1e6 / NIC))
+
+
+def test_a_core_takes_messages_of_its_own_node_and_of_others_at_once():
+    core = PLAIN.levels["intra_socket"].bandwidth_bytes_per_s
+    pattern = Pattern(np.array([1, 2]), np.array([0, 0]), np.array([10**6, 10**6]))
+    times_s = exchange_times_s(pattern, LAYOUT, PLAIN)
+    assert times_s[1] == pytest.approx(PLAIN.levels["intra_socket"].latency_s + 1e6 / (core - NIC))
+    assert times_s[0] == pytest.approx(LATENCY_S + 1e6 / NIC)
+
+
+def test_every_machine_of_the_comparison_holds_its_patterns():
+    names = [machine.name for machine in MACHINES]
+    assert len(set(names)) == len(names)
+    for machine in MACHINES:
+        described = machine.described()
+        assert described.nodes == machine.nodes and described.cores == RANKS_PER_NODE
+    small = MACHINES[0]
+    assert small.patterns().keys() == exchanges(small.nodes * RANKS_PER_NODE).keys()
