@@ -53,7 +53,7 @@ def test_every_figure_is_drawn_without_errors_or_requests(everything, tmp_path, 
     assert "data-errors" not in root and "data-violations" not in root
     assert requests == []
     places = re.findall(r'<div class="plot[^>]*data-figure="[^"]+"[^>]*>', document)
-    assert len(places) == path.read_text(encoding="utf-8").count('data-figure="') == 7
+    assert len(places) == path.read_text(encoding="utf-8").count('data-figure="') == 8
     assert all('data-drawn="yes"' in place for place in places)
     assert len(re.findall(r'<svg class="main-svg"', document)) >= len(places)
     assert len(re.findall(r'class="(?:trace |hm|point)', document)) > 30
@@ -66,7 +66,7 @@ def test_the_theme_button_redraws_every_figure(everything, tmp_path):
     document, _ = open_page(path, tmp_path)
     root = re.search(r"<html[^>]*>", document)[0]
     assert 'data-theme="dark"' in root and "data-errors" not in root
-    assert document.count('data-drawn="yes"') == 7
+    assert document.count('data-drawn="yes"') == 8
     assert "rgb(86, 180, 233)" in document and "rgb(0, 114, 178)" not in document
 
 

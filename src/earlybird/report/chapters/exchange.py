@@ -18,6 +18,7 @@ from earlybird.report.figures.volumes import node_volumes_figure, rank_volumes_f
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, Figure, Table
 from earlybird.report.tables.exchanges import (
+    brief_traffic,
     node_volumes_table,
     rank_volumes_table,
     ranks_table,
@@ -57,7 +58,11 @@ def exchange_chapter(all_exchanges: Sequence[Exchange], material: Material) -> C
         shown=volumes,
         closing=tolerated,
         tables=[table for item in all_exchanges for table in _tables(item)],
-        brief=[*volumes, *(ranks_table(item, BRIEF_RANKS) for item in timed), *tolerated],
+        brief=[
+            *(brief_traffic(table) for table in volumes),
+            *(ranks_table(item, BRIEF_RANKS) for item in timed),
+            *tolerated,
+        ],
         absent=_absent(all_exchanges, timed, material),
     )
 

@@ -63,6 +63,11 @@ def traffic_table(items: Sequence[Exchange]) -> Table:
     return table_of(caption, items, columns, wide=True)
 
 
+def brief_traffic(table: Table) -> Table:
+    """The columns of `traffic_table` that fit the terminal."""
+    return table.columns([name for name in table.header if not name.startswith("most ")])
+
+
 def rank_volumes_table(item: Exchange, limit: int = MAX_VOLUMES) -> Table:
     found = item.traffic
     order = np.argsort(-found.rank_bytes, kind="stable")[:limit]
