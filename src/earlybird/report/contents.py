@@ -8,6 +8,7 @@ from earlybird.data import labels
 from earlybird.report.chapters.accuracy import accuracy_chapter
 from earlybird.report.chapters.advice import ID as ADVICE
 from earlybird.report.chapters.advice import advice_chapter
+from earlybird.report.chapters.changes import changes_chapter
 from earlybird.report.chapters.collectives import collective_chapter
 from earlybird.report.chapters.exchange import exchange_chapter
 from earlybird.report.chapters.machine import machine_chapter
@@ -25,6 +26,7 @@ MAX_ANSWERS = 3  # of one chapter on the first screen
 # The chapters on the first screen, in order: what to do comes first, properties of the machine come last.
 _FIRST = (
     ADVICE,
+    "changes",
     "projection",
     "recording",
     "exchange",
@@ -67,6 +69,7 @@ def contents(material: Material) -> Contents:
     all_exchanges = exchanges(material)
     chapters = [
         advice_chapter(material),
+        changes_chapter(material),
         projection_chapter(material),
         recording_chapter(material),
         exchange_chapter(all_exchanges, material),

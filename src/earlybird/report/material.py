@@ -12,6 +12,8 @@ from earlybird.data.advice import SCHEMA as ADVICE
 from earlybird.data.advice import Advice, advice_from_json
 from earlybird.data.comparison import Comparison, comparison_from_json
 from earlybird.data.errors import InputError
+from earlybird.data.history import SCHEMA as HISTORY
+from earlybird.data.history import History, history_from_json
 from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.prediction import Prediction, prediction_from_json
@@ -20,13 +22,15 @@ from earlybird.data.projection import SCHEMA as PROJECTION
 from earlybird.data.projection import Projection, projection_from_json
 from earlybird.data.recording import SUMMARY, Recording, load_recording
 from earlybird.data.run import Run, Sample
+from earlybird.data.run_comparison import SCHEMA as RUN_COMPARISON
+from earlybird.data.run_comparison import RunComparison, run_comparison_from_json
 from earlybird.data.tolerance import SCHEMA as TOLERANCE
 from earlybird.data.tolerance import Tolerance, tolerance_from_json
 
 PATTERN_SUFFIXES = (".csv", ".npz", ".mtx", ".mm")
 ALLOWED = (
-    "give run folders, recordings, profiles, predictions, tolerances, comparisons, advice, projections "
-    "(.json) or patterns (.csv, .npz, .mtx)"
+    "give run folders, recordings, profiles, predictions, tolerances, comparisons, histories, advice, "
+    "projections (.json) or patterns (.csv, .npz, .mtx)"
 )
 
 
@@ -97,6 +101,8 @@ class Material:
     advice: tuple[Advice, ...] = ()
     projections: tuple[Projection, ...] = ()
     recordings: tuple[Recording, ...] = ()
+    run_comparisons: tuple[RunComparison, ...] = ()
+    histories: tuple[History, ...] = ()
     fitted_pipelines: Mapping[tuple, float] = field(default_factory=dict)
     fitted_collectives: Mapping[tuple, float] = field(default_factory=dict)
     references: tuple[ReferenceCurve, ...] = ()
@@ -127,7 +133,7 @@ def collect(paths: Iterable[str | Path], layout: Layout | None = None) -> Materi
     of file.
     """
     kinds = ("runs", "profiles", "predictions", "tolerances", "comparisons", "patterns", "advice",
-             "projections", "recordings")  # fmt: skip
+             "projections", "recordings", "run_comparisons", "histories")  # fmt: skip
     found: dict[str, list[tuple[Any, str, str]]] = {kind: [] for kind in kinds}
     given = [path.parent if path.name in ("run.json", SUMMARY) else path for path in map(Path, paths)]
     name_of = _short_names(given)
@@ -195,6 +201,8 @@ def _from_json(path: Path) -> tuple[str, Any]:
         "earlybird.comparison/1": ("comparisons", comparison_from_json),
         ADVICE: ("advice", advice_from_json),
         PROJECTION: ("projections", projection_from_json),
+        RUN_COMPARISON: ("run_comparisons", run_comparison_from_json),
+        HISTORY: ("histories", history_from_json),
     }
     schema = value.get("schema")
     if not isinstance(schema, str) or schema not in readers:
