@@ -111,7 +111,24 @@ def test_points_of_one_side_are_listed(earlybird, measured, tmp_path):
     found = compared(earlybird, "a", "b")
     assert {one["config"]["size_bytes"] for one in found["only_before"]} == {8}
     assert found["only_after"] == []
-    assert "only before" in earlybird("compare", "a", "b").stdout
+    (line,) = [
+        line for line in earlybird("compare", "a", "b").stdout.splitlines() if line.startswith("only before")
+    ]
+    assert "8 B" in line  # which all points of this side have in common, but not with the others
+
+
+def test_a_single_slower_point_is_named_in_full(earlybird, measured):
+    measured("a", seed=1)
+    run = measured("b", seed=1)
+
+    def slow_down(one):
+        if (one["config"]["size_bytes"], one["config"]["competitors"]) == (1024, 4):
+            one["times_s"] = [2 * time_s for time_s in one["times_s"]]
+
+    change_line(run / "samples.ndjson", slow_down)
+    lines = earlybird("compare", "a", "b", "--level", "50%", "--format", "markdown", check=False).stdout
+    (line,) = [line for line in lines.splitlines() if "slower |" in line]
+    assert "N=4" in line and "1 KiB" in line
 
 
 def change_line(path: Path, change) -> None:

@@ -50,7 +50,7 @@ def compare(
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="An inconclusive point fails too.")] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Also write the comparison as JSON, for `report`.")
+        Path | None, typer.Option("-o", "--output", help="Also write the comparison as JSON, for `show`.")
     ] = None,
     format: Annotated[
         CompareFormat, typer.Option(help="How to print the result on stdout.")
@@ -96,7 +96,7 @@ def _pairs_with(name: str, folder: Path, sources: list[Path], mpis: list[str]):
     before = side_of_baseline(load_baseline(find_baseline(name, folder)))
     runs = [Run.open(source) for source in sources]
     mpi = mpis[0] if mpis else None
-    return [(before, side_of(run, mpi)) for run in runs]
+    return [(before, side_of(run, mpi, preferred=before.mpi)) for run in runs]
 
 
 def _pairs(sources: list[Path], mpis: list[str]):
