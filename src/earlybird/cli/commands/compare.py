@@ -15,7 +15,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER
-from earlybird.data.units import parse_fraction
+from earlybird.data.units import parse_fraction, parse_level
 
 
 class CompareFormat(StrEnum):
@@ -66,9 +66,7 @@ def compare(
 
     Exit status: 0 without a slower point, 1 with one, 2 if the runs cannot be compared.
     """
-    fractions = parse_fraction(level, "--level"), parse_fraction(min_effect, "--min-effect")
-    if not 0 < fractions[0] < 1:
-        raise InputError(f"--level is {level}; give more than 0 % and less than 100 %")
+    fractions = parse_level(level, "--level"), parse_fraction(min_effect, "--min-effect")
     pairs = _pairs_with(baseline, folder, sources, mpi or []) if baseline else _pairs(sources, mpi or [])
     if output is not None and len(pairs) > 1:
         raise InputError(f"-o is for one comparison, and these are {len(pairs)}; give two runs, or omit -o")

@@ -107,7 +107,7 @@ def _size_of_change(ratio: Estimate) -> float:
 
 
 def _texts(comparison: RunComparison) -> dict[int, str]:
-    """The texts of all points by their id: those of some points alone would lack what these have in common."""
+    """By the id of each point: texts of some points alone would lack what these have in common."""
     points = [*comparison.changes, *comparison.only_before, *comparison.only_after]
     return {id(one): text for one, text in zip(points, point_texts(points), strict=True)}
 
