@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,10 @@ LevelOption = Annotated[
 ]
 HostOption = Annotated[str, typer.Option(help="The machine, so that runs of others are not compared.")]
 VersionOption = Annotated[str, typer.Option(help="Version of the MPI.")]
+StartedOption = Annotated[
+    str | None,
+    typer.Option(help="When it was measured (ISO 8601), by which `history` orders runs.  [default: now]"),
+]
 
 
 def osu(
@@ -41,6 +46,7 @@ def osu(
     window: Annotated[int, typer.Option(help="Window of osu_bw and osu_bibw (their -W).")] = OSU_WINDOW,
     host: HostOption = "imported",
     version: VersionOption = "",
+    started: StartedOption = None,
 ) -> None:
     """Import outputs of the OSU Micro-Benchmarks, also with -f.
 
@@ -53,7 +59,14 @@ def osu(
         if value is not None and value < 1:
             raise InputError(f"{name} is {value}; give 1 or more")
     _import(
-        sources, lambda text, where: read_osu(text, where, ranks, window), mpi, level, output, host, version
+        sources,
+        lambda text, where: read_osu(text, where, ranks, window),
+        mpi,
+        level,
+        output,
+        host,
+        version,
+        started,
     )
 
 
@@ -64,6 +77,7 @@ def imb(
     output: OutputOption,
     host: HostOption = "imported",
     version: VersionOption = "",
+    started: StartedOption = None,
 ) -> None:
     """Import outputs of the Intel MPI Benchmarks (IMB-MPI1).
 
@@ -72,7 +86,7 @@ def imb(
     `compare` and `show` take them. A file is one launch with one value per point.
     """
     _check_level(level)
-    _import(sources, read_imb, mpi, level, output, host, version)
+    _import(sources, read_imb, mpi, level, output, host, version, started)
 
 
 def _check_level(level: str) -> None:
@@ -88,7 +102,9 @@ def _import(
     output: Path,
     host: str,
     version: str,
+    started: str | None,
 ) -> None:
+    when = {} if started is None else {"started": _time(started)}
     texts = [_whole_text(source) for source in sources]
     found = [read(text, str(source)) for text, source in zip(texts, sources, strict=True)]
     if not any(positive(one.points) for one in found):
@@ -100,6 +116,7 @@ def _import(
         seed=0,
         earlybird=__version__,
         settings={"imported": True, "mpi": mpi},
+        **when,
     )
     for number, (source, text, one) in enumerate(zip(sources, texts, found, strict=True)):
         launch = f"import-{number}"
@@ -115,6 +132,13 @@ def _import(
     for hidden in dict.fromkeys(one.hidden for one in found):
         note(f"warning: {hidden}; intervals then describe launches alone")
     note(f"next: earlybird show {output}, or earlybird compare {output} OTHER_RUN/")
+
+
+def _time(started: str) -> str:
+    try:
+        return datetime.fromisoformat(started).astimezone(UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"--started is {started!r}; give a time such as 2026-11-01T03:00") from error
 
 
 def _whole_text(source: Path) -> str:
