@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from earlybird.data import files
+from earlybird.data.run import Scalar
 from earlybird.data.run_comparison import Difference
 from earlybird.data.schema import Extra, Natural, Number, Record, decode
 
@@ -49,7 +50,7 @@ class Series(Record):
     kernel: str
     quantity: str
     method: str
-    config: Mapping[str, Any]
+    config: dict[str, Scalar]
     time_s: np.ndarray
     changes: tuple[SeriesChange, ...] = ()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from earlybird.data import files
+from earlybird.data.run import Scalar
 from earlybird.data.schema import Count, Estimate, Extra, Number, Positive, Record, Share, decode
 
 SCHEMA = "earlybird.run-comparison/1"
@@ -37,7 +38,7 @@ class Change(Record):
     kernel: str
     quantity: str
     method: str
-    config: Mapping[str, Any]
+    config: dict[str, Scalar]
     before_s: Positive
     after_s: Positive
     ratio: Estimate
@@ -61,7 +62,7 @@ class Point(Record):
     kernel: str
     quantity: str
     method: str
-    config: Mapping[str, Any]
+    config: dict[str, Scalar]
 
 
 @dataclass(frozen=True)

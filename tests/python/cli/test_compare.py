@@ -1,6 +1,7 @@
 """`earlybird compare` on runs of the synthetic launcher: verdicts, formats, exit status, refusals."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
@@ -219,7 +220,9 @@ def test_a_baseline_stands_for_its_run(earlybird, measured):
         assert one["ratio"] == pytest.approx(other["ratio"])
     (row,) = json.loads(earlybird("baseline", "list", "--json").stdout)
     assert (row["name"], row["points"], row["launches"]) == ("monday", len(of_run["changes"]), 5)
-    assert "contention" in earlybird("show", "baselines/monday.json").stdout
+    shown = earlybird("show", "baselines/monday.json").stdout
+    assert "contention" in shown
+    assert re.search(r"^thread_level +none$", shown, re.MULTILINE)
 
 
 def test_a_baseline_is_replaced_only_on_request(earlybird, measured, refused, tmp_path):
@@ -240,5 +243,9 @@ def test_bad_baselines_are_refused(earlybird, measured, refused, tmp_path):
     warned = earlybird("baseline", "save", "monday", "a")
     assert "1 launch" in warned.stderr
     path = tmp_path / "baselines" / "monday.json"
+    (tmp_path / "baselines" / "tuesday.json").write_text(
+        path.read_text().replace('"size_bytes": 8', '"size_bytes": [8]')
+    )
+    refused(earlybird("compare", "--baseline", "tuesday", "a", check=False), "size_bytes")
     path.write_text(path.read_text().replace("earlybird.baseline/1", "earlybird.baseline/9"))
     refused(earlybird("compare", "--baseline", "monday", "a", check=False), "earlybird.baseline/9")

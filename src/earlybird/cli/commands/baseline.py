@@ -70,7 +70,8 @@ def save(
         raise InputError(f"cannot create the folder {folder}: {error.strerror}; choose another") from error
     save_baseline(baseline_of(side, name, run), path)
     note(f"wrote {path}: {counted(len(side.times_s), 'point')} of {flavour(side.mpi)}")
-    note(f"next: earlybird compare --baseline {name} LATER_RUN/")
+    of_folder = "" if folder == FOLDER else f"--folder {folder} "
+    note(f"next: earlybird compare --baseline {name} {of_folder}LATER_RUN/")
     if (least := min(map(len, side.times_s.values()))) < MIN_LAUNCHES:
         note(
             f"warning: some points have {counted(least, 'launch', 'launches')}; comparisons decide from "

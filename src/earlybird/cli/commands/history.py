@@ -9,6 +9,7 @@ import typer
 from earlybird.cli.options.command import make_command
 from earlybird.cli.output.notes import note
 from earlybird.data import files
+from earlybird.data.errors import InputError
 from earlybird.data.run import Run
 from earlybird.data.units import parse_fraction, parse_level
 
@@ -54,6 +55,8 @@ def history(
     from earlybird.compare.sides import side_of
 
     runs = [Run.open(source) for source in sources]
+    if twice := next((run for k, run in enumerate(runs) if run.id in {one.id for one in runs[:k]}), None):
+        raise InputError(f"the run of {twice.path} is given twice; give each run once")
     sides = [(str(run.header.get("started", "")), side_of(run, mpi).medians()) for run in runs]
     found = history_of(sides, level=fractions[0], min_effect=fractions[1])
     if output is not None:

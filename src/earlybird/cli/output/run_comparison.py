@@ -83,9 +83,11 @@ def print_baseline(baseline: Baseline, format: Format) -> None:
         for text, row in zip(texts, rows, strict=True)
     ]
     print_table(["point", "time", "launches"], cells, left=["point"])
-    print(f"\nrun       {baseline.run_id}, {baseline.started}")
-    for name, text in baseline.circumstances.items():
-        print(f"{name:<10}{text}")
+    lines = {"run": f"{baseline.run_id}, {baseline.started}"} | baseline.circumstances
+    width = max(map(len, lines)) + 2
+    print()
+    for name, text in lines.items():
+        print(f"{name:<{width}}{text}".rstrip())
 
 
 def summary(comparison: RunComparison) -> str:
