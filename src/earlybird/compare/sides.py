@@ -134,7 +134,7 @@ def point_of(key: Key) -> Point:
 
 
 def differences(before: Side, after: Side) -> list[Difference]:
-    """What differs besides times; that which hinders a comparison first.
+    """What differs other than times; that which prevents a comparison first.
 
     Variables of two different MPIs have nothing in common, and are left out, as are layouts that one side
     lacks.

@@ -63,7 +63,7 @@ class History(Record):
     ----------
     level : share of histories without a change in which one is found.
     min_effect : a smaller change counts as none, as a fraction.
-    differences : by number of a run as text, what differs from the run before it besides times.
+    differences : by number of a run as text, what differs from the run before it other than times.
     """
 
     schema: ClassVar[str] = SCHEMA

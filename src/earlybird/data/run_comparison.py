@@ -67,7 +67,7 @@ class Point(Record):
 
 @dataclass(frozen=True)
 class Difference(Record):
-    """What differs between the sides besides times: `before` and `after` as text; "" if it is absent.
+    """What differs between the sides other than times: `before` and `after` as text; "" if it is absent.
 
     `hinders` : as long as this differs (host, network, placement), times say nothing about anything else.
     """

@@ -232,7 +232,8 @@ def test_a_baseline_is_replaced_only_on_request(earlybird, measured, refused, tm
     before = (tmp_path / "baselines" / "monday.json").read_text()
     refused(earlybird("baseline", "save", "monday", "b", check=False), "--replace")
     assert (tmp_path / "baselines" / "monday.json").read_text() == before
-    earlybird("baseline", "save", "monday", "b", "--replace")
+    saved = json.loads(earlybird("baseline", "save", "monday", "b", "--replace", "--json").stdout)
+    assert saved == {"file": "baselines/monday.json", "mpi": "synthetic", "points": 12, "launches": 5}
     assert {one["verdict"] for one in compared(earlybird, "--baseline", "monday", "b")["changes"]} == {"same"}
 
 

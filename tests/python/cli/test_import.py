@@ -179,7 +179,11 @@ def test_two_outputs_of_imb_in_one_file_are_refused(earlybird, refused, tmp_path
 
 def test_the_time_of_a_measurement_is_kept(earlybird, refused, tmp_path):
     path = RECORDED / "osu_latency.txt"
-    earlybird("import", "osu", path, *OSU, "--started", "2026-11-01T05:00+02:00", "-o", "run")
+    printed = earlybird(
+        "import", "osu", path, *OSU, "--started", "2026-11-01T05:00+02:00", "-o", "run", "--json"
+    ).stdout
+    values = len([row for row in rows_of("osu_latency") if row[1]])
+    assert json.loads(printed) == {"run": "run", "launches": 1, "values": values}
     assert Run.open(tmp_path / "run").header["started"] == "2026-11-01T03:00:00+00:00"
     refused(
         earlybird("import", "osu", path, *OSU, "--started", "monday", "-o", "other", check=False), "--started"

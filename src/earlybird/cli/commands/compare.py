@@ -1,4 +1,4 @@
-"""`earlybird compare`: what changed between runs, point by point, and what differs besides."""
+"""`earlybird compare`: what changed between runs, point by point, and what else differs."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -56,7 +56,7 @@ def compare(
         CompareFormat, typer.Option(help="How to print the result on stdout.")
     ] = CompareFormat.table,
 ) -> int:
-    """Compare runs point by point: which are slower, which faster, and what differs besides.
+    """Compare runs point by point: which are slower, which faster, and what else differs.
 
     The launch is the sample, not the iteration: a point is slower or faster if the medians of its launches
     differ significantly (Mann-Whitney U, adjusted for the number of points by Benjamini and Hochberg) and by

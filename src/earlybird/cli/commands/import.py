@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +11,9 @@ import numpy as np
 import typer
 
 from earlybird import __version__
-from earlybird.cli.options.command import make_group
+from earlybird.cli.options.command import AS_JSON, make_group
 from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import print_json
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
@@ -47,6 +49,7 @@ def osu(
     host: HostOption = "imported",
     version: VersionOption = "",
     started: StartedOption = None,
+    json: bool = AS_JSON,
 ) -> None:
     """Import outputs of the OSU Micro-Benchmarks, also with -f.
 
@@ -58,16 +61,8 @@ def osu(
     for name, value in (("--ranks", ranks), ("--window", window)):
         if value is not None and value < 1:
             raise InputError(f"{name} is {value}; give 1 or more")
-    _import(
-        sources,
-        lambda text, where: read_osu(text, where, ranks, window),
-        mpi,
-        level,
-        output,
-        host,
-        version,
-        started,
-    )
+    read = partial(read_osu, ranks=ranks, window=window)
+    _import(sources, read, mpi, level, output, host, version, started, json)
 
 
 def imb(
@@ -78,6 +73,7 @@ def imb(
     host: HostOption = "imported",
     version: VersionOption = "",
     started: StartedOption = None,
+    json: bool = AS_JSON,
 ) -> None:
     """Import outputs of the Intel MPI Benchmarks (IMB-MPI1).
 
@@ -86,7 +82,7 @@ def imb(
     `compare` and `show` take them. A file is one launch with one value per point.
     """
     _check_level(level)
-    _import(sources, read_imb, mpi, level, output, host, version, started)
+    _import(sources, read_imb, mpi, level, output, host, version, started, json)
 
 
 def _check_level(level: str) -> None:
@@ -103,6 +99,7 @@ def _import(
     host: str,
     version: str,
     started: str | None,
+    json: bool,
 ) -> None:
     when = {} if started is None else {"started": _time(started)}
     texts = [_whole_text(source) for source in sources]
@@ -132,6 +129,8 @@ def _import(
     for hidden in dict.fromkeys(one.hidden for one in found):
         note(f"warning: {hidden}; intervals then describe launches alone")
     note(f"next: earlybird show {output}, or earlybird compare {output} OTHER_RUN/")
+    if json:
+        print_json({"run": str(output), "launches": len(found), "values": count})
 
 
 def _time(started: str) -> str:
