@@ -85,7 +85,7 @@ def main(words: Sequence[str] = ()) -> int:
             say(f"refined {key[0]}, {key[1]} ranks: partitioned in {format_seconds(made[key][1].elapsed_s)}")
     patterns = {key: pattern for key, (pattern, _) in made.items()}
     cell_bytes = {refined: bytes_per_cell(rows, patterns, refined) for refined in (REFINED, REFINED_LARGE)}
-    print("ours beside the paper's; bytes of a cell in the grid refined", end=" ")
+    print("ours next to the paper's; bytes of a cell in the grid refined", end=" ")
     print(", ".join(f"{refined}: {size}" for refined, size in cell_bytes.items()))
     sized = {key: with_cell_bytes(pattern, cell_bytes[key[0]]) for key, pattern in patterns.items()}
     _print_table_iii([row for row in rows if row.table == "III"], sized, profiles)

@@ -59,9 +59,11 @@ def ratio(before: Sequence[np.ndarray], after: Sequence[np.ndarray], random: np.
 
     Parameters
     ----------
-    before, after : for every launch its times, (I,) seconds with I >= 1.
+    before, after : for every launch its times, (I,) seconds with I >= 1; the median of each is above 0.
     """
-    drawn = _medians(after, random) / _medians(before, random)
+    numerator, denominator = _medians(after, random), _medians(before, random)
+    # A coarse clock may show 0 for single iterations, and so for the median of a resample.
+    drawn = numerator[denominator > 0] / denominator[denominator > 0]
     tail = (1 - _CONFIDENCE) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail])
     value = median_of_launches(after) / median_of_launches(before)

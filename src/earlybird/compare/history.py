@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import count
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from earlybird.compare.sides import Side, differences, point_of
 from earlybird.data.errors import InputError
 from earlybird.data.history import History, HistoryRun, Series, SeriesChange
 from earlybird.data.labels import counted
-from earlybird.models.change_points import MIN_VALUES, find_changes
+from earlybird.models.change_points import MIN_VALUES, find_changes, least_distance
 
 LEVEL = 0.01
 MIN_EFFECT = 0.03
@@ -68,6 +69,21 @@ def history(
         tuple(series),
         {str(k): found for k, found in different.items() if found},
     )
+
+
+def caveat(found: History) -> str:
+    """What `found` cannot show because it has few runs for its points; "" if it can show any step."""
+    runs, points, level = len(found.runs), len(found.series), found.level / len(found.series)
+    distance = least_distance(runs, level)
+    if distance is None:
+        fewest = next(n for n in count(runs + 1) if least_distance(n, level))
+        return f"{runs} runs of {counted(points, 'point')} cannot show a change; at least {fewest} runs can"
+    if distance > MIN_VALUES:
+        return (
+            f"{runs} runs of {counted(points, 'point')} show a step only with at least {distance} runs on "
+            "each side of it"
+        )
+    return ""
 
 
 def _changes(

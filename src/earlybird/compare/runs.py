@@ -50,16 +50,22 @@ def compare_sides(
     """
     different = differences(before, after)
     if hindering := [one for one in different if one.hinders and not anyway]:
-        what = listed([f"{one.what} ({one.before or 'none'}; {one.after or 'none'})" for one in hindering])
+        what = listed(["{} ({}; {})".format(one.what, *one.shortened()) for one in hindering])
         raise InputError(
             f"{before.name} and {after.name} differ in {what}: times then differ for that reason alone; "
             "measure both in one place, or compare them with --anyway"
         )
-    shared = [key for key in before.times_s if key in after.times_s and _is_positive(key, before, after)]
-    if not shared:
+    common = [key for key in before.times_s if key in after.times_s]
+    if not common:
         raise InputError(
             f"{before.name} and {after.name} have no point in common: {_few(before)}; {_few(after)}; measure "
             "the same suite with the same options"
+        )
+    shared = [key for key in common if _is_positive(key, before, after)]
+    if not shared:
+        raise InputError(
+            f"{before.name} and {after.name} have times of 0 at every point, which have no ratio; measure "
+            "larger messages"
         )
     p, q = _p_values(shared, before, after)
     random = np.random.default_rng(seed)
@@ -78,7 +84,7 @@ def compare_sides(
         tuple(point_of(key) for key in before.times_s if key not in after.times_s),
         tuple(point_of(key) for key in after.times_s if key not in before.times_s),
         tuple(different),
-        tuple(_notes(found, p, level)),
+        tuple(_notes(found, len(common) - len(found), p, level)),
     )
 
 
@@ -97,7 +103,7 @@ def verdict(estimate: Estimate, adjusted_p: float | None, level: float, min_effe
 
 def _is_positive(key: Key, *sides: Side) -> bool:
     """Whether ratios exist: a clock may be too coarse for the shortest times."""
-    return all(changes.median_of_launches(side.times_s[key]) > 0 for side in sides)
+    return all(np.median(launch) > 0 for side in sides for launch in side.times_s[key])
 
 
 def _p_values(keys: Sequence[Key], before: Side, after: Side) -> tuple[dict[Key, float], dict[Key, float]]:
@@ -145,13 +151,16 @@ def _change(
     )
 
 
-def _notes(found: Sequence[Change], p: dict[Key, float], level: float) -> list[str]:
+def _notes(found: Sequence[Change], zeros: int, p: dict[Key, float], level: float) -> list[str]:
     notes = []
+    if zeros:
+        notes.append(f"{counted(zeros, 'point')} left out: a time there is 0")
     if few := len(found) - len(p):
         least = min(min(one.launches_before, one.launches_after) for one in found)
         notes.append(
-            f"{counted(few, 'point')} of {len(found)} have too few launches to decide ({least}; at least "
-            f"{changes.MIN_LAUNCHES} on each side): continue both runs with --resume and more --launches"
+            f"{few} of {counted(len(found), 'point')} {'has' if few == 1 else 'have'} too few launches to "
+            f"decide ({least}; at least {changes.MIN_LAUNCHES} on each side): continue both runs with "
+            "--resume and more --launches"
         )
     decided = [one for one in found if one.p_value is not None]
     if decided:

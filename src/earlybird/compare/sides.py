@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from earlybird.data import labels
 from earlybird.data.baseline import Baseline, BaselinePoint
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import InputError
-from earlybird.data.run import Run, Sample
+from earlybird.data.run import Run
 from earlybird.data.run_comparison import Difference, Point
 
 # What identifies a point on both sides: kernel, quantity, method, and its configuration without the MPI.
@@ -28,7 +28,6 @@ _OF_LAUNCH = (
 _MAPPINGS = ("environment", "settings", "control_variables")
 _HINDERING = frozenset({"host", "network"})
 _PLACEMENT = "placement of "
-_MOST_CHARACTERS = 100
 
 
 @dataclass(frozen=True)
@@ -48,25 +47,66 @@ class Side:
     times_s: Mapping[Key, Sequence[np.ndarray]]
     circumstances: Mapping[str, str]
 
+    def medians(self) -> "Side":
+        """The same with one value per launch, its median: single iterations need not be held in memory."""
+        times = {
+            key: [np.array([np.median(one)]) for one in launches] for key, launches in self.times_s.items()
+        }
+        return replace(self, times_s=times)
 
-def side_of(run: Run, mpi: str | None = None, name: str = "") -> Side:
-    """The samples of `run`, of one MPI. InputError if it has several and `mpi` is None, or not that."""
-    samples = [sample for sample in run.samples() if sample.quantity != VERIFICATION]
-    held = list(dict.fromkeys(str(sample.config.get("mpi", "")) for sample in samples))
-    if not samples:
+
+def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | None = None) -> Side:
+    """The samples of `run`, of one MPI.
+
+    Parameters
+    ----------
+    preferred : the MPI to choose from a run of several if `mpi` is None.
+
+    Raises
+    ------
+    InputError if the run has several MPIs and none is chosen, or not the one chosen, or if a sample received
+    wrong data.
+    """
+    # By MPI, point and launch. Only the steady times are kept: a run may hold times of hundreds of ranks.
+    times: dict[str, dict[Key, dict[str, list[np.ndarray]]]] = {}
+    for sample in run.each_sample():
+        if sample.quantity == VERIFICATION:
+            continue
+        key = _key(sample.kernel, sample.quantity, sample.method or "", sample.config)
+        if not sample.validated:
+            raise InputError(
+                f"{run.path} has wrong data in {sample.kernel} of the launch {sample.launch}: the MPI "
+                "corrupted a message there; do not compare its times"
+            )
+        of_mpi = times.setdefault(str(sample.config.get("mpi", "")), {})
+        of_mpi.setdefault(key, {}).setdefault(sample.launch, []).append(sample.steady_times_s())
+    chosen = _chosen(run, list(times), mpi, preferred)
+    used = {launch for launches in times[chosen].values() for launch in launches}
+    launches = [launch for launch in run.launches() if launch.get("id") in used]
+    return Side(
+        name or str(run.path),
+        chosen,
+        {
+            key: [np.concatenate(one) for one in of_launch.values()]
+            for key, of_launch in times[chosen].items()
+        },
+        _circumstances(run.header, launches, chosen),
+    )
+
+
+def _chosen(run: Run, held: Sequence[str], mpi: str | None, preferred: str | None) -> str:
+    if not held:
         raise InputError(f"{run.path} has no samples; measure, or continue it with --resume -o {run.path}")
-    if mpi is None and len(held) > 1:
+    if mpi is not None and mpi not in held:
+        raise InputError(f"{run.path} has no samples of {mpi}; it has those of {labels.listed(held)}")
+    if mpi is None and len(held) > 1 and preferred not in held:
         raise InputError(
             f"{run.path} has samples of {labels.listed(held)}; choose one with --mpi, or give --mpi twice to "
             "compare two of them"
         )
-    if mpi is not None and mpi not in held:
-        raise InputError(f"{run.path} has no samples of {mpi}; it has those of {labels.listed(held)}")
-    samples = [sample for sample in samples if mpi in (None, sample.config.get("mpi", ""))]
-    used = {sample.launch for sample in samples}
-    launches = [launch for launch in run.launches() if launch.get("id") in used]
-    chosen = mpi or held[0]
-    return Side(name or str(run.path), chosen, _times(samples), _circumstances(run.header, launches, chosen))
+    if mpi is not None:
+        return mpi
+    return preferred if len(held) > 1 and preferred is not None else held[0]
 
 
 def side_of_baseline(baseline: Baseline) -> Side:
@@ -94,7 +134,7 @@ def point_of(key: Key) -> Point:
 
 
 def differences(before: Side, after: Side) -> list[Difference]:
-    """What differs besides times; that which hinders a comparison first.
+    """What differs other than times; that which prevents a comparison first.
 
     Variables of two different MPIs have nothing in common, and are left out, as are layouts that one side
     lacks.
@@ -110,14 +150,6 @@ def differences(before: Side, after: Side) -> list[Difference]:
         if (one := before.circumstances.get(name, "")) != (other := after.circumstances.get(name, ""))
     ]
     return sorted(found, key=lambda one: not one.hinders)
-
-
-def _times(samples: Sequence[Sample]) -> dict[Key, list[np.ndarray]]:
-    times: dict[Key, list[np.ndarray]] = {}
-    for sample in samples:
-        key = _key(sample.kernel, sample.quantity, sample.method or "", sample.config)
-        times.setdefault(key, []).append(sample.steady_times_s())
-    return times
 
 
 def _key(kernel: str, quantity: str, method: str, config: Mapping[str, Any]) -> Key:
@@ -141,16 +173,23 @@ def _circumstances(
             for variable, value in (launch.get(name) or {}).items():
                 values.setdefault(f"{name}.{variable}", set()).add(_text(value))
     for launch in launches:
-        values.setdefault(f"{_PLACEMENT}{launch.get('layout', '')}", set()).add(_cpus(launch))
+        values.setdefault(f"{_PLACEMENT}{launch.get('layout', '')}", set()).add(_cores(launch))
     values |= {
         f"library: {name}": {value} for name, value in _library_lines(launches).items() if name != "MPI"
     }
     return {name: " | ".join(sorted(of_launches)) for name, of_launches in values.items()}
 
 
-def _cpus(launch: Mapping[str, Any]) -> str:
-    """The CPUs of each rank."""
-    return " ".join(",".join(map(str, place.get("cpus") or "-")) for place in launch.get("placement") or ())
+def _cores(launch: Mapping[str, Any]) -> str:
+    """The CPUs of each rank, after the host if it is another one than that of the rank before."""
+    parts: list[str] = []
+    host = None
+    for place in launch.get("placement") or ():
+        if place.get("host") not in (None, host):
+            host = place["host"]
+            parts.append(f"{host}:")
+        parts.append(",".join(map(str, place.get("cpus") or "-")))
+    return " ".join(parts)
 
 
 def _library_lines(launches: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -161,5 +200,4 @@ def _library_lines(launches: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -1,13 +1,13 @@
 """Baseline: what a run measured, in one small file that is kept to compare later runs with."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from earlybird.data import files
+from earlybird.data.run import Scalar
 from earlybird.data.schema import Extra, Record, decode
 
 SCHEMA = "earlybird.baseline/1"
@@ -20,7 +20,7 @@ class BaselinePoint(Record):
     kernel: str
     quantity: str
     method: str
-    config: Mapping[str, Any]
+    config: dict[str, Scalar]
     launch_medians_s: np.ndarray
 
     def __post_init__(self) -> None:

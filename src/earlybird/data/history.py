@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from earlybird.data import files
+from earlybird.data.run import Scalar
 from earlybird.data.run_comparison import Difference
 from earlybird.data.schema import Extra, Natural, Number, Record, decode
 
@@ -49,7 +50,7 @@ class Series(Record):
     kernel: str
     quantity: str
     method: str
-    config: Mapping[str, Any]
+    config: dict[str, Scalar]
     time_s: np.ndarray
     changes: tuple[SeriesChange, ...] = ()
 
@@ -62,7 +63,7 @@ class History(Record):
     ----------
     level : share of histories without a change in which one is found.
     min_effect : a smaller change counts as none, as a fraction.
-    differences : by number of a run as text, what differs from the run before it besides times.
+    differences : by number of a run as text, what differs from the run before it other than times.
     """
 
     schema: ClassVar[str] = SCHEMA

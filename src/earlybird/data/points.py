@@ -1,7 +1,7 @@
 """A point in plain terms: what its kernel measured, without what all points of a list share."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
@@ -9,28 +9,54 @@ from earlybird.data.units import format_bytes, format_seconds
 _SHOWN_FIRST = ("operation", "level", "map_by", "ranks", "competitors", "size_bytes")
 
 
-def point_texts(points: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
-    """A text for each (kernel, method, configuration), which no other point has.
+class PointLike(Protocol):
+    """What identifies a point, such as of a comparison, a baseline or a history."""
 
-    Values that all points have in common are left out, except for the kernel.
+    @property
+    def kernel(self) -> str: ...
+
+    @property
+    def quantity(self) -> str: ...
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+
+
+def point_texts(points: Sequence[PointLike]) -> list[str]:
+    """A text for each point, which no other one has.
+
+    Values that all points have in common are left out, except for the kernel; the quantity is named where a
+    kernel has several.
     """
-    names = {name for *_, config in points for name in config}
-    varying = {name for name in names if len({str(config.get(name)) for *_, config in points}) > 1}
+    names = {name for one in points for name in one.config}
+    varying = {name for name in names if len({str(one.config.get(name)) for one in points}) > 1}
     order = [name for name in _SHOWN_FIRST if name in varying]
     order += sorted(varying - set(order) - _implied(points, varying))
+    quantities: dict[str, set[str]] = {}
+    for one in points:
+        quantities.setdefault(one.kernel, set()).add(one.quantity)
     return [
-        " ".join([kernel, *([method] if method else []), *_values(config, order)])
-        for kernel, method, config in points
-    ]
+        " ".join([
+            one.kernel,
+            *([one.quantity] if len(quantities[one.kernel]) > 1 else []),
+            *([one.method] if one.method else []),
+            *_values(one.config, order),
+        ])
+        for one in points
+    ]  # fmt: skip
 
 
-def _implied(points: Sequence[tuple[str, str, Mapping[str, Any]]], varying: set[str]) -> set[str]:
+def _implied(points: Sequence[PointLike], varying: set[str]) -> set[str]:
     """Values that follow from others: how often an operation is repeated, from what it is."""
     rest = varying - {"repeats"}
     seen: dict[str, set[str]] = {}
-    for kernel, method, config in points:
-        key = str((kernel, method, sorted((name, str(config.get(name))) for name in rest)))
-        seen.setdefault(key, set()).add(str(config.get("repeats")))
+    for one in points:
+        others = sorted((name, str(one.config.get(name))) for name in rest)
+        key = str((one.kernel, one.quantity, one.method, others))
+        seen.setdefault(key, set()).add(str(one.config.get("repeats")))
     return {"repeats"} if all(len(values) == 1 for values in seen.values()) else set()
 
 

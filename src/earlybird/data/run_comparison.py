@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from earlybird.data import files
+from earlybird.data.run import Scalar
 from earlybird.data.schema import Count, Estimate, Extra, Number, Positive, Record, Share, decode
 
 SCHEMA = "earlybird.run-comparison/1"
@@ -15,6 +16,7 @@ FASTER: Final = "faster"
 SAME: Final = "same"
 INCONCLUSIVE: Final = "inconclusive"
 VERDICTS = (SLOWER, FASTER, SAME, INCONCLUSIVE)
+_MOST_CHARACTERS = 100  # of a text that differs
 Verdict = Literal["slower", "faster", "same", "inconclusive"]
 
 
@@ -36,7 +38,7 @@ class Change(Record):
     kernel: str
     quantity: str
     method: str
-    config: Mapping[str, Any]
+    config: dict[str, Scalar]
     before_s: Positive
     after_s: Positive
     ratio: Estimate
@@ -60,12 +62,12 @@ class Point(Record):
     kernel: str
     quantity: str
     method: str
-    config: Mapping[str, Any]
+    config: dict[str, Scalar]
 
 
 @dataclass(frozen=True)
 class Difference(Record):
-    """What differs between the sides besides times: `before` and `after` as text; "" if it is absent.
+    """What differs between the sides other than times: `before` and `after` as text; "" if it is absent.
 
     `hinders` : as long as this differs (host, network, placement), times say nothing about anything else.
     """
@@ -74,6 +76,20 @@ class Difference(Record):
     before: str
     after: str
     hinders: bool = False
+
+    def shortened(self) -> tuple[str, str]:
+        """Both texts for people; of long ones the part in which they differ."""
+        pairs = enumerate(zip(self.before, self.after, strict=False))
+        alike = next((k for k, (one, other) in pairs if one != other), 0)
+        start = max(alike - _MOST_CHARACTERS // 2, 0)
+        return _part(self.before, start), _part(self.after, start)
+
+
+def _part(text: str, start: int) -> str:
+    if len(text) <= _MOST_CHARACTERS:
+        return text or "(none)"
+    end = start + _MOST_CHARACTERS
+    return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"
 
 
 @dataclass(frozen=True)
@@ -104,11 +120,6 @@ class RunComparison(Record):
 
     def count(self, verdict: str) -> int:
         return sum(change.verdict == verdict for change in self.changes)
-
-    def worst(self, number: int = 5) -> list[Change]:
-        """The slower points, the one with the largest ratio first."""
-        slower = [change for change in self.changes if change.verdict == SLOWER]
-        return sorted(slower, key=lambda change: -change.ratio.value)[:number]
 
 
 def load_run_comparison(path: str | Path) -> RunComparison:

@@ -140,6 +140,15 @@ def parse_fraction(text: str | float, what: str = "the fraction") -> float:
     return value
 
 
+def parse_level(text: str | float, what: str, least: float = 0.0) -> float:
+    """The same of a significance level: above 0, at least `least`, below 1."""
+    value = parse_fraction(text, what)
+    if not max(least, 5e-324) <= value < 1:
+        allowed = f"at least {100 * least:g} %" if least else "more than 0 %"
+        raise InputError(f"{what} is {text}; give {allowed} and less than 100 %")
+    return value
+
+
 def format_bytes(size_bytes: float) -> str:
     """1024 -> `1 KiB`; exact powers stay whole, others get three digits."""
     for factor, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):

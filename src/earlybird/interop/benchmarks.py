@@ -17,7 +17,9 @@ _OPERATIONS = {
 _MULTI_LATENCY = "multi latency"
 _OTHER_LATENCIES = (_MULTI_LATENCY, "multi-threaded latency", "multi-process latency")
 _ROOTED = ("bcast", "reduce", "gather", "scatter")
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
+_OSU_TITLE = re.compile(r"^# OSU MPI(?:-\S+)? (.+?) Test(?: v(\S+))?\s*$", re.MULTILINE)
+_IMB_TITLE = re.compile(r"Intel\(R\) MPI Benchmarks ([0-9.]+)")
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,11 @@ def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW)
     ------
     InputError for a text that is none, is incomplete, or belongs to a benchmark without a quantity here.
     """
-    title = re.search(r"^# OSU MPI(?:-\S+)? (.+?) Test(?: v(\S+))?\s*$", text, re.MULTILINE)
-    if not title:
-        raise InputError(f"{where} has no line such as '# OSU MPI Latency Test v7.4'; give the whole output")
+    title = _only_title(_OSU_TITLE, text, where, "'# OSU MPI Latency Test v7.4'; give the whole output")
+    if re.search(r"Buffer on (DEVICE|MANAGED)", text):
+        raise InputError(
+            f"{where} is of buffers in a GPU, which have no quantity here; give one of host memory"
+        )
     name, version = title[1].lower(), title[2] or ""
     columns, rows = _osu_table(text[title.end() :], where)
     if not rows:
@@ -77,6 +81,15 @@ def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW)
     if "bandwidth" in name and not pairs:
         hidden += f"; {window} messages in a window are assumed"
     return Imported("OSU Micro-Benchmarks", version, tuple(points), hidden)
+
+
+def _only_title(pattern: re.Pattern[str], text: str, where: str, such_as: str) -> re.Match[str]:
+    titles = list(pattern.finditer(text))
+    if not titles:
+        raise InputError(f"{where} has no line such as {such_as}")
+    if len(titles) > 1:
+        raise InputError(f"{where} holds {len(titles)} outputs; each is a launch: give a file for each")
+    return titles[0]
 
 
 def _osu_table(text: str, where: str) -> tuple[list[str], list[list[float]]]:
@@ -141,12 +154,9 @@ def read_imb(text: str, where: str) -> Imported:
 
     Raises InputError for a text that is none, is incomplete, or has no table with a quantity here.
     """
-    title = re.search(r"Intel\(R\) MPI Benchmarks ([0-9.]+)", text)
-    if not title:
-        raise InputError(
-            f"{where} has no line such as 'Intel(R) MPI Benchmarks 2021.11'; give the whole output of "
-            "IMB-MPI1"
-        )
+    title = _only_title(
+        _IMB_TITLE, text, where, "'Intel(R) MPI Benchmarks 2021.11'; give the whole output of IMB-MPI1"
+    )
     points: list[ImportedPoint] = []
     skipped: list[str] = []
     blocks = re.split(r"^# Benchmarking ", text, flags=re.MULTILINE)[1:]

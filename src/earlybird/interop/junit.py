@@ -21,9 +21,7 @@ def junit_xml(comparisons: Sequence[RunComparison], *, strict: bool = False) -> 
 def _suite(comparison: RunComparison, strict: bool) -> ElementTree.Element:
     suite = ElementTree.Element("testsuite", name=f"{comparison.before} against {comparison.after}")
     points: tuple[Change | Point, ...] = (*comparison.changes, *comparison.only_before)
-    for one, name in zip(
-        points, point_texts([(one.kernel, one.method, one.config) for one in points]), strict=True
-    ):
+    for one, name in zip(points, point_texts(points), strict=True):
         case = ElementTree.SubElement(suite, "testcase", classname=one.kernel, name=name)
         if isinstance(one, Change):
             case.set("time", f"{one.after_s:.9g}")

@@ -1,10 +1,11 @@
 """When a series changed: steps and drifts in what was measured again and again, and how sure they are.
 
-Changes are found one after the other, by least squares on a series without outliers, and all are placed anew
+Changes are found one after the other, by least squares on a series without outliers, and all are placed again
 when another is found. Whether one counts is decided by permuting what the others leave: how often does a
 series without order have a change as large?
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -22,6 +23,8 @@ _DEVIATIONS_OF_MAD = 1.4826
 # Of the Bayesian information criterion: a height, and the place. The place of a break counts as three
 # parameters (Ninomiya, Statistics & Probability Letters 2015), each of the two kinks of a drift as two.
 _STEP_PARAMETERS, _DRIFT_PARAMETERS = 4, 5
+# Values of permuted series that are held at once.
+_PERMUTED_VALUES = 100_000
 # A drift begins and ends at one of so many places at most; two shapes closer than this are one.
 _MOST_ENDS, _LEAST_APART = 60, 0.01
 
@@ -40,6 +43,13 @@ class ChangePoint:
     p_value: float = 1.0
 
 
+def least_distance(count: int, level: float) -> int | None:
+    """How many of `count` values must lie on each side of a step without noise for a p-value of at most
+    `level`: of the orders of the values, 2 / C(count, k) have such a step. None if no step is that rare."""
+    distances = range(MIN_VALUES, count // 2 + 1)
+    return next((k for k in distances if level * math.comb(count, k) >= 2), None)
+
+
 def find_changes(
     values: np.ndarray, *, level: float, random: np.random.Generator, most: int = MOST_CHANGES
 ) -> list[ChangePoint]:
@@ -48,7 +58,7 @@ def find_changes(
     Parameters
     ----------
     values : (n,) in the order of time, such as logarithms of times: a height is then relative.
-    level : in (0, 1); 2/level permutations are made.
+    level : in (0, 1); 2/level permutations are made of a series that changed, few of another.
 
     Returns
     -------
@@ -65,7 +75,7 @@ def find_changes(
         if p > level:
             break
         found += [replace(one, p_value=p) for one in shapes.best(rest)]
-        found = _placed_anew(values, found, shapes)
+        found = _placed_again(values, found, shapes)
     return sorted(found, key=lambda one: one.first)
 
 
@@ -96,12 +106,17 @@ def _allowed(gains: np.ndarray) -> np.ndarray:
 
 
 def _p_value(values: np.ndarray, level: float, random: np.random.Generator) -> float:
-    """Of the largest step among those of permuted values."""
+    """Of the largest step among those of permuted values; from part of them if it is above `level` anyway."""
     largest = _allowed(_step_gains(values)).max()
     count = int(np.ceil(2 / level))
-    permuted = random.permuted(np.tile(values, (count, 1)), axis=1)
-    others = _allowed(_step_gains(permuted)).max(axis=1)
-    return (1 + int((others >= largest * (1 - 1e-12)).sum())) / (count + 1)
+    done, larger = 0, 0
+    while done < count and 1 + larger <= level * (count + 1):
+        part = min(max(_PERMUTED_VALUES // len(values), 1), count - done)
+        permuted = random.permuted(np.tile(values, (part, 1)), axis=1)
+        others = _allowed(_step_gains(permuted)).max(axis=1)
+        larger += int((others >= largest * (1 - 1e-12)).sum())
+        done += part
+    return (1 + larger) / (done + 1)
 
 
 class _Shapes:
@@ -166,8 +181,8 @@ def _sum(changes: list[ChangePoint], n: int) -> np.ndarray:
     return total
 
 
-def _placed_anew(values: np.ndarray, changes: list[ChangePoint], shapes: _Shapes) -> list[ChangePoint]:
-    """Each change where it is best beside the others, twice."""
+def _placed_again(values: np.ndarray, changes: list[ChangePoint], shapes: _Shapes) -> list[ChangePoint]:
+    """Each change where it is best next to the others, twice."""
     changes = list(changes)
     for _ in range(2 if len(changes) > 2 else 0):
         for k, one in enumerate(changes):

@@ -22,7 +22,7 @@ GROWTHS = (0.01, 0.05)
 _MOST_SLOWER = 1000.0
 _SETTING = re.compile(r"(\w+)(?:\.([\w-]+))?\.(bandwidth|latency)=(.+)")
 _FACTOR = re.compile(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)x")
-# A change of a parameter that is small beside all else, and large beside rounding.
+# A change of a parameter that is small compared with all else, and large compared with rounding.
 _STEP = 1e-3
 
 

@@ -1,6 +1,7 @@
 """`earlybird compare` on runs of the synthetic launcher: verdicts, formats, exit status, refusals."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
@@ -111,7 +112,24 @@ def test_points_of_one_side_are_listed(earlybird, measured, tmp_path):
     found = compared(earlybird, "a", "b")
     assert {one["config"]["size_bytes"] for one in found["only_before"]} == {8}
     assert found["only_after"] == []
-    assert "only before" in earlybird("compare", "a", "b").stdout
+    (line,) = [
+        line for line in earlybird("compare", "a", "b").stdout.splitlines() if line.startswith("only before")
+    ]
+    assert "8 B" in line  # which all points of this side have in common, but not with the others
+
+
+def test_a_single_slower_point_is_named_in_full(earlybird, measured):
+    measured("a", seed=1)
+    run = measured("b", seed=1)
+
+    def slow_down(one):
+        if (one["config"]["size_bytes"], one["config"]["competitors"]) == (1024, 4):
+            one["times_s"] = [2 * time_s for time_s in one["times_s"]]
+
+    change_line(run / "samples.ndjson", slow_down)
+    lines = earlybird("compare", "a", "b", "--level", "50%", "--format", "markdown", check=False).stdout
+    (line,) = [line for line in lines.splitlines() if "slower |" in line]
+    assert "N=4" in line and "1 KiB" in line
 
 
 def change_line(path: Path, change) -> None:
@@ -202,7 +220,9 @@ def test_a_baseline_stands_for_its_run(earlybird, measured):
         assert one["ratio"] == pytest.approx(other["ratio"])
     (row,) = json.loads(earlybird("baseline", "list", "--json").stdout)
     assert (row["name"], row["points"], row["launches"]) == ("monday", len(of_run["changes"]), 5)
-    assert "contention" in earlybird("show", "baselines/monday.json").stdout
+    shown = earlybird("show", "baselines/monday.json").stdout
+    assert "contention" in shown
+    assert re.search(r"^thread_level +none$", shown, re.MULTILINE)
 
 
 def test_a_baseline_is_replaced_only_on_request(earlybird, measured, refused, tmp_path):
@@ -212,7 +232,8 @@ def test_a_baseline_is_replaced_only_on_request(earlybird, measured, refused, tm
     before = (tmp_path / "baselines" / "monday.json").read_text()
     refused(earlybird("baseline", "save", "monday", "b", check=False), "--replace")
     assert (tmp_path / "baselines" / "monday.json").read_text() == before
-    earlybird("baseline", "save", "monday", "b", "--replace")
+    saved = json.loads(earlybird("baseline", "save", "monday", "b", "--replace", "--json").stdout)
+    assert saved == {"file": "baselines/monday.json", "mpi": "synthetic", "points": 12, "launches": 5}
     assert {one["verdict"] for one in compared(earlybird, "--baseline", "monday", "b")["changes"]} == {"same"}
 
 
@@ -223,5 +244,9 @@ def test_bad_baselines_are_refused(earlybird, measured, refused, tmp_path):
     warned = earlybird("baseline", "save", "monday", "a")
     assert "1 launch" in warned.stderr
     path = tmp_path / "baselines" / "monday.json"
+    (tmp_path / "baselines" / "tuesday.json").write_text(
+        path.read_text().replace('"size_bytes": 8', '"size_bytes": [8]')
+    )
+    refused(earlybird("compare", "--baseline", "tuesday", "a", check=False), "size_bytes")
     path.write_text(path.read_text().replace("earlybird.baseline/1", "earlybird.baseline/9"))
     refused(earlybird("compare", "--baseline", "monday", "a", check=False), "earlybird.baseline/9")

@@ -92,4 +92,12 @@ def test_clean_histories_raise_no_alarm(earlybird, tmp_path):
 def test_too_few_runs_are_refused(earlybird, nightly, refused):
     refused(earlybird("history", *nightly[:5], check=False), "at least 6")
     refused(earlybird("history", "missing", check=False), "missing")
-    refused(earlybird("history", *nightly[:6], "--level", "0", check=False), "--level")
+    refused(earlybird("history", *nightly[:7], nightly[3], check=False), "night-03 is given twice")
+    for level in ("0", "0.001%", "100%"):
+        refused(earlybird("history", *nightly[:6], "--level", level, check=False), "--level")
+
+
+def test_it_warns_of_runs_that_cannot_show_a_change(earlybird, nightly):
+    assert "at least 12 runs can" in earlybird("history", *nightly[:9]).stderr
+    assert "only with at least 6 runs" in earlybird("history", *nightly[:12]).stderr
+    assert earlybird("history", *nightly).stderr == ""

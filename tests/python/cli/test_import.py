@@ -141,6 +141,17 @@ def test_a_profile_is_fitted_with_a_reservation(earlybird, tmp_path):
             "# OSU MPI Reduce_scatter Latency Test v7.4\n# Size       Avg Latency(us)\n4   3.0\n",
             "no quantity",
         ),
+        (
+            "# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n1     1.00\n"
+            "# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n1   3.0\n",
+            "2 outputs",
+        ),
+        (
+            "# OSU MPI-CUDA Latency Test v7.4\n# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n"
+            "# Size          Latency (us)\n1     1.00\n",
+            "GPU",
+        ),
+        ("# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n1     1e999\n", "cut off"),
     ],
 )
 def test_other_texts_are_refused(earlybird, refused, tmp_path, text, named):
@@ -158,6 +169,26 @@ def test_a_table_of_imb_cut_short_is_refused(earlybird, refused, tmp_path):
         refused(earlybird("import", "imb", "text.txt", *IMB, "-o", "run", check=False), named)
     (tmp_path / "text.txt").write_text(text[: row - 9] + "\n")
     refused(earlybird("import", "imb", "text.txt", *IMB, "-o", "run", check=False), "cut off")
+
+
+def test_two_outputs_of_imb_in_one_file_are_refused(earlybird, refused, tmp_path):
+    text = (RECORDED / "imb_Sendrecv.txt").read_text()
+    (tmp_path / "text.txt").write_text(text + text)
+    refused(earlybird("import", "imb", "text.txt", *IMB, "-o", "run", check=False), "2 outputs")
+
+
+def test_the_time_of_a_measurement_is_kept(earlybird, refused, tmp_path):
+    path = RECORDED / "osu_latency.txt"
+    printed = earlybird(
+        "import", "osu", path, *OSU, "--started", "2026-11-01T05:00+02:00", "-o", "run", "--json"
+    ).stdout
+    values = len([row for row in rows_of("osu_latency") if row[1]])
+    assert json.loads(printed) == {"run": "run", "launches": 1, "values": values}
+    assert Run.open(tmp_path / "run").header["started"] == "2026-11-01T03:00:00+00:00"
+    refused(
+        earlybird("import", "osu", path, *OSU, "--started", "monday", "-o", "other", check=False), "--started"
+    )
+    assert not (tmp_path / "other").exists()
 
 
 def test_bad_options_are_refused(earlybird, refused):

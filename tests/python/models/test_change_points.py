@@ -1,9 +1,11 @@
 """Steps and drifts are found where they are, and none where nothing changed."""
 
+import math
+
 import numpy as np
 import pytest
 
-from earlybird.models.change_points import DRIFT, STEP, find_changes, without_outliers
+from earlybird.models.change_points import DRIFT, STEP, find_changes, least_distance, without_outliers
 
 NIGHTS, NOISE, LEVEL = 60, 0.01, 0.005
 
@@ -77,6 +79,29 @@ def test_a_single_bad_night_is_moved_to_its_neighbours():
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_too_few_values_have_no_changes(count):
     assert found(np.zeros(count)) == []
+
+
+@pytest.mark.parametrize("count", [8, 12, 14, 20])
+def test_steps_are_found_from_their_least_distance_on(count):
+    """Clearly above and below it: the p-value itself is drawn."""
+    for k in range(3, count // 2 + 1):
+        step = np.repeat([0.0, 1.0], [count - k, k]) + 1e-3 * np.random.default_rng(k).standard_normal(count)
+        distance = least_distance(count, LEVEL)
+        if distance is None or math.comb(count, k) * LEVEL < 0.6:
+            assert not found(step)
+        elif math.comb(count, k) * LEVEL > 12:
+            assert k >= distance
+            assert found(step)
+
+
+def test_least_distances():
+    assert [least_distance(n, 0.01) for n in (6, 9, 10, 12)] == [None, None, 4, 3]
+    assert [least_distance(n, 0.01 / 45) for n in (15, 16, 60)] == [None, 7, 3]
+
+
+def test_a_small_level_needs_little_memory_and_time_where_nothing_changed():
+    """1e9 permutations would take minutes and gigabytes."""
+    assert found(nights(4), level=2e-9) == []
 
 
 def test_values_without_noise():

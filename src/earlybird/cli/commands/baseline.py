@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from earlybird.cli.options.command import FORMAT, make_group
+from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_table
+from earlybird.cli.output.printing import Format, print_data, print_json, print_table
 from earlybird.data.baseline import load_baseline, save_baseline
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted, flavour
@@ -51,6 +51,7 @@ def save(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a baseline that has this name already.")
     ] = False,
+    json: bool = AS_JSON,
 ) -> None:
     """Keep what a run measured: the median of each launch at every point, and the circumstances.
 
@@ -70,12 +71,15 @@ def save(
         raise InputError(f"cannot create the folder {folder}: {error.strerror}; choose another") from error
     save_baseline(baseline_of(side, name, run), path)
     note(f"wrote {path}: {counted(len(side.times_s), 'point')} of {flavour(side.mpi)}")
-    note(f"next: earlybird compare --baseline {name} LATER_RUN/")
+    of_folder = "" if folder == FOLDER else f"--folder {folder} "
+    note(f"next: earlybird compare --baseline {name} {of_folder}LATER_RUN/")
     if (least := min(map(len, side.times_s.values()))) < MIN_LAUNCHES:
         note(
             f"warning: some points have {counted(least, 'launch', 'launches')}; comparisons decide from "
             f"{MIN_LAUNCHES} on: continue the run with --resume and more --launches, and save it again"
         )
+    if json:
+        print_json({"file": str(path), "mpi": side.mpi, "points": len(side.times_s), "launches": least})
 
 
 def list_baselines(folder: FolderOption = FOLDER, format: Format = FORMAT) -> None:

@@ -1,4 +1,4 @@
-"""`earlybird compare`: what changed between runs, point by point, and what differs besides."""
+"""`earlybird compare`: what changed between runs, point by point, and what else differs."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +15,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER
-from earlybird.data.units import parse_fraction
+from earlybird.data.units import parse_fraction, parse_level
 
 
 class CompareFormat(StrEnum):
@@ -50,13 +50,13 @@ def compare(
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="An inconclusive point fails too.")] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Also write the comparison as JSON, for `report`.")
+        Path | None, typer.Option("-o", "--output", help="Also write the comparison as JSON, for `show`.")
     ] = None,
     format: Annotated[
         CompareFormat, typer.Option(help="How to print the result on stdout.")
     ] = CompareFormat.table,
 ) -> int:
-    """Compare runs point by point: which are slower, which faster, and what differs besides.
+    """Compare runs point by point: which are slower, which faster, and what else differs.
 
     The launch is the sample, not the iteration: a point is slower or faster if the medians of its launches
     differ significantly (Mann-Whitney U, adjusted for the number of points by Benjamini and Hochberg) and by
@@ -66,9 +66,7 @@ def compare(
 
     Exit status: 0 without a slower point, 1 with one, 2 if the runs cannot be compared.
     """
-    fractions = parse_fraction(level, "--level"), parse_fraction(min_effect, "--min-effect")
-    if not 0 < fractions[0] < 1:
-        raise InputError(f"--level is {level}; give more than 0 % and less than 100 %")
+    fractions = parse_level(level, "--level"), parse_fraction(min_effect, "--min-effect")
     pairs = _pairs_with(baseline, folder, sources, mpi or []) if baseline else _pairs(sources, mpi or [])
     if output is not None and len(pairs) > 1:
         raise InputError(f"-o is for one comparison, and these are {len(pairs)}; give two runs, or omit -o")
@@ -96,7 +94,7 @@ def _pairs_with(name: str, folder: Path, sources: list[Path], mpis: list[str]):
     before = side_of_baseline(load_baseline(find_baseline(name, folder)))
     runs = [Run.open(source) for source in sources]
     mpi = mpis[0] if mpis else None
-    return [(before, side_of(run, mpi)) for run in runs]
+    return [(before, side_of(run, mpi, preferred=before.mpi)) for run in runs]
 
 
 def _pairs(sources: list[Path], mpis: list[str]):

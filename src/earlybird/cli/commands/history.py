@@ -11,7 +11,7 @@ from earlybird.cli.output.notes import note
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
-from earlybird.data.units import parse_fraction
+from earlybird.data.units import parse_fraction, parse_level
 
 
 class HistoryFormat(StrEnum):
@@ -47,20 +47,24 @@ def history(
     else differs between the run before it and the first one after it. Exit status: 0 also with changes; a
     gate is `earlybird compare`.
     """
-    fractions = parse_fraction(level, "--level"), parse_fraction(min_effect, "--min-effect")
-    if not 0 < fractions[0] < 1:
-        raise InputError(f"--level is {level}; give more than 0 % and less than 100 %")
+    # Of smaller levels more permutations are needed than anybody waits for.
+    fractions = parse_level(level, "--level", 1e-4), parse_fraction(min_effect, "--min-effect")
     from earlybird.cli.output.history import print_history
+    from earlybird.compare.history import caveat
     from earlybird.compare.history import history as history_of
     from earlybird.compare.sides import side_of
 
     runs = [Run.open(source) for source in sources]
-    sides = [(str(run.header.get("started", "")), side_of(run, mpi)) for run in runs]
+    if twice := next((run for k, run in enumerate(runs) if run.id in {one.id for one in runs[:k]}), None):
+        raise InputError(f"the run of {twice.path} is given twice; give each run once")
+    sides = [(str(run.header.get("started", "")), side_of(run, mpi).medians()) for run in runs]
     found = history_of(sides, level=fractions[0], min_effect=fractions[1])
     if output is not None:
         files.write_json(output, found.to_json())
         note(f"wrote {output}")
     print_history(found, format)
+    if text := caveat(found):
+        note(f"warning: {text}")
 
 
 command = make_command(history, name="history", example="earlybird history nightly/*/ --min-effect 3%")

@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +11,9 @@ import numpy as np
 import typer
 
 from earlybird import __version__
-from earlybird.cli.options.command import make_group
+from earlybird.cli.options.command import AS_JSON, make_group
 from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import print_json
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
@@ -28,6 +31,10 @@ LevelOption = Annotated[
 ]
 HostOption = Annotated[str, typer.Option(help="The machine, so that runs of others are not compared.")]
 VersionOption = Annotated[str, typer.Option(help="Version of the MPI.")]
+StartedOption = Annotated[
+    str | None,
+    typer.Option(help="When it was measured (ISO 8601), by which `history` orders runs.  [default: now]"),
+]
 
 
 def osu(
@@ -41,6 +48,8 @@ def osu(
     window: Annotated[int, typer.Option(help="Window of osu_bw and osu_bibw (their -W).")] = OSU_WINDOW,
     host: HostOption = "imported",
     version: VersionOption = "",
+    started: StartedOption = None,
+    json: bool = AS_JSON,
 ) -> None:
     """Import outputs of the OSU Micro-Benchmarks, also with -f.
 
@@ -52,9 +61,8 @@ def osu(
     for name, value in (("--ranks", ranks), ("--window", window)):
         if value is not None and value < 1:
             raise InputError(f"{name} is {value}; give 1 or more")
-    _import(
-        sources, lambda text, where: read_osu(text, where, ranks, window), mpi, level, output, host, version
-    )
+    read = partial(read_osu, ranks=ranks, window=window)
+    _import(sources, read, mpi, level, output, host, version, started, json)
 
 
 def imb(
@@ -64,6 +72,8 @@ def imb(
     output: OutputOption,
     host: HostOption = "imported",
     version: VersionOption = "",
+    started: StartedOption = None,
+    json: bool = AS_JSON,
 ) -> None:
     """Import outputs of the Intel MPI Benchmarks (IMB-MPI1).
 
@@ -72,7 +82,7 @@ def imb(
     `compare` and `show` take them. A file is one launch with one value per point.
     """
     _check_level(level)
-    _import(sources, read_imb, mpi, level, output, host, version)
+    _import(sources, read_imb, mpi, level, output, host, version, started, json)
 
 
 def _check_level(level: str) -> None:
@@ -88,7 +98,10 @@ def _import(
     output: Path,
     host: str,
     version: str,
+    started: str | None,
+    json: bool,
 ) -> None:
+    when = {} if started is None else {"started": _time(started)}
     texts = [_whole_text(source) for source in sources]
     found = [read(text, str(source)) for text, source in zip(texts, sources, strict=True)]
     if not any(positive(one.points) for one in found):
@@ -100,6 +113,7 @@ def _import(
         seed=0,
         earlybird=__version__,
         settings={"imported": True, "mpi": mpi},
+        **when,
     )
     for number, (source, text, one) in enumerate(zip(sources, texts, found, strict=True)):
         launch = f"import-{number}"
@@ -115,6 +129,15 @@ def _import(
     for hidden in dict.fromkeys(one.hidden for one in found):
         note(f"warning: {hidden}; intervals then describe launches alone")
     note(f"next: earlybird show {output}, or earlybird compare {output} OTHER_RUN/")
+    if json:
+        print_json({"run": str(output), "launches": len(found), "values": count})
+
+
+def _time(started: str) -> str:
+    try:
+        return datetime.fromisoformat(started).astimezone(UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"--started is {started!r}; give a time such as 2026-11-01T03:00") from error
 
 
 def _whole_text(source: Path) -> str:

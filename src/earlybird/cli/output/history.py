@@ -55,7 +55,7 @@ def _otava_rows(history: History) -> list[dict[str, Any]]:
 
 def _names(history: History) -> dict[int, str]:
     """By the id of each series."""
-    texts = point_texts([(one.kernel, one.method, one.config) for one in history.series])
+    texts = point_texts(history.series)
     return {id(one): text for one, text in zip(history.series, texts, strict=True)}
 
 

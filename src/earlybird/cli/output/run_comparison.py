@@ -1,6 +1,6 @@
 """Prints a comparison of runs: as a table, and as markdown for a merge request."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -77,15 +77,17 @@ def print_baseline(baseline: Baseline, format: Format) -> None:
     ]  # fmt: skip
     if print_data(format, baseline.to_json(), rows):
         return
-    texts = point_texts([(one.kernel, one.method, one.config) for one in baseline.points])
+    texts = point_texts(baseline.points)
     cells = [
         [text, units.format_seconds(row["time_s"]), row["launches"]]
         for text, row in zip(texts, rows, strict=True)
     ]
     print_table(["point", "time", "launches"], cells, left=["point"])
-    print(f"\nrun       {baseline.run_id}, {baseline.started}")
-    for name, text in baseline.circumstances.items():
-        print(f"{name:<10}{text}")
+    lines = {"run": f"{baseline.run_id}, {baseline.started}"} | baseline.circumstances
+    width = max(map(len, lines)) + 2
+    print()
+    for name, text in lines.items():
+        print(f"{name:<{width}}{text}".rstrip())
 
 
 def summary(comparison: RunComparison) -> str:
@@ -106,11 +108,15 @@ def _size_of_change(ratio: Estimate) -> float:
     return max(ratio.value, 1 / ratio.value if ratio.value else 0.0)
 
 
-def _columns(comparison: RunComparison, changes: Sequence[Change]) -> list[Column]:
-    texts = point_texts([(one.kernel, one.method, one.config) for one in changes])
-    text_of = {id(one): text for one, text in zip(changes, texts, strict=True)}
+def _texts(comparison: RunComparison) -> dict[int, str]:
+    """By the id of each point: texts of some points alone would lack what these have in common."""
+    points = [*comparison.changes, *comparison.only_before, *comparison.only_after]
+    return {id(one): text for one, text in zip(points, point_texts(points), strict=True)}
+
+
+def _columns(texts: Mapping[int, str]) -> list[Column]:
     return [
-        Column("point", lambda one: text_of[id(one)]),
+        Column("point", lambda one: texts[id(one)]),
         Column("before", lambda one: units.format_seconds(one.before_s)),
         Column("after", lambda one: units.format_seconds(one.after_s)),
         Column("change", lambda one: signed_percent(one.ratio.value - 1)),
@@ -126,8 +132,8 @@ def _p_text(p: float | None) -> str:
 
 
 def _print_table(comparison: RunComparison) -> None:
-    changes = _ordered(comparison)
-    header, rows = table(_columns(comparison, changes), changes)
+    changes, texts = _ordered(comparison), _texts(comparison)
+    header, rows = table(_columns(texts), changes)
     print_table(header, rows, left=["point", "verdict"])
     print()
     print(f"before    {comparison.before}")
@@ -135,8 +141,7 @@ def _print_table(comparison: RunComparison) -> None:
     print(f"result    {summary(comparison)}")
     for what, points in (("before", comparison.only_before), ("after", comparison.only_after)):
         if points:
-            texts = point_texts([(one.kernel, one.method, one.config) for one in points])
-            print(f"only {what:<6}{listed_briefly(texts)}")
+            print(f"only {what:<6} {listed_briefly([texts[id(one)] for one in points])}")
     for one in comparison.differences[:_MOST_DIFFERENCES]:
         print(f"differs   {difference_text(one)}")
     if (more := len(comparison.differences) - _MOST_DIFFERENCES) > 0:
@@ -145,7 +150,7 @@ def _print_table(comparison: RunComparison) -> None:
 
 def difference_text(one: Difference) -> str:
     """`version: 5.0.1 -> 5.0.2`."""
-    return f"{one.what}: {one.before or '(none)'} -> {one.after or '(none)'}"
+    return "{}: {} -> {}".format(one.what, *one.shortened())
 
 
 def _markdown(comparison: RunComparison) -> str:
@@ -153,7 +158,7 @@ def _markdown(comparison: RunComparison) -> str:
     changes = [one for one in _ordered(comparison) if one.verdict != SAME]
     lines = [f"**{comparison.before} -> {comparison.after}**: {summary(comparison)}", ""]
     if changes:
-        header, rows = table(_columns(comparison, changes), changes)
+        header, rows = table(_columns(_texts(comparison)), changes)
         cells = [header, ["---"] * len(header), *([_escaped(cell) for cell in row] for row in rows)]
         lines += [f"| {' | '.join(row)} |" for row in cells] + [""]
     lines += [f"- differs: {_escaped(difference_text(one))}" for one in comparison.differences]

@@ -1,0 +1,96 @@
+"""What a side of a comparison holds: one sample per launch, and the circumstances."""
+
+import json
+
+import numpy as np
+import pytest
+
+from earlybird.compare.runs import compare_sides
+from earlybird.compare.sides import differences, side_of
+from earlybird.data.errors import InputError
+from earlybird.data.run import Run, Sample
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a run with these times of each launch of one point; `changed` are fields of all samples."""
+
+    def write(name: str, times_s, launch=None, **changed) -> Run:
+        run = Run.create(tmp_path / name, machine={"host": "a"}, command=[], seed=1)
+        config = {"mpi": "mpich", "size_bytes": 8}
+        for number, launch_times_s in enumerate(times_s):
+            run.append_launch({"id": f"l{number}", "layout": "1x1x2"} | (launch or {}))
+            fields = {"kernel": "pingpong", "quantity": "half_round_trip", "config": config} | changed
+            run.append_samples([Sample(launch=f"l{number}", times_s=np.array(launch_times_s), **fields)])
+        return run
+
+    return write
+
+
+def test_samples_of_one_launch_are_one_launch(written):
+    run = written("a", [[1.0, 1.1]])
+    run.append_samples(run.samples())
+    (launches,) = side_of(run).times_s.values()
+    assert [launch.tolist() for launch in launches] == [[1.0, 1.1, 1.0, 1.1]]
+
+
+def test_wrong_data_is_refused(written):
+    with pytest.raises(InputError, match="wrong data"):
+        side_of(written("a", [[1.0]], validated=False))
+
+
+def test_long_values_that_differ_late_differ(written):
+    long = "x" * 200
+    sides = [
+        side_of(written(name, [[1.0]], {"environment": {"PATH_OF_IT": f"{long}{name}{long}"}}))
+        for name in "ab"
+    ]
+    (found,) = differences(*sides)
+    assert found.what == "environment.PATH_OF_IT"
+    before, after = found.shortened()
+    assert "a" in before and "b" in after and len(after) < 120
+
+
+def test_ranks_on_other_hosts_are_another_placement(written):
+    sides = []
+    for name in "ab":
+        placement = [{"host": "n0", "cpus": [0]}, {"host": f"n{name}", "cpus": [0]}]
+        sides.append(side_of(written(name, [[1.0]], {"placement": placement})))
+    assert sides[0].circumstances["placement of 1x1x2"] == "n0: 0 na: 0"
+    with pytest.raises(InputError, match=r"placement of 1x1x2 .*--anyway"):
+        compare_sides(*sides)
+
+
+def test_the_preferred_mpi_of_several(written):
+    run = written("a", [[1.0]])
+    with open(run.path / "samples.ndjson", "a") as stream:
+        line = json.loads((run.path / "samples.ndjson").read_text())
+        stream.write(json.dumps(line | {"config": {"mpi": "openmpi", "size_bytes": 8}}) + "\n")
+    with pytest.raises(InputError, match="--mpi"):
+        side_of(run)
+    assert side_of(run, preferred="openmpi").mpi == "openmpi"
+    assert side_of(written("b", [[1.0]]), preferred="openmpi").mpi == "mpich"
+
+
+def test_medians_of_a_side_decide_alike(written):
+    before, after = side_of(written("a", [[1.0, 1.1, 1.0]] * 5)), side_of(written("b", [[2.0]] * 5))
+    (whole,), (short,) = (
+        compare_sides(one, after).changes for one in (before, before.medians())
+    )  # fmt: skip
+    assert (whole.before_s, whole.p_value, whole.verdict) == (short.before_s, short.p_value, short.verdict)
+
+
+def test_times_of_zero_are_left_out_and_counted(written):
+    before = written("a", [[1.0]] * 4 + [[0.0]])
+    before.append_samples(
+        Sample(
+            "pingpong", "half_round_trip", {"size_bytes": 16, "mpi": "mpich"}, f"l{k}", np.array([0.0, 1, 1])
+        )
+        for k in range(5)
+    )
+    found = compare_sides(side_of(before), side_of(before))
+    assert [one.config["size_bytes"] for one in found.changes] == [16]
+    assert np.isfinite(found.changes[0].ratio).all()
+    assert "1 point left out" in found.notes[0]
+    with pytest.raises(InputError, match="times of 0"):
+        compare_sides(*[side_of(written(name, [[0.0]] * 5)) for name in "bc"])
