@@ -13,7 +13,7 @@ from earlybird.data.methods import SINGLE
 from earlybird.data.pipeline_form import JoinedParameters, PipelineForm
 from earlybird.data.profile import Level, Profile
 from earlybird.data.units import format_bytes, size_argument
-from earlybird.models.pipelined import PipelineCosts, joined_time_s, possible_messages, stacked
+from earlybird.models.pipelined import PipelineCosts, Trains, joined_time_s, possible_messages, stacked
 from earlybird.predict.ranges import extrapolations, interval
 
 # Methods that need no measurement, with their messages: the levels of the profile give the cost of any
@@ -83,9 +83,12 @@ class MethodModel:
         return possible_messages(self.messages, partitions, size / partitions, delay_s)
 
     def _best(self, size_bytes, partitions, delay_s, costs):
-        times_s = np.array(
-            [joined_time_s(one, partitions, costs) for one in self._possible(size_bytes, partitions, delay_s)]
-        )
+        possible = self._possible(size_bytes, partitions, delay_s)
+        if np.ndim(costs.latency_s) == 1:  # of one draw: all alternatives in one call, in a tenth of the time
+            parts = ([getattr(one, name) for one in possible] for name in ("ready_s", "size_bytes", "count"))
+            times_s = joined_time_s(Trains(*map(np.stack, parts)), partitions, costs)
+        else:
+            times_s = np.array([joined_time_s(one, partitions, costs) for one in possible])
         return times_s.min(axis=0), times_s.argmin(axis=0)
 
 

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,7 @@ def write_page(material: Material, path: str | Path) -> None:
 
 def render(material: Material) -> str:
     """The page as HTML: style, scripts and figures inlined, all text from files escaped."""
-    import jinja2  # imported late: both imports are slow
-    from plotly.offline import get_plotlyjs
+    import jinja2  # imported late: slow
 
     report = contents(material)
     figures = _figures(report.chapters.values())
@@ -47,7 +47,7 @@ def render(material: Material) -> str:
         chosen=_chosen,
         style=_text("page.css"),
         watch_script=_text("watch.js"),
-        plotly_script=_packed(get_plotlyjs()) if figures else "",
+        plotly_script=_packed_plotly() if figures else "",
         page_script=_text("page.js"),
         version=__version__,
     )
@@ -56,6 +56,14 @@ def render(material: Material) -> str:
 def _packed(text: str) -> str:
     """`text` compressed, in base 85 (6 % shorter than base 64); the script of the page inflates it."""
     return base64.b85encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+@cache
+def _packed_plotly() -> str:
+    """The script of plotly, which is the same in every page; packing it takes half a second."""
+    from plotly.offline import get_plotlyjs  # imported late: slow
+
+    return _packed(get_plotlyjs())
 
 
 def _title(material: Material) -> str:
