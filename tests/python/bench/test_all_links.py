@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from bench.all_links import exchange_times_s
-from bench.exchange_patterns import exchanges
 from bench.simgrid_exchanges import MACHINES, RANKS_PER_NODE
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern
@@ -60,11 +59,9 @@ def test_a_core_takes_messages_of_its_own_node_and_of_others_at_once():
     assert times_s[0] == pytest.approx(LATENCY_S + 1e6 / NIC)
 
 
-def test_every_machine_of_the_comparison_holds_its_patterns():
+def test_every_machine_of_the_comparison_can_be_described():
     names = [machine.name for machine in MACHINES]
     assert len(set(names)) == len(names)
     for machine in MACHINES:
         described = machine.described()
         assert described.nodes == machine.nodes and described.cores == RANKS_PER_NODE
-    small = MACHINES[0]
-    assert small.patterns().keys() == exchanges(small.nodes * RANKS_PER_NODE).keys()
