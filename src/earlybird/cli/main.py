@@ -26,7 +26,7 @@ COMMANDS = {
     "exec": "Run a command in an MPI's environment, with libearlybird in its ranks",
     "record": "Run a program and record who sends how much to whom, and in which calls",
     "project": "Project what changes would save in a recorded program",
-    "compare": "Compare runs: which points are slower, and what differs besides",
+    "compare": "Compare runs: which points are slower, and what else differs",
     "baseline": "Keep what a run measured under a name, to compare later runs with",
     "history": "Date the steps and drifts of every point over many runs",
     "import": "Make a run of what other benchmarks printed (OSU, IMB)",

@@ -10,7 +10,7 @@ from earlybird.compare import changes
 from earlybird.compare.sides import Side, differences, point_of
 from earlybird.data.errors import InputError
 from earlybird.data.history import History, HistoryRun, Series, SeriesChange
-from earlybird.data.labels import counted
+from earlybird.data.labels import counted, listed
 from earlybird.models.change_points import MIN_VALUES, find_changes, least_distance
 
 LEVEL = 0.01
@@ -71,7 +71,17 @@ def history(
     )
 
 
-def caveat(found: History) -> str:
+def caveats(sides: Sequence[tuple[str, Side]], found: History) -> list[str]:
+    """What a reader of `found`, the history of `sides`, must know."""
+    notes = []
+    for what in ("MPI", "host"):
+        held = list(dict.fromkeys(side.circumstances.get(what, "(none)") for _, side in sides))
+        if len(held) > 1:
+            notes.append(f"the runs have several {what}s, {listed(held)}: a change may be due to that alone")
+    return notes + ([too_few] if (too_few := _too_few(found)) else [])
+
+
+def _too_few(found: History) -> str:
     """What `found` cannot show because it has few runs for its points; "" if it can show any step."""
     runs, points, level = len(found.runs), len(found.series), found.level / len(found.series)
     distance = least_distance(runs, level)

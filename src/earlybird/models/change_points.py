@@ -7,6 +7,7 @@ series without order have a change as large?
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, Literal
 
 import numpy as np
@@ -68,12 +69,12 @@ def find_changes(
     found: list[ChangePoint] = []
     if len(values) < 2 * MIN_VALUES:
         return found
-    shapes = _Shapes(len(values))
     while len(found) < most:
         rest = values - _sum(found, len(values))
         p = _p_value(rest, level, random)
         if p > level:
             break
+        shapes = _shapes(len(values))
         found += [replace(one, p_value=p) for one in shapes.best(rest)]
         found = _placed_again(values, found, shapes)
     return sorted(found, key=lambda one: one.first)
@@ -168,6 +169,12 @@ class _Shapes:
         kind: Kind = STEP if k < self.num_steps else DRIFT
         height = float(coefficient / self.unit[k])
         return ChangePoint(kind, int(self.first[k]), int(self.last[k]), height)
+
+
+@lru_cache(maxsize=2)
+def _shapes(n: int) -> _Shapes:
+    """Series of a history have one length, and most of them have no change."""
+    return _Shapes(n)
 
 
 def _sum(changes: list[ChangePoint], n: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from earlybird.data.labels import counted
 from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.node_counts import NodeCount, NodeCounts
 from earlybird.data.pattern import Pattern
@@ -39,7 +40,7 @@ def node_counts(
                 _level_bytes(pattern, layout),
             )
         )
-        nodes = f"{layout.num_nodes} node{'s' if layout.num_nodes > 1 else ''}"
+        nodes = counted(layout.num_nodes, "node")
         notes += [f"{nodes}: {sentence}" for sentence in prediction.extra.get("notes", ())]
     return NodeCounts(model, num_ranks, tuple(found), profile.id, pattern.sha256(), tuple(notes))
 

@@ -39,8 +39,8 @@ def measured(earlybird, tmp_path):
     return measure
 
 
-def compared(earlybird, *words: str, status: int = 0) -> dict:
-    result = earlybird("compare", *words, "--json", check=False)
+def compared(earlybird, *arguments: str, status: int = 0) -> dict:
+    result = earlybird("compare", *arguments, "--json", check=False)
     assert result.returncode == status, result.stdout + result.stderr
     return json.loads(result.stdout)
 
@@ -184,7 +184,7 @@ def test_two_mpis_of_one_run(earlybird, measured, refused):
 
 
 @pytest.mark.parametrize(
-    ("words", "named"),
+    ("arguments", "named"),
     [
         (("a",), "a second run"),
         (("a", "missing"), "missing"),
@@ -194,9 +194,9 @@ def test_two_mpis_of_one_run(earlybird, measured, refused):
         (("a", "a", "a", "-o", "file.json"), "-o"),
     ],
 )
-def test_bad_input_is_refused(earlybird, measured, refused, words, named):
+def test_bad_input_is_refused(earlybird, measured, refused, arguments, named):
     measured("a", launches=1)
-    refused(earlybird("compare", *words, check=False), named)
+    refused(earlybird("compare", *arguments, check=False), named)
 
 
 def test_runs_with_nothing_in_common(earlybird, measured, refused):
@@ -213,7 +213,7 @@ def test_a_baseline_stands_for_its_run(earlybird, measured):
     measured("b", factor=0.8, seed=2)
     earlybird("baseline", "save", "monday", "a")
     of_run, of_baseline = (
-        compared(earlybird, *words, status=1) for words in (("a", "b"), ("--baseline", "monday", "b"))
+        compared(earlybird, *arguments, status=1) for arguments in (("a", "b"), ("--baseline", "monday", "b"))
     )
     for one, other in zip(of_run["changes"], of_baseline["changes"], strict=True):
         assert one["adjusted_p_value"] == other["adjusted_p_value"]

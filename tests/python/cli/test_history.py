@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -95,6 +96,15 @@ def test_too_few_runs_are_refused(earlybird, nightly, refused):
     refused(earlybird("history", *nightly[:7], nightly[3], check=False), "night-03 is given twice")
     for level in ("0", "0.001%", "100%"):
         refused(earlybird("history", *nightly[:6], "--level", level, check=False), "--level")
+
+
+def test_it_warns_of_runs_of_several_hosts(earlybird, nightly, tmp_path):
+    for number, night in enumerate(nightly[:12]):
+        header = json.loads((night / "run.json").read_text())
+        copy = tmp_path / night.name
+        shutil.copytree(night, copy)
+        (copy / "run.json").write_text(json.dumps(header | {"machine": {"host": "ab"[number % 2]}}))
+    assert "several hosts, a and b" in earlybird("history", *sorted(tmp_path.glob("night-*"))).stderr
 
 
 def test_it_warns_of_runs_that_cannot_show_a_change(earlybird, nightly):

@@ -99,6 +99,14 @@ def test_of_many_ranks_the_one_of_each_node_with_most_is_drawn(monkeypatch):
     assert "Of each node, the rank that receives most" in found["volumes-0"].caption
 
 
+def test_many_ranks_of_few_nodes_are_not_a_single_bar():
+    src = np.arange(1000)
+    pattern = Pattern(src, (src + 1) % 1000, src + 1)
+    found = figures(chapter(layout=parse_layout("1x2x500"), patterns=(pattern,)))
+    assert len(found["volumes-0"].data[0]["y"]) == 250
+    assert "Of each 4 ranks in order" in found["volumes-0"].caption
+
+
 def test_many_nodes_are_summed_and_many_bars_are_areas(monkeypatch):
     monkeypatch.setattr(volumes, "MAX_BARS", 3)
     monkeypatch.setattr(volumes, "MAX_WIDE", 1)

@@ -50,7 +50,7 @@ def history(
     # Of smaller levels more permutations are needed than anybody waits for.
     fractions = parse_level(level, "--level", 1e-4), parse_fraction(min_effect, "--min-effect")
     from earlybird.cli.output.history import print_history
-    from earlybird.compare.history import caveat
+    from earlybird.compare.history import caveats
     from earlybird.compare.history import history as history_of
     from earlybird.compare.sides import side_of
 
@@ -63,7 +63,7 @@ def history(
         files.write_json(output, found.to_json())
         note(f"wrote {output}")
     print_history(found, format)
-    if text := caveat(found):
+    for text in caveats(sides, found):
         note(f"warning: {text}")
 
 

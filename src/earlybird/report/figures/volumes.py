@@ -25,7 +25,7 @@ def rank_volumes_figure(exchange: Exchange, id: str) -> Figure:
     volumes = found.rank_level_bytes
     ranks = np.arange(len(volumes))
     if len(ranks) > MAX_BARS:
-        by_node = len(found.nodes) <= MAX_BARS
+        by_node = MAX_BARS // 8 <= len(found.nodes) <= MAX_BARS  # of few nodes, too few bars
         group = found.node_index if by_node else ranks // -(-len(ranks) // MAX_BARS)
         ranks = _largest_of_groups(found.rank_bytes, group)
         of = "each node" if by_node else f"each {np.bincount(group).max()} ranks in order"
