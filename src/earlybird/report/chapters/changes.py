@@ -59,17 +59,16 @@ def _sentence(one: RunComparison) -> str:
 
 
 def _answer(one: RunComparison) -> Answer:
-    what, slower = f"{one.after} against {one.before}", one.worst()
+    what = f"{one.after} against {one.before}"
+    slower = [change for change in one.changes if change.verdict == SLOWER]
     if not slower:
         faster = one.count(FASTER)
         finding = f"No point is slower{f', {faster} faster' if faster else ''}."
         return Answer(what, labels.signed_percent(one.geometric_mean - 1), "", finding, NOTHING)
-    worst = slower[0]
+    worst = max(slower, key=lambda change: change.ratio.value)
     low, high = (labels.signed_percent(end - 1) for end in (worst.ratio.low, worst.ratio.high))
-    name = point_texts([(one.kernel, one.method, one.config) for one in one.changes])[
-        one.changes.index(worst)
-    ]
-    number = labels.counted(one.count(SLOWER), "point")
+    name = point_texts(one.changes)[one.changes.index(worst)]
+    number = labels.counted(len(slower), "point")
     finding = f"{labels.capital(number)} slower, {name} most."
     do = ""
     if one.differences:
@@ -78,12 +77,12 @@ def _answer(one: RunComparison) -> Answer:
 
 
 def _figures(one: RunComparison, k: int) -> list[Figure]:
-    names = point_texts([(item.kernel, item.method, item.config) for item in one.changes])
+    names = point_texts(one.changes)
     return [change_figure(one, names, f"changes-{k}"), *size_figure(one, f"changes-by-size-{k}")]
 
 
 def _table(one: RunComparison) -> Table:
-    names = point_texts([(item.kernel, item.method, item.config) for item in one.changes])
+    names = point_texts(one.changes)
     rows = sorted(zip(one.changes, names, strict=True), key=lambda row: -row[0].ratio.value)
 
     def percent(change: Change, value: float) -> str:
@@ -156,7 +155,7 @@ def _history_answer(one: History) -> Answer:
 
 
 def _names(one: History) -> dict[int, str]:
-    texts = point_texts([(series.kernel, series.method, series.config) for series in one.series])
+    texts = point_texts(one.series)
     return {id(series): text for series, text in zip(one.series, texts, strict=True)}
 
 

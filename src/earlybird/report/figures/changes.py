@@ -7,7 +7,7 @@ import numpy as np
 from earlybird.data import labels
 from earlybird.data.history import History
 from earlybird.data.points import point_texts
-from earlybird.data.run_comparison import FASTER, INCONCLUSIVE, SAME, SLOWER, Change, RunComparison
+from earlybird.data.run_comparison import FASTER, INCONCLUSIVE, SAME, SLOWER, Change, Point, RunComparison
 from earlybird.data.units import format_seconds
 from earlybird.report.figures import axes
 from earlybird.report.figures.lines import line
@@ -17,6 +17,8 @@ _MOST_ROWS, _MOST_LINES = 16, 8
 _ROW_HEIGHT, _AROUND_ROWS = 28, 90  # pixels
 # The looks of verdicts, and of lines without a look of their own.
 _LOOKS = {SLOWER: "many", FASTER: "mpich", INCONCLUSIVE: "other", SAME: "single"}
+# What differs between messages of two sizes.
+_OF_SIZE = ("size_bytes", "repeats")
 _LINES = ("staircase", "max-rate", "queue", "postal", "fair", "openmpi", "stream", "system")
 
 
@@ -87,12 +89,12 @@ def size_figure(one: RunComparison, id: str) -> list[Figure]:
     sized = [change for change in one.changes if isinstance(change.config.get("size_bytes"), int)]
     groups = [
         sorted(group, key=lambda change: change.config["size_bytes"])
-        for group in grouped(sized, _without_size).values()
+        for group in grouped(sized, lambda change: str(_without_size(change))).values()
         if len(group) > 1
     ]
     if not groups:
         return []
-    names = point_texts([_without_size_point(group[0]) for group in groups])
+    names = point_texts([_without_size(group[0]) for group in groups])
     drawn = list(zip(groups, names, strict=True))[:_MOST_LINES]
     traces = [_size_line(group, name, k) for k, (group, name) in enumerate(drawn)]
     left = len(groups) - len(drawn)
@@ -113,13 +115,9 @@ def size_figure(one: RunComparison, id: str) -> list[Figure]:
     ]
 
 
-def _without_size_point(change: Change) -> tuple[str, str, dict]:
-    config = {name: value for name, value in change.config.items() if name not in ("size_bytes", "repeats")}
-    return change.kernel, change.method, config
-
-
-def _without_size(change: Change) -> str:
-    return str(_without_size_point(change)) + change.quantity
+def _without_size(change: Change) -> Point:
+    config = {name: value for name, value in change.config.items() if name not in _OF_SIZE}
+    return Point(change.kernel, change.quantity, change.method, config)
 
 
 def _size_line(group: Sequence[Change], name: str, k: int) -> dict:
@@ -136,7 +134,7 @@ def _size_line(group: Sequence[Change], name: str, k: int) -> dict:
 
 def history_figure(one: History, id: str) -> Figure:
     """Each point that changed, over all runs, relative to its median before the first change."""
-    texts = point_texts([(series.kernel, series.method, series.config) for series in one.series])
+    texts = point_texts(one.series)
     changed = [(series, text) for series, text in zip(one.series, texts, strict=True) if series.changes]
     changed.sort(key=lambda pair: -max(abs(np.log(change.ratio)) for change in pair[0].changes))
     drawn = changed[:_MOST_LINES]
