@@ -94,6 +94,15 @@ def test_the_shell_completes_commands_suites_and_options(own_process, words, off
     assert set(completed(own_process, *words)) == offered
 
 
+def test_the_shell_completes_baselines(own_process, tmp_path):
+    for name in ("baselines/monday", "baselines/tuesday", "other/mine"):
+        path = tmp_path / f"{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}")
+    assert completed(own_process, "compare", "--baseline", "m") == ["monday"]
+    assert completed(own_process, "compare", "--folder", "other", "--baseline", "m") == ["mine"]
+
+
 def test_every_command_is_offered(own_process):
     assert set(completed(own_process, "")) == set(COMMANDS)
     assert "--install-completion" in own_process("--help").stdout

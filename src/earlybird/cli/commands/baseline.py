@@ -43,6 +43,12 @@ def find_baseline(name: str, folder: Path) -> Path:
     return path
 
 
+def baselines_like(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The names with which the shell completes `incomplete`."""
+    folder = Path(ctx.params.get("folder") or FOLDER)
+    return sorted(one.stem for one in folder.glob("*.json") if one.stem.startswith(incomplete))
+
+
 def save(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the baseline.")],
     source: Annotated[Path, typer.Argument(metavar="RUN/", help="Run folder to keep.")],

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from earlybird.cli.commands.baseline import FOLDER, FolderOption, find_baseline
+from earlybird.cli.commands.baseline import FOLDER, FolderOption, baselines_like, find_baseline
 from earlybird.cli.options.command import make_command
 from earlybird.cli.output.notes import note
 from earlybird.data import files
@@ -38,7 +38,11 @@ def compare(
         typer.Option(help="Of a run of several MPIs: the one to compare; two of them with a single RUN."),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Compare all runs with this baseline, see `earlybird baseline save`.")
+        str | None,
+        typer.Option(
+            help="Compare all runs with this baseline, see `earlybird baseline save`.",
+            autocompletion=baselines_like,
+        ),
     ] = None,
     folder: FolderOption = FOLDER,
     min_effect: Annotated[str, typer.Option(help="A smaller change counts as none.")] = "5%",
