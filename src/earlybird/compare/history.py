@@ -113,7 +113,6 @@ def _changes(
 
 def _time(started: str, side: Side) -> datetime:
     try:
-        found = datetime.fromisoformat(started)
-    except ValueError as error:
+        return datetime.fromisoformat(started).astimezone()
+    except (ValueError, OverflowError) as error:
         raise InputError(f"the run {side.name} was started at {started!r}, which is no time") from error
-    return found.astimezone()

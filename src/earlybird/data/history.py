@@ -78,6 +78,9 @@ class History(Record):
     def __post_init__(self) -> None:
         if any(one.time_s.shape != (len(self.runs),) for one in self.series):
             raise ValueError("time_s of a series must hold one number for each of `runs`")
+        ends = [end for one in self.series for change in one.changes for end in (change.first, change.last)]
+        if not self.runs or max(ends, default=0) >= len(self.runs):
+            raise ValueError("first and last of a change must be numbers of `runs`, counted from 0")
 
 
 def load_history(path: str | Path) -> History:

@@ -10,7 +10,7 @@ from earlybird.data.advice import load_advice
 from earlybird.data.baseline import load_baseline
 from earlybird.data.comparison import load_comparison
 from earlybird.data.errors import InputError
-from earlybird.data.history import load_history
+from earlybird.data.history import history_from_json, load_history
 from earlybird.data.layout import parse_layout
 from earlybird.data.node_counts import node_counts_from_json
 from earlybird.data.pattern import load_pattern
@@ -87,6 +87,13 @@ def test_history_1_loads():
     (change,) = found.series[1].changes
     assert (change.kind, change.first) == ("step", 6)
     assert found.differences["6"][0].after == "5.0.2"
+
+
+def test_a_history_with_a_change_outside_its_runs_is_refused():
+    value = files.read_json(GOLDEN / "history-1.json", "history")
+    value["series"][1]["changes"][0]["last"] = 12
+    with pytest.raises(InputError, match="counted from 0"):
+        history_from_json(value)
 
 
 def test_prediction_1_loads():
