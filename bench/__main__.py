@@ -10,6 +10,7 @@ from bench import (
     collective_accuracy,
     collective_advice,
     command_times,
+    compare_power,
     imb_pingpong,
     layout_advice,
     motif_styles,
@@ -56,6 +57,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "predictor": predictor.main,
     "paper-tables": paper_tables.main,
     "layout-advice": layout_advice.main,
+    "compare-power": compare_power.main,
     "collective-accuracy": collective_accuracy.main,
     "collective-advice": collective_advice.main,
 }

@@ -6,6 +6,7 @@ set -u
 baseline=${1:?give the name of a baseline, see: earlybird baseline list}
 shift
 
+[ -f "baselines/$baseline.json" ] || { echo "there is no baselines/$baseline.json" >&2; exit 2; }
 rm -rf gate
 mkdir gate
 earlybird measure pingpong --launches 10 --quiet "$@" -o gate/run > /dev/null || exit 2

@@ -59,4 +59,4 @@ def test_the_gate_opens_closes_and_says_why(gate, tmp_path):
     assert "| slower |" in (tmp_path / "gate" / "summary.md").read_text()
     unknown = gate(1.0, "unknown")
     assert unknown.returncode == 2
-    assert "no baseline unknown" in unknown.stderr
+    assert "no baselines/unknown.json" in unknown.stderr

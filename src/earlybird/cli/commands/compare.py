@@ -48,7 +48,7 @@ def compare(
     min_effect: Annotated[str, typer.Option(help="A smaller change counts as none.")] = "5%",
     level: Annotated[
         str, typer.Option(help="Share of false discoveries among the points that are called changed.")
-    ] = "5%",
+    ] = "3%",
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Compare runs of other hosts, networks or placements too.")
     ] = False,

@@ -144,7 +144,7 @@ def _sockets(profile: Profile) -> list[int]:
 
 def _layouts(nodes: str, pattern: Pattern, sockets: int, map_by: str) -> list[Layout]:
     """A layout for each number in `nodes`."""
-    numbers = nodes.split(",")
+    numbers = list(dict.fromkeys(nodes.split(",")))
     if not all(text.strip().isdecimal() and 0 < int(text) <= MAX_RANKS for text in numbers):
         raise InputError(f"--nodes is {nodes!r}; give whole numbers from 1 on, such as 1,2,4")
     num_ranks = max(pattern.num_ranks_named, 1)
