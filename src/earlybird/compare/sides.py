@@ -28,6 +28,8 @@ _OF_LAUNCH = (
 _MAPPINGS = ("environment", "settings", "control_variables")
 _HINDERING = frozenset({"host", "network"})
 _PLACEMENT = "placement of "
+_LIBRARY = "library: "
+_OF_ONE_MPI = ("control_variables.", _LIBRARY)
 
 
 @dataclass(frozen=True)
@@ -136,14 +138,14 @@ def point_of(key: Key) -> Point:
 def differences(before: Side, after: Side) -> list[Difference]:
     """What differs other than times; that which prevents a comparison first.
 
-    Variables of two different MPIs have nothing in common, and are left out, as are layouts that one side
-    lacks.
+    The variables of two different MPIs have nothing in common, nor what their libraries say about
+    themselves: these are left out, as are layouts that one side lacks.
     """
     names = dict.fromkeys([*before.circumstances, *after.circumstances])
     both = before.circumstances.keys() & after.circumstances.keys()
     names = {name: None for name in names if not name.startswith(_PLACEMENT) or name in both}
     if before.mpi != after.mpi:
-        names = {name: None for name in names if not name.startswith("control_variables.")}
+        names = {name: None for name in names if not name.startswith(_OF_ONE_MPI)}
     found = [
         Difference(name, one, other, name in _HINDERING or name.startswith(_PLACEMENT))
         for name in names
@@ -175,7 +177,7 @@ def _circumstances(
     for launch in launches:
         values.setdefault(f"{_PLACEMENT}{launch.get('layout', '')}", set()).add(_cores(launch))
     values |= {
-        f"library: {name}": {value} for name, value in _library_lines(launches).items() if name != "MPI"
+        f"{_LIBRARY}{name}": {value} for name, value in _library_lines(launches).items() if name != "MPI"
     }
     return {name: " | ".join(sorted(of_launches)) for name, of_launches in values.items()}
 
