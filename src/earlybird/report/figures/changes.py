@@ -10,7 +10,7 @@ from earlybird.data.points import point_texts
 from earlybird.data.run_comparison import FASTER, INCONCLUSIVE, SAME, SLOWER, Change, Point, RunComparison
 from earlybird.data.units import format_seconds
 from earlybird.report.figures import axes
-from earlybird.report.figures.lines import line
+from earlybird.report.figures.lines import line, whiskers
 from earlybird.report.parts import Figure, grouped
 
 _MOST_ROWS, _MOST_LINES = 16, 8
@@ -55,25 +55,9 @@ def _distance(change: Change) -> float:
 
 
 def _whiskers(verdict: str, rows: Sequence[tuple[Change, str]]) -> dict:
-    look = _LOOKS[verdict]
-    ratios = [change.ratio for change, _ in rows]
-    return {
-        "mode": "markers",
-        "name": verdict,
-        "x": [one.value - 1 for one in ratios],
-        "y": [axes.label(name) for _, name in rows],
-        "marker": {"color": axes.color(look), "symbol": axes.symbol(look), "size": 9},
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [one.high - one.value for one in ratios],
-            "arrayminus": [one.value - one.low for one in ratios],
-            "thickness": 1.2,
-            "width": 4,
-        },
-        "hoverinfo": "text",
-        "hovertext": [_hover(change, name) for change, name in rows],
-    }
+    changes = [change.ratio for change, _ in rows]
+    texts = [_hover(change, name) for change, name in rows]
+    return whiskers(verdict, _LOOKS[verdict], changes, [name for _, name in rows], texts, less=1.0)
 
 
 def _hover(change: Change, name: str) -> str:

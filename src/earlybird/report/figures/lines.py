@@ -41,6 +41,34 @@ def line(
          if markers else {}) | more  # fmt: skip
 
 
+def whiskers(
+    name: str,
+    look: str,
+    estimates: Sequence[Estimate],
+    rows: Sequence[str],
+    hover: Sequence[str],
+    less: float = 0.0,
+) -> dict[str, Any]:
+    """A point with its interval for each of `rows`, along x, where `less` is 0."""
+    return {
+        "mode": "markers",
+        "name": name,
+        "x": [one.value - less for one in estimates],
+        "y": [axes.label(row) for row in rows],
+        "marker": {"color": axes.color(look), "symbol": axes.symbol(look), "size": 9},
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [one.high - one.value for one in estimates],
+            "arrayminus": [one.value - one.low for one in estimates],
+            "thickness": 1.2,
+            "width": 4,
+        },
+        "hoverinfo": "text",
+        "hovertext": list(hover),
+    }
+
+
 def spread_traces(
     method: str,
     name: str,

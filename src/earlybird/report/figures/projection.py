@@ -4,6 +4,7 @@ from earlybird.data import labels
 from earlybird.data.projection import AGGREGATION, COLLECTIVE, COMMUNICATORS, LAYOUT, OTHER_MPI, PARTITIONS
 from earlybird.data.units import format_seconds
 from earlybird.report.figures import axes
+from earlybird.report.figures.lines import whiskers
 from earlybird.report.parts import Figure
 from earlybird.report.texts import ratio, spread
 from earlybird.report.views.projections import Gain, Projected
@@ -53,23 +54,8 @@ def gains_figure(one: Projected, id: str) -> Figure:
 
 def _points(kind: str, rows: list[tuple[str, Gain]]) -> dict:
     speed_ups = [gain.change.run_speed_up for _, gain in rows]
-    return {
-        "mode": "markers",
-        "name": kind,
-        "x": [one.value for one in speed_ups],
-        "y": [axes.label(row) for row, _ in rows],
-        "marker": {"color": axes.color(_LOOKS[kind]), "symbol": axes.symbol(_LOOKS[kind]), "size": 9},
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [one.high - one.value for one in speed_ups],
-            "arrayminus": [one.value - one.low for one in speed_ups],
-            "thickness": 1.2,
-            "width": 4,
-        },
-        "hoverinfo": "text",
-        "hovertext": [_hover(row, gain) for row, gain in rows],
-    }
+    texts = [_hover(row, gain) for row, gain in rows]
+    return whiskers(kind, _LOOKS[kind], speed_ups, [row for row, _ in rows], texts)
 
 
 def _hover(row: str, gain: Gain) -> str:
