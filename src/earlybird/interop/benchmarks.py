@@ -7,8 +7,9 @@ from typing import Any
 
 from earlybird.data.errors import InputError
 
-# Windows of messages of OSU's bandwidth tests, which do not print their default.
-OSU_WINDOW = 64
+# Messages in a window of the bandwidth tests by default, which the programs do not print: OSU's option -W,
+# IMB's -window_size.
+OSU_WINDOW, IMB_WINDOW = 64, 256
 _OPERATIONS = {
     "allgather": "allgather", "allreduce": "allreduce", "all-to-all personalized exchange": "alltoall",
     "alltoall": "alltoall", "barrier": "barrier", "broadcast": "bcast", "bcast": "bcast", "gather": "gather",
@@ -16,6 +17,9 @@ _OPERATIONS = {
 }  # fmt: skip
 _MULTI_LATENCY = "multi latency"
 _OTHER_LATENCIES = (_MULTI_LATENCY, "multi-threaded latency", "multi-process latency")
+# The kernel, and of how many directions the bandwidth or message rate is the sum.
+_BANDWIDTHS = {"bandwidth": ("msgrate", 1), "bi-directional bandwidth": ("osu-bi-directional-bandwidth", 2)}
+_IMB_BANDS = {"uniband": ("msgrate", 1), "biband": ("imb-biband", 2)}
 _ROOTED = ("bcast", "reduce", "gather", "scatter")
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
 _OSU_TITLE = re.compile(r"^# OSU MPI(?:-\S+)? (.+?) Test(?: v(\S+))?\s*$", re.MULTILINE)
@@ -79,7 +83,7 @@ def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW)
     ]
     hidden = "each value is the mean over all iterations, and over ranks where a test has several"
     if "bandwidth" in name and not pairs:
-        hidden += f"; {window} messages in a window are assumed"
+        hidden += _assumed(window)
     return Imported("OSU Micro-Benchmarks", version, tuple(points), hidden)
 
 
@@ -130,9 +134,9 @@ def _osu_points(
         count = {"ranks": _required(ranks, where)} if name == _MULTI_LATENCY else {}
         kernel = f"osu-{name.replace(' ', '-')}"
         yield ImportedPoint(kernel, "half_round_trip", latency_us * 1e-6, {"size_bytes": size_bytes} | count)
-    elif name in ("bandwidth", "bi-directional bandwidth") and rate:
-        kernel = "msgrate" if name == "bandwidth" else "osu-bi-directional-bandwidth"
-        yield _window(kernel, size_bytes, window, window * size_bytes / (rate * 1e6), 1)
+    elif name in _BANDWIDTHS and rate:
+        kernel, directions = _BANDWIDTHS[name]
+        yield _window(kernel, size_bytes, window, directions * window * size_bytes / (rate * 1e6), 1)
     elif name.startswith("multiple bandwidth") and pairs and row.get("Messages/s"):
         threads, of_window = int(pairs[1]), int(pairs[2])
         yield _window("msgrate", size_bytes, of_window, threads * of_window / row["Messages/s"], threads)
@@ -149,7 +153,7 @@ def _osu_points(
         )
 
 
-def read_imb(text: str, where: str) -> Imported:
+def read_imb(text: str, where: str, window: int = IMB_WINDOW) -> Imported:
     """All tables of one output of the Intel MPI Benchmarks 2018 to 2021 (IMB-MPI1), as printed.
 
     Raises InputError for a text that is none, is incomplete, or has no table with a quantity here.
@@ -162,7 +166,7 @@ def read_imb(text: str, where: str) -> Imported:
     blocks = re.split(r"^# Benchmarking ", text, flags=re.MULTILINE)[1:]
     for block in blocks:
         name = block.split(maxsplit=1)[0].lower()
-        found = list(_imb_points(name, block, where))
+        found = list(_imb_points(name, block, where, window))
         points += found
         if not found:
             skipped.append(name)
@@ -172,12 +176,18 @@ def read_imb(text: str, where: str) -> Imported:
             "PingPong, PingPing, Sendrecv, Exchange, Uniband, Biband or collectives of IMB-MPI1"
         )
     hidden = "each value is the mean over all repetitions; of collectives, the slowest rank's mean is taken"
+    if any("window" in point.config for point in points):
+        hidden += _assumed(window)
     if skipped:
         hidden += f"; left out: {', '.join(skipped)}"
     return Imported("Intel MPI Benchmarks", title[1], tuple(points), hidden)
 
 
-def _imb_points(name: str, block: str, where: str) -> Iterator[ImportedPoint]:
+def _assumed(window: int) -> str:
+    return f"; {window} messages in a window are assumed"
+
+
+def _imb_points(name: str, block: str, where: str, window: int) -> Iterator[ImportedPoint]:
     processes = re.search(r"#processes = ([0-9]+)", block)
     header = re.search(r"^\s*(?:#bytes\s+)?#repetitions\s+.*$", block, re.MULTILINE)
     if not processes or not header:
@@ -197,12 +207,12 @@ def _imb_points(name: str, block: str, where: str) -> Iterator[ImportedPoint]:
             )
         count += 1
         row = dict(zip(columns, map(float, values), strict=True))
-        yield from _imb_row(name, row, int(processes[1]))
+        yield from _imb_row(name, row, int(processes[1]), window)
     if not count:
         raise InputError(f"{where}: the table of {name} has no rows; it was cut off: give the whole output")
 
 
-def _imb_row(name: str, row: Mapping[str, float], ranks: int) -> Iterator[ImportedPoint]:
+def _imb_row(name: str, row: Mapping[str, float], ranks: int, window: int) -> Iterator[ImportedPoint]:
     size_bytes = int(row.get("#bytes", 0))
     time_us = row.get("t[usec]", row.get("t_max[usec]"))
     if name == "pingpong" and time_us is not None:
@@ -210,11 +220,10 @@ def _imb_row(name: str, row: Mapping[str, float], ranks: int) -> Iterator[Import
     elif name in ("pingping", "sendrecv", "exchange") and time_us is not None:
         config = {"size_bytes": size_bytes, "ranks": ranks}
         yield ImportedPoint(f"imb-{name}", "time_per_repeat", time_us * 1e-6, config)
-    elif name in ("uniband", "biband") and row.get("Msg/sec"):
+    elif name in _IMB_BANDS and row.get("Msg/sec"):
+        kernel, directions = _IMB_BANDS[name]
         pairs = ranks // 2
-        # IMB's windows of 64 messages, of which each pair counts those of one or of both directions.
-        kernel = "msgrate" if name == "uniband" else "imb-biband"
-        yield _window(kernel, size_bytes, OSU_WINDOW, pairs * OSU_WINDOW / row["Msg/sec"], pairs)
+        yield _window(kernel, size_bytes, window, directions * pairs * window / row["Msg/sec"], pairs)
     elif name in _OPERATIONS and time_us is not None and "t_avg[usec]" in row:
         yield from _collective(_OPERATIONS[name], size_bytes, ranks, row["t_avg[usec]"], time_us)
 

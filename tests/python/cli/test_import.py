@@ -49,13 +49,15 @@ def test_osu_latency_is_a_pingpong(imported):
 
 
 @pytest.mark.parametrize(
-    ("name", "kernel"), [("osu_bw", "msgrate"), ("osu_bibw", "osu-bi-directional-bandwidth")]
+    ("name", "kernel", "directions"),
+    [("osu_bw", "msgrate", 1), ("osu_bibw", "osu-bi-directional-bandwidth", 2)],
 )
-def test_bandwidth_is_the_time_of_a_window(imported, name, kernel):
+def test_bandwidth_is_the_time_of_a_window(imported, name, kernel, directions):
+    """That of both directions is the sum of their bytes over the time of both windows."""
     samples = imported("osu", name)
     for one, (size, rate) in zip(samples, rows_of(name), strict=True):
         assert one.kernel == kernel
-        assert 64 * size / one.median_s() == pytest.approx(rate * 1e6)
+        assert directions * 64 * size / one.median_s() == pytest.approx(rate * 1e6)
 
 
 def test_multiple_bandwidth_is_a_message_rate_of_processes(imported):
@@ -103,6 +105,27 @@ def test_imb_bands_and_exchanges(imported):
         "msgrate", "imb-biband", "imb-sendrecv", "imb-exchange", "imb-pingping",
     }  # fmt: skip
     assert {one.launch for one in samples} == {f"import-{k}" for k in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "directions"), [("Uniband", "msgrate", 1), ("Biband", "imb-biband", 2)]
+)
+def test_imb_bands_are_windows_of_256_messages(imported, name, kernel, directions):
+    table = (
+        (RECORDED / "imb_bands.txt").read_text().split(f"Benchmarking {name}")[1].split("# Benchmarking")[0]
+    )
+    rates = [float(row.split()[3]) for row in re.findall(r"^ *[0-9][0-9. ]*$", table, re.MULTILINE)]
+    samples = [one for one in imported("imb", "imb_bands") if one.kernel == kernel]
+    assert {one.config["window"] for one in samples} == {256}
+    assert [directions * 256 / one.median_s() for one in samples] == [pytest.approx(rate) for rate in rates]
+
+
+def test_the_window_can_be_given(earlybird, refused, tmp_path):
+    band = (RECORDED / "imb_bands.txt", *IMB)
+    imported = earlybird("import", "imb", *band, "--window", "64", "-o", "run")
+    assert "64 messages in a window" in imported.stderr
+    assert {one.config["window"] for one in Run.open(tmp_path / "run").samples()} == {64}
+    refused(earlybird("import", "imb", *band, "--window", "0", "-o", "other", check=False), "--window is 0")
 
 
 def test_every_run_is_shown_reported_and_compared_with_itself(earlybird, tmp_path):

@@ -1,7 +1,7 @@
 """`earlybird import`: makes a run of what other benchmarks printed."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.data.layout import LEVELS
 from earlybird.data.run import Run, Sample
-from earlybird.interop.benchmarks import OSU_WINDOW, Imported, positive, read_imb, read_osu
+from earlybird.interop.benchmarks import IMB_WINDOW, OSU_WINDOW, Imported, positive, read_imb, read_osu
 
 FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Outputs, as printed; each is one launch.")
@@ -57,10 +57,7 @@ def osu(
     a collective. osu_bibw, osu_multi_lat and osu_latency_mt keep names of their own: `compare` and `show`
     take them. Of all iterations only a mean is printed, so a file is one launch with one value per point.
     """
-    _check_level(level)
-    for name, value in (("--ranks", ranks), ("--window", window)):
-        if value is not None and value < 1:
-            raise InputError(f"{name} is {value}; give 1 or more")
+    _check(level, {"--ranks": ranks, "--window": window})
     read = partial(read_osu, ranks=ranks, window=window)
     _import(sources, read, mpi, level, output, host, version, started, json)
 
@@ -70,6 +67,9 @@ def imb(
     mpi: MpiOption,
     level: LevelOption,
     output: OutputOption,
+    window: Annotated[
+        int, typer.Option(help="Window of Uniband and Biband (their -window_size).")
+    ] = IMB_WINDOW,
     host: HostOption = "imported",
     version: VersionOption = "",
     started: StartedOption = None,
@@ -81,11 +81,14 @@ def imb(
     when its slowest rank is (t_max). PingPing, Sendrecv, Exchange and Biband keep names of their own:
     `compare` and `show` take them. A file is one launch with one value per point.
     """
-    _check_level(level)
-    _import(sources, read_imb, mpi, level, output, host, version, started, json)
+    _check(level, {"--window": window})
+    _import(sources, partial(read_imb, window=window), mpi, level, output, host, version, started, json)
 
 
-def _check_level(level: str) -> None:
+def _check(level: str, counts: Mapping[str, int | None]) -> None:
+    for name, value in counts.items():
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}; give 1 or more")
     if level not in LEVELS:
         raise InputError(f"--level is {level!r}; choose one of {', '.join(LEVELS)}")
 
