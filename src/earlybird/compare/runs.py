@@ -51,8 +51,8 @@ def compare_sides(
     InputError if the sides have no point in common, or if the host, network or placement differs.
     """
     different = differences(before, after)
-    if hindering := [one for one in different if one.hinders and not anyway]:
-        what = listed(["{} ({}; {})".format(one.what, *one.shortened()) for one in hindering])
+    if preventing := [one for one in different if one.prevents_comparison and not anyway]:
+        what = listed(["{} ({}; {})".format(one.what, *one.shortened()) for one in preventing])
         raise InputError(
             f"{before.name} and {after.name} differ in {what}: times then differ for that reason alone; "
             "measure both in one place, or compare them with --anyway"

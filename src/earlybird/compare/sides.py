@@ -26,7 +26,7 @@ _OF_LAUNCH = (
 )  # fmt: skip
 # Mappings whose entries are compared one by one.
 _MAPPINGS = ("environment", "settings", "control_variables")
-_HINDERING = frozenset({"host", "network"})
+_PREVENTING = frozenset({"host", "network"})
 _PLACEMENT = "placement of "
 _LIBRARY = "library: "
 _OF_ONE_MPI = ("control_variables.", _LIBRARY)
@@ -147,11 +147,11 @@ def differences(before: Side, after: Side) -> list[Difference]:
     if before.mpi != after.mpi:
         names = {name: None for name in names if not name.startswith(_OF_ONE_MPI)}
     found = [
-        Difference(name, one, other, name in _HINDERING or name.startswith(_PLACEMENT))
+        Difference(name, one, other, name in _PREVENTING or name.startswith(_PLACEMENT))
         for name in names
         if (one := before.circumstances.get(name, "")) != (other := after.circumstances.get(name, ""))
     ]
-    return sorted(found, key=lambda one: not one.hinders)
+    return sorted(found, key=lambda one: not one.prevents_comparison)
 
 
 def _key(kernel: str, quantity: str, method: str, config: Mapping[str, Any]) -> Key:

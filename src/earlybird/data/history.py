@@ -82,6 +82,11 @@ class History(Record):
         if not self.runs or max(ends, default=0) >= len(self.runs):
             raise ValueError("first and last of a change must be numbers of `runs`, counted from 0")
 
+    def changes(self) -> list[tuple[Series, SeriesChange]]:
+        """Every change with its point: the first change first, then the largest."""
+        found = [(one, change) for one in self.series for change in one.changes]
+        return sorted(found, key=lambda pair: (pair[1].first, -abs(pair[1].ratio - 1)))
+
 
 def load_history(path: str | Path) -> History:
     """Raises InputError for a file that is none."""

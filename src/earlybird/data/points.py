@@ -49,6 +49,11 @@ def point_texts(points: Sequence[PointLike]) -> list[str]:
     ]  # fmt: skip
 
 
+def texts_by_id(points: Sequence[PointLike]) -> dict[int, str]:
+    """The same by the `id` of each point, for lists that show some of them."""
+    return {id(one): text for one, text in zip(points, point_texts(points), strict=True)}
+
+
 def _implied(points: Sequence[PointLike], varying: set[str]) -> set[str]:
     """Values that follow from others: how often an operation is repeated, from what it is."""
     rest = varying - {"repeats"}

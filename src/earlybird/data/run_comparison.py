@@ -69,13 +69,13 @@ class Point(Record):
 class Difference(Record):
     """What differs between the sides other than times: `before` and `after` as text; "" if it is absent.
 
-    `hinders` : as long as this differs (host, network, placement), times say nothing about anything else.
+    `prevents_comparison` : times differ for this reason alone (host, network, placement).
     """
 
     what: str
     before: str
     after: str
-    hinders: bool = False
+    prevents_comparison: bool = False
 
     def shortened(self) -> tuple[str, str]:
         """Both texts for people; of long ones the part in which they differ."""

@@ -144,9 +144,12 @@ def test_what_differs_is_named(earlybird, measured):
     run = measured("b", seed=2)
     change_line(run / "launches.ndjson", lambda one: one.update(environment={"MPIR_CVAR_X": "1"}))
     found = compared(earlybird, "a", "b")
-    assert {"what": "environment.MPIR_CVAR_X", "before": "", "after": "1", "hinders": False} in found[
-        "differences"
-    ]
+    assert {
+        "what": "environment.MPIR_CVAR_X",
+        "before": "",
+        "after": "1",
+        "prevents_comparison": False,
+    } in found["differences"]
 
 
 @pytest.mark.parametrize("what", ["host", "network", "placement"])

@@ -61,7 +61,7 @@ def test_changes_are_dated(earlybird, nightly):
     assert drift["kind"] == "drift"
     assert abs(drift["first"] - DRIFT_FROM) <= 7
     assert found["differences"][str(STEP_AT)][0] == {
-        "what": "version", "before": "5.0.1", "after": "5.0.2", "hinders": False,
+        "what": "version", "before": "5.0.1", "after": "5.0.2", "prevents_comparison": False,
     }  # fmt: skip
 
 

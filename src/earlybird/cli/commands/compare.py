@@ -54,7 +54,7 @@ def compare(
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="An inconclusive point fails too.")] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Also write the comparison as JSON, for `show`.")
+        Path | None, typer.Option("-o", "--output", help="Also write it as JSON, for `show` and `report`.")
     ] = None,
     format: Annotated[
         CompareFormat, typer.Option(help="How to print the result on stdout.")

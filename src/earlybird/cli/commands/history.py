@@ -34,7 +34,7 @@ def history(
         str, typer.Option(help="Share of histories without a change in which one is found.")
     ] = "1%",
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Also write the history as JSON.")
+        Path | None, typer.Option("-o", "--output", help="Also write it as JSON, for `show` and `report`.")
     ] = None,
     format: Annotated[
         HistoryFormat, typer.Option(help="How to print the result; otava: CSV for Apache Otava.")

@@ -6,7 +6,7 @@ from earlybird.cli.output.printing import print_csv, print_json, print_table
 from earlybird.cli.output.run_comparison import difference_text
 from earlybird.data.history import History, Series, SeriesChange
 from earlybird.data.labels import counted, signed_percent
-from earlybird.data.points import point_texts
+from earlybird.data.points import texts_by_id
 
 _MOST_DIFFERENCES = 5
 
@@ -16,7 +16,7 @@ def print_history(history: History, format: str) -> None:
     if format == "json":
         print_json(history.to_json())
     elif format == "csv":
-        print_csv([_row(history, one, change) for one, change in _changes(history)], _HEADER)
+        print_csv([_row(history, one, change) for one, change in history.changes()], _HEADER)
     elif format == "otava":
         print_csv(_otava_rows(history))
     else:
@@ -24,12 +24,6 @@ def print_history(history: History, format: str) -> None:
 
 
 _HEADER = ("kernel", "quantity", "method", "config", "kind", "first", "last", "ratio", "p_value")
-
-
-def _changes(history: History) -> list[tuple[Series, SeriesChange]]:
-    """The first change first, then the largest."""
-    found = [(one, change) for one in history.series for change in one.changes]
-    return sorted(found, key=lambda pair: (pair[1].first, -abs(pair[1].ratio - 1)))
 
 
 def _row(history: History, one: Series, change: SeriesChange) -> dict[str, Any]:
@@ -45,7 +39,7 @@ def _row(history: History, one: Series, change: SeriesChange) -> dict[str, Any]:
 
 def _otava_rows(history: History) -> list[dict[str, Any]]:
     """A row for each run, a column for each point, in seconds."""
-    names = _names(history)
+    names = texts_by_id(history.series)
     return [
         {"time": run.started, "run": run.name}
         | {name: one.time_s[k] or None for name, one in zip(names.values(), history.series, strict=True)}
@@ -53,14 +47,8 @@ def _otava_rows(history: History) -> list[dict[str, Any]]:
     ]
 
 
-def _names(history: History) -> dict[int, str]:
-    """By the id of each series."""
-    texts = point_texts(history.series)
-    return {id(one): text for one, text in zip(history.series, texts, strict=True)}
-
-
 def _print_table(history: History) -> None:
-    found, names = _changes(history), _names(history)
+    found, names = history.changes(), texts_by_id(history.series)
     runs = history.runs
     print(
         f"{counted(len(runs), 'run')} from {_day(runs[0].started)} to {_day(runs[-1].started)}, "

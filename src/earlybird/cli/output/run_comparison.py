@@ -18,7 +18,7 @@ from earlybird.cli.output.printing import (
 from earlybird.data import units
 from earlybird.data.baseline import Baseline
 from earlybird.data.labels import counted, listed_briefly, signed_percent
-from earlybird.data.points import point_texts
+from earlybird.data.points import point_texts, texts_by_id
 from earlybird.data.run_comparison import (
     FASTER,
     INCONCLUSIVE,
@@ -110,8 +110,7 @@ def _size_of_change(ratio: Estimate) -> float:
 
 def _texts(comparison: RunComparison) -> dict[int, str]:
     """By the id of each point: texts of some points alone would lack what these have in common."""
-    points = [*comparison.changes, *comparison.only_before, *comparison.only_after]
-    return {id(one): text for one, text in zip(points, point_texts(points), strict=True)}
+    return texts_by_id([*comparison.changes, *comparison.only_before, *comparison.only_after])
 
 
 def _columns(texts: Mapping[int, str]) -> list[Column]:

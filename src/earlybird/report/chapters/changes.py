@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from earlybird.data import labels
 from earlybird.data.history import History, Series, SeriesChange
-from earlybird.data.points import point_texts
+from earlybird.data.points import point_texts, texts_by_id
 from earlybird.data.run_comparison import FASTER, INCONCLUSIVE, SLOWER, VERDICTS, Change, RunComparison
 from earlybird.data.units import format_seconds
 from earlybird.report.figures.changes import change_figure, history_figure, size_figure
@@ -39,11 +39,11 @@ def changes_chapter(material: Material) -> Chapter:
         answers=[*map(_answer, compared), *map(_history_answer, histories)],
         warnings=[labels.capital(note) for one in compared for note in one.notes],
         figures=[figure for k, one in enumerate(compared) for figure in _figures(one, k)]
-        + [history_figure(one, f"history-{k}") for k, one in enumerate(histories) if _changes(one)],
+        + [history_figure(one, f"history-{k}") for k, one in enumerate(histories) if one.changes()],
         tables=tables,
         shown=[
             *(_differences(one) for one in compared if one.differences),
-            *(_history_table(one) for one in histories if _changes(one)),
+            *(_history_table(one) for one in histories if one.changes()),
         ],
         brief=[one.columns(_IN_BRIEF).first(_BRIEF, "point") for one in tables],
     )
@@ -67,7 +67,7 @@ def _answer(one: RunComparison) -> Answer:
         return Answer(what, labels.signed_percent(one.geometric_mean - 1), "", finding, NOTHING)
     worst = max(slower, key=lambda change: change.ratio.value)
     low, high = (labels.signed_percent(end - 1) for end in (worst.ratio.low, worst.ratio.high))
-    name = point_texts(one.changes)[one.changes.index(worst)]
+    name = texts_by_id(one.changes)[id(worst)]
     number = labels.counted(len(slower), "point")
     finding = f"{labels.capital(number)} slower, {name} most."
     do = ""
@@ -118,11 +118,6 @@ def _differences(one: RunComparison) -> Table:
     )
 
 
-def _changes(one: History) -> list[tuple[Series, SeriesChange]]:
-    found = [(series, change) for series in one.series for change in series.changes]
-    return sorted(found, key=lambda pair: (pair[1].first, -abs(pair[1].ratio - 1)))
-
-
 def _day(one: History, run: int) -> str:
     return one.runs[run].started[:10]
 
@@ -132,7 +127,7 @@ def _span(one: History) -> str:
 
 
 def _history_sentence(one: History) -> str:
-    found = _changes(one)
+    found = one.changes()
     if not found:
         return f"{_span(one)}: no point changed."
     days = list(dict.fromkeys(_day(one, change.first) for _, change in found))
@@ -143,24 +138,19 @@ def _history_sentence(one: History) -> str:
 
 
 def _history_answer(one: History) -> Answer:
-    slower = [(series, change) for series, change in _changes(one) if change.ratio > 1]
+    slower = [(series, change) for series, change in one.changes() if change.ratio > 1]
     if not slower:
         return Answer(_span(one), "", "", "No point became slower.", NOTHING)
     series, change = max(slower, key=lambda pair: pair[1].ratio)
-    name = _names(one)[id(series)]
+    name = texts_by_id(one.series)[id(series)]
     finding = f"{labels.capital(name)} became slower from {_day(one, change.first)} on, by a {change.kind}."
     different = [item.what for item in one.differences.get(str(change.first), ())]
     do = f"check what differs since then: {labels.listed_briefly(different)}" if different else ""
     return Answer(_span(one), labels.signed_percent(change.ratio - 1), "", finding, do)
 
 
-def _names(one: History) -> dict[int, str]:
-    texts = point_texts(one.series)
-    return {id(series): text for series, text in zip(one.series, texts, strict=True)}
-
-
 def _history_table(one: History) -> Table:
-    names = _names(one)
+    names = texts_by_id(one.series)
 
     def differing(pair: tuple[Series, SeriesChange]) -> str:
         found: Sequence = one.differences.get(str(pair[1].first), ())
@@ -168,7 +158,7 @@ def _history_table(one: History) -> Table:
 
     return table_of(
         f"Changes: {_span(one)}",
-        _changes(one),
+        one.changes(),
         {
             "point": lambda pair: names[id(pair[0])],
             "kind": lambda pair: pair[1].kind,
