@@ -51,11 +51,12 @@ def add_prediction(compared: dict[str, Any], name: str, times_s: np.ndarray) -> 
 
 
 def report(compared: Mapping[str, Any]) -> None:
-    """Print the errors of each model over all patterns."""
+    """Print the errors of each model over all patterns, also over the exchange of empty messages if that was
+    replayed."""
+    every = [_errors(one) for one in compared.values()]
     rows = []
-    for model in next(iter(compared.values()))["error"]:
-        error = np.array([one["error"][model] for one in compared.values()])
-        slowest = np.array([one["slowest_error"][model] for one in compared.values()])
+    for model in every[0]:
+        error, slowest = np.array([errors[model] for errors in every]).T
         worst = slowest[int(np.argmax(np.abs(slowest)))]
         rows.append([
             model, f"{100 * np.median(error):.1f} %", f"{100 * error.max():.1f} %",
@@ -65,3 +66,12 @@ def report(compared: Mapping[str, Any]) -> None:
     print_table(
         ["model", "(11) median", "(11) worst", "slowest rank median", "9 of 10 within", "worst"], rows
     )
+
+
+def _errors(compared: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Model -> the relative error and that of the slowest rank."""
+    errors = {model: (error, compared["slowest_error"][model]) for model, error in compared["error"].items()}
+    empty = compared.get("empty", {"error": {}})
+    for model, error in empty["error"].items():
+        errors[f"{model} over empty"] = error, empty["slowest_error"][model]
+    return errors

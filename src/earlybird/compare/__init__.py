@@ -1,5 +1,5 @@
 """Compare measured with predicted times."""
 
-from earlybird.compare.times import compare_times, measured_times
+from earlybird.compare.times import compare_times, exchange_samples, measured_times
 
-__all__ = ["compare_times", "measured_times"]
+__all__ = ["compare_times", "exchange_samples", "measured_times"]

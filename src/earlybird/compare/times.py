@@ -4,10 +4,18 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from earlybird.data.comparison import Comparison
+from earlybird.data.comparison import Comparison, EmptyExchange
 from earlybird.data.errors import InputError
 from earlybird.data.prediction import Prediction
 from earlybird.data.run import Sample, rank_medians_of_launches
+
+# (P,) seconds of the exchange without data, and model -> (P,) seconds predicted with them.
+EmptyTimes = tuple[np.ndarray, Mapping[str, np.ndarray]]
+
+
+def exchange_samples(samples: Iterable[Sample], *, empty: bool = False) -> list[Sample]:
+    """The launches of the exchange of a run, or of the same exchange with empty messages."""
+    return [one for one in samples if one.kernel == "exchange" and ("empty" in one.config) == empty]
 
 
 def measured_times(samples: Iterable[Sample]) -> np.ndarray:
@@ -32,12 +40,15 @@ def measured_times(samples: Iterable[Sample]) -> np.ndarray:
     return rank_medians_of_launches(launches)
 
 
-def compare_times(measured_s: np.ndarray, predictions: Mapping[str, Prediction]) -> Comparison:
+def compare_times(
+    measured_s: np.ndarray, predictions: Mapping[str, Prediction], empty: EmptyTimes | None = None
+) -> Comparison:
     """Errors of each model: equation (11) of Thune et al. 2023 and the signed error of the slowest rank.
 
     error = sum |T_actual - T_model| / sum T_actual; slowest_error = (max predicted - max measured)/max
     measured, below zero if the predicted time is too short. `measured_s` (P,) seconds, as `measured_times`
-    returns them. Raises InputError if a prediction has another number of ranks or nothing was measured.
+    returns them; `empty` are the times of the same exchange without data, and what the models predict with
+    them. Raises InputError if a prediction has another number of ranks or nothing was measured.
     """
     measured_s = np.asarray(measured_s, dtype=float)
     predicted_s = {model: prediction.time_s for model, prediction in predictions.items()}
@@ -51,15 +62,22 @@ def compare_times(measured_s: np.ndarray, predictions: Mapping[str, Prediction])
         raise InputError(
             "every measured time is 0 s, so no relative error exists; compare a run with messages"
         )
+    without_data = None
+    if empty is not None:
+        empty_s, with_empty_s = empty
+        without_data = EmptyExchange(empty_s, dict(with_empty_s), *_errors(measured_s, with_empty_s))
+    return Comparison(measured_s, predicted_s, *_errors(measured_s, predicted_s), empty=without_data)
+
+
+def _errors(
+    measured_s: np.ndarray, predicted_s: Mapping[str, np.ndarray]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The error (11) and the slowest rank's of each model."""
     slowest_s = measured_s.max()
-    return Comparison(
-        measured_s=measured_s,
-        predicted_s=predicted_s,
-        error={
+    return (
+        {
             model: float(np.abs(measured_s - times_s).sum() / measured_s.sum())
             for model, times_s in predicted_s.items()
         },
-        slowest_error={
-            model: float((times_s.max() - slowest_s) / slowest_s) for model, times_s in predicted_s.items()
-        },
+        {model: float((times_s.max() - slowest_s) / slowest_s) for model, times_s in predicted_s.items()},
     )

@@ -8,9 +8,28 @@ from typing import Any, ClassVar
 import numpy as np
 
 from earlybird.data import files
-from earlybird.data.schema import Extra, Number, Record, decode
+from earlybird.data.schema import OMIT_EMPTY, Extra, Number, Record, decode
 
 SCHEMA = "earlybird.comparison/1"
+
+
+@dataclass(frozen=True, eq=False)
+class EmptyExchange(Record):
+    """The same exchange with messages without data: what it costs apart from its bytes, latencies and, where
+    ranks share cores, the wait for a core.
+
+    Attributes
+    ----------
+    measured_s : (P,) median over iterations, then over launches.
+    predicted_s : model name -> (P,), `predict.over_empty_exchange`.
+    error, slowest_error : of `predicted_s`, as in a Comparison.
+    """
+
+    measured_s: np.ndarray
+    predicted_s: dict[str, np.ndarray]
+    error: dict[str, Number]
+    slowest_error: dict[str, Number]
+    extra: Extra = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +40,7 @@ class Comparison(Record):
     ----------
     measured_s : (P,) median over iterations, then over launches.
     predicted_s : model name -> (P,).
+    empty : the exchange of empty messages, if it was replayed too.
     extra : further keys of the file; `replay` puts provenance here (pattern_sha256, layout, run_id, notes).
     """
 
@@ -31,12 +51,25 @@ class Comparison(Record):
     error: dict[str, Number]
     slowest_error: dict[str, Number]
     extra: Extra = field(default_factory=dict)
+    empty: EmptyExchange | None = field(default=None, metadata=OMIT_EMPTY)
 
     def __post_init__(self) -> None:
         if any(times_s.shape != (len(self.measured_s),) for times_s in self.predicted_s.values()):
             raise ValueError("measured_s and predicted_s have different lengths")
         if not self.predicted_s.keys() == self.error.keys() == self.slowest_error.keys():
             raise ValueError("predicted_s, error and slowest_error have different models")
+        if self.empty is not None and len(self.empty.measured_s) != len(self.measured_s):
+            raise ValueError("measured_s and empty.measured_s have different lengths")
+
+    def describe_empty(self) -> str:
+        """What part of its time the exchange takes without data, in a sentence; "" if that is unknown."""
+        if self.empty is None:
+            return ""
+        share = self.empty.measured_s.max() / self.measured_s.max()
+        return (
+            f"with empty messages the exchange takes {share:.0%} of its time: latencies and, where ranks "
+            "share cores, the wait for one"
+        )
 
 
 def load_comparison(path: str | Path) -> Comparison:

@@ -4,7 +4,7 @@ import hashlib
 import io
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,10 @@ class Pattern:
     def sha256(self) -> str:
         """Digest of the messages in order, the same for every file format."""
         return hashlib.sha256(self.triples().astype("<i8", copy=False).data).hexdigest()
+
+    def without_data(self) -> "Pattern":
+        """The same messages, all of 0 bytes."""
+        return replace(self, bytes=np.zeros_like(self.bytes))
 
     def check_ranks(self, num_ranks: int) -> None:
         """Raise InputError if a rank is outside 0..num_ranks-1."""

@@ -93,6 +93,9 @@ class Launcher(Protocol):
     def check(self, layout: Layout) -> None:
         """Raise InputError when ranks cannot be placed as `layout` says."""
 
+    def shares_cores(self, layout: Layout) -> bool:
+        """Whether ranks of `layout` wait for a core that others use."""
+
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         """Run one launch to its end, with files in the folder `scratch`; `progress` hears how many points are
         done."""

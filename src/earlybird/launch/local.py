@@ -55,6 +55,9 @@ class MpiexecLauncher:
             )
         self._binding(layout)
 
+    def shares_cores(self, layout: Layout) -> bool:
+        return placement.is_oversubscribed(layout, hardware.cores_by_socket(), self.threads)
+
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         if request.threads not in (None, self.threads):
             return replace(self, threads=request.threads).launch(request, scratch, progress)
@@ -68,7 +71,7 @@ class MpiexecLauncher:
             layout.num_ranks,
             binding,
             scratch,
-            oversubscribed=placement.is_oversubscribed(layout, hardware.cores_by_socket(), self.threads),
+            oversubscribed=self.shares_cores(layout),
             remote=remote,
             threads=self.threads,
         )

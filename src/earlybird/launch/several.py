@@ -28,6 +28,9 @@ class SeveralMpis:
         for launcher in self.launchers:
             launcher.check(layout)
 
+    def shares_cores(self, layout: Layout) -> bool:
+        return self.launchers[0].shares_cores(layout)
+
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         flavour = request.points[0]["mpi"]
         launcher = next(one for one in self.launchers if one.flavour == flavour)

@@ -38,6 +38,9 @@ class SimgridLauncher:
     def check(self, layout: Layout) -> None:
         cores_of_ranks(layout, self.machine)
 
+    def shares_cores(self, layout: Layout) -> bool:
+        return False
+
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         if request.threads not in (None, 1):
             raise InputError(

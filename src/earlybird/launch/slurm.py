@@ -101,12 +101,15 @@ class SrunLauncher:
             )
         _require_plugin(self.mpi.family, self._plugin())
 
+    def shares_cores(self, layout: Layout) -> bool:
+        # As for hosts, nodes are taken to be like this one.
+        return placement.is_oversubscribed(layout, hardware.cores_by_socket(), self.threads)
+
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         if request.threads not in (None, self.threads):
             return replace(self, threads=request.threads).launch(request, scratch, progress)
         layout = request.layout
-        # As for hosts, nodes are taken to be like this one.
-        shared = placement.is_oversubscribed(layout, hardware.cores_by_socket(), self.threads)
+        shared = self.shares_cores(layout)
         arguments = [
             *_without(_MISLEADING, os.environ),
             "srun",

@@ -65,6 +65,9 @@ class SyntheticLauncher:
     def check(self, layout: Layout) -> None:
         """Every layout is possible."""
 
+    def shares_cores(self, layout: Layout) -> bool:
+        return False
+
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         # Seeded by the launch too: a resumed run must not draw again what it drew before.
         random = np.random.default_rng([self.seed, *request.id.encode()])

@@ -1,6 +1,7 @@
 """The suites: what each one measures, and the registry of all; some are in separate modules."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -276,6 +277,23 @@ def exchange_group(
         "ranks": layout.num_ranks, "messages": pattern.num_messages,
     }  # fmt: skip
     return Group("exchange", layout, (point,), pattern, link_bytes_per_s=link_bytes_per_s)
+
+
+def exchange_groups(
+    pattern: Pattern,
+    layout: Layout,
+    mpi: str,
+    link_bytes_per_s: float | None = None,
+    *,
+    with_empty: bool = False,
+) -> list[Group]:
+    """`exchange_group` and, if `with_empty`, in launches of its own the same messages without data, marked
+    `empty=yes`."""
+    whole = exchange_group(pattern, layout, mpi, link_bytes_per_s)
+    if not with_empty or not pattern.total_bytes:
+        return [whole]
+    empty = exchange_group(pattern.without_data(), layout, mpi, link_bytes_per_s)
+    return [whole, replace(empty, points=tuple(dict(point) | {"empty": "yes"} for point in empty.points))]
 
 
 def _competitor_counts(limit: int) -> tuple[int, ...]:

@@ -129,3 +129,18 @@ def test_threads_of_synthetic_ranks_are_reported_to_have_no_effect(earlybird):
     arguments = ("--layout", "3x1x1", "--launcher", f"synthetic:{folder / 'profile.json'}", "--threads", "2")
     warnings = earlybird("replay", folder / "pattern.csv", *arguments, "--quiet", "-o", "run").stderr
     assert "--threads 2 has no effect" in warnings
+
+
+def test_the_empty_exchange_is_replayed_if_asked_for_and_stays_when_resumed(replay, earlybird, tmp_path):
+    compared = replay("worked", "1x1x4", "--empty", "--launches", "2")
+    assert len(compared["empty"]["measured_s"]) == 4
+    assert compared["empty"]["error"]["staircase"] < 0.02
+    earlybird("replay", "--resume", "-o", "run", "--launches", "3")
+    samples = Run.open(tmp_path / "run").samples()
+    assert sorted("empty" in sample.config for sample in samples) == [False] * 3 + [True] * 3
+    shown = json.loads(earlybird("show", "run", "--json").stdout)
+    assert len(shown.get("empty_s", shown.get("empty", {}).get("measured_s"))) == 4
+
+
+def test_without_shared_cores_no_empty_exchange_is_replayed(replay):
+    assert "empty" not in replay("worked", "1x1x4")

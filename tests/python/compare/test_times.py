@@ -1,9 +1,11 @@
 """Measured compared with predicted times."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from earlybird.compare import compare_times, measured_times
+from earlybird.compare import compare_times, exchange_samples, measured_times
 from earlybird.data.errors import InputError
 from earlybird.data.prediction import Prediction
 from earlybird.data.run import Sample
@@ -27,6 +29,23 @@ def test_error_is_equation_11_and_the_slowest_rank_keeps_its_sign():
     assert comparison.error == pytest.approx({"staircase": 2 / 8, "postal": 1 / 8})
     assert comparison.slowest_error == pytest.approx({"staircase": -0.2, "postal": 0.2})
     assert comparison.predicted_s["postal"].tolist() == [1, 2, 6]
+
+
+def test_errors_over_the_empty_exchange_are_beside_those_of_the_models():
+    measured = np.array([2.0, 4.0])
+    predictions = {"staircase": _prediction(1, 2)}
+    comparison = compare_times(measured, predictions, (np.array([1.0, 1.0]), {"staircase": np.array([2, 3])}))
+    assert comparison.error == {"staircase": 0.5}
+    assert comparison.empty.error == pytest.approx({"staircase": 1 / 6})
+    assert comparison.empty.slowest_error == {"staircase": -0.25}
+    assert "takes 25% of its time" in comparison.describe_empty()
+
+
+def test_the_launches_of_the_empty_exchange_are_kept_apart():
+    whole, empty = _sample([[1, 2]]), replace(_sample([[3, 4]]), config={"empty": "yes"})
+    other = replace(whole, kernel="pingpong")
+    assert exchange_samples([whole, empty, other]) == [whole]
+    assert exchange_samples([whole, empty, other], empty=True) == [empty]
 
 
 def test_measured_times_are_medians_over_steady_iterations_then_launches():

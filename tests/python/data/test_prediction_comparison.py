@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earlybird.data.comparison import Comparison, comparison_from_json, load_comparison
+from earlybird.data.comparison import Comparison, EmptyExchange, comparison_from_json, load_comparison
 from earlybird.data.errors import InputError
 from earlybird.data.prediction import Prediction, load_prediction, prediction_from_json
 
@@ -92,3 +92,16 @@ def test_other_schema_number_is_refused(tmp_path):
         InputError, match=r"'earlybird.comparison/2'; this version reads 'earlybird.comparison/1'"
     ):
         load_comparison(path)
+
+
+def test_a_comparison_with_an_empty_exchange_reads_back(tmp_path):
+    one, errors = np.array([1.0, 2.0]), {"staircase": 0.1}
+    empty = EmptyExchange(one / 2, {"staircase": one}, errors, errors)
+    comparison = Comparison(one, {"staircase": one}, errors, errors, empty=empty)
+    path = tmp_path / "comparison.json"
+    path.write_text(json.dumps(comparison.to_json()))
+    assert load_comparison(path).to_json() == comparison.to_json()
+    value = comparison.to_json()
+    value["empty"]["measured_s"] = [1.0]
+    with pytest.raises(InputError, match="different lengths"):
+        comparison_from_json(value)

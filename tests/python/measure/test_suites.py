@@ -14,6 +14,7 @@ from earlybird.measure.suites import (
     Options,
     Resources,
     exchange_group,
+    exchange_groups,
     find_suites,
     options_of,
 )
@@ -222,3 +223,13 @@ def test_an_exchange_is_one_point_named_by_its_pattern():
         exchange_group(pattern, parse_layout("1x1x1"), "mpich")
     with pytest.raises(InputError, match="at most"):
         exchange_group(Pattern([0], [1], [1 << 31]), parse_layout("1x1x2"), "mpich")
+
+
+def test_the_empty_exchange_has_the_messages_of_the_other_without_data():
+    pattern, layout = Pattern([0, 1], [1, 0], [8, 9]), parse_layout("1x1x2")
+    whole, empty = exchange_groups(pattern, layout, "mpich", with_empty=True)
+    assert whole == exchange_group(pattern, layout, "mpich")
+    assert empty.pattern.triples().tolist() == [[0, 1, 0], [1, 0, 0]]
+    assert empty.points[0]["empty"] == "yes"
+    assert exchange_groups(pattern, layout, "mpich") == [whole]
+    assert len(exchange_groups(empty.pattern, layout, "mpich", with_empty=True)) == 1

@@ -150,8 +150,8 @@ def _run(
     effort = suited_to(resources, Effort(REPLAY_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed))
     replayed = create_run(folder / "replay", "replay", effort, starter, {"layout": layout.text, **place})
     save_pattern(pattern, replayed.path / "pattern.npz")
-    group = suites.exchange_group(pattern, layout, starter.flavour, resources.link_bytes_per_s)
-    run_session(replayed, starter, [group], effort, quiet, resumable=False)
+    groups = suites.exchange_groups(pattern, layout, starter.flavour, resources.link_bytes_per_s)
+    run_session(replayed, starter, groups, effort, quiet, resumable=False)
     comparison = compare_run(replayed, pattern, layout, [profile], predictions)
 
     _say(5, f"writing {output}")

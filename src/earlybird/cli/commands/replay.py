@@ -21,7 +21,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout, save_layout
 from earlybird.data.pattern import load_pattern, save_pattern
 from earlybird.data.profile import load_profile
-from earlybird.measure.suites import exchange_group
+from earlybird.measure.suites import exchange_groups
 from earlybird.predict import MIXED, SHARES, merge_profiles
 
 SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")
@@ -42,6 +42,14 @@ def replay(
     ] = None,
     share: shared.ShareOption = None,
     mixed: shared.MixedOption = None,
+    empty: Annotated[
+        bool | None,
+        typer.Option(
+            "--empty/--no-empty",
+            help="Also replay the messages without data, for what the exchange costs apart from them.  "
+            "[default: with --profile, if ranks share cores]",
+        ),
+    ] = None,
     output: shared.RunOption = None,
     mpi: shared.MpiOption = None,
     place: shared.PlaceOptions,
@@ -102,16 +110,20 @@ def replay(
     if session.resume:
         measuring.refuse_other_network(run, settings, starter)
     else:
+        shared_cores = joined is not None and starter.shares_cores(where)
+        settings["empty"] = shared_cores if empty is None else empty
         effort = measuring.suited_to(resources, effort)
         run = measuring.create_run(output, "replay", effort, starter, settings)
         save_pattern(messages, run.path / "pattern.npz")
         save_layout(where, run.path / "layout.csv")
-    group = exchange_group(messages, where, starter.flavour, resources.link_bytes_per_s)
-    measuring.run_session(run, starter, [group], effort, session.quiet)
+    groups = exchange_groups(
+        messages, where, starter.flavour, resources.link_bytes_per_s, with_empty=settings.get("empty", False)
+    )
+    measuring.run_session(run, starter, groups, effort, session.quiet)
     if starter.name == "synthetic" and settings.get("threads", 1) > 1:
         note(f"warning: --threads {settings['threads']} has no effect: times are drawn from a profile")
     if predictions:
-        print_comparison(compare_run(run, messages, where, profiles, predictions), format)
+        print_comparison(compare_run(run, messages, where, profiles, predictions, *variant), format)
     else:
         print_measured(run, format)
     note(f"samples are in {run.path}")

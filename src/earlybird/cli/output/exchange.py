@@ -12,7 +12,7 @@ from earlybird.cli.output.printing import (
     print_table,
     prints_all,
 )
-from earlybird.compare import measured_times
+from earlybird.compare import exchange_samples, measured_times
 from earlybird.data.comparison import Comparison
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
@@ -50,11 +50,15 @@ def print_prediction(prediction: Prediction, format: str, pattern: Pattern | Non
 
 def print_measured(run: Run, format: str) -> None:
     """Print the time of every rank of an exchange without prediction."""
-    times_s = measured_times([sample for sample in run.samples() if sample.kernel == "exchange"])
+    samples = run.samples()
+    times_s = measured_times(exchange_samples(samples))
     columns = {"measured_s": times_s}
+    if without_data := exchange_samples(samples, empty=True):
+        columns["empty_s"] = measured_times(without_data)
     if format == Format.json:
         slowest = int(times_s.argmax())
-        print_json({"run": str(run.path), "measured_s": times_s.tolist(), "slowest_rank": slowest})
+        lists = {name: values_s.tolist() for name, values_s in columns.items()}
+        print_json({"run": str(run.path), **lists, "slowest_rank": slowest})
     elif format == Format.csv:
         _print_csv(columns)
     else:
@@ -65,6 +69,8 @@ def print_measured(run: Run, format: str) -> None:
 def print_comparison(comparison: Comparison, format: str) -> None:
     """Print measured and predicted times of every rank, and the errors of the models."""
     columns = {"measured_s": comparison.measured_s}
+    if comparison.empty is not None:
+        columns["empty_s"] = comparison.empty.measured_s
     columns |= {f"{model}_s": times_s for model, times_s in comparison.predicted_s.items()}
     if format == Format.json:
         print_json(comparison.to_json())
@@ -77,15 +83,22 @@ def print_comparison(comparison: Comparison, format: str) -> None:
 
 
 def print_errors(comparison: Comparison) -> None:
-    """Error (11) and the slowest rank's error of every model, best first."""
-    models = sorted(comparison.error, key=comparison.error.get)
+    """Error (11) and the slowest rank's error of every model, best first, also over the exchange of empty
+    messages if that was measured."""
+    errors = {model: (error, comparison.slowest_error[model]) for model, error in comparison.error.items()}
+    if empty := comparison.empty:
+        errors |= {
+            f"{model} over empty": (error, empty.slowest_error[model]) for model, error in empty.error.items()
+        }
     print_table(
         ["model", "error (11)", "slowest rank"],
         [
-            [model, f"{comparison.error[model]:.1%}", f"{comparison.slowest_error[model]:+.1%}"]
-            for model in models
+            [model, f"{error:.1%}", f"{slowest:+.1%}"]
+            for model, (error, slowest) in sorted(errors.items(), key=lambda item: item[1])
         ],
     )
+    if empty:
+        note(f"{comparison.describe_empty()}; `over empty` adds the data to that")
 
 
 def _print_csv(columns: Mapping[str, np.ndarray]) -> None:

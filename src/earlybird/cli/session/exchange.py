@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from earlybird.cli.output.notes import note
-from earlybird.compare import compare_times, measured_times
+from earlybird.compare import compare_times, exchange_samples, measured_times
 from earlybird.data import files, units
 from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
@@ -16,7 +16,16 @@ from earlybird.data.profile import USUAL_CONTEXT, Profile
 from earlybird.data.run import Run
 from earlybird.launch.launcher import Launcher
 from earlybird.machine import hardware
-from earlybird.predict import BOTH_ENDS, MIXED, MODELS, SHARES, Predictor, silent_senders
+from earlybird.predict import (
+    BOTH_ENDS,
+    MIXED,
+    MODELS,
+    SHARES,
+    Predictor,
+    merge_profiles,
+    over_empty_exchange,
+    silent_senders,
+)
 
 # Maximum share of free memory for the buffers of both sides of all messages.
 _MEMORY_SHARE = 0.7
@@ -63,11 +72,20 @@ def compare_run(
     layout: Layout,
     profiles: Sequence[Profile],
     predictions: Mapping[str, Prediction],
+    share: str = SHARES[0],
+    mixed: str = MIXED[0],
 ) -> Comparison:
-    """Compare the exchange measured in `run` with the `predictions` from `profiles`, and store the comparison
-    in the run folder."""
-    samples = [sample for sample in run.samples() if sample.kernel == "exchange"]
-    compared = compare_times(measured_times(samples), predictions)
+    """Compare the exchange measured in `run` with the `predictions` from `profiles`, which were made with
+    `share` and `mixed`, and store the comparison in the run folder."""
+    all_samples = run.samples()
+    samples, without_data = (exchange_samples(all_samples, empty=empty) for empty in (False, True))
+    empty = None
+    if without_data:
+        empty_s = measured_times(without_data)
+        models = [model for model in predictions if model in (MODELS[0], *BOTH_ENDS)]
+        predictor = Predictor(pattern, layout, mixed=mixed)
+        empty = empty_s, over_empty_exchange(predictor, merge_profiles(profiles), models, share, empty_s)
+    compared = compare_times(measured_times(samples), predictions, empty)
     levels = set(Predictor(pattern, layout).levels)
     notes = [
         difference

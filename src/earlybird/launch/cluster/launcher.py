@@ -54,6 +54,10 @@ class ClusterLauncher:
             )
         self._binding(layout)
 
+    def shares_cores(self, layout: Layout) -> bool:
+        cores = hardware.cores_by_socket()
+        return placement.is_oversubscribed(layout, cores, self.threads, one_machine=True)
+
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         if request.threads not in (None, self.threads):
             return replace(self, threads=request.threads).launch(request, scratch, progress)
@@ -91,7 +95,7 @@ class ClusterLauncher:
             layout.num_ranks,
             self._binding(layout),
             folder,
-            oversubscribed=self._oversubscribed(layout),
+            oversubscribed=self.shares_cores(layout),
             remote=RemoteHosts(
                 tuple(self.cluster.nodes[node].name for node in layout.node),
                 str(self.cluster.agent),
@@ -106,10 +110,6 @@ class ClusterLauncher:
 
     def _binding(self, layout: Layout) -> placement.Binding:
         return placement.bind_virtual(layout, hardware.cores_by_socket(), self.threads)
-
-    def _oversubscribed(self, layout: Layout) -> bool:
-        cores = hardware.cores_by_socket()
-        return placement.is_oversubscribed(layout, cores, self.threads, one_machine=True)
 
 
 def _require_visible(path: Path) -> None:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from earlybird.compare import exchange_samples
 from earlybird.compare.intervals import over_launches
 from earlybird.data import labels
 from earlybird.data.comparison import Comparison
@@ -203,6 +204,7 @@ def _of_comparison(
 ) -> Exchange:
     extra, num_ranks = comparison.extra, len(comparison.measured_s)
     digest, notes = str(extra.get("pattern_sha256", "")), extra.get("notes")
+    texts = [*(map(str, notes) if isinstance(notes, list | tuple) else ()), comparison.describe_empty()]
     run = runs.get(str(extra.get("run_id", "")))
     layout = str(extra.get("layout", ""))
     return Exchange(
@@ -216,7 +218,7 @@ def _of_comparison(
         comparison.error,
         comparison.slowest_error,
         extra.get("oversubscribed") is True,
-        tuple(map(str, notes)) if isinstance(notes, list | tuple) else (),
+        tuple(filter(None, texts)),
         run,
         [sample for sample in _timed_samples(run) if sample.rank_times_s.shape[1] == num_ranks],
         profile_id=str(extra.get("profile_id", "")),
@@ -228,8 +230,8 @@ def _timed_samples(run: MeasuredRun | None) -> list[Sample]:
     """The exchanges of a run with times of ranks."""
     return [
         sample
-        for sample in (run.samples if run else ())
-        if sample.kernel == "exchange" and sample.rank_times_s is not None and sample.rank_times_s.size
+        for sample in exchange_samples(run.samples if run else ())
+        if sample.rank_times_s is not None and sample.rank_times_s.size
     ]
 
 

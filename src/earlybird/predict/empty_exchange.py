@@ -1,0 +1,38 @@
+"""Predictions over a measured exchange of empty messages: what models leave out where ranks share cores."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from earlybird.data.profile import Level, Profile
+from earlybird.predict.exchange import Predictor
+
+
+def over_empty_exchange(
+    predictor: Predictor, profile: Profile, models: Iterable[str], share: str, empty_s: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Model -> (P,) seconds per rank, T_i = D_i + max(T_inter_node,i, E_i).
+
+    E_i is the time of the same exchange with empty messages: latencies and, where ranks share cores, their
+    wait for one. D_i is the time inside nodes without latencies, which E_i contains: memory is copied by the
+    cores, so that both add up. The links between nodes carry data while ranks wait for a core.
+
+    `empty_s` (P,), as `compare.measured_times` returns them. Raises InputError as `Predictor.predict` does.
+    """
+    bare = replace(
+        profile,
+        levels={name: _without_latency(name, level) for name, level in profile.levels.items()},
+        replicates=(),
+    )
+    times_s = {}
+    for model in models:
+        one = predictor.predict(bare, model, share=share)
+        times_s[model] = one.intra_node_s + np.maximum(one.inter_node_s, empty_s)
+    return times_s
+
+
+def _without_latency(name: str, level: Level) -> Level:
+    if name == "inter_node":
+        return level
+    return replace(level, protocols=tuple(replace(one, latency_s=0.0) for one in level.protocols))
