@@ -2,8 +2,14 @@
 // posts its sends, then its receives, waits for the sends, then for the receives. Every rank's time is kept, from its own
 // start or, if ranks share cores, from the start of the first rank. With several threads, the messages of a rank are
 // assigned to its threads in turn, and each thread does the same with its share.
+//
+// A point with `stages`, such as 12+5+12, has several exchanges, each of as many rows of the pattern. A rank begins the next
+// one when its messages of the one before are complete, as if it forwarded what it received.
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +18,7 @@
 #include "harness/messages/buffer.hpp"
 #include "harness/messages/data_check.hpp"
 #include "harness/request/pattern.hpp"
+#include "harness/text/refuse.hpp"
 
 using namespace earlybird;
 
@@ -71,14 +78,34 @@ std::int64_t count_tags(MPI_Comm comm) {
   return (found ? *tag_ub : guaranteed_tag_ub) - first_tag + std::int64_t{1};
 }
 
-Neighbours find_neighbours(const std::string &path, const Team &team, int num_threads) {
-  const Messages none(num_threads, count_tags(team.comm()));
-  Neighbours neighbours{none, none};
-  read_pattern(path, team.size(), [&](const PatternMessage &message) {
-    if (message.source == team.rank()) neighbours.sends.append(message.number, message.destination, message.size_bytes);
-    if (message.destination == team.rank()) neighbours.receives.append(message.number, message.source, message.size_bytes);
+// The row of the pattern at which each stage ends; without `stages` all rows are one.
+std::vector<std::int64_t> stage_ends(const Point &point) {
+  if (!point.has("stages")) return {std::numeric_limits<std::int64_t>::max()};
+  std::vector<std::int64_t> ends;
+  std::istringstream counts(point.text("stages"));
+  std::int64_t end = 0;
+  for (std::string count; std::getline(counts, count, '+'); ends.push_back(end)) {
+    if (count.empty() || count.size() > 12 || count.find_first_not_of("0123456789") != std::string::npos)
+      refuse("the request gives stages=" + point.text("stages") + "; give numbers of messages such as 12+5+12");
+    end += std::stoll(count);
+  }
+  return ends;
+}
+
+// The neighbours of each stage.
+std::vector<Neighbours> find_neighbours(const Task &task) {
+  const Team &team = task.team;
+  const std::vector<std::int64_t> ends = stage_ends(task.point);
+  const Messages none(task.crew.size(), count_tags(team.comm()));
+  std::vector<Neighbours> stages(ends.size(), Neighbours{none, none});
+  read_pattern(task.request.pattern, team.size(), [&](const PatternMessage &message) {
+    const auto after = std::upper_bound(ends.begin(), ends.end(), message.number);
+    if (after == ends.end()) refuse("the pattern has more messages than the stages " + task.point.text("stages"));
+    Neighbours &stage = stages[static_cast<std::size_t>(after - ends.begin())];
+    if (message.source == team.rank()) stage.sends.append(message.number, message.destination, message.size_bytes);
+    if (message.destination == team.rank()) stage.receives.append(message.number, message.source, message.size_bytes);
   });
-  return neighbours;
+  return stages;
 }
 
 // The messages of one thread.
@@ -163,14 +190,20 @@ class Exchange {
 void accept_any_team(const Team &) {}
 
 void measure(const Task &task) {
-  Exchange exchange(task.team, task.crew, find_neighbours(task.request.pattern, task.team, task.crew.size()));
+  std::vector<Exchange> stages;
+  for (const Neighbours &neighbours : find_neighbours(task)) stages.emplace_back(task.team, task.crew, neighbours);
   Operation operation;
-  operation.prepare = [&](int iteration) { exchange.write_messages(iteration); };
-  operation.run = [&] { exchange.run(); };
+  operation.prepare = [&](int iteration) {
+    for (Exchange &stage : stages) stage.write_messages(iteration);
+  };
+  operation.run = [&] {
+    for (Exchange &stage : stages) stage.run();
+  };
   operation.keep_rank_times = true;
   operation.reduction = Reduction::slowest_from_first;
   const Series series = task.sampler.take(operation);
-  const bool validated = exchange.received(task.sampler.last_iteration());
+  const int last = task.sampler.last_iteration();
+  const bool validated = std::all_of(stages.begin(), stages.end(), [&](const Exchange &stage) { return stage.received(last); });
   task.sampler.write("exchange", "exchange", task.point, series, operation, validated);
 }
 

@@ -13,7 +13,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine.flavours import find_flavour
-from earlybird.measure.suites import exchange_group
+from earlybird.measure.suites import exchange_group, staged_group
 from earlybird.toolchain.build import kernel_path
 
 pytestmark = pytest.mark.mpi
@@ -247,3 +247,24 @@ def test_patterns_that_the_exchange_cannot_send_are_refused(any_mpi, tmp_path, n
     )
     assert result.returncode != 0
     assert expected in result.stderr
+
+
+def test_a_rank_begins_a_stage_when_its_messages_of_the_one_before_are_complete(mpi, tmp_path):
+    # Rank 1 sends a byte to rank 2 when it has received a megabyte, so rank 2 takes about as long.
+    stages = [Pattern([0], [1], [1 << 20]), Pattern([1, 0], [2, 3], [1, 0]), Pattern([0], [1], [0])]
+    group = staged_group(stages, parse_layout("1x1x4"), mpi)
+    (sample,) = launch(mpi, tmp_path, "exchange", group.points, "1x1x4", group.pattern).samples
+    assert sample.validated and sample.config["stages"] == "1+2+1"
+    _, receiver_s, next_s, _ = np.median(sample.rank_times_s, axis=0)
+    assert next_s > receiver_s / 3
+
+
+@pytest.mark.parametrize(
+    ("stages", "says"), [("1", "more messages than the stages"), ("1+x", "such as 12+5")]
+)
+def test_stages_that_do_not_fit_the_pattern_are_refused(mpi, tmp_path, stages, says):
+    pattern, layout = Pattern([0, 1], [1, 0], [1, 1]), parse_layout("1x1x2")
+    points = [{"mpi": mpi, "stages": stages}]
+    request = Request("0", "exchange", points, layout, RULES, pattern, 300, 120)
+    launched = MpiexecLauncher(find_flavour(mpi)).launch(request, tmp_path, lambda *_: None)
+    assert says in launched.cause

@@ -92,6 +92,19 @@ class Pattern:
         """Digest of the messages in order, the same for every file format."""
         return hashlib.sha256(self.triples().astype("<i8", copy=False).data).hexdigest()
 
+    @classmethod
+    def joined(cls, stages: Sequence["Pattern"]) -> "Pattern":
+        """The messages of all `stages`, in this order."""
+        return cls(
+            *(np.concatenate([getattr(one, name) for one in stages]) for name in ("src", "dst", "bytes"))
+        )
+
+    def divided(self, num_messages: Sequence[int]) -> list["Pattern"]:
+        """The stages that `joined` joined, by the number of messages of each."""
+        ends = np.cumsum(num_messages)[:-1]
+        columns = (np.split(values, ends) for values in (self.src, self.dst, self.bytes))
+        return [Pattern(*stage) for stage in zip(*columns, strict=True)]
+
     def without_data(self) -> "Pattern":
         """The same messages, all of 0 bytes."""
         return replace(self, bytes=np.zeros_like(self.bytes))

@@ -279,6 +279,15 @@ def exchange_group(
     return Group("exchange", layout, (point,), pattern, link_bytes_per_s=link_bytes_per_s)
 
 
+def staged_group(
+    stages: Sequence[Pattern], layout: Layout, mpi: str, link_bytes_per_s: float | None = None
+) -> Group:
+    """Several exchanges in one timed region: a rank begins one when its messages of the last are complete."""
+    group = exchange_group(Pattern.joined(stages), layout, mpi, link_bytes_per_s)
+    counts = "+".join(str(stage.num_messages) for stage in stages)
+    return replace(group, points=tuple(dict(point) | {"stages": counts} for point in group.points))
+
+
 def exchange_groups(
     pattern: Pattern,
     layout: Layout,

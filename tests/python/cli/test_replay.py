@@ -144,3 +144,22 @@ def test_the_empty_exchange_is_replayed_if_asked_for_and_stays_when_resumed(repl
 
 def test_without_shared_cores_no_empty_exchange_is_replayed(replay):
     assert "empty" not in replay("worked", "1x1x4")
+
+
+def test_exchanges_that_follow_each_other_are_predicted_one_after_the_other(replay, earlybird, tmp_path):
+    pattern = EXAMPLES / "fan-out" / "pattern.csv"
+    once = replay("fan-out", "3x1x1")
+    shutil.rmtree(tmp_path / "run")
+    twice = replay("fan-out", "3x1x1", "--then", str(pattern), "--launches", "2")
+    assert twice["error"]["staircase"] < 0.02
+    for model in MODELS:
+        assert max(twice["predicted_s"][model]) == pytest.approx(2 * max(once["predicted_s"][model]))
+    earlybird("replay", "--resume", "-o", "run", "--launches", "3")
+    (counts,) = {sample.config["stages"] for sample in Run.open(tmp_path / "run").samples()}
+    assert counts == "2+2"
+
+
+def test_stages_have_no_empty_exchange(earlybird):
+    pattern = EXAMPLES / "fan-out" / "pattern.csv"
+    result = earlybird("replay", pattern, "--then", pattern, "--empty", "--layout", "3x1x1", status=2)
+    assert "--then" in result.stderr

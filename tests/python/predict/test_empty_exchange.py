@@ -9,10 +9,14 @@ from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.predict import Predictor, over_empty_exchange
 
 PATTERN = Pattern([0, 1, 2, 3, 0], [1, 0, 3, 2, 2], [4000, 9000, 20000, 100, 70000])
-PROFILE = Profile({
-    name: Level(name, (Protocol(name="eager", latency_s=3e-6, bandwidth_bytes_per_s={1: rate, 2: 1.5 * rate}),))
-    for name, rate in (("intra_socket", 5e9), ("inter_node", 1e8))
-})  # fmt: skip
+
+
+def _level(name, rate):
+    bandwidth = {1: rate, 2: 1.5 * rate}
+    return Level(name, (Protocol(name="eager", latency_s=3e-6, bandwidth_bytes_per_s=bandwidth),))
+
+
+PROFILE = Profile({"intra_socket": _level("intra_socket", 5e9), "inter_node": _level("inter_node", 1e8)})
 
 
 def _over(layout, empty_s, model="staircase"):

@@ -262,7 +262,7 @@ def aggregate(
     Row 1 is the advised alternative: sending directly, unless leaders are clearly faster. With leaders there
     are three exchanges: ranks send to the leaders of their node, leaders send one message to each other node,
     and the leaders there send to the ranks. Their predicted times are added; packing is not included.
-    `earlybird replay` checks each of the exchanges that -o writes, those of the fastest number of leaders.
+    `earlybird replay` checks the exchanges that -o writes, those of the fastest number of leaders.
     """
     joined = load_profiles(profile)
     _check_model(model)
@@ -278,8 +278,9 @@ def aggregate(
         save_pattern(exchange, output / f"{name}.csv")
     print_advice(found.advice, format)
     note(
-        f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node; next: earlybird "
-        f"replay {output}/between.csv --layout {layout} ... and the others, to check the advice"
+        f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node; check it: "
+        f"earlybird replay {output}/collect.csv --then {output}/between.csv --then {output}/distribute.csv "
+        f"--layout {layout}"
     )
 
 

@@ -13,15 +13,15 @@ from earlybird.cli.output.exchange import print_comparison, print_measured
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.cli.session import batch_script, measuring
-from earlybird.cli.session.exchange import check_exchange, compare_run, predict_all
+from earlybird.cli.session.exchange import check_exchange, compare_run, predict_stages
 from earlybird.cli.session.launchers import make_launcher
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout, save_layout
-from earlybird.data.pattern import load_pattern, save_pattern
+from earlybird.data.pattern import Pattern, load_pattern, save_pattern
 from earlybird.data.profile import load_profile
-from earlybird.measure.suites import exchange_groups
+from earlybird.measure.suites import exchange_groups, staged_group
 from earlybird.predict import MIXED, SHARES, merge_profiles
 
 SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")
@@ -42,6 +42,13 @@ def replay(
     ] = None,
     share: shared.ShareOption = None,
     mixed: shared.MixedOption = None,
+    then: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A pattern that follows: a rank begins it when its messages of the one before are "
+            "complete.  Repeat for more."
+        ),
+    ] = None,
     empty: Annotated[
         bool | None,
         typer.Option(
@@ -64,7 +71,10 @@ def replay(
     session: shared.SessionOptions,
     format: Format = FORMAT,
 ) -> None:
-    """Run the exchange on real MPI (Algorithm 2 of Thune et al. 2023) and record the time of every rank."""
+    """Run the exchange on real MPI (Algorithm 2 of Thune et al. 2023) and record the time of every rank.
+
+    With --then several exchanges follow each other, as through the leaders of `advise aggregate`.
+    """
     if (share or mixed) and not profile:
         raise InputError("--share and --mixed apply to predictions; add --profile, or omit them")
     if session.print_script is not None:
@@ -77,7 +87,9 @@ def replay(
         messages = load_pattern(run.path / "pattern.npz")
         # From the run: the original layout file may have changed or be missing.
         where = replace(parse_layout(str(run.path / "layout.csv")), text=settings["layout_text"])
-        if pattern is not None and load_pattern(pattern).sha256() != messages.sha256():
+        stages = messages.divided(settings.get("stages") or [messages.num_messages])
+        given = [load_pattern(path) for path in (pattern, *(then or ())) if path is not None]
+        if given and Pattern.joined(given).sha256() != messages.sha256():
             raise InputError(
                 f"{run.path} replays another pattern than {pattern}; omit the pattern with --resume"
             )
@@ -85,10 +97,15 @@ def replay(
         if pattern is None or layout is None:
             missing = "a pattern, such as mesh.csv" if pattern is None else "a layout, such as --layout 1x1x4"
             raise InputError(f"replay needs {missing}; see `earlybird replay --help`")
-        messages = load_fitting_pattern(pattern)
+        stages = [load_fitting_pattern(path) for path in (pattern, *(then or ()))]
+        if len(stages) > 1 and empty:
+            raise InputError("--empty applies to one exchange; omit it, or --then")
+        messages = Pattern.joined(stages)
         where = parse_layout(layout, map_by)
         settings = {"mpi": mpi, **vars(place), "threads": threads, "layout": layout}
         settings["layout_text"] = where.text
+        if len(stages) > 1:
+            settings["stages"] = [stage.num_messages for stage in stages]
         effort = measuring.new_effort(
             session,
             DEFAULT_LAUNCHES if launches is None else launches,
@@ -106,19 +123,21 @@ def replay(
     check_exchange(messages, where, starter)
     # Refuse an unsuitable profile before measuring.
     variant = (share or SHARES[0], mixed or MIXED[0])
-    predictions = predict_all(messages, where, joined, *variant) if joined else {}
+    predictions = predict_stages(stages, where, joined, *variant) if joined else {}
     if session.resume:
         measuring.refuse_other_network(run, settings, starter)
     else:
-        shared_cores = joined is not None and starter.shares_cores(where)
+        shared_cores = len(stages) == 1 and joined is not None and starter.shares_cores(where)
         settings["empty"] = shared_cores if empty is None else empty
         effort = measuring.suited_to(resources, effort)
         run = measuring.create_run(output, "replay", effort, starter, settings)
         save_pattern(messages, run.path / "pattern.npz")
         save_layout(where, run.path / "layout.csv")
-    groups = exchange_groups(
-        messages, where, starter.flavour, resources.link_bytes_per_s, with_empty=settings.get("empty", False)
-    )
+    on = where, starter.flavour, resources.link_bytes_per_s
+    if len(stages) > 1:
+        groups = [staged_group(stages, *on)]
+    else:
+        groups = exchange_groups(messages, *on, with_empty=settings.get("empty", False))
     measuring.run_session(run, starter, groups, effort, session.quiet)
     if starter.name == "synthetic" and settings.get("threads", 1) > 1:
         note(f"warning: --threads {settings['threads']} has no effect: times are drawn from a profile")

@@ -155,10 +155,14 @@ def expected_times(profile: Profile):
     """The function that gives the expected time of every rank at one point of a kernel, from `profile`."""
     from earlybird.predict.exchange import predict_exchange
     from earlybird.predict.pipelined import method_models
+    from earlybird.predict.stages import one_after_the_other
 
     def times_s(kernel: str, point, request: Request) -> np.ndarray:
         if kernel == "exchange":
-            return predict_exchange(request.pattern, request.layout, profile).time_s
+            counts = [int(count) for count in str(point.get("stages", "")).split("+") if count]
+            stages = request.pattern.divided(counts or [request.pattern.num_messages])
+            every = [predict_exchange(stage, request.layout, profile) for stage in stages]
+            return one_after_the_other(every).time_s
         level = profile.level(point["level"])
         size_bytes = point["size_bytes"]
         if kernel == "pipeline":
