@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 from bench import (
+    aggregation_advice,
     cluster_exchanges,
     cluster_links,
     collective_accuracy,
@@ -57,6 +58,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "predictor": predictor.main,
     "paper-tables": paper_tables.main,
     "layout-advice": layout_advice.main,
+    "aggregation-advice": aggregation_advice.main,
     "compare-power": compare_power.main,
     "collective-accuracy": collective_accuracy.main,
     "collective-advice": collective_advice.main,
@@ -66,8 +68,8 @@ WITH_OPTIONS = (
     "command-times", "motif-styles", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
-    "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "cluster-exchanges",
-    "simgrid-exchanges", "paper-tables",
+    "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "aggregation-advice",
+    "cluster-exchanges", "simgrid-exchanges", "paper-tables",
 )  # fmt: skip
 
 

@@ -43,6 +43,26 @@ def replayed(
     return compared
 
 
+def replayed_by_turns(
+    variants: Mapping[str, Sequence[Any]], rounds: int, where: Sequence[Any], folder: Path
+) -> dict[str, np.ndarray]:
+    """Name -> (rounds,) seconds of the slowest rank: `replay` with the arguments of each variant by turns."""
+    slowest_s: dict[str, list[float]] = {name: [] for name in variants}
+    for k in range(rounds):
+        for number, name in list(enumerate(variants))[:: 1 if k % 2 else -1]:
+            found = earlybird(
+                "replay", *variants[name], "--launches", 1, "--budget", "3s", *where,
+                "-o", folder / f"{number}-{k}",
+            )  # fmt: skip
+            slowest_s[name].append(max(found["measured_s"]))
+    return {name: np.array(values) for name, values in slowest_s.items()}
+
+
+def describe_ratios(ratios: np.ndarray) -> list[str]:
+    """Their median, and the lowest and the highest."""
+    return [f"{np.median(ratios):.2f}", f"{ratios.min():.2f} .. {ratios.max():.2f}"]
+
+
 def add_prediction(compared: dict[str, Any], name: str, times_s: np.ndarray) -> None:
     """Add the two errors of another prediction, (P,) seconds, to what `replay --json` prints."""
     measured_s = np.array(compared["measured_s"])

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
+from bench.exchange_comparison import describe_ratios, measured_profile, replayed_by_turns
 from earlybird.cli.output.printing import print_table
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.patterns.halo import halo_exchange
@@ -53,14 +54,9 @@ def exchanges() -> dict[str, Pattern]:
 
 
 def _compare(mpi: str, cluster: str, folder: Path) -> None:
-    folder.mkdir()
     where = ["--mpi", mpi, "--launcher", f"cluster:{cluster}", "--quiet"]
     say(f"{mpi}: measuring the cluster")
-    runs = [folder / "contention", folder / "completion"]
-    for run, budget in zip(runs, ("60s", "30s"), strict=True):
-        earlybird("measure", run.name, "--quick", "--budget", budget, *where, "-o", run)
-    profile = folder / "profile.json"
-    earlybird("fit", *runs, "-o", profile)
+    profile = measured_profile(where, folder, {"contention": "60s", "completion": "30s"})
     rows = []
     for what, pattern in exchanges().items():
         say(f"{mpi}: {what}")
@@ -68,20 +64,10 @@ def _compare(mpi: str, cluster: str, folder: Path) -> None:
         save_pattern(pattern, path)
         advice = earlybird("advise", "layout", path, "--profile", profile, "--layout", LAYOUT, "-o", advised)
         best = advice["ranked"][0]
-        slowest_s: dict[str, list[float]] = {LAYOUT: [], str(advised): []}
-        for k in range(ROUNDS):
-            for layout in list(slowest_s)[:: 1 if k % 2 else -1]:
-                found = earlybird(
-                    "replay", path, "--layout", layout, "--launches", 1, "--budget", "3s", *where,
-                    "-o", folder / f"{len(rows)}-{k}-{Path(layout).stem}",
-                )  # fmt: skip
-                slowest_s[layout].append(max(found["measured_s"]))
-        ratios = np.array(slowest_s[LAYOUT]) / np.array(slowest_s[str(advised)])
-        low, high = float(ratios.min()), float(ratios.max())
-        rows.append([
-            what, best["method"], f"{best['speed_up']:.2f}", f"{np.median(ratios):.2f}",
-            f"{low:.2f} .. {high:.2f}",
-        ])  # fmt: skip
+        turns = {layout: [path, "--layout", layout] for layout in (LAYOUT, str(advised))}
+        slowest_s = replayed_by_turns(turns, ROUNDS, where, folder / f"replay-{len(rows)}")
+        ratios = slowest_s[LAYOUT] / slowest_s[str(advised)]
+        rows.append([what, best["method"], f"{best['speed_up']:.2f}", *describe_ratios(ratios)])
     print(f"\n{mpi}, {LAYOUT} at {RATE}, {ROUNDS} rounds")
     print_table(
         ["exchange", "advised", "predicted", "replayed", "rounds"], rows, left=["exchange", "advised"]

@@ -1,0 +1,78 @@
+"""Messages through the leaders of nodes, as `earlybird advise aggregate` predicts and as replayed.
+
+Exchanges of 8 ranks on 4 virtual nodes of 2 ranks, from many short messages to few long ones. The direct
+exchange and the three through each number of leaders (`replay --then`) are replayed by turns; a ratio is the
+slowest rank's time of the direct one over that through the leaders. About five minutes for an MPI.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.commands import built_mpis, earlybird, say, virtual_cluster
+from bench.exchange_comparison import describe_ratios, measured_profile, replayed_by_turns
+from earlybird.cli.output.printing import print_table
+from earlybird.data.layout import parse_layout
+from earlybird.data.pattern import Pattern, save_pattern
+from earlybird.patterns.aggregation import aggregated
+from earlybird.patterns.random_exchange import random_exchange
+
+NODES, RANKS, RATE = 4, 8, "200mbit"
+LAYOUT = f"{NODES}x1x{RANKS // NODES}"
+ROUNDS = 3
+# Messages of all ranks, and bytes of each.
+CASES = ((960, 200), (240, 200), (960, 2000), (240, 20_000), (56, 100_000))
+
+
+def main(words: Sequence[str] = ()) -> int:
+    """Advise, replay by turns, and print a table for each MPI."""
+    parser = argparse.ArgumentParser(prog="python -m bench aggregation-advice", description=__doc__)
+    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
+    options = parser.parse_args(list(words))
+    with tempfile.TemporaryDirectory() as folder, virtual_cluster(NODES, RATE) as name:
+        for mpi in options.mpi or built_mpis():
+            _compare(mpi, name, Path(folder) / mpi)
+    return 0
+
+
+def _compare(mpi: str, cluster: str, folder: Path) -> None:
+    where = ["--mpi", mpi, "--launcher", f"cluster:{cluster}", "--quiet"]
+    say(f"{mpi}: measuring the cluster")
+    profile = measured_profile(where, folder, {"contention": "60s", "completion": "30s"})
+    rows = []
+    for count, size_bytes in CASES:
+        what = f"{count} x {size_bytes} B"
+        say(f"{mpi}: {what}")
+        pattern = random_exchange(RANKS, count, min_size_bytes=size_bytes, max_size_bytes=size_bytes)
+        advice = _advised(pattern, profile, folder)
+        turns = {"direct": [folder / "exchange.csv"]}
+        turns |= {name: _stages(pattern, name, folder) for name in advice if name != "direct"}
+        on = {name: [*paths, "--layout", LAYOUT] for name, paths in turns.items()}
+        slowest_s = replayed_by_turns(on, ROUNDS, where, folder / f"replay-{len(rows)}")
+        for name in advice:
+            if name != "direct":
+                ratios = slowest_s["direct"] / slowest_s[name]
+                rows.append([what, name, f"{advice[name]:.2f}", *describe_ratios(ratios)])
+    print(f"\n{mpi}, {LAYOUT} at {RATE}, {ROUNDS} rounds")
+    print_table(
+        ["exchange", "through", "predicted", "replayed", "rounds"], rows, left=["exchange", "through"]
+    )
+
+
+def _advised(pattern: Pattern, profile: Path, folder: Path) -> dict[str, float]:
+    """The predicted speed-up of every alternative."""
+    path = folder / "exchange.csv"
+    save_pattern(pattern, path)
+    advice = earlybird("advise", "aggregate", path, "--profile", profile, "--layout", LAYOUT)
+    return {one["method"]: one["speed_up"] for one in advice["ranked"]}
+
+
+def _stages(pattern: Pattern, name: str, folder: Path) -> list[str]:
+    """The arguments of `replay` for the three exchanges through `name`, such as 2 leaders."""
+    words = []
+    for stage, one in aggregated(pattern, parse_layout(LAYOUT), int(name.split()[0])).all().items():
+        path = folder / f"{stage}-{name.split()[0]}.csv"
+        save_pattern(one, path)
+        words += ["--then", str(path)]
+    return words[1:]
