@@ -14,10 +14,15 @@ from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.patterns.ghost import ghost_exchange
-from earlybird.patterns.partition import edge_cut, partition_cells
+from earlybird.patterns.partition import (
+    edge_cut,
+    has_hypergraphs,
+    partition_cells,
+    partition_neighbourhoods,
+)
 from earlybird.predict.exchange import Predictor
 
-SEEDS = 8
+SEEDS, HYPERGRAPH_SEEDS = 8, 2
 # The fastest ones, beside the reference, are kept and ranked.
 MOST_KEPT = 9
 # By which the largest part may exceed the mean, as far as is allowed: METIS's defaults for bisections and for
@@ -55,7 +60,8 @@ def advise_partition(
 
     The reference is what `pattern mesh` makes with `seed`. The others are bisections and k-way partitions,
     for fewest cut edges or least communication volume, with `num_seeds` seeds; their largest parts exceed the
-    mean by at most `most_imbalance`, or that of the reference if it is larger. Only the exchange is
+    mean by at most `most_imbalance`, or that of the reference if it is larger. If the package mtkahypar is
+    there, partitions of the hypergraph of neighbourhoods are among them. Only the exchange is
     predicted: a partition with larger parts takes longer to compute. Raises InputError as `partition_cells`
     does for the reference, and as `Predictor` does.
     """
@@ -107,7 +113,7 @@ def advise_partition(
 def _candidates(
     graph: csr_array, num_parts: int, num_seeds: int, most_imbalance: float, seed: int
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Named partitions; those that METIS cannot make are left out."""
+    """Named partitions; those that METIS or Mt-KaHyPar cannot make are left out."""
     limits = sorted({one for one in IMBALANCES if one < most_imbalance} | {most_imbalance})
     for number in range(seed, seed + num_seeds):
         for limit in limits:
@@ -117,6 +123,13 @@ def _candidates(
                 except InputError:
                     continue
                 yield f"{name}, seed {number}, {100 * limit:g} %", part
+    # Of a hypergraph takes as long as all the others of a seed together.
+    for number in range(seed, seed + min(num_seeds, HYPERGRAPH_SEEDS) if has_hypergraphs() else seed):
+        try:
+            part = partition_neighbourhoods(graph, num_parts, number, imbalance=most_imbalance)
+        except InputError:
+            continue
+        yield f"hypergraph, seed {number}, {100 * most_imbalance:g} %", part
 
 
 def _imbalance(part: np.ndarray, num_parts: int) -> float:

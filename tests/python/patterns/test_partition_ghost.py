@@ -10,7 +10,12 @@ from earlybird.patterns import partition
 from earlybird.patterns.adjacency import adjacency_from_edges
 from earlybird.patterns.ghost import ghost_exchange
 from earlybird.patterns.mesh import tetrahedral_mesh
-from earlybird.patterns.partition import edge_cut, partition_cells
+from earlybird.patterns.partition import (
+    edge_cut,
+    has_hypergraphs,
+    partition_cells,
+    partition_neighbourhoods,
+)
 
 
 def path_graph(num_cells):
@@ -114,3 +119,22 @@ def test_ghosts_equal_the_definition_on_small_graphs(data, num_cells, halo_width
 def test_impossible_ghosts_are_refused(options, says):
     with pytest.raises(InputError, match=says):
         ghost_exchange(path_graph(4), np.array([0, 0, 1, 1]), **options)
+
+
+@pytest.mark.skipif(not has_hypergraphs(), reason="needs the package mtkahypar")
+def test_partitions_of_the_hypergraph_send_fewer_cells_and_repeat():
+    graph = tetrahedral_mesh(3000)
+    part = partition_neighbourhoods(graph, 8, imbalance=0.05)
+    assert np.array_equal(part, partition_neighbourhoods(graph, 8, imbalance=0.05))
+    count = np.bincount(part, minlength=8)
+    assert count.min() > 0 and count.max() <= np.ceil(1.05 * len(part) / 8)
+    sent = [
+        ghost_exchange(graph, one, bytes_per_cell=1).total_bytes for one in (part, partition_cells(graph, 8))
+    ]
+    assert sent[0] < 1.05 * sent[1]
+
+
+@pytest.mark.skipif(has_hypergraphs(), reason="the package mtkahypar is there")
+def test_without_the_package_hypergraphs_are_refused():
+    with pytest.raises(InputError, match="pip install mtkahypar"):
+        partition_neighbourhoods(path_graph(5), 2)
