@@ -1,7 +1,8 @@
-"""Partitions of an adjacency graph into parts of equal size with few cut edges (METIS), or of the hypergraph of
-its neighbourhoods (Mt-KaHyPar)."""
+"""Partitions into parts of equal size: of an adjacency graph, with few cut edges (METIS), or of the hypergraph
+of its neighbourhoods (Mt-KaHyPar)."""
 
 import importlib.util
+import os
 from functools import cache
 from typing import Any
 
@@ -65,10 +66,11 @@ def has_hypergraphs() -> bool:
 def partition_neighbourhoods(
     graph: csr_array, num_parts: int, seed: int = 1, *, imbalance: float = 0.03
 ) -> np.ndarray:
-    """As `partition_cells`, for the fewest cells to send: a net of the hypergraph is a cell with its neighbours,
-    and one that lies in n parts is sent to n - 1 (objective KM1 of Mt-KaHyPar).
+    """As `partition_cells`, for the fewest cells to send: a net of the hypergraph is a cell with its
+    neighbours, and one that lies in n parts is sent to n - 1 (objective KM1 of Mt-KaHyPar).
 
-    Needs the package mtkahypar. Raises InputError without it, and for a part without cells.
+    Needs the package mtkahypar, whose partitions may differ from call to call. Raises InputError without it,
+    and for a part without cells.
     """
     if not has_hypergraphs():
         raise InputError("partitions of hypergraphs need the package mtkahypar; pip install mtkahypar")
@@ -92,10 +94,9 @@ def partition_neighbourhoods(
 
 @cache
 def _hypergraph_library() -> Any:
-    """One thread, so that the same seed gives the same partition."""
     import mtkahypar
 
-    return mtkahypar.initialize(1)
+    return mtkahypar.initialize(len(os.sched_getaffinity(0)))
 
 
 def edge_cut(graph: csr_array, part: np.ndarray) -> int:
