@@ -1,5 +1,5 @@
-"""Partitions into parts of equal size: of an adjacency graph, with few cut edges (METIS), or of the hypergraph
-of its neighbourhoods (Mt-KaHyPar)."""
+"""Partitions into parts of equal size: of an adjacency graph, with few cut edges (METIS), or of a hypergraph
+(Mt-KaHyPar)."""
 
 import importlib.util
 import os
