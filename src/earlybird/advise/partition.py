@@ -17,7 +17,6 @@ from earlybird.patterns.ghost import ghost_exchange
 from earlybird.patterns.partition import edge_cut, partition_cells
 from earlybird.predict.exchange import Predictor
 
-SEEDS = 8
 # The fastest ones, beside the reference, are kept and ranked.
 MOST_KEPT = 9
 # By which the largest part may exceed the mean, as far as is allowed: METIS's defaults for bisections and for
@@ -47,7 +46,7 @@ def advise_partition(
     halo_width: int = 1,
     bytes_per_cell: int = 8,
     model: str = "queue",
-    num_seeds: int = SEEDS,
+    num_seeds: int,
     most_imbalance: float = 0.03,
     seed: int = 1,
 ) -> AdvisedPartition:
