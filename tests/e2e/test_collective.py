@@ -24,7 +24,7 @@ def rows(earlybird, *arguments):
 
 def test_forced_algorithms_are_confirmed_to_run(earlybird, mpi):
     algorithms = "linear,pipeline:16,binomial,own-pipeline"
-    found = rows(earlybird, "--mpi", mpi, "--ranks", "5", "--algorithm", algorithms, "-o", "run")
+    found = rows(earlybird, "--mpi", mpi, "--ranks", "4", "--algorithm", algorithms, "-o", "run")
     methods = {"default", *algorithms.split(","), *(["own-binomial"] if mpi == "intel" else [])}
     for operation in ("bcast", "reduce"):
         output = {row["method"]: row["verification"] for row in found if row["operation"] == operation}

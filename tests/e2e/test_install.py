@@ -95,6 +95,7 @@ def test_an_installed_earlybird_holds_all_sources_and_measures(any_mpi, tmp_path
     "arguments",
     [
         ["-c", "import earlybird"],
+        ["-c", "import earlybird.cli.commands.record, earlybird.cli.commands.advise"],
         ["--help"],
         ["measure"],
         ["gain", "--help"],

@@ -84,7 +84,7 @@ LAUNCHES = {
             2,
             "multiple",
             {"EARLYBIRD_TAG_BITS": "15"},
-            ("matching", "progress", "communicator"),
+            ("matching", "communicator"),
         ),
         # Costs at which the smallest transfers exchange plans, too.
         Launch(

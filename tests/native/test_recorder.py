@@ -357,7 +357,8 @@ def test_the_replay_of_a_recorded_pattern_moves_the_bytes_that_were_recorded(
 ):
     messages = ["0,1,1000", "0,1,1001", "0,2,0", "1,0,70000", "2,1,4096", "3,1,7"]
     (tmp_path / "exchange.csv").write_text("\n".join(["src,dst,bytes", *messages]) + "\n")
-    replay = ("replay", "exchange.csv", "--layout", "1x1x4", "--mpi", any_mpi, "--launches", 1, "-o", "run")
+    replay = ("replay", "exchange.csv", "--layout", "1x1x4", "--mpi", any_mpi, "--launches", 1,
+              "--budget", "100ms", "-o", "run")  # fmt: skip
     own_process("record", "-o", "rec", "--mpi", any_mpi, "--", EARLYBIRD, *replay, timeout=120)
     in_process("pattern", "recording", "rec", "-o", "again.csv")
     shown = in_process("show", "again.csv", "--format", "csv").stdout

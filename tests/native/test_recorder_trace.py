@@ -13,7 +13,7 @@ from tests.recorded_traffic import RANKS, pairs_of
 
 pytestmark = pytest.mark.mpi
 
-ROUNDS = 10
+ROUNDS, ROUNDS_BEYOND_THE_RING = 4, 10
 # What record_waits.c says: by call and function, seconds of waiting in a round of all ranks, and for whom.
 WAITS = {
     ("MPI_Recv", "receive_late"): (20e-3, 1),
@@ -28,14 +28,14 @@ WAITS = {
 def record_waits(own_process, compiled, tmp_path):
     """record_waits(mpi, events, *options): the recording of that many events of each rank."""
 
-    def run(mpi, events, *options):
+    def run(mpi, events, *options, rounds=ROUNDS):
         flavour = find_flavour(mpi)
         if not library_path(flavour).with_name(RECORDER).exists():
             pytest.skip(f"the recorder is not built for {mpi}")
         launch = ["mpiexec", "-n", RANKS, *(["--oversubscribe"] * (flavour.family == "openmpi"))]
         own_process(
             "record", "-o", "rec", "--mpi", mpi, "--events", events, *options, "--",
-            *launch, compiled(flavour, "record_waits", ["-rdynamic"]), ROUNDS,
+            *launch, compiled(flavour, "record_waits", ["-rdynamic"]), rounds,
             timeout=120,
         )  # fmt: skip
         return load_recording(tmp_path / "rec")
@@ -85,7 +85,7 @@ def test_waits_are_those_of_the_program(mpi, record_waits):
 
 
 def test_a_small_ring_keeps_the_latest_calls(any_mpi, record_waits):
-    recording = record_waits(any_mpi, 80)
+    recording = record_waits(any_mpi, 80, rounds=ROUNDS_BEYOND_THE_RING)
     traces = load_traces(recording)
     assert {len(trace.records) for trace in traces.values()} == {80}
     for rank, trace in traces.items():

@@ -22,7 +22,8 @@ from earlybird.patterns.partition import (
 )
 from earlybird.predict.exchange import Predictor
 
-SEEDS, HYPERGRAPH_SEEDS = 8, 2
+# Partitions of a hypergraph take longer.
+_HYPERGRAPH_SEEDS = 2
 # The fastest ones, beside the reference, are kept and ranked.
 MOST_KEPT = 9
 # By which the largest part may exceed the mean, as far as is allowed: METIS's defaults for bisections and for
@@ -52,7 +53,7 @@ def advise_partition(
     halo_width: int = 1,
     bytes_per_cell: int = 8,
     model: str = "queue",
-    num_seeds: int = SEEDS,
+    num_seeds: int,
     most_imbalance: float = 0.03,
     seed: int = 1,
 ) -> AdvisedPartition:
@@ -124,7 +125,7 @@ def _candidates(
                     continue
                 yield f"{name}, seed {number}, {100 * limit:g} %", part
     # Of a hypergraph takes as long as all the others of a seed together.
-    for number in range(seed, seed + min(num_seeds, HYPERGRAPH_SEEDS) if has_hypergraphs() else seed):
+    for number in range(seed, seed + min(num_seeds, _HYPERGRAPH_SEEDS) if has_hypergraphs() else seed):
         try:
             part = partition_neighbourhoods(graph, num_parts, number, imbalance=most_imbalance)
         except InputError:

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from earlybird.analysis.events import Collective, Events, Matches
 from earlybird.data.recording import Recording
@@ -85,6 +83,10 @@ def _upper_bounds(
 
 def _combined(num: int, pairs: np.ndarray, bounds_s: np.ndarray) -> tuple[np.ndarray, float]:
     """How far each clock is ahead of the first one, along the edges with the narrowest bounds."""
+    # Imported late: most recordings have one clock, and the import takes as long as all else of `record`.
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
+
     a, b = pairs // num, pairs % num
     _, there, back = np.intersect1d(pairs, b * num + a, assume_unique=True, return_indices=True)
     middles_s, half_widths_s = (bounds_s[there] - bounds_s[back]) / 2, (bounds_s[there] + bounds_s[back]) / 2

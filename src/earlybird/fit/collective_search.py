@@ -97,9 +97,10 @@ def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
 def fit(points: Points, structure: Structure, terms: int) -> Fit:
     """The most likely coefficients of `structure`."""
     columns, bounds = _bounds(points, structure, terms)
+    guess = _guess(bounds.features[0], points.time_s)
     fits = []
     for absolute in (False, True):
-        found = _most_likely(bounds, points.time_s, absolute)
+        found = _most_likely(bounds, points.time_s, absolute, guess)
         costs = _costs(structure, terms, columns, found)
         # A measured gamma is no parameter of this fit.
         switches = len(structure.min_bytes) - 1 + (structure.burst_bytes > 0)
@@ -226,16 +227,17 @@ def _costs(structure: Structure, terms: int, columns: list[tuple], found: np.nda
     )
 
 
-def _most_likely(bounds: stepwise.MaxOfLines, time_s: np.ndarray, absolute: bool) -> np.ndarray:
+def _most_likely(
+    bounds: stepwise.MaxOfLines, time_s: np.ndarray, absolute: bool, guess: np.ndarray
+) -> np.ndarray:
     """Coefficients of 0 or more that minimise the squares, or the `absolute` values, of
     ln(predicted/measured).
 
-    The fit alternates between the bound that each point waits for and the coefficients. The weights, 1/T at
-    first, give the squared differences the slope of the squares, or absolute values, of the logarithms at the
-    previous prediction.
+    The fit begins at `guess` and alternates between the bound that each point waits for and the coefficients.
+    The weights, 1/T at first, give the squared differences the slope of the squares, or absolute values, of
+    the logarithms at the previous prediction.
     """
     path_alone = not bounds.features[0, 1:].any()
-    guess = _guess(bounds.features[0], time_s)
     best, least = guess, np.inf
     weight = 1 / time_s
     waits_for = bounds.deciding(guess)

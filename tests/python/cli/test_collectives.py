@@ -69,9 +69,12 @@ def test_model_selection_prints_comparison_regressions_and_verdicts(earlybird, f
     assert len(verdicts) == 1 and "insaghi-3 grows exponentially in the size" in verdicts[0]
 
 
-def test_model_selection_as_json_contains_the_regressions(earlybird):
+def test_model_selection_as_json_contains_the_regressions(earlybird, folder):
+    methods, of_both = ("linear", "pipeline:8192", "binomial"), ("bcast", "reduce")
+    write_run(folder / "small", planted_s, methods=methods, operations=of_both, ranks=(2, 3, 4, 6),
+              sizes=SIZES[::3], launches=2)  # fmt: skip
     status, out, _ = earlybird(
-        "fit", "run", "-o", "q.json", "--model-selection", "--mean-over-ranks", "--json"
+        "fit", "small", "-o", "q.json", "--model-selection", "--mean-over-ranks", "--json"
     )
     value = json.loads(out)
     assert status == 0 and not value["levels"]

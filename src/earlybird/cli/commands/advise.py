@@ -8,7 +8,6 @@ import typer
 from earlybird.advise.aggregation import advise_aggregation
 from earlybird.advise.collective import advise_collective
 from earlybird.advise.layout import SWAPS, advise_layout
-from earlybird.advise.partition import SEEDS, advise_partition
 from earlybird.advise.pipelined import advise_pipeline
 from earlybird.cli.options.command import FORMAT, make_group
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
@@ -193,7 +192,7 @@ def partition(
     bytes_per_cell: BytesPerCell = "8",
     profile: ProfilesOption = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "queue",
-    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds of METIS to try.")] = SEEDS,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds of METIS to try.")] = 8,
     imbalance: Annotated[
         float, typer.Option(min=0.001, max=1, help="By which the largest part may exceed the mean.")
     ] = 0.03,
@@ -216,6 +215,8 @@ def partition(
     and for least volume, with several seeds and imbalances. `earlybird replay` checks the exchange of
     --pattern-out.
     """
+    from earlybird.advise.partition import advise_partition  # imported late: it needs scipy
+
     joined = load_profiles(profile)
     _check_model(model)
     for path in (output, pattern_out):

@@ -52,19 +52,18 @@ def mesh(
     METIS partitions the mesh. Without --graph or --actnum, a mesh of tetrahedra in an irregular, perforated
     body is generated.
     """
+    from earlybird.patterns.checks import require_ranks
     from earlybird.patterns.ghost import ghost_exchange
     from earlybird.patterns.partition import edge_cut, partition_cells
 
+    # Before the mesh is made or read, which may take minutes.
     for path in [output] if partition_out is None else [output, partition_out]:
         check_output(path)
+    require_ranks(parts, "the number of parts")
+    size_bytes = units.parse_bytes(bytes_per_cell, "--bytes-per-cell")
     adjacency = adjacency_of(cells, graph, actnum, dims, refine, seed)
     part = partition_cells(adjacency, parts, seed)
-    pattern = ghost_exchange(
-        adjacency,
-        part,
-        halo_width=halo_width,
-        bytes_per_cell=units.parse_bytes(bytes_per_cell, "--bytes-per-cell"),
-    )
+    pattern = ghost_exchange(adjacency, part, halo_width=halo_width, bytes_per_cell=size_bytes)
     if partition_out is not None:
         files.write_text(partition_out, "".join(f"{number}\n" for number in part.tolist()))
     mesh_facts = {"cells": adjacency.shape[0], "edge_cut": edge_cut(adjacency, part)}
