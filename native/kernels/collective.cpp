@@ -69,7 +69,8 @@ double skew_of(const Point &point, int num_blocks) {
   const double skew = point.number("skew");
   if (!(skew >= 1 && skew <= num_blocks))
     refuse("the request gives skew=" + point.text("skew") + " and a rank has " + std::to_string(num_blocks) +
-           " blocks; give 1 to " + std::to_string(num_blocks) + ", the largest block divided by the mean");
+           (num_blocks == 1 ? " block" : " blocks") + "; give 1 to " + std::to_string(num_blocks) +
+           ", the largest block divided by the mean");
   return skew;
 }
 

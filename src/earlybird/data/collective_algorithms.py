@@ -3,7 +3,7 @@
 Only mpi_algorithms.py contains the variables of each MPI.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,11 +20,14 @@ REDUCTIONS = ("reduce", "allreduce")
 WITH_COUNTS = ("allgatherv", "alltoallv", "neighbor_alltoallv")
 # Ranks communicate with their neighbours only: points have a `topology`.
 WITH_TOPOLOGY = ("neighbor_allgather", "neighbor_alltoall", "neighbor_alltoallv")
-# Their sizes are those of the block between two ranks, as in the OSU benchmarks, or its mean; other sizes are
-# of the buffer.
-PER_PAIR = ("allgather", "alltoall", "gather", "scatter", *dict.fromkeys((*WITH_COUNTS, *WITH_TOPOLOGY)))
 # Data flows from the root down the tree; in the other rooted operations it flows up to the root.
 DOWNWARD = ("bcast", "scatter")
+
+# No model describes these: their time depends on who sends how much to whom.
+UNMODELLED = tuple(dict.fromkeys((*WITH_COUNTS, *WITH_TOPOLOGY)))
+# Their sizes are those of the block between two ranks, as in the OSU benchmarks, or its mean; other sizes are
+# of the buffer.
+PER_PAIR = ("allgather", "alltoall", "gather", "scatter", *UNMODELLED)
 
 # The quantities of the kernel `collective`: the completion time, and the ranks that wait for a late rank.
 COMPLETION, VERIFICATION = "completion", "delayed_completion"
@@ -41,7 +44,7 @@ _OWN = {
     "reduce": ("own-linear", "own-pipeline", "own-binomial"),
     "gather": ("own-linear",),
     "scatter": ("own-linear",),
-    **dict.fromkeys((*WITH_COUNTS, *WITH_TOPOLOGY), ("own-linear",)),
+    **dict.fromkeys(UNMODELLED, ("own-linear",)),
 }
 
 
@@ -166,6 +169,14 @@ def tree_of(family: str | None, operation: str, name: str) -> str | None:
         return _OWN_TREES.get(name) if operation in ROOTED else None
     algorithm = _known_algorithms(family, operation).get(name)
     return None if algorithm is None else algorithm.tree
+
+
+def unmodelled_hint(operations: Iterable[str]) -> str:
+    """Why there is no model of `operations`, and what compares their algorithms instead."""
+    return (
+        f"no model describes {' and '.join(operations)}, whose time depends on the counts and on who are "
+        "neighbours; `earlybird show RUN` and `earlybird report RUN` compare the measured algorithms"
+    )
 
 
 def elements(size_bytes: int) -> tuple[str, int]:

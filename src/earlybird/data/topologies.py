@@ -16,8 +16,8 @@ def parse_topology(text: str, option: str) -> str:
     if text in (RING, GRID_5, GRID_9) or is_random:
         return RANDOM_PREFIX + str(int(degree)) if is_random else text
     raise InputError(
-        f"{option} has {text!r}; give {RING}, {GRID_5}, {GRID_9}, or {RANDOM_PREFIX}K with K neighbours, such "
-        f"as {RANDOM_PREFIX}4"
+        f"{option} has {text!r}; give {RING}, {GRID_5}, {GRID_9}, or {RANDOM_PREFIX}K with K neighbours, "
+        f"such as {RANDOM_PREFIX}4"
     )
 
 

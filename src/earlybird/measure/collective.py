@@ -86,9 +86,9 @@ COLLECTIVE_OPTIONS = (
                 "algorithms", listed(_algorithm)),
     SuiteOption("ranks", "Rank counts, such as 2..8 or 2,4,8.  [default: 2, 4, 8 .. all cores, at least 4]",
                 "ranks", _parse_ranks),
-    sizes_option("1 B to 1 MiB", "buffers; for (all)gather, scatter, alltoall of blocks per pair of ranks, with "
-                 "counts of the mean block"),
-    SuiteOption("skew", "Of alltoallv, allgatherv and neighbor_alltoallv: the largest block divided by the mean "
+    sizes_option("1 B to 1 MiB", "buffers; for (all)gather, scatter, alltoall of blocks per pair of ranks, "
+                 "with counts of the mean block"),
+    SuiteOption("skew", "Of alltoallv, allgatherv, neighbor_alltoallv: the largest block divided by the mean "
                 f"block, such as 1,4.  [default: {_SKEW}, at most half the number of blocks]",
                 "skews", listed(_skew)),
     SuiteOption("topology", "Of neighbor_...: ring, grid-5, grid-9 (periodic 2-D grids, without and with "
@@ -232,8 +232,8 @@ def _check_variants(options: Options, operations: Sequence[str], resources: Reso
     unsimulated = set(operations) & set(WITH_TOPOLOGY)
     if resources.family == SIMULATED and unsimulated:
         raise InputError(
-            f"--op has {min(unsimulated)} and SimGrid's SMPI has no neighbourhood collectives; leave it out, or "
-            "give another --launcher"
+            f"--op has {min(unsimulated)} and SimGrid's SMPI has no neighbourhood collectives; leave it out, "
+            "or give another --launcher"
         )
 
 

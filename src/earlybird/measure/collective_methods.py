@@ -70,8 +70,8 @@ def _require_persistent(word: str, resources: Resources) -> None:
     library = resources.library
     if library is not None and not library.persistent_collectives:
         raise InputError(
-            f"--algorithm has {word} and {library.name} has no persistent collectives, which MPI 4.0 brought; "
-            "leave it out, or measure another --mpi"
+            f"--algorithm has {word} and {library.name} has no persistent collectives, which MPI 4.0 "
+            "brought; leave it out, or measure another --mpi"
         )
 
 
