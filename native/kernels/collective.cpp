@@ -67,7 +67,7 @@ void check_point(const Point &point, const Team &team, const std::string &operat
 // The skew of the counts. Each rank has as many blocks as it has destinations.
 double skew_of(const Point &point, int num_blocks) {
   const double skew = point.number("skew");
-  if (!(skew >= 1 && skew <= num_blocks))
+  if (skew < 1 || skew > num_blocks)
     refuse("the request gives skew=" + point.text("skew") + " and a rank has " + std::to_string(num_blocks) +
            (num_blocks == 1 ? " block" : " blocks") + "; give 1 to " + std::to_string(num_blocks) +
            ", the largest block divided by the mean");

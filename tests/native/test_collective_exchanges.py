@@ -170,7 +170,7 @@ def test_only_neighbours_wait_for_a_late_rank(any_mpi, tmp_path, topology):
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi"], indirect=True)
 def test_control_variables_force_the_algorithm_of_a_persistent_operation(mpi, tmp_path):
     trees = {"persistent-linear": "linear", "persistent-pipeline": "chain"}
-    methods = ("persistent", *trees)
+    methods = ("persistent", *trees)  # its free choice may be one of them
     forced = {name: forcing(mpi, "bcast", Method(name), 4) for name in trees}
     launched = launch(mpi, tmp_path, 4, [point("bcast", 64, verify=1)], methods, forced)
     assert launched.cause is None and all(sample.validated for sample in launched.samples)
@@ -179,7 +179,6 @@ def test_control_variables_force_the_algorithm_of_a_persistent_operation(mpi, tm
     }
     for method, tree in trees.items():
         assert (late[method] == reaches(tree, 4)).all()
-        assert (late["persistent"] != reaches(tree, 4)).any()
 
 
 @pytest.mark.parametrize("mpi", ["mpich"], indirect=True)

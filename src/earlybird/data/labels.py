@@ -121,14 +121,14 @@ def method(name: str) -> str:
 def algorithm(name: str) -> str:
     """`our pipeline in segments of 4 KiB`. A segment of 0 bytes means the whole message and is omitted."""
     known, _, segment = name.partition(":")
-    before, base, after = _split_algorithm(known)
+    before, base, after = split_algorithm(known)
     text = before + (ALGORITHMS[base][0] if base in ALGORITHMS else base) + after
     if not segment.isdecimal():
         return text + f", {segment}" * bool(segment)
     return f"{text} in segments of {format_bytes(int(segment))}" if int(segment) else text
 
 
-def _split_algorithm(name: str) -> tuple[str, str, str]:
+def split_algorithm(name: str) -> tuple[str, str, str]:
     """`persistent-ring-tsp` -> what precedes the algorithm, the algorithm, and what follows it."""
     base = name.removeprefix(OWN)
     if base != name:
@@ -147,7 +147,7 @@ def method_letters(name: str) -> str:
     known = name.partition(":")[0]
     if known in METHODS:
         return METHODS[known][1]
-    before, base, after = _split_algorithm(known)
+    before, base, after = split_algorithm(known)
     letters = ALGORITHMS[base][1] if base in ALGORITHMS else base[:2]
     return before[:1] + letters + "t" * bool(after)
 
@@ -156,7 +156,7 @@ def method_order(name: str) -> tuple[int, bool, int, str]:
     """Sort key: the MPI's default, the order of STYLES, METHODS and ALGORITHMS, ours and persistent ones
     after the others, then the size bound."""
     known, _, bound = name.partition(":")
-    before, base, _ = _split_algorithm(known)
+    before, base, _ = split_algorithm(known)
     names = [next(iter(ALGORITHMS)), *STYLES, *METHODS, *ALGORITHMS]
     position = names.index(base) if base in names else len(names)
     return position, bool(before), int(bound) if bound.isdecimal() else -1, name
