@@ -1,5 +1,7 @@
 """Run folders of collectives with known times, in the format of `measure collective`."""
 
+import itertools
+
 import numpy as np
 
 from earlybird.data.layout import parse_layout
@@ -61,10 +63,11 @@ def write_run(
     reduce_local_s=None,
     seed=1,
     oversubscribed=lambda num_ranks: False,
+    variants=({},),
     **flags,
 ):
     """Samples of `time_s(operation, method, node, socket, size_bytes)`; a launch for each count and
-    mapping."""
+    mapping. Each point is measured with the configuration of each of `variants`, such as a skew."""
     run = Run.create(path, machine=MACHINE, command=["earlybird", "measure"], seed=seed)
     random = np.random.default_rng(seed)
     number = 0
@@ -86,8 +89,8 @@ def write_run(
                 }
                 samples = []
                 for operation in operations:
-                    for size in sizes:
-                        point = config | {"operation": operation, "size_bytes": size}
+                    for size, variant in itertools.product(sizes, variants):
+                        point = config | {"operation": operation, "size_bytes": size} | variant
                         for method in methods:
                             expected_s = time_s(operation, method, node, socket, size) * pace
                             rows = expected_s * random.lognormal(0, noise, (6, num_ranks))

@@ -7,6 +7,7 @@
 #include <climits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,43 @@ void check_point(const Point &point, const Team &team, const std::string &operat
   if (root < 0 || root >= team.size() || (!rooted && root != 0))
     refuse("the request gives operation=" + operation + " root=" + point.text("root") + " on " + ranks + " ranks; give " +
            (rooted ? "0 to " + std::to_string(team.size() - 1) : "0 for an operation without a root"));
+  const bool counted = operation != reduce_local && has_counts(operation);
+  const bool between_neighbours = operation != reduce_local && has_topology(operation);
+  if (point.has("skew") && !counted)
+    refuse("the request gives skew for operation=" + operation + ", whose blocks are all equal; leave it out");
+  if (point.has("topology") && !between_neighbours)
+    refuse("the request gives topology for operation=" + operation + ", in which all ranks take part; leave it out");
+}
+
+// The skew of the counts. Each rank has as many blocks as it has destinations.
+double skew_of(const Point &point, int num_blocks) {
+  const double skew = point.number("skew");
+  if (skew < 1 || skew > num_blocks)
+    refuse("the request gives skew=" + point.text("skew") + " and a rank has " + std::to_string(num_blocks) +
+           (num_blocks == 1 ? " block" : " blocks") + "; give 1 to " + std::to_string(num_blocks) +
+           ", the largest block divided by the mean");
+  return skew;
+}
+
+struct NamedTopology {
+  std::string name;
+  Topology topology;
+};
+
+std::optional<NamedTopology> topology_of(const Point &point, const Team &team, const std::string &operation) {
+  if (!has_topology(operation)) return std::nullopt;
+  const std::string name = point.text("topology");
+  return NamedTopology{name, Topology(name, team.size())};
+}
+
+Shape shape_of(const Point &point, Team &team, const std::string &operation, const std::optional<NamedTopology> &named) {
+  Shape shape{team, static_cast<std::size_t>(point.integer("size_bytes"))};
+  if (point.has("root")) shape.root = static_cast<int>(point.integer("root"));
+  if (named) shape.topology = &named->topology;
+  // In every topology, all ranks have the same number of destinations.
+  const std::size_t num_blocks = named ? named->topology.destinations(0).size() : static_cast<std::size_t>(team.size());
+  if (has_counts(operation)) shape.skew = skew_of(point, static_cast<int>(num_blocks));
+  return shape;
 }
 
 // The point as recorded in samples: for reductions, with the datatype.
@@ -99,15 +137,16 @@ bool needs_rest(const Team &team) { return team.oversubscribed() && team.one_hos
 
 void measure_methods(const Task &task, const Point &point, MethodCommunicators &communicators) {
   const std::string name = point.text("operation");
-  const int root = point.has("root") ? static_cast<int>(point.integer("root")) : 0;
-  const Shape shape{task.team, static_cast<std::size_t>(point.integer("size_bytes")), root};
-  const std::unique_ptr<Collective> collective = make_collective(name, shape);
+  const std::optional<NamedTopology> named = topology_of(point, task.team, name);
+  const std::unique_ptr<Collective> collective = make_collective(name, shape_of(point, task.team, name, named));
 
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   std::vector<Operation> operations;
   for (std::size_t method = 0; method < task.request.methods.size(); ++method) {
+    const MPI_Comm comm = named ? communicators.of(method, named->name, named->topology) : communicators.of(method);
+    communicators.begin(method);  // the initialisation of a persistent call selects its algorithm
     Algorithm &algorithm = *algorithms.emplace_back(make_algorithm(read_method_name(task.request.methods[method]), name,
-                                                                   *collective, communicators.of(method)));
+                                                                   *collective, comm));
     Operation operation;
     operation.method = task.request.methods[method];
     operation.prepare = [&, method](int iteration) {

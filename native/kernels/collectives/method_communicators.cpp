@@ -10,13 +10,33 @@ MethodCommunicators::MethodCommunicators(Team &team, const Request &request)
   for (std::size_t method = 0; method < methods_.size(); ++method) {
     if (const auto entry = by_method.find(methods_[method]); entry != by_method.end()) options_[method] = entry->second;
   }
-  const Assignments before = complete(&MethodOptions::at_creation);
+  before_ = complete(&MethodOptions::at_creation);
   complete(&MethodOptions::at_call);
   for (std::size_t method = 0; method < methods_.size(); ++method) {
     write(options_[method].at_creation, method);
     communicators_.push_back(std::make_unique<Duplicate>(team.comm()));
   }
-  write(before, 0);
+  write(before_, 0);
+}
+
+MPI_Comm MethodCommunicators::of(std::size_t method, const std::string &name, const Topology &topology) {
+  std::unique_ptr<Graph> &graph = graphs_[{method, name}];
+  if (!graph) {
+    write(options_[method].at_creation, method);
+    graph = std::make_unique<Graph>(of(method), topology);
+    write(before_, 0);
+  }
+  return graph->comm();
+}
+
+MethodCommunicators::Graph::Graph(MPI_Comm comm, const Topology &topology) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  const std::vector<int> sources = topology.sources(rank), &destinations = topology.destinations(rank);
+  // Without reordering, so that ranks stay where the launcher placed them.
+  MPI_Dist_graph_create_adjacent(comm, static_cast<int>(sources.size()), sources.data(), MPI_UNWEIGHTED,
+                                 static_cast<int>(destinations.size()), destinations.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                 &comm_);
 }
 
 // For each variable that some method sets, assigns its current value to the methods that do not set it. Returns the

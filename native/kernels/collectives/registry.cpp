@@ -5,12 +5,18 @@
 
 #include "harness/text/names.hpp"
 #include "harness/text/refuse.hpp"
+#include "kernels/collectives/algorithms/persistent_call.hpp"
 #include "kernels/collectives/operations/allgather.hpp"
+#include "kernels/collectives/operations/allgatherv.hpp"
 #include "kernels/collectives/operations/allreduce.hpp"
 #include "kernels/collectives/operations/alltoall.hpp"
+#include "kernels/collectives/operations/alltoallv.hpp"
 #include "kernels/collectives/operations/barrier.hpp"
 #include "kernels/collectives/operations/bcast.hpp"
 #include "kernels/collectives/operations/gather.hpp"
+#include "kernels/collectives/operations/neighbor_allgather.hpp"
+#include "kernels/collectives/operations/neighbor_alltoall.hpp"
+#include "kernels/collectives/operations/neighbor_alltoallv.hpp"
 #include "kernels/collectives/operations/reduce.hpp"
 #include "kernels/collectives/operations/scatter.hpp"
 
@@ -20,8 +26,8 @@ namespace {
 
 struct Entry {
   std::unique_ptr<Collective> (*make)(const Shape &);
-  bool has_root = false;
-  bool is_reduction = false;
+  enum Trait : unsigned { root = 1, reduction = 2, counts = 4, topology = 8 };
+  unsigned traits = 0;
 };
 
 template <class Type>
@@ -30,10 +36,19 @@ std::unique_ptr<Collective> make(const Shape &shape) {
 }
 
 const std::map<std::string, Entry> known_operations = {
-    {"allgather", {make<Allgather>}},       {"allreduce", {make<Allreduce>, false, true}},
-    {"alltoall", {make<Alltoall>}},         {"barrier", {make<Barrier>}},
-    {"bcast", {make<Bcast>, true}},         {"gather", {make<Gather>, true}},
-    {"reduce", {make<Reduce>, true, true}}, {"scatter", {make<Scatter>, true}},
+    {"allgather", {make<Allgather>}},
+    {"allgatherv", {make<Allgatherv>, Entry::counts}},
+    {"allreduce", {make<Allreduce>, Entry::reduction}},
+    {"alltoall", {make<Alltoall>}},
+    {"alltoallv", {make<Alltoallv>, Entry::counts}},
+    {"barrier", {make<Barrier>}},
+    {"bcast", {make<Bcast>, Entry::root}},
+    {"gather", {make<Gather>, Entry::root}},
+    {"neighbor_allgather", {make<NeighborAllgather>, Entry::topology}},
+    {"neighbor_alltoall", {make<NeighborAlltoall>, Entry::topology}},
+    {"neighbor_alltoallv", {make<NeighborAlltoallv>, Entry::topology | Entry::counts}},
+    {"reduce", {make<Reduce>, Entry::root | Entry::reduction}},
+    {"scatter", {make<Scatter>, Entry::root}},
 };
 
 const Entry &find_operation(const std::string &operation) {
@@ -56,9 +71,13 @@ class MpiCall : public Algorithm {
 
 }  // namespace
 
-bool has_root(const std::string &operation) { return find_operation(operation).has_root; }
+bool has_root(const std::string &operation) { return (find_operation(operation).traits & Entry::root) != 0; }
 
-bool is_reduction(const std::string &operation) { return find_operation(operation).is_reduction; }
+bool is_reduction(const std::string &operation) { return (find_operation(operation).traits & Entry::reduction) != 0; }
+
+bool has_counts(const std::string &operation) { return (find_operation(operation).traits & Entry::counts) != 0; }
+
+bool has_topology(const std::string &operation) { return (find_operation(operation).traits & Entry::topology) != 0; }
 
 std::unique_ptr<Collective> make_collective(const std::string &operation, const Shape &shape) {
   return find_operation(operation).make(shape);
@@ -66,6 +85,12 @@ std::unique_ptr<Collective> make_collective(const std::string &operation, const 
 
 std::unique_ptr<Algorithm> make_algorithm(const MethodName &name, const std::string &operation, Collective &collective,
                                           MPI_Comm comm) {
+  if (name.is_persistent()) {
+    if (!has_persistent_collectives())
+      refuse("the method " + name.text +
+             " needs the persistent collectives of MPI 4.0, which this MPI does not have; give default");
+    return std::make_unique<PersistentCall>(collective, comm);
+  }
   if (!name.is_own()) return std::make_unique<MpiCall>(collective, comm);
   const std::map<std::string, Collective::Maker> own = collective.own_algorithms();
   const auto entry = own.find(name.algorithm);

@@ -16,10 +16,16 @@ bool has_root(const std::string &operation);
 // Whether `operation` is a reduction, of doubles or bytes.
 bool is_reduction(const std::string &operation);
 
+// Whether `operation` has blocks of different sizes, so that its points have a skew.
+bool has_counts(const std::string &operation);
+
+// Whether `operation` communicates with neighbours only, so that its points have a topology.
+bool has_topology(const std::string &operation);
+
 std::unique_ptr<Collective> make_collective(const std::string &operation, const Shape &shape);
 
-// The method `name` for `collective`, which is `operation`, on `comm`: one of our algorithms, or the MPI's call. Ends the
-// program with a message if there is no such algorithm of ours.
+// The method `name` for `collective`, which is `operation`, on `comm`: one of our algorithms, the MPI's persistent call, or
+// the MPI's call. Ends the program with a message if there is no such algorithm of ours, or no such call of the MPI.
 std::unique_ptr<Algorithm> make_algorithm(const MethodName &name, const std::string &operation, Collective &collective,
                                           MPI_Comm comm);
 

@@ -52,10 +52,10 @@ class _Candidate:
 
     @property
     def work(self) -> tuple:
-        """The effort to set it: from the default of the MPI (least) to an algorithm of the library (most)."""
+        """The effort to set it: from the default of the MPI (least) to another call in the program (most)."""
         return (
             self.form.algorithm != DEFAULT,
-            self.form.algorithm.startswith(OWN),
+            self.form.algorithm.startswith(OWN) or Method(self.form.algorithm).is_persistent,
             self.segment_bytes > 0,
         )
 
@@ -304,7 +304,8 @@ def _alternative(judged: _Judged, placed: Placed, size_bytes: int, family: str |
 
 
 def _how_to(candidate: _Candidate, placed: Placed, family: str | None) -> str:
-    if not _has_setting(candidate.form, family) and not candidate.form.algorithm.startswith(OWN):
+    method = Method(candidate.form.algorithm)
+    if not _has_setting(candidate.form, family) and not method.is_own and not method.is_persistent:
         return f"use {candidate.method}; see the manual of this MPI"
     return setting(family or "", candidate.form.operation, candidate.method, placed.ranks)
 

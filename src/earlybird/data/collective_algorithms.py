@@ -3,21 +3,31 @@
 Only mpi_algorithms.py contains the variables of each MPI.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from earlybird.data.errors import InputError
-from earlybird.data.mpi_algorithms import FAMILIES, NEEDS, Algorithm, Asked
+from earlybird.data.mpi_algorithms import FAMILIES, NEEDS, PERSISTENT_FAMILIES, Algorithm, Asked
 
-OPERATIONS = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "barrier")
+OPERATIONS = (
+    "bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "barrier",
+    "allgatherv", "alltoallv", "neighbor_allgather", "neighbor_alltoall", "neighbor_alltoallv",
+)  # fmt: skip
 ROOTED = ("bcast", "reduce", "gather", "scatter")
 REDUCTIONS = ("reduce", "allreduce")
-# Their sizes are those of the block between two ranks, as in the OSU benchmarks; other sizes are of the
-# buffer.
-PER_PAIR = ("allgather", "alltoall", "gather", "scatter")
+# Blocks have different sizes: points have a `skew`, the largest block divided by the mean one.
+WITH_COUNTS = ("allgatherv", "alltoallv", "neighbor_alltoallv")
+# Ranks communicate with their neighbours only: points have a `topology`.
+WITH_TOPOLOGY = ("neighbor_allgather", "neighbor_alltoall", "neighbor_alltoallv")
 # Data flows from the root down the tree; in the other rooted operations it flows up to the root.
 DOWNWARD = ("bcast", "scatter")
+
+# No model describes these: their time depends on who sends how much to whom.
+UNMODELLED = tuple(dict.fromkeys((*WITH_COUNTS, *WITH_TOPOLOGY)))
+# Their sizes are those of the block between two ranks, as in the OSU benchmarks, or its mean; other sizes are
+# of the buffer.
+PER_PAIR = ("allgather", "alltoall", "gather", "scatter", *UNMODELLED)
 
 # The quantities of the kernel `collective`: the completion time, and the ranks that wait for a late rank.
 COMPLETION, VERIFICATION = "completion", "delayed_completion"
@@ -26,12 +36,15 @@ REDUCE_LOCAL = "reduce_local"
 
 DEFAULT = "default"  # the MPI's free choice
 OWN = "own-"
+# The MPI's persistent operation, initialised once: by its free choice, or by the algorithm after the prefix.
+PERSISTENT, PERSISTENT_PREFIX = "persistent", "persistent-"
 _OWN_TREES = {"own-linear": "linear", "own-pipeline": "chain", "own-binomial": "binomial-doubling"}
 _OWN = {
     "bcast": ("own-linear", "own-pipeline", "own-binomial"),
     "reduce": ("own-linear", "own-pipeline", "own-binomial"),
     "gather": ("own-linear",),
     "scatter": ("own-linear",),
+    **dict.fromkeys(UNMODELLED, ("own-linear",)),
 }
 
 
@@ -52,9 +65,14 @@ class Method:
         return self.name.startswith(OWN)
 
     @property
+    def is_persistent(self) -> bool:
+        """Whether it is the MPI's persistent operation."""
+        return self.name == PERSISTENT or self.name.startswith(PERSISTENT_PREFIX)
+
+    @property
     def is_forced(self) -> bool:
         """Whether the MPI must be forced to use it."""
-        return not self.is_own and self.name != DEFAULT
+        return not self.is_own and self.name not in (DEFAULT, PERSISTENT)
 
 
 def parse_method(text: str) -> Method:
@@ -110,9 +128,16 @@ def mpi_algorithms(family: str | None, operation: str) -> tuple[str, ...]:
     return tuple(FAMILIES.get(family or "", {}).get(operation, ()))
 
 
+def persistent_algorithms(family: str | None, operation: str) -> tuple[str, ...]:
+    """The same of its persistent operations, with their prefix."""
+    return tuple(
+        PERSISTENT_PREFIX + name for name in PERSISTENT_FAMILIES.get(family or "", {}).get(operation, ())
+    )
+
+
 def find_algorithm(family: str | None, operation: str, name: str) -> Algorithm:
     """The MPI's algorithm `name`; InputError lists the known ones."""
-    known = FAMILIES.get(family or "", {}).get(operation, {})
+    known = _known_algorithms(family, operation)
     if name in known:
         return known[name]
     available = ", ".join((*known, *own_algorithms(operation), DEFAULT))
@@ -122,20 +147,36 @@ def find_algorithm(family: str | None, operation: str, name: str) -> Algorithm:
     )
 
 
+def _known_algorithms(family: str | None, operation: str) -> dict[str, Algorithm]:
+    persistent = PERSISTENT_FAMILIES.get(family or "", {}).get(operation, {})
+    return {
+        **FAMILIES.get(family or "", {}).get(operation, {}),
+        **{PERSISTENT_PREFIX + name: algorithm for name, algorithm in persistent.items()},
+    }
+
+
 def is_segmented(family: str | None, operation: str, name: str) -> bool:
     """Whether this algorithm, Earlybird's or the MPI's, supports segmentation."""
     if name.startswith(OWN):
         return name in ("own-pipeline", "own-binomial")
-    return name != DEFAULT and find_algorithm(family, operation, name).segmented is not None
+    return Method(name).is_forced and find_algorithm(family, operation, name).segmented is not None
 
 
 def tree_of(family: str | None, operation: str, name: str) -> str | None:
     """The tree of models/trees.py of this algorithm, Earlybird's or the MPI's; None if it is none of
     those or unknown."""
     if name.startswith(OWN):
-        return _OWN_TREES.get(name)
-    algorithm = FAMILIES.get(family or "", {}).get(operation, {}).get(name)
+        return _OWN_TREES.get(name) if operation in ROOTED else None
+    algorithm = _known_algorithms(family, operation).get(name)
     return None if algorithm is None else algorithm.tree
+
+
+def unmodelled_hint(operations: Iterable[str]) -> str:
+    """Why there is no model of `operations`, and what compares their algorithms instead."""
+    return (
+        f"no model describes {' and '.join(operations)}, whose time depends on the counts and on who are "
+        "neighbours; `earlybird show RUN` and `earlybird report RUN` compare the measured algorithms"
+    )
 
 
 def elements(size_bytes: int) -> tuple[str, int]:
@@ -164,8 +205,8 @@ def forcing(family: str | None, operation: str, method: Method, ranks: int) -> F
     if method.is_own or family not in FAMILIES:
         return Forcing()
     algorithm = find_algorithm(family, operation, method.name) if method.is_forced else None
-    make = {"mpich": _mpich, "openmpi": _openmpi, "intel": _intel, "simgrid": _simgrid}[family]
-    return make(operation, algorithm, _Filling(method.segment_bytes, ranks))
+    makers = _PERSISTENT_MAKERS if method.is_persistent else _MAKERS
+    return makers[family](operation, algorithm, _Filling(method.segment_bytes, ranks))
 
 
 @dataclass(frozen=True)
@@ -189,12 +230,14 @@ def _openmpi(operation: str, algorithm: Algorithm | None, filling: _Filling) -> 
     return Forcing(communicator=forced | filling.fill(algorithm.segmented or {}, f"{prefix}_"))
 
 
+# What DEVICE_COLLECTIVE of one operation needs to be looked at; it is so unless somebody changed it.
+_MPICH_ENVIRONMENT = {"MPIR_CVAR_DEVICE_COLLECTIVES": "percoll"}
+
+
 def _mpich(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
     """Without its DEVICE_COLLECTIVE at 0 an operation is taken over by collectives in shared memory, after a
     few calls and in silence."""
-    name = operation.upper()
-    # What DEVICE_COLLECTIVE of one operation needs to be looked at; it is so unless somebody changed it.
-    environment = {"MPIR_CVAR_DEVICE_COLLECTIVES": "percoll"}
+    name, environment = operation.upper(), dict(_MPICH_ENVIRONMENT)
     if algorithm is None:
         free = {f"{name}_INTRA_ALGORITHM": "0", f"{name}_DEVICE_COLLECTIVE": "1"}
         return Forcing(environment, call=filling.fill(free, "MPIR_CVAR_"))
@@ -220,3 +263,30 @@ def _intel(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Fo
 def _simgrid(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
     """Settings of SMPI, which its launcher reads from the environment."""
     return Forcing(environment=filling.fill(algorithm.more if algorithm else {}, "smpi/"))
+
+
+def _mpich_persistent(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
+    """The algorithm is that of the nonblocking operation when the persistent one is initialised."""
+    if algorithm is None:
+        return Forcing(_MPICH_ENVIRONMENT)
+    forced = {f"I{operation.upper()}_INTRA_ALGORITHM": str(algorithm.choice), **algorithm.more}
+    if filling.segment_bytes:
+        forced |= algorithm.segmented or {}
+    return Forcing(_MPICH_ENVIRONMENT, call=filling.fill(forced, "MPIR_CVAR_"))
+
+
+def _openmpi_persistent(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
+    """Of the component libnbc, which reads the variable when a persistent operation is initialised."""
+    if algorithm is None:
+        return Forcing()
+    return Forcing(call={f"coll_libnbc_i{operation}_algorithm": str(algorithm.choice)})
+
+
+def _unforced(operation: str, algorithm: Algorithm | None, filling: _Filling) -> Forcing:
+    return Forcing()
+
+
+_MAKERS = {"mpich": _mpich, "openmpi": _openmpi, "intel": _intel, "simgrid": _simgrid}
+_PERSISTENT_MAKERS = {
+    "mpich": _mpich_persistent, "openmpi": _openmpi_persistent, "intel": _unforced, "simgrid": _unforced,
+}  # fmt: skip

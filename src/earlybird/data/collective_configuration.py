@@ -66,6 +66,8 @@ def configuration(
     """
     methods = [parse_method(region.method) for region in regions]
     for method in methods:
+        if method.is_persistent:
+            raise InputError(f"{method.text} is another call of the program, not a setting; leave it out")
         if method.is_own:
             raise InputError(
                 f"{method.text} is Earlybird's algorithm, which no MPI can be forced to use; leave it out"
@@ -95,10 +97,30 @@ def setting(family: str, operation: str, method: str, ranks: int) -> str:
         return "an MPI cannot select it: replace the call by sends and receives along its tree"
     if parsed.name == DEFAULT:
         return "nothing: this is the default of the MPI"
+    if parsed.is_persistent:
+        return _persistent_setting(family, operation, parsed, ranks)
     variables = _variables(family, operation, parsed, ranks)
     if family == "simgrid":
         return " ".join(_smpirun_words(variables))
     return " ".join(f"{name}={value}" for name, value in variables.items())
+
+
+def _persistent_setting(family: str, operation: str, method: Method, ranks: int) -> str:
+    call = f"MPI_{operation.capitalize()}"
+    text = f"replace {call} by {call}_init once, MPI_Start and MPI_Wait"
+    forced = forcing(family, operation, method, ranks)
+    variables = _labelled(forced.call, "OMPI_MCA_" if family == "openmpi" else "")
+    settings = " ".join(f"{name}={value}" for name, value in variables.items())
+    return f"{text}, with {settings}" if settings else text
+
+
+def _labelled(variables: Mapping[str, str], prefix: str = "") -> dict[str, str]:
+    """Variables of calls as in the environment, where MPICH takes labels instead of numbers."""
+    found = {}
+    for name, value in variables.items():
+        labels = MPICH_WORDS.get(name.removeprefix("MPIR_CVAR_"))
+        found[prefix + name] = value if labels is None else labels[int(value)]
+    return found
 
 
 def _variables(family: str, operation: str, method: Method, ranks: int) -> dict[str, str]:
@@ -106,10 +128,7 @@ def _variables(family: str, operation: str, method: Method, ranks: int) -> dict[
     if method.name == DEFAULT:
         return {}
     forced = forcing(family, operation, method, ranks)
-    variables = dict(forced.environment)
-    for name, value in forced.call.items():
-        labels = MPICH_WORDS.get(name.removeprefix("MPIR_CVAR_"))
-        variables[name] = value if labels is None else labels[int(value)]
+    variables = {**forced.environment, **_labelled(forced.call)}
     return variables | {f"OMPI_MCA_{name}": value for name, value in forced.communicator.items()}
 
 

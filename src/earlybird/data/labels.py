@@ -60,8 +60,14 @@ ALGORITHMS = {
     "sparbit": ("Sparbit", "Sp"),
     "tree": ("tree", "T"),
     "two-ranks": ("two ranks only", "2"),
+    "blocked": ("in blocks of messages", "Bl"),
+    "gather-bcast": ("gather and broadcast", "GB"),
+    "plum": ("Plum", "Pl"),
+    "recursive-exchange": ("recursive exchange", "RX"),
 }
-OWN = "own-"
+OWN, PERSISTENT = "own-", "persistent-"
+# MPICH's second engine of nonblocking collectives.
+_TSP = "-tsp"
 OPERATIONS = {
     "bcast": "broadcast",
     "reduce": "reduce",
@@ -71,6 +77,11 @@ OPERATIONS = {
     "gather": "gather",
     "scatter": "scatter",
     "barrier": "barrier",
+    "allgatherv": "allgatherv",
+    "alltoallv": "alltoallv",
+    "neighbor_allgather": "neighbor_allgather",
+    "neighbor_alltoall": "neighbor_alltoall",
+    "neighbor_alltoallv": "neighbor_alltoallv",
 }
 MODELS = ("staircase", "fair", "queue", "max-rate", "postal")
 
@@ -110,11 +121,21 @@ def method(name: str) -> str:
 def algorithm(name: str) -> str:
     """`our pipeline in segments of 4 KiB`. A segment of 0 bytes means the whole message and is omitted."""
     known, _, segment = name.partition(":")
-    base = known.removeprefix(OWN)
-    text = ("our " if base != known else "") + (ALGORITHMS[base][0] if base in ALGORITHMS else base)
+    before, base, after = split_algorithm(known)
+    text = before + (ALGORITHMS[base][0] if base in ALGORITHMS else base) + after
     if not segment.isdecimal():
         return text + f", {segment}" * bool(segment)
     return f"{text} in segments of {format_bytes(int(segment))}" if int(segment) else text
+
+
+def split_algorithm(name: str) -> tuple[str, str, str]:
+    """`persistent-ring-tsp` -> what precedes the algorithm, the algorithm, and what follows it."""
+    base = name.removeprefix(OWN)
+    if base != name:
+        return "our ", base, ""
+    base = name.removeprefix(PERSISTENT)
+    plain = base.removesuffix(_TSP)
+    return "persistent " * (base != name), plain, ", generic transport" * (plain != base)
 
 
 def operation(name: str) -> str:
@@ -122,21 +143,23 @@ def operation(name: str) -> str:
 
 
 def method_letters(name: str) -> str:
-    """One or two letters for a small cell; the prefix `o` marks our implementations."""
+    """One or two letters for a small cell; the prefix `o` marks our implementations, `p` persistent ones."""
     known = name.partition(":")[0]
     if known in METHODS:
         return METHODS[known][1]
-    base = known.removeprefix(OWN)
-    return "o" * (base != known) + (ALGORITHMS[base][1] if base in ALGORITHMS else base[:2])
+    before, base, after = split_algorithm(known)
+    letters = ALGORITHMS[base][1] if base in ALGORITHMS else base[:2]
+    return before[:1] + letters + "t" * bool(after)
 
 
 def method_order(name: str) -> tuple[int, bool, int, str]:
-    """Sort key: the order of STYLES, METHODS and ALGORITHMS, ours after the MPI's, then the size bound."""
+    """Sort key: the MPI's default, the order of STYLES, METHODS and ALGORITHMS, ours and persistent ones
+    after the others, then the size bound."""
     known, _, bound = name.partition(":")
-    base = known.removeprefix(OWN)
-    names = [*STYLES, *METHODS, *ALGORITHMS]
+    before, base, _ = split_algorithm(known)
+    names = [next(iter(ALGORITHMS)), *STYLES, *METHODS, *ALGORITHMS]
     position = names.index(base) if base in names else len(names)
-    return position, base != known, int(bound) if bound.isdecimal() else -1, name
+    return position, bool(before), int(bound) if bound.isdecimal() else -1, name
 
 
 def level_order(name: str) -> int:

@@ -109,6 +109,15 @@ _OPENMPI = {
         "two-ranks": Algorithm(6, needs="two"),
         "sparbit": Algorithm(7),
     },
+    "allgatherv": {
+        "gather-bcast": Algorithm(1),
+        "bruck": Algorithm(2),
+        "ring": Algorithm(3),
+        "neighbor-exchange": Algorithm(4, needs="even"),
+        "two-ranks": Algorithm(5, needs="two"),
+        "sparbit": Algorithm(6),
+    },
+    "alltoallv": {"linear": Algorithm(1), "pairwise": Algorithm(2)},
     "alltoall": {
         "linear": Algorithm(1),
         "pairwise": Algorithm(2),
@@ -159,6 +168,42 @@ MPICH_WORDS = {
     "SCATTER_INTRA_ALGORITHM": ("auto", "binomial", "nb"),
     "ISCATTER_INTRA_ALGORITHM": ("auto", "sched_auto", "sched_binomial", "tsp_tree"),
     "BARRIER_INTRA_ALGORITHM": ("auto", "nb", "smp", "k_dissemination", "recexch"),
+    "ALLGATHERV_INTRA_ALGORITHM": ("auto", "brucks", "nb", "recursive_doubling", "ring"),
+    "ALLTOALLV_INTRA_ALGORITHM": ("auto", "nb", "pairwise_sendrecv_replace", "scattered"),
+    "IALLTOALLV_INTRA_ALGORITHM": (
+        "auto", "sched_auto", "sched_blocked", "sched_inplace", "tsp_scattered", "tsp_blocked", "tsp_inplace",
+    ),
+    "NEIGHBOR_ALLGATHER_INTRA_ALGORITHM": ("auto", "nb"),
+    "NEIGHBOR_ALLTOALL_INTRA_ALGORITHM": ("auto", "nb"),
+    "NEIGHBOR_ALLTOALLV_INTRA_ALGORITHM": ("auto", "nb"),
+    "INEIGHBOR_ALLGATHER_INTRA_ALGORITHM": ("auto", "sched_auto", "sched_linear", "tsp_linear"),
+    "INEIGHBOR_ALLTOALL_INTRA_ALGORITHM": ("auto", "sched_auto", "sched_linear", "tsp_linear"),
+    "INEIGHBOR_ALLTOALLV_INTRA_ALGORITHM": ("auto", "sched_auto", "sched_linear", "tsp_linear"),
+    "IBCAST_INTRA_ALGORITHM": (
+        "auto", "sched_auto", "sched_binomial", "sched_smp", "sched_scatter_recursive_doubling_allgather",
+        "sched_scatter_ring_allgather", "tsp_tree", "tsp_scatterv_recexch_allgatherv",
+        "tsp_scatterv_ring_allgatherv", "tsp_ring",
+    ),
+    "IALLREDUCE_INTRA_ALGORITHM": (
+        "auto", "sched_auto", "sched_naive", "sched_smp", "sched_recursive_doubling",
+        "sched_reduce_scatter_allgather", "tsp_recexch_single_buffer", "tsp_recexch_multiple_buffer",
+        "tsp_tree", "tsp_ring", "tsp_recexch_reduce_scatter_recexch_allgatherv",
+    ),
+    "IALLGATHER_INTRA_ALGORITHM": (
+        "auto", "sched_auto", "sched_ring", "sched_brucks", "sched_recursive_doubling", "tsp_ring",
+        "tsp_brucks", "tsp_recexch_doubling", "tsp_recexch_halving",
+    ),
+    "IALLGATHERV_INTRA_ALGORITHM": (
+        "auto", "sched_auto", "sched_brucks", "sched_recursive_doubling", "sched_ring",
+        "tsp_recexch_doubling", "tsp_recexch_halving", "tsp_ring", "tsp_brucks",
+    ),
+    "IALLTOALL_INTRA_ALGORITHM": (
+        "auto", "sched_auto", "sched_brucks", "sched_inplace", "sched_pairwise", "sched_permuted_sendrecv",
+        "tsp_ring", "tsp_brucks", "tsp_scattered",
+    ),
+    "IBARRIER_INTRA_ALGORITHM": (
+        "auto", "sched_auto", "sched_recursive_doubling", "tsp_recexch", "tsp_k_dissemination",
+    ),
 }  # fmt: skip
 
 # k-ary with k = P-1 is linear, with k = 1 a chain. Reduce has trees only among those of Ireduce (5), which
@@ -232,6 +277,25 @@ _MPICH = {
         "binomial": Algorithm(1, _HALVING),
     },
     "barrier": {"dissemination": Algorithm(3), "recursive-doubling": Algorithm(4)},
+    "allgatherv": {
+        "bruck": Algorithm(1),
+        "recursive-doubling": Algorithm(3, needs="power"),
+        "ring": Algorithm(4),
+    },
+    # `nb` (1) takes those of the nonblocking operation; `tsp` is MPICH's generic transport, its other engine.
+    "alltoallv": {
+        "linear": Algorithm(3),
+        "blocked": Algorithm(1, more={"IALLTOALLV_INTRA_ALGORITHM": "2"}),
+        "linear-tsp": Algorithm(1, more={"IALLTOALLV_INTRA_ALGORITHM": "4"}),
+        "blocked-tsp": Algorithm(1, more={"IALLTOALLV_INTRA_ALGORITHM": "5"}),
+    },
+    **{
+        operation: {
+            "linear": Algorithm(1, more={f"I{operation.upper()}_INTRA_ALGORITHM": "2"}),
+            "linear-tsp": Algorithm(1, more={f"I{operation.upper()}_INTRA_ALGORITHM": "3"}),
+        }
+        for operation in ("neighbor_allgather", "neighbor_alltoall", "neighbor_alltoallv")
+    },
 }  # fmt: skip
 
 # A preset where `choice` is not 0, else a composition that takes no heed of nodes, with an algorithm of its
@@ -275,6 +339,13 @@ _INTEL = {
     "gather": {"binomial": Algorithm(1, _HALVING), "linear": Algorithm(3, _LINEAR)},
     "scatter": {"binomial": Algorithm(1, _HALVING), "linear": Algorithm(3, _LINEAR)},
     "barrier": {"dissemination": Algorithm(1), "recursive-doubling": Algorithm(2)},
+    # By Intel's reference: what of the MPI can be observed does not distinguish them.
+    "allgatherv": {
+        "recursive-doubling": Algorithm(1, needs="power"),
+        "bruck": Algorithm(2),
+        "ring": Algorithm(3),
+    },
+    "alltoallv": {"linear": Algorithm(1), "plum": Algorithm(2)},
 }  # fmt: skip
 
 # By name, when the simulation starts. NTSL cuts segments of its own size: as long as one holds the message
@@ -301,3 +372,103 @@ _SIMGRID = {
 }
 
 FAMILIES = {"mpich": _MPICH, "openmpi": _OPENMPI, "intel": _INTEL, "simgrid": _SIMGRID}
+
+# The algorithms of persistent operations. They are those of the nonblocking operation, chosen when the
+# operation is initialised: by I..._INTRA_ALGORITHM of MPICH, and by coll_libnbc_i..._algorithm of Open MPI.
+_OPENMPI_PERSISTENT = {
+    "bcast": {
+        "linear": Algorithm(1, _LINEAR),
+        "binomial": Algorithm(2, _DOUBLING),
+        "pipeline": Algorithm(3, _CHAIN),
+        "knomial": Algorithm(4),
+    },
+    "reduce": {
+        "pipeline": Algorithm(1),
+        "binomial": Algorithm(2),
+        "rabenseifner": Algorithm(3, needs="halves"),
+    },
+    "allreduce": {
+        "ring": Algorithm(1, needs="each"),
+        "reduce-bcast": Algorithm(2),
+        "rabenseifner": Algorithm(3, needs="halves"),
+        "recursive-doubling": Algorithm(4),
+    },
+    "allgather": {"linear": Algorithm(1), "recursive-doubling": Algorithm(2, needs="power")},
+}
+_NEIGHBOURS = {"linear": Algorithm(2), "linear-tsp": Algorithm(3)}
+_MPICH_PERSISTENT = {
+    "bcast": {
+        "linear": Algorithm(
+            6, _LINEAR, more={"IBCAST_TREE_KVAL": "{children}", "IBCAST_TREE_PIPELINE_CHUNK_SIZE": "0"}
+        ),
+        "pipeline": Algorithm(
+            6, _CHAIN, more={"IBCAST_TREE_KVAL": "1", "IBCAST_TREE_PIPELINE_CHUNK_SIZE": "0"},
+            segmented={"IBCAST_TREE_PIPELINE_CHUNK_SIZE": "{segment}"},
+        ),
+        "binomial": Algorithm(2, _HALVING),
+        "scatter-allgather": Algorithm(4, needs="power"),
+        "scatter-ring-allgather": Algorithm(5),
+        "scatter-ring-allgather-tsp": Algorithm(8),
+    },
+    "reduce": {
+        "linear": Algorithm(
+            5, _LINEAR, more={"IREDUCE_TREE_KVAL": "{children}", "IREDUCE_TREE_PIPELINE_CHUNK_SIZE": "0"}
+        ),
+        "pipeline": Algorithm(
+            5, _CHAIN, more={"IREDUCE_TREE_KVAL": "1", "IREDUCE_TREE_PIPELINE_CHUNK_SIZE": "0"},
+            segmented={"IREDUCE_TREE_PIPELINE_CHUNK_SIZE": "{segment}"},
+        ),
+        "binomial": Algorithm(3, _HALVING),
+        "rabenseifner": Algorithm(4, needs="halves"),
+    },
+    "allreduce": {
+        "reduce-bcast": Algorithm(2),
+        "recursive-doubling": Algorithm(4),
+        "rabenseifner": Algorithm(5, needs="halves"),
+        "recursive-exchange-tsp": Algorithm(7),
+        "ring-tsp": Algorithm(9),
+    },
+    "allgather": {
+        "ring": Algorithm(2),
+        "bruck": Algorithm(3),
+        "recursive-doubling": Algorithm(4, needs="power"),
+        "ring-tsp": Algorithm(5),
+        "bruck-tsp": Algorithm(6),
+        "recursive-exchange-tsp": Algorithm(7),
+    },
+    "allgatherv": {
+        "bruck": Algorithm(2),
+        "recursive-doubling": Algorithm(3, needs="power"),
+        "ring": Algorithm(4),
+        "recursive-exchange-tsp": Algorithm(5),
+        "ring-tsp": Algorithm(7),
+        "bruck-tsp": Algorithm(8),
+    },
+    "alltoall": {
+        "bruck": Algorithm(2),
+        "pairwise": Algorithm(4),
+        "linear": Algorithm(5),
+        "ring-tsp": Algorithm(6),
+        "bruck-tsp": Algorithm(7),
+        "linear-tsp": Algorithm(8),
+    },
+    "alltoallv": {"blocked": Algorithm(2), "linear-tsp": Algorithm(4), "blocked-tsp": Algorithm(5)},
+    "barrier": {
+        "recursive-doubling": Algorithm(2),
+        "recursive-exchange-tsp": Algorithm(3),
+        "dissemination-tsp": Algorithm(4),
+    },
+    "gather": {
+        "binomial": Algorithm(2, _HALVING),
+        "linear": Algorithm(3, _LINEAR, more={"IGATHER_TREE_KVAL": "{ranks}"}),
+    },
+    "scatter": {
+        "binomial": Algorithm(2, _HALVING),
+        "linear": Algorithm(3, _LINEAR, more={"ISCATTER_TREE_KVAL": "{ranks}"}),
+    },
+    "neighbor_allgather": _NEIGHBOURS,
+    "neighbor_alltoall": _NEIGHBOURS,
+    "neighbor_alltoallv": _NEIGHBOURS,
+}  # fmt: skip
+
+PERSISTENT_FAMILIES = {"mpich": _MPICH_PERSISTENT, "openmpi": _OPENMPI_PERSISTENT}

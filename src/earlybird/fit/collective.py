@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from earlybird.data.collective_algorithms import tree_of
+from earlybird.data.collective_algorithms import tree_of, unmodelled_hint
 from earlybird.data.collective_form import Collective, CollectiveForm, CollectiveParameters
 from earlybird.data.layout import LEVELS, Layout, parse_layout
 from earlybird.fit import resampling
@@ -80,7 +80,8 @@ def proper_rows(collectives: Collectives, rows: pandas.DataFrame) -> pandas.Data
 
 def warnings(collectives: Collectives) -> list[str]:
     """Caveats of the forms of collectives, and the reasons why an algorithm has none."""
-    table, texts = collectives.table, []
+    table = collectives.table
+    texts = [unmodelled_hint(collectives.left_out)] if collectives.left_out else []
     few: dict[str, list[str]] = {}
     single: dict[str, list[str]] = {}
     for (operation, algorithm, _), rows in table.groupby(GROUP, sort=False):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from earlybird.data.collective_algorithms import OPERATIONS, family_of, parse_method
+from earlybird.data.collective_algorithms import OPERATIONS, UNMODELLED, family_of, parse_method
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout
 from earlybird.data.run import Run, Sample
@@ -36,6 +36,7 @@ class Collectives:
     reductions : MPI_Reduce_local by size and launch, see REDUCTION_COLUMNS.
     placements : node and socket of every rank, (P,) each.
     machine : "nodes", "sockets" of a node and "cores" of a socket of the layouts measured.
+    left_out : operations that were measured and that no model describes.
     """
 
     table: pandas.DataFrame = field(default_factory=lambda: pandas.DataFrame(columns=list(COLUMNS)))
@@ -44,6 +45,7 @@ class Collectives:
     )
     placements: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
     machine: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.table)
@@ -70,9 +72,13 @@ class CollectiveReader:
         self._reductions: list[tuple] = []
         self._placements: dict[tuple[bytes, bytes], tuple[int, np.ndarray, np.ndarray]] = {}
         self._machine: dict[str, int] = {}
+        self._left_out: dict[str, None] = {}
 
     def add(self, run: Run, sample: Sample) -> None:
         """Raises InputError if the sample does not describe its measurement."""
+        if sample.config.get("operation") in UNMODELLED:
+            self._left_out[sample.config["operation"]] = None
+            return
         config, median_s = sample.config, sample.median_s()
         launch = f"{run.id}/{sample.launch}"
         try:
@@ -114,6 +120,7 @@ class CollectiveReader:
             pandas.DataFrame(self._reductions, columns=list(REDUCTION_COLUMNS)),
             tuple((node, socket) for _, node, socket in self._placements.values()),
             self._machine,
+            tuple(self._left_out),
         )
 
     def _place(self, run: Run, sample: Sample, layout: str, map_by: str, ranks: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas
 
 from earlybird.compare.results import results
+from earlybird.data.collective_algorithms import unmodelled_hint
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.results import Result
@@ -134,6 +135,8 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
         [_observation(run, sample) for run, sample in timed] + [_bulk(row) for row in bulk.itertuples()]
     )
     collectives = collected.collectives()
+    if table.empty and not len(collectives) and collectives.left_out:
+        raise InputError(f"{names}: {unmodelled_hint(collectives.left_out)}")
     if table.empty and not len(collectives):
         raise InputError(
             f"{names}: no contention samples and no ping-pong samples"

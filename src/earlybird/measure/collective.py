@@ -1,5 +1,6 @@
 """The suite `collective`: collective operations by every algorithm asked for, ours, the MPI's, its choice."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,8 @@ from earlybird.data.collective_algorithms import (
     REDUCE_LOCAL,
     REDUCTIONS,
     ROOTED,
+    WITH_COUNTS,
+    WITH_TOPOLOGY,
     Method,
     elements,
     forcing,
@@ -18,13 +21,13 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
+from earlybird.data.topologies import DEFAULT_TOPOLOGY, num_neighbours, parse_topology
 from earlybird.data.units import format_bytes, parse_bytes
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure.collective_methods import (
-    ALL,
-    ALL_OWN,
     DEFAULT_ALGORITHMS,
     DEFAULT_OPERATIONS,
+    WORDS,
     applies,
     launches,
     methods_of,
@@ -37,6 +40,7 @@ _LARGEST_BYTES = MIB
 _LEAST_RANKS = 4  # that are tried however few cores there are
 # Ranks per core beyond which times show only the scheduler.
 _MOST_PER_CORE, _MOST_RANKS = 8, 64
+_SKEW = 4  # the default, if a rank has many blocks
 
 
 def _algorithm(text: str) -> str:
@@ -45,6 +49,19 @@ def _algorithm(text: str) -> str:
     if not colon:
         return name
     return Method(name, parse_bytes(segment, f"--algorithm has {text}, its segment")).text
+
+
+def _skew(text: str) -> float:
+    """`4` -> 4, `1.5` -> 1.5."""
+    try:
+        skew = float(text)
+    except ValueError:
+        skew = math.nan
+    if not 1 <= skew < math.inf:
+        raise InputError(
+            f"--skew has {text!r}; give the largest block divided by the mean block, 1 or more, such as 1,4"
+        )
+    return int(skew) if skew.is_integer() else skew
 
 
 def _parse_ranks(text: str, _: Mapping[str, Any]) -> tuple[int, ...]:
@@ -63,12 +80,20 @@ COLLECTIVE_OPTIONS = (
     SuiteOption("op", f"One or more of {', '.join(OPERATIONS)}.  [default: {', '.join(DEFAULT_OPERATIONS)}]",
                 "operations", listed(str)),
     SuiteOption("algorithm", "Algorithms, such as linear,pipeline:8KiB,own-binomial; own (all of "
-                f"Earlybird's), all or default.  [default: default,{','.join(DEFAULT_ALGORITHMS)} "
+                "Earlybird's), persistent (the persistent operation), all-persistent, all or default.  "
+                f"[default: default,{','.join(DEFAULT_ALGORITHMS)} "
                 "for bcast and reduce, else all]",
                 "algorithms", listed(_algorithm)),
     SuiteOption("ranks", "Rank counts, such as 2..8 or 2,4,8.  [default: 2, 4, 8 .. all cores, at least 4]",
                 "ranks", _parse_ranks),
-    sizes_option("1 B to 1 MiB", "buffers; for (all)gather, scatter, alltoall of blocks per pair of ranks"),
+    sizes_option("1 B to 1 MiB", "buffers; for (all)gather, scatter, alltoall of blocks per pair of ranks, "
+                 "with counts of the mean block"),
+    SuiteOption("skew", "Of alltoallv, allgatherv, neighbor_alltoallv: the largest block divided by the mean "
+                f"block, such as 1,4.  [default: {_SKEW}, at most half the number of blocks]",
+                "skews", listed(_skew)),
+    SuiteOption("topology", "Of neighbor_...: ring, grid-5, grid-9 (periodic 2-D grids, without and with "
+                f"corners) or random-K, K neighbours of each rank.  [default: {DEFAULT_TOPOLOGY}]",
+                "topologies", listed(lambda text: parse_topology(text, "--topology"))),
     SuiteOption("segments", "Segment sizes of segmented algorithms, such as 0,8KiB.  "
                 "[default: 8KiB for pipelines of all, own and the default, else 0]", "segments_bytes",
                 byte_counts("--segments")),
@@ -105,6 +130,7 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
         _check_words("--verify", (options.verify,), VERIFY_CHOICES, "choices")
     ranks = options.ranks or _default_ranks(resources)
     _check_ranks(ranks, options, operations, resources)
+    _check_variants(options, operations, resources)
     result = []
     for operation in operations:
         methods = methods_of(operation, options, resources)
@@ -132,7 +158,7 @@ def first_ranks(resources: Resources, num_ranks: int, map_by: str) -> Layout:
 
 def remarks(options: Options, resources: Resources) -> list[str]:
     """Notes on requested points that are not measured or measured twice, one sentence each."""
-    asked = {parse_method(word).name for word in options.algorithms or () if word not in (ALL, ALL_OWN)}
+    asked = {parse_method(word).name for word in options.algorithms or () if word not in WORDS}
     found = _alike(options, resources)
     for operation in options.operations or DEFAULT_OPERATIONS:
         for method in methods_of(operation, options, resources):
@@ -191,6 +217,54 @@ def _check_ranks(
         )
 
 
+def _check_variants(options: Options, operations: Sequence[str], resources: Resources) -> None:
+    """Raise InputError for a skew or a topology that no operation has, or neighbours in a simulation."""
+    for option, given, having in (
+        ("--skew", options.skews, WITH_COUNTS),
+        ("--topology", options.topologies, WITH_TOPOLOGY),
+    ):
+        if given is not None and not set(operations) & set(having):
+            values = ",".join(map(str, given))
+            raise InputError(
+                f"{option} is {values}, which only {', '.join(having)} have; leave it out, or give --op "
+                f"{having[-1]}"
+            )
+    unsimulated = set(operations) & set(WITH_TOPOLOGY)
+    if resources.family == SIMULATED and unsimulated:
+        raise InputError(
+            f"--op has {min(unsimulated)} and SimGrid's SMPI has no neighbourhood collectives; leave it out, "
+            "or give another --launcher"
+        )
+
+
+def _variants(operation: str, ranks: int, options: Options) -> list[dict[str, Any]]:
+    """What distinguishes points of one operation besides their size: topologies, and skews of counts."""
+    result: list[dict[str, Any]] = []
+    for topology in (options.topologies or (DEFAULT_TOPOLOGY,)) if operation in WITH_TOPOLOGY else (None,):
+        named = {} if topology is None else {"topology": topology}
+        num_blocks = ranks if topology is None else num_neighbours(topology, ranks)
+        if operation not in WITH_COUNTS:
+            result.append(named)
+            continue
+        for skew in options.skews or (_default_skew(num_blocks),):
+            _check_skew(skew, operation, ranks, num_blocks)
+            result.append(named | {"skew": skew})
+    return result
+
+
+def _default_skew(num_blocks: int) -> float:
+    return _skew(str(min(_SKEW, max(1, num_blocks / 2))))
+
+
+def _check_skew(skew: float, operation: str, ranks: int, num_blocks: int) -> None:
+    if skew > num_blocks:
+        blocks = "1 block" if num_blocks == 1 else f"{num_blocks} blocks"
+        raise InputError(
+            f"--skew has {skew} and a rank of {operation} has {blocks} among {ranks} ranks, the largest "
+            f"at most {num_blocks} times the mean; give --skew 1 to {num_blocks}, or more --ranks"
+        )
+
+
 def _num_cores(resources: Resources) -> int:
     return resources.nodes * resources.sockets * (resources.cores_per_socket or 1)
 
@@ -234,10 +308,12 @@ def _points(
 ) -> list[dict[str, Any]]:
     sizes = _sizes(operation, options, resources, layout.num_ranks)
     refuse_large(sizes)
-    _check_memory(operation, max(sizes), methods, layout, resources)
+    variants = _variants(operation, layout.num_ranks, options)
+    for variant in variants:
+        _check_memory(operation, variant, max(sizes), methods, layout, resources)
+    root = options.root or 0 if operation in ROOTED else 0
     return [
-        _point(operation, mpi, layout, map_by, size, options.root or 0 if operation in ROOTED else 0)
-        for size in sizes
+        _point(operation, mpi, layout, map_by, size, root) | variant for variant in variants for size in sizes
     ]
 
 
@@ -250,7 +326,12 @@ def _point(operation: str, mpi: str, layout: Layout, map_by: str, size: int, roo
 
 
 def _check_memory(
-    operation: str, size_bytes: int, methods: Sequence[Method], layout: Layout, resources: Resources
+    operation: str,
+    variant: Mapping[str, Any],
+    size_bytes: int,
+    methods: Sequence[Method],
+    layout: Layout,
+    resources: Resources,
 ) -> None:
     """Raise InputError if the buffers of a node's ranks exceed its memory; virtual and simulated nodes share
     one memory."""
@@ -259,7 +340,7 @@ def _check_memory(
     one_machine = resources.link_bytes_per_s is not None or resources.family == SIMULATED
     together = layout.node * 0 if one_machine else layout.node
     most = int(max((together == node).sum() for node in set(together.tolist())))
-    needed_bytes = _buffers(operation, most, layout.num_ranks, methods) * size_bytes
+    needed_bytes = math.ceil(_buffers(operation, variant, most, layout.num_ranks, methods) * size_bytes)
     if needed_bytes > resources.memory_bytes:
         raise InputError(
             f"{operation} of {format_bytes(size_bytes)} among {layout.num_ranks} ranks needs "
@@ -268,14 +349,23 @@ def _check_memory(
         )
 
 
-def _buffers(operation: str, here: int, ranks: int, methods: Sequence[Method]) -> int:
-    """How many buffers of the size asked for the kernel has on a machine with `here` of the ranks, the root
-    among them."""
+def _buffers(
+    operation: str, variant: Mapping[str, Any], here: int, ranks: int, methods: Sequence[Method]
+) -> float:
+    """How many buffers of the size asked for the kernel has at most on a machine with `here` of the ranks,
+    the root among them."""
     if operation == "reduce":
         # Earlybird's algorithms receive from every child into a separate buffer, for all methods at a time.
         return here + 1 + sum(method.is_own for method in methods) * (ranks - 1)
     if operation in ("gather", "scatter"):
         return here + ranks
+    topology, skew = variant.get("topology"), variant.get("skew", 1)
+    received = ranks if topology is None else num_neighbours(topology, ranks)
+    if operation in (*WITH_COUNTS, *WITH_TOPOLOGY):
+        sends_one = operation in ("allgatherv", "neighbor_allgather")
+        # All ranks receive what all ranks send; fewer may receive the largest blocks of all others.
+        all_received = received * (1 if here == ranks or operation == "allgatherv" else skew)
+        return here * ((skew if sends_one else received) + all_received)
     of_each = {"bcast": 1, "allreduce": 2, "allgather": 1 + ranks, "alltoall": 2 * ranks}
     return here * of_each.get(operation, 0)
 
@@ -327,7 +417,7 @@ def _refuse_never(
     """Raise InputError for a requested algorithm that applies at no point."""
     measured = {(group.points[0]["operation"], method) for group in groups for method in group.methods}
     for word in options.algorithms or ():
-        if word in (ALL, ALL_OWN):
+        if word in WORDS:
             continue
         methods = [
             (operation, method)

@@ -8,6 +8,7 @@ from earlybird.data.collective_algorithms import (
     DEFAULT,
     FAMILY_NAMES,
     OWN,
+    PERSISTENT,
     REDUCTIONS,
     STAYS_FREE,
     Method,
@@ -16,6 +17,7 @@ from earlybird.data.collective_algorithms import (
     mpi_algorithms,
     own_algorithms,
     parse_method,
+    persistent_algorithms,
     unmet_requirement,
 )
 from earlybird.data.errors import InputError
@@ -23,7 +25,7 @@ from earlybird.measure.groups import Options, Resources
 
 DEFAULT_OPERATIONS = ("bcast", "reduce")
 # Words for many algorithms at once.
-ALL, ALL_OWN = "all", "own"
+ALL, ALL_OWN, ALL_PERSISTENT = WORDS = "all", "own", "all-persistent"
 
 DEFAULT_ALGORITHMS = ("own-linear", "own-pipeline", "own-binomial", "linear", "pipeline", "binomial")
 _SEGMENT_BYTES = 8192  # default of `pipeline`
@@ -33,7 +35,8 @@ _REFERENCES = ("own-binomial", "own-linear")
 
 def methods_of(operation: str, options: Options, resources: Resources) -> tuple[Method, ...]:
     """The methods to compare, `default` first; InputError for an unknown algorithm."""
-    here = (*own_algorithms(operation), *mpi_algorithms(resources.family, operation))
+    here = _names(operation, resources)
+    persistent = (PERSISTENT, *persistent_algorithms(resources.family, operation))
     asked = options.algorithms
     if asked is None:
         asked = DEFAULT_ALGORITHMS if operation in DEFAULT_OPERATIONS else (ALL,)
@@ -43,15 +46,33 @@ def methods_of(operation: str, options: Options, resources: Resources) -> tuple[
             names: Iterable[str] = here
         elif word == ALL_OWN:
             names = own_algorithms(operation)
+        elif word == ALL_PERSISTENT:
+            names = persistent
         else:
             names = (word,)
         for name in names:
             method = parse_method(name)
-            if method.name not in (*here, DEFAULT):
+            if method.name not in (*here, *persistent, DEFAULT):
                 _refuse_unknown(method.name, options, resources)
                 continue  # another operation has it
+            if method.is_persistent:
+                _require_persistent(word, resources)
             chosen += _segmented(method, word, operation, options, resources)
     return tuple(dict.fromkeys(chosen))
+
+
+def _names(operation: str, resources: Resources) -> tuple[str, ...]:
+    """The algorithms of `all`: Earlybird's, and those of the MPI's blocking operation."""
+    return (*own_algorithms(operation), *mpi_algorithms(resources.family, operation))
+
+
+def _require_persistent(word: str, resources: Resources) -> None:
+    library = resources.library
+    if library is not None and not library.persistent_collectives:
+        raise InputError(
+            f"--algorithm has {word} and {library.name} has no persistent collectives, which MPI 4.0 "
+            "brought; leave it out, or measure another --mpi"
+        )
 
 
 def applies(method: Method, methods: Sequence[Method], point: dict[str, Any], family: str | None) -> bool:
@@ -89,7 +110,7 @@ def _segmented(
     method: Method, word: str, operation: str, options: Options, resources: Resources
 ) -> Iterator[Method]:
     """`method` with its own segments, those of --segments, or those that `all` and the default give."""
-    can = method.name != DEFAULT and is_segmented(resources.family, operation, method.name)
+    can = is_segmented(resources.family, operation, method.name)
     if method.segment_bytes and not can:
         raise InputError(
             f"--algorithm has {method.text} and {method.name} of {operation} has no segments; give "
@@ -97,7 +118,7 @@ def _segmented(
         )
     segments: tuple[int, ...] = (method.segment_bytes,)
     if can and ":" not in word:
-        given_freely = options.algorithms is None or word in (ALL, ALL_OWN)
+        given_freely = options.algorithms is None or word in WORDS
         usual = _SEGMENT_BYTES if given_freely and method.name.endswith("pipeline") else 0
         segments = (usual,) if options.segments_bytes is None else options.segments_bytes
     for segment in segments:
@@ -112,18 +133,19 @@ def _segmented(
 def _refuse_unknown(name: str, options: Options, resources: Resources) -> None:
     """Raise InputError if no measured operation has the algorithm `name`."""
     operations = options.operations or DEFAULT_OPERATIONS
-    known = [
-        (*mpi_algorithms(resources.family, operation), *own_algorithms(operation)) for operation in operations
-    ]
-    if any(name in names for names in known):
+    known = [_names(operation, resources) for operation in operations]
+    persistent = [persistent_algorithms(resources.family, operation) for operation in operations]
+    if any(name in names for names in (*known, *persistent)):
         return
     ours = "" if name.startswith(OWN) else f" that {FAMILY_NAMES[resources.family]} can be forced to use"
+    named = persistent if name.startswith(PERSISTENT) else known
     here = "; ".join(
-        f"of {operation} {', '.join(names)}" for operation, names in zip(operations, known, strict=True)
+        f"of {operation} {', '.join(names) or 'none'}"
+        for operation, names in zip(operations, named, strict=True)
     )
     raise InputError(
         f"--algorithm has {name!r}, which is not an algorithm of {' or '.join(operations)}{ours}; there are "
-        f"{here}, and also {DEFAULT}, {ALL_OWN} and {ALL}"
+        f"{here}, and also {DEFAULT}, {PERSISTENT}, {', '.join(WORDS)}"
     )
 
 

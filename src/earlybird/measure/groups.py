@@ -11,6 +11,7 @@ from earlybird.data.collective_algorithms import PER_PAIR, REDUCE_LOCAL, ROOTED,
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
+from earlybird.data.topologies import num_neighbours
 from earlybird.measure.noise import Noise
 from earlybird.measure.options import SuiteOption
 
@@ -99,7 +100,8 @@ class Group:
         if self.kernel == "msgrate":
             return size_bytes * point["window"] * point["threads"]
         if self.kernel == "collective":
-            return size_bytes * self._collective_messages(point)
+            # The largest blocks of a skewed exchange may all pass one link.
+            return size_bytes * self._collective_messages(point) * point.get("skew", 1)
         if "planes_per_block" in point:
             return size_bytes * _steps(point)
         # The pause of a late receiver goes by the time of a delivery.
@@ -113,6 +115,9 @@ class Group:
         if point["operation"] in ROOTED:
             return self.layout.num_ranks - int(on_node[self.layout.node[point["root"]]])
         largest = int(on_node.max())
+        if "topology" in point:
+            degree = num_neighbours(point["topology"], self.layout.num_ranks)
+            return largest * min(degree, self.layout.num_ranks - largest)
         if point["operation"] in PER_PAIR:
             return largest * (self.layout.num_ranks - largest)
         moves = self.layout.num_nodes > 1 and point["operation"] != REDUCE_LOCAL
@@ -154,11 +159,12 @@ class Options:
     `threads` are numbers that a suite compares, `launcher_threads` the one that ranks have otherwise;
     `methods` and `aggregation_bytes` are compared; `vcis` are numbers of communication contexts
     of the MPI; `reproduce` names the paper whose figures are measured. Of collectives `operations`,
-    `algorithms`, `segments_bytes` and `root` say what is done, `ranks` and `map_by` among whom, and
-    `verify` the rank counts at which to verify the communication tree: all, largest or none. Threads compute
-    for `computes_s`, with the noise of `noise_models` of the strengths `noise_shares`. Of motifs
-    `cells`, `process_grids` and `scalings` say what grid is divided among whom, `variables`, `stencils`,
-    `periodic`, `cell_buffers` and `planes_per_block` what is exchanged.
+    `algorithms`, `segments_bytes` and `root` say what is done, `skews` how the sizes of blocks differ,
+    `ranks`, `map_by` and `topologies` among whom, and `verify` the rank counts at which to verify the
+    communication tree: all, largest or none. Threads compute for `computes_s`, with the noise of
+    `noise_models` of the strengths `noise_shares`. Of motifs `cells`, `process_grids` and `scalings` say
+    what grid is divided among whom, `variables`, `stencils`, `periodic`, `cell_buffers` and
+    `planes_per_block` what is exchanged.
     """
 
     quick: bool = False
@@ -181,6 +187,8 @@ class Options:
     segments_bytes: tuple[int, ...] | None = None
     map_by: tuple[str, ...] | None = None
     root: int | None = None
+    skews: tuple[float, ...] | None = None
+    topologies: tuple[str, ...] | None = None
     verify: str | None = None
     computes_s: tuple[float, ...] | None = None
     noise_models: tuple[str, ...] | None = None
@@ -206,12 +214,14 @@ class Library:
     name : of its flavour.
     partitioned : whether it has partitioned communication.
     streams : whether it has MPIX_Stream.
+    persistent_collectives : whether it has those of MPI 4.0.
     earlybird : whether libearlybird is built for it.
     """
 
     name: str
     partitioned: bool = True
     streams: bool = True
+    persistent_collectives: bool = True
     earlybird: bool = True
 
 

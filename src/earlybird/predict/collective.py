@@ -11,9 +11,11 @@ from earlybird.data.collective_algorithms import (
     FAMILY_NAMES,
     OPERATIONS,
     ROOTED,
+    UNMODELLED,
     Method,
     parse_method,
     unmet_requirement,
+    unmodelled_hint,
 )
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
 from earlybird.data.errors import InputError
@@ -199,6 +201,8 @@ def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
     """The forms of an operation; InputError with the available operations if the profile has none."""
     if operation not in OPERATIONS:
         raise InputError(f"--op is {operation!r}; give one of {', '.join(OPERATIONS)}")
+    if operation in UNMODELLED:
+        raise InputError(f"--op is {operation!r}, and {unmodelled_hint([operation])}")
     forms = profile.collectives
     if not forms:
         raise InputError(

@@ -5,6 +5,8 @@ import pytest
 from earlybird.data.collective_algorithms import (
     DEFAULT,
     OPERATIONS,
+    PERSISTENT,
+    WITH_TOPOLOGY,
     Method,
     elements,
     family_of,
@@ -12,6 +14,7 @@ from earlybird.data.collective_algorithms import (
     mpi_algorithms,
     own_algorithms,
     parse_method,
+    persistent_algorithms,
     tree_of,
     unmet_requirement,
 )
@@ -33,8 +36,8 @@ def test_a_method_is_named_with_its_segment_and_without_where_it_has_none():
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_algorithm_differs_from_the_others_in_what_forces_it(family, operation):
-    names = mpi_algorithms(family, operation)
-    assert names or family == "simgrid"
+    names = (*mpi_algorithms(family, operation), *persistent_algorithms(family, operation))
+    assert names or family == "simgrid" or operation in WITH_TOPOLOGY
     forced = [forcing(family, operation, Method(name), 8) for name in (*names, DEFAULT)]
     assert len({str(one) for one in forced}) == len(forced)
     for name in (*names, *own_algorithms(operation)):
@@ -52,10 +55,11 @@ def test_linear_pipeline_and_binomial_are_known_trees_everywhere(family, operati
 
 def test_mpich_has_labels_for_its_numbers_in_the_environment():
     for operation in OPERATIONS:
-        for name in mpi_algorithms("mpich", operation):
+        for name in (*mpi_algorithms("mpich", operation), *persistent_algorithms("mpich", operation)):
             output = setting("mpich", operation, name, 8)
             for variable, words in MPICH_WORDS.items():
-                value = dict(word.split("=") for word in output.split()).get(f"MPIR_CVAR_{variable}")
+                pairs = dict(word.split("=") for word in output.split() if "=" in word)
+                value = pairs.get(f"MPIR_CVAR_{variable}")
                 assert value is None or value in words
     assert "BCAST_INTRA_ALGORITHM=tree" in setting("mpich", "bcast", "linear", 8)
     assert "BCAST_TREE_KVAL=7" in setting("mpich", "bcast", "linear", 8)
@@ -68,6 +72,31 @@ def test_the_free_choice_is_set_again_where_calls_differ_in_one_launch():
     assert free.call["MPIR_CVAR_BCAST_DEVICE_COLLECTIVE"] == "1"
     openmpi = forcing("openmpi", "bcast", Method(DEFAULT), 4).communicator
     assert openmpi["coll_tuned_use_dynamic_rules"] == "0" and openmpi["coll_tuned_bcast_algorithm"] == "0"
+
+
+def test_persistent_operations_take_the_algorithms_of_nonblocking_ones():
+    forced = forcing("mpich", "alltoall", Method("persistent-bruck"), 4)
+    assert dict(forced.call) == {"MPIR_CVAR_IALLTOALL_INTRA_ALGORITHM": "2"}
+    assert forcing("openmpi", "bcast", Method("persistent-linear"), 4).variables() == {
+        "call": {"coll_libnbc_ibcast_algorithm": "1"}
+    }
+    free = parse_method(PERSISTENT)
+    assert free.is_persistent and not free.is_forced and not parse_method("ring").is_persistent
+    for family in FAMILIES:
+        assert forcing(family, "bcast", free, 4).variables() == {}
+    assert tree_of("mpich", "bcast", "persistent-linear") == "linear"
+    assert tree_of("mpich", "alltoallv", "own-linear") is None
+
+
+def test_a_persistent_operation_is_another_call_of_the_program():
+    text = setting("mpich", "allgatherv", "persistent-ring", 8)
+    assert text.startswith("replace MPI_Allgatherv by MPI_Allgatherv_init once, MPI_Start and MPI_Wait")
+    assert text.endswith("with MPIR_CVAR_IALLGATHERV_INTRA_ALGORITHM=sched_ring")
+    assert "OMPI_MCA_coll_libnbc_iallreduce_algorithm=1" in setting(
+        "openmpi", "allreduce", "persistent-ring", 8
+    )
+    with pytest.raises(InputError, match="another call of the program"):
+        configuration("mpich", "bcast", [Region(PERSISTENT, 8)])
 
 
 def test_control_variables_are_of_the_communicator_or_of_calls():

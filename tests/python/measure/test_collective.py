@@ -162,9 +162,76 @@ def test_the_link_carries_what_the_busiest_node_sends():
     assert alltoall.link_s(alltoall.points[0]) == pytest.approx(2 * 4 * 1000 / 1e6)
 
 
+def test_blocks_of_different_sizes_and_neighbours_distinguish_points():
+    found = groups(
+        operations=("alltoallv", "neighbor_alltoallv"), ranks=(8,), sizes_bytes=(8, 64), algorithms=("own",),
+        skews=(1, 2), topologies=("ring", "random-3"),
+    )  # fmt: skip
+    exchange, neighbours = found
+    assert [(point["skew"], point["size_bytes"]) for point in exchange.points] == [
+        (1, 8), (1, 64), (2, 8), (2, 64),
+    ]  # fmt: skip
+    assert len(neighbours.points) == 8 and exchange.methods == ("default", "own-linear")
+    assert {(point["topology"], point["skew"]) for point in neighbours.points} == {
+        ("ring", 1), ("ring", 2), ("random-3", 1), ("random-3", 2),
+    }  # fmt: skip
+    assert "skew" not in groups(operations=("neighbor_alltoall",), ranks=(4,))[0].points[0]
+
+
+def test_by_default_the_largest_block_is_at_most_half_of_all():
+    for ranks, skew in ((2, 1), (3, 1.5), (4, 2), (8, 4), (16, 4)):
+        (group,) = groups(
+            "intel", operations=("alltoallv",), ranks=(ranks,), algorithms=("own",), sizes_bytes=(8,)
+        )
+        assert group.points[0]["skew"] == skew
+    (ring,) = groups(operations=("neighbor_alltoallv",), ranks=(8,), algorithms=("own",), sizes_bytes=(8,),
+                     topologies=("ring",))  # fmt: skip
+    assert ring.points[0]["skew"] == 1
+
+
+def test_persistent_operations_are_measured_when_asked_for():
+    (group,) = groups(operations=("alltoall",), ranks=(4,), sizes_bytes=(8,), algorithms=("persistent",))
+    assert group.methods == ("default", "persistent") and not group.settings
+    (group,) = groups(operations=("allgather",), ranks=(4,), sizes_bytes=(8,), algorithms=("all-persistent",))
+    assert {"persistent", "persistent-ring", "persistent-ring-tsp"} < set(group.methods)
+    assert group.settings["persistent-ring"].call == {"MPIR_CVAR_IALLGATHER_INTRA_ALGORITHM": "2"}
+    (group,) = groups(operations=("allgather",), ranks=(4,), sizes_bytes=(8,), algorithms=("all",))
+    assert not any(method.startswith("persistent") for method in group.methods)
+    (group,) = groups(
+        "intel", operations=("bcast",), ranks=(4,), sizes_bytes=(8,), algorithms=("persistent",)
+    )
+    assert group.methods == ("default", "persistent")
+    old = replace(PLACE, library=Library("old", persistent_collectives=False))
+    with pytest.raises(InputError, match="old has no persistent collectives"):
+        collective_groups(Options(operations=("bcast",), algorithms=("persistent",)), old, "old")
+
+
+def test_the_link_carries_the_blocks_of_neighbours():
+    resources = replace(Resources.of(2, 1, 2, link_bytes_per_s=1e6), family="mpich", library=Library("mpich"))
+    options = {"resources": resources, "ranks": (4,), "sizes_bytes": (1000,), "algorithms": ("default",)}
+    (ring,) = groups(operations=("neighbor_alltoall",), topologies=("ring",), **options)
+    assert ring.link_s(ring.points[0]) == pytest.approx(2 * 2 * 1000 / 1e6)
+    (skewed,) = groups(operations=("alltoallv",), skews=(2,), **options)
+    assert skewed.link_s(skewed.points[0]) == pytest.approx(2 * 4 * 1000 / 1e6)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (
+            {"operations": ("alltoallv",), "ranks": (2,), "skews": (4,)},
+            "a rank of alltoallv has 2 blocks among 2",
+        ),
+        ({"operations": ("bcast",), "skews": (4,)}, "--skew is 4, which only allgatherv, alltoallv"),
+        ({"operations": ("alltoallv",), "topologies": ("ring",)}, "--topology is ring, which only neighbor_"),
+        (
+            {"operations": ("neighbor_alltoall",), "ranks": (4,), "topologies": ("random-4",)},
+            "give --ranks 5",
+        ),
+        (
+            {"operations": ("bcast",), "algorithms": ("persistent-magic",)},
+            "there are of bcast persistent-linear",
+        ),
         ({"operations": ("scan",)}, "--op has 'scan'; the operations are bcast"),
         ({"algorithms": ("chain",)}, "not an algorithm of bcast or reduce that MPICH can be forced to use"),
         ({"algorithms": ("own-chain",)}, "--algorithm has 'own-chain'"),
@@ -210,6 +277,8 @@ def test_buffers_of_all_ranks_of_a_node_must_fit_together():
         ("allreduce", "ring", 16),
         ("gather", "linear", 16),  # the root alone has room for all
         ("allgather", "ring", 72),
+        ("alltoallv", "linear", 128),
+        ("neighbor_alltoall", "linear", 48),  # 2x4: three neighbours
     ],
 )
 def test_only_buffers_that_there_are_must_fit(operation, algorithm, buffers):

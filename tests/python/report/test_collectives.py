@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 import pytest
 
 from earlybird.data import labels
+from earlybird.data.collective_algorithms import persistent_algorithms
 from earlybird.data.mpi_algorithms import FAMILIES
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
@@ -341,9 +342,11 @@ def test_a_contradicted_algorithm_is_named():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_algorithm_of_an_mpi_has_a_distinct_label_letters_and_style(family):
-    for names in FAMILIES[family].values():
-        methods = ["default", *names, *(f"own-{name}" for name in ("linear", "pipeline", "binomial"))]
-        assert all(method.removeprefix("own-") in labels.ALGORITHMS for method in methods)
+    for operation, names in FAMILIES[family].items():
+        persistent = persistent_algorithms(family, operation)
+        own = [f"own-{name}" for name in ("linear", "pipeline", "binomial")]
+        methods = ["default", *names, *persistent, *own]
+        assert all(labels.split_algorithm(method)[1] in labels.ALGORITHMS for method in methods)
         assert (
             len({labels.method_letters(method) for method in methods})
             == len({labels.method(method) for method in methods})

@@ -14,6 +14,10 @@ struct MethodName {
 
   // Whether the algorithm is one of ours, on point-to-point calls, and not the MPI's.
   bool is_own() const { return algorithm.compare(0, 4, "own-") == 0; }
+
+  // Whether it is the MPI's persistent call: `persistent`, or `persistent-NAME` if control variables or environment select
+  // its algorithm.
+  bool is_persistent() const { return algorithm == "persistent" || algorithm.compare(0, 11, "persistent-") == 0; }
 };
 
 // Ends the program with a message if the text after the colon of an algorithm of ours is not a number of bytes. The names

@@ -14,6 +14,10 @@ class Allreduce : public Collective {
   void call(MPI_Comm comm) override {
     MPI_Allreduce(in_.data(), out_.data(), summands_.count(shape_.size_bytes), summands_.type(), summands_.op(), comm);
   }
+  void init(MPI_Comm comm, MPI_Request *request) override {
+    MPI_Allreduce_init(in_.data(), out_.data(), summands_.count(shape_.size_bytes), summands_.type(), summands_.op(), comm,
+                       MPI_INFO_NULL, request);
+  }
   bool received(int iteration) const override { return summands_.hold(out_.data(), shape_.team.size(), iteration); }
 
  private:

@@ -17,6 +17,9 @@ class Alltoall : public Collective {
   void call(MPI_Comm comm) override {
     MPI_Alltoall(in_.data(), shape_.count(), MPI_BYTE, out_.data(), shape_.count(), MPI_BYTE, comm);
   }
+  void init(MPI_Comm comm, MPI_Request *request) override {
+    MPI_Alltoall_init(in_.data(), shape_.count(), MPI_BYTE, out_.data(), shape_.count(), MPI_BYTE, comm, MPI_INFO_NULL, request);
+  }
   bool received(int iteration) const override {
     const int own = shape_.team.rank();
     return blocks().hold_all(out_.data(), [=](int from) { return content_key(from, own, iteration); });

@@ -11,6 +11,7 @@ class Barrier : public Collective {
 
   void prepare(int) override {}
   void call(MPI_Comm comm) override { MPI_Barrier(comm); }
+  void init(MPI_Comm comm, MPI_Request *request) override { MPI_Barrier_init(comm, MPI_INFO_NULL, request); }
 
   // There is no data to check: the kernel delays one rank and checks whether the others waited.
   bool received(int) const override { return true; }

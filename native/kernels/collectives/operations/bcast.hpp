@@ -14,6 +14,9 @@ class Bcast : public Collective {
     if (shape_.at_root()) fill(in_.data(), shape_.size_bytes, key(iteration));
   }
   void call(MPI_Comm comm) override { MPI_Bcast(in_.data(), shape_.count(), MPI_BYTE, shape_.root, comm); }
+  void init(MPI_Comm comm, MPI_Request *request) override {
+    MPI_Bcast_init(in_.data(), shape_.count(), MPI_BYTE, shape_.root, comm, MPI_INFO_NULL, request);
+  }
   bool received(int iteration) const override { return holds(in_.data(), shape_.size_bytes, key(iteration)); }
 
   // The trees of our own broadcasts.

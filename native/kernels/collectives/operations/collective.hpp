@@ -13,14 +13,18 @@
 #include "harness/team/team.hpp"
 #include "kernels/collectives/algorithms/algorithm.hpp"
 #include "kernels/collectives/algorithms/method_name.hpp"
+#include "kernels/collectives/parts/persistent_calls.hpp"
+#include "kernels/collectives/parts/topology.hpp"
 
 namespace earlybird {
 
 // The parameters of a point.
 struct Shape {
   Team &team;
-  std::size_t size_bytes;  // of the whole buffer or, if each pair of ranks has a block, of one block
-  int root;
+  std::size_t size_bytes;  // of the whole buffer or, if each pair of ranks has a block, of one block; with counts, the mean
+  int root = 0;
+  double skew = 1;                     // of the counts: largest block divided by the mean
+  const Topology *topology = nullptr;  // of neighbourhood collectives
 
   bool at_root() const { return team.rank() == root; }
   int count() const { return static_cast<int>(size_bytes); }
@@ -42,6 +46,9 @@ class Collective {
 
   // Calls the MPI's own implementation.
   virtual void call(MPI_Comm comm) = 0;
+
+  // Calls the MPI's initialisation of the persistent operation. The MPI must have persistent collectives.
+  virtual void init(MPI_Comm comm, MPI_Request *request) = 0;
 
   // Whether this rank has the right result.
   virtual bool received(int iteration) const = 0;

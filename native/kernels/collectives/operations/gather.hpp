@@ -15,6 +15,10 @@ class Gather : public Collective {
   void call(MPI_Comm comm) override {
     MPI_Gather(in_.data(), shape_.count(), MPI_BYTE, out_.data(), shape_.count(), MPI_BYTE, shape_.root, comm);
   }
+  void init(MPI_Comm comm, MPI_Request *request) override {
+    MPI_Gather_init(in_.data(), shape_.count(), MPI_BYTE, out_.data(), shape_.count(), MPI_BYTE, shape_.root, comm, MPI_INFO_NULL,
+                    request);
+  }
   bool received(int iteration) const override {
     const Blocks blocks{shape_.size_bytes, shape_.team.size()};
     return !shape_.at_root() || blocks.hold_all(out_.data(), [=](int from) { return content_key(from, 0, iteration); });

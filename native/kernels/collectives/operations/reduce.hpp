@@ -17,6 +17,10 @@ class Reduce : public Collective {
   void call(MPI_Comm comm) override {
     MPI_Reduce(in_.data(), out_.data(), summands_.count(shape_.size_bytes), summands_.type(), summands_.op(), shape_.root, comm);
   }
+  void init(MPI_Comm comm, MPI_Request *request) override {
+    MPI_Reduce_init(in_.data(), out_.data(), summands_.count(shape_.size_bytes), summands_.type(), summands_.op(), shape_.root,
+                    comm, MPI_INFO_NULL, request);
+  }
   bool received(int iteration) const override {
     return !shape_.at_root() || summands_.hold(out_.data(), shape_.team.size(), iteration);
   }

@@ -18,6 +18,10 @@ class Scatter : public Collective {
   void call(MPI_Comm comm) override {
     MPI_Scatter(in_.data(), shape_.count(), MPI_BYTE, out_.data(), shape_.count(), MPI_BYTE, shape_.root, comm);
   }
+  void init(MPI_Comm comm, MPI_Request *request) override {
+    MPI_Scatter_init(in_.data(), shape_.count(), MPI_BYTE, out_.data(), shape_.count(), MPI_BYTE, shape_.root, comm, MPI_INFO_NULL,
+                     request);
+  }
   bool received(int iteration) const override {
     return holds(out_.data(), shape_.size_bytes, content_key(shape_.root, shape_.team.rank(), iteration));
   }

@@ -15,6 +15,7 @@ from earlybird.cli.output.printing import Format, print_data, print_table
 from earlybird.cli.session import batch_script, measuring
 from earlybird.cli.session.launchers import is_simulated, launchers_of
 from earlybird.data import labels, units
+from earlybird.data.collective_algorithms import UNMODELLED
 from earlybird.data.errors import InputError
 from earlybird.measure import reproduce, suites
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
@@ -203,7 +204,9 @@ def _can_be_fitted(groups: Sequence[Group]) -> bool:
         if group.kernel == "pipeline" and "gamma_s_per_byte" in point
     }
     return len(sizes) > len({level for level, _ in sizes}) or any(
-        group.kernel in ("pingpong", "contention", "completion", "collective") for group in groups
+        group.kernel in ("pingpong", "contention", "completion")
+        or (group.kernel == "collective" and group.points[0]["operation"] not in UNMODELLED)
+        for group in groups
     )
 
 

@@ -68,10 +68,16 @@ def _by_operation(result: Result) -> tuple:
     config = result.config
     names = (*OPERATIONS, config["operation"])
     method = parse_method(result.method or LOCAL_METHOD)
-    kind = 0 if method.name == DEFAULT else 1 if method.is_forced else 2
+    kinds = (
+        method.name == DEFAULT,
+        method.is_forced and not method.is_persistent,
+        method.is_persistent,
+        True,
+    )
+    kind = kinds.index(True)
     return (
-        names.index(config["operation"]), config["map_by"], config["ranks"], config["size_bytes"], kind,
-        method.name, method.segment_bytes,
+        names.index(config["operation"]), config["map_by"], config["ranks"], config.get("topology", ""),
+        config.get("skew", 1), config["size_bytes"], kind, method.name, method.segment_bytes,
     )  # fmt: skip
 
 
@@ -256,6 +262,8 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("operation", _of("operation"), common=True),
         Column("mapped by", _of("map_by"), common=True),
         Column("P", _of("ranks"), common=True),
+        Column("topology", _of("topology"), common=True, optional=True),
+        Column("skew", _of("skew", "{:g}".format), common=True, optional=True),
         _SIZE,
         Column("algorithm", lambda result: result.method or LOCAL_METHOD),
         *_time("completion"),

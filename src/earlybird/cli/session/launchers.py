@@ -199,6 +199,7 @@ def _with_library(resources: Resources, flavour: flavours.Flavour) -> Resources:
         flavour.name,
         partitioned=capabilities.get("has_partitioned", False),
         streams=capabilities.get("has_streams", False),
+        persistent_collectives=capabilities.get("has_persistent_collectives", False),
         earlybird=has_library(flavour),
     )
     memory_bytes = hardware.available_memory_bytes()

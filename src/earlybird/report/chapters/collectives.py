@@ -6,7 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.collective_algorithms import DEFAULT
+from earlybird.data.collective_algorithms import (
+    DEFAULT,
+    PERSISTENT,
+    UNMODELLED,
+    family_of,
+    mpi_algorithms,
+    parse_method,
+    persistent_algorithms,
+)
+from earlybird.data.collective_configuration import setting
 from earlybird.data.units import format_bytes
 from earlybird.report import commands
 from earlybird.report.figures.collective_residuals import residual_figures
@@ -107,7 +116,7 @@ def _sentences(measured: Sequence[Collective]) -> list[str]:
 
 def _chosen(measured: Sequence[Collective]) -> list[Collective]:
     """For each operation and MPI, the mapping with the most ranks."""
-    groups = grouped(measured, lambda collective: (collective.operation, collective.label))
+    groups = grouped(measured, lambda collective: (collective.operation_text, collective.label))
     return [max(group, key=lambda collective: collective.ranks()[-1]) for group in groups.values()]
 
 
@@ -121,7 +130,12 @@ def _answer(collective: Collective, material: Material) -> Answer:
         return method_answer(what, point, NOUN, DEFAULT, "", ", for comparison; the MPI cannot select it")
     own = point.best(DEFAULT)
     more = f". For comparison: {_own_text(point, own)}" if own.startswith(labels.OWN) else ""
-    return method_answer(what, of_mpi, NOUN_OF_MPI, DEFAULT, _advise(collective, point, material), more)
+    do = (
+        _set(collective, of_mpi)
+        if collective.operation in UNMODELLED
+        else _advise(collective, point, material)
+    )
+    return method_answer(what, of_mpi, NOUN_OF_MPI, DEFAULT, do, more)
 
 
 def _of_mpi(point: Point) -> Point:
@@ -131,6 +145,20 @@ def _of_mpi(point: Point) -> Point:
 def _own_text(point: Point, own: str) -> str:
     """`our binomial tree of Earlybird takes 4.89 us; the MPI cannot select it`."""
     return f"{labels.method(own)} (Earlybird's) takes {time_text(point, own)}; the MPI cannot select it"
+
+
+def _set(collective: Collective, point: Point) -> str:
+    """How to use the best of the MPI's algorithms where no model advises, so at this size only."""
+    method = point.best(DEFAULT)
+    family = family_of(collective.run.launches[0]) if collective.run and collective.run.launches else None
+    if family is None or parse_method(method).name not in (
+        PERSISTENT,
+        *mpi_algorithms(family, collective.operation),
+        *persistent_algorithms(family, collective.operation),
+    ):
+        return f"use {method}; see the manual of this MPI"
+    text = setting(family, collective.operation, method, point.ranks)
+    return text if parse_method(method).is_persistent else f"set `{text}`"
 
 
 def _advise(collective: Collective, point: Point, material: Material) -> str:
@@ -161,7 +189,7 @@ def _sentence(collective: Collective) -> str:
     ends = [points[0], points[-1]] if len(points) > 1 else points
     found = [f"at {format_bytes(point.size_bytes)}, {best_text(point)}" for point in ends]
     mapped = f" mapped by {collective.map_by}" if collective.map_by else ""
-    what = f"{labels.capital(labels.operation(collective.operation))} with {collective.label}"
+    what = f"{labels.capital(collective.operation_text)} with {collective.label}"
     ranks = labels.counted(points[0].ranks, "rank")
     crowded = " (there were more ranks than cores)" if any(point.oversubscribed for point in ends) else ""
     return f"{what} among {ranks}{mapped}: {'; '.join(found)}{crowded}."

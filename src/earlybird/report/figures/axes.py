@@ -65,6 +65,10 @@ _LOOKS: Mapping[str, tuple[str, str, str]] = {
     "sparbit": ("#4a5fa0", "#a3b4ea", "octagon"),
     "tree": ("#2f7a4f", "#7fcf9f", "triangle-ne"),
     "two-ranks": ("#737373", "#a8a8a8", "diamond-wide"),
+    "blocked": ("#6b5b95", "#b3a6d9", "diamond-x"),
+    "gather-bcast": ("#3b6ea5", "#8fb8e3", "triangle-se"),
+    "plum": ("#8e4585", "#d39bcd", "circle-x"),
+    "recursive-exchange": ("#7a5c3e", "#c6a98a", "triangle-sw"),
     "intra_socket": ("#5b93cf", "#79b3f2", "circle"),
     "inter_socket": ("#c98a1b", "#e8b04a", "square"),
     "inter_node": ("#8a2846", "#e8789c", "diamond"),
@@ -75,6 +79,9 @@ PALETTE = {name: (light, dark) for name, (light, dark, _) in _LOOKS.items()}
 DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash"}
 _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
 _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
+# By whether an operation is persistent, and whether MPICH's generic transport runs it.
+_ENGINE_SYMBOLS = {(False, True): "y-up-open", (True, False): "y-down-open", (True, True): "y-left-open"}
+_ENGINE_DASHES = {(False, True): "dot", (True, False): "dash", (True, True): "longdash"}
 _SEGMENT_SYMBOLS = ("triangle-up", "hexagon", "star-square", "triangle-down", "pentagon")
 BAR_SHAPES = {
     "staircase": "/", "max-rate": "x", "postal": "-", "fair": ".", "queue": "+",
@@ -102,7 +109,8 @@ ZERO_BYTES_AT = 0.5  # where a log axis shows messages of 0 bytes
 
 def color(name: str, faint: bool = False) -> str:
     """CSS variable of a flavour, model or method. `earlybird:4096` has the colour of `earlybird`, and
-    `own-linear` that of `linear`. `faint` selects the variant for shading and raw samples."""
+    `own-linear` and `persistent-linear` that of `linear`. `faint` selects the variant for shading and raw
+    samples."""
     name = name if name in PALETTE else _base(name)
     return f"var(--{name if name in PALETTE else 'other'}{'-faint' if faint else ''})"
 
@@ -110,6 +118,8 @@ def color(name: str, faint: bool = False) -> str:
 def symbol(name: str) -> str:
     """The marker of a flavour, model or method, the same in every figure; open for our own collectives."""
     base = _base(name)
+    if name not in _LOOKS and _engine(name) in _ENGINE_SYMBOLS:
+        return _ENGINE_SYMBOLS[_engine(name)]
     if base in labels.ALGORITHMS:
         return _by_bound(name, _SEGMENT_SYMBOLS, _LOOKS[base][2]) + "-open" * name.startswith(labels.OWN)
     return _LOOKS[name][2] if name in _LOOKS else _by_bound(name, _BOUND_SYMBOLS, _LOOKS["other"][2])
@@ -117,11 +127,17 @@ def symbol(name: str) -> str:
 
 def dash(method: str) -> str:
     """The line style of a method, the same in every figure; for collectives it shows the segment size."""
-    return DASHES.get(method) or _by_bound(method, _BOUND_DASHES, "solid")
+    usual = DASHES.get(method) or _ENGINE_DASHES.get(_engine(method), "solid")
+    return _by_bound(method, _BOUND_DASHES, usual)
 
 
 def _base(name: str) -> str:
-    return name.partition(":")[0].removesuffix("-fresh").removeprefix(labels.OWN)
+    return labels.split_algorithm(name.partition(":")[0].removesuffix("-fresh"))[1]
+
+
+def _engine(name: str) -> tuple[bool, bool]:
+    before, _, after = labels.split_algorithm(name.partition(":")[0])
+    return before.startswith("persistent"), bool(after)
 
 
 def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:

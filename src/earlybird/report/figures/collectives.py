@@ -149,7 +149,7 @@ def best_text(point: Point) -> str:
 
 def mapping_figures(measured: Sequence[Collective]) -> list[Figure]:
     """Figures for every operation and MPI with several mappings: each algorithm with each mapping."""
-    groups = grouped(measured, lambda collective: (collective.operation, collective.label))
+    groups = grouped(measured, lambda collective: (collective.operation_text, collective.label))
     return [
         _mapping_figure(f"collective-mapping-{k}-{size_bytes}", parts, size_bytes)
         for k, group in enumerate(group for group in groups.values() if len(group) > 1)
@@ -175,7 +175,7 @@ def _mapping_figure(id: str, group: Sequence[Collective], size_bytes: int) -> Fi
     first = group[0]
     return Figure(
         id,
-        f"Time by mapping, {format_bytes(size_bytes)}: {labels.operation(first.operation)}, {first.label}",
+        f"Time by mapping, {format_bytes(size_bytes)}: {first.operation_text}, {first.label}",
         "Colour: the algorithm. Line style and marker: the mapping. Medians over iterations, then launches.",
         data,
         axes.layout(axes.log_count_axis(counts, "ranks"), axes.log_time_axis(times_s, "completion")),

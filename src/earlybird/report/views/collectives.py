@@ -24,6 +24,7 @@ class Collective:
     label: str
     operation: str
     map_by: str
+    variant: tuple[str, ...]  # the topology of neighbours, and how the counts differ
     points: tuple[Point, ...]
     mpi: str = ""
     run: MeasuredRun | None = None
@@ -61,14 +62,18 @@ class Collective:
 
     def choice(self) -> dict[str, str]:
         """The value of every selector except the size."""
-        operation = labels.operation(self.operation)
-        return {"operation": operation, "MPI": self.label, "mapped by": self.map_by or "-"}
+        return {"operation": self.operation_text, "MPI": self.label, "mapped by": self.map_by or "-"}
+
+    @property
+    def operation_text(self) -> str:
+        """`broadcast`; `neighbor_alltoallv, ring, skew 2`."""
+        return ", ".join((labels.operation(self.operation), *self.variant))
 
     @property
     def setting_text(self) -> str:
         """`broadcast, Open MPI, mapped by node`."""
         mapped = f", mapped by {self.map_by}" if self.map_by else ""
-        return f"{labels.operation(self.operation)}, {self.label}{mapped}"
+        return f"{self.operation_text}, {self.label}{mapped}"
 
 
 def base(method: str) -> str:
@@ -100,14 +105,20 @@ def collectives(material: Material) -> list[Collective]:
         )
         for group in groups(material, _setting)
     ]
-    return sorted(found, key=lambda one: (operation_order(one.operation), one.label, map_order(one.map_by)))
+    return sorted(
+        found,
+        key=lambda one: (operation_order(one.operation), one.variant, one.label, map_order(one.map_by)),
+    )
 
 
-def _setting(sample: Sample) -> tuple[str, str] | None:
-    """Operation and mapping."""
+def _setting(sample: Sample) -> tuple[str, str, tuple[str, ...]] | None:
+    """Operation, mapping, and what else distinguishes points besides ranks and size."""
     if not is_timed(sample):
         return None
-    return str(sample.config["operation"]), str(sample.config.get("map_by", ""))
+    config = sample.config
+    variant = [str(config["topology"])] if "topology" in config else []
+    variant += [f"skew {config['skew']:g}"] if "skew" in config else []
+    return str(config["operation"]), str(config.get("map_by", "")), tuple(variant)
 
 
 def is_timed(sample: Sample) -> bool:
@@ -124,7 +135,7 @@ def sized(collective: Collective, size_bytes: int) -> dict[str, str]:
 
 def drawn_sizes(collective: Collective, measured: Sequence[Collective]) -> list[int]:
     """At most MAX_SIZES of the sizes measured for the operation, or of its sizes if it has none of those."""
-    same_operation = [other for other in measured if other.operation == collective.operation]
+    same_operation = [other for other in measured if other.operation_text == collective.operation_text]
     for sizes in (sorted({size for other in same_operation for size in other.sizes()}), collective.sizes()):
         drawn = [sizes[k] for k in few(len(sizes), MAX_SIZES) if sizes[k] in collective.sizes()]
         if drawn:
