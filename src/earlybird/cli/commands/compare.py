@@ -35,7 +35,7 @@ def compare(
     ],
     mpi: Annotated[
         list[str] | None,
-        typer.Option(help="Of a run of several MPIs: the one to compare; two of them with a single RUN."),
+        typer.Option(help="Of a run of several MPIs: the one to compare; of a single RUN, those to compare."),
     ] = None,
     baseline: Annotated[
         str | None,
@@ -65,8 +65,9 @@ def compare(
     The launch is the sample, not the iteration: a point is slower or faster if the medians of its launches
     differ significantly (Mann-Whitney U, adjusted for the number of points by Benjamini and Hochberg) and by
     more than --min-effect; the same if the interval of the ratio lies within it; otherwise inconclusive.
-    At least five launches on each side decide. The honest comparison of two MPIs interleaves their launches:
-    measure both in one run (`measure ... --mpi a --mpi b`), then give that run with --mpi twice.
+    At least five launches on each side decide. The honest comparison of two MPIs or settings interleaves
+    their launches: measure both in one run (`measure ... --mpi a --mpi b`, or --env), then give that run
+    alone.
 
     Exit status: 0 without a slower point, 1 with one, 2 if the runs cannot be compared.
     """
@@ -103,14 +104,15 @@ def _pairs_with(name: str, folder: Path, sources: list[Path], mpis: list[str]):
 
 def _pairs(sources: list[Path], mpis: list[str]):
     """(before, after) of each comparison."""
-    from earlybird.compare.sides import side_of
+    from earlybird.compare.sides import mpis_of, side_of
 
     runs = [Run.open(source) for source in sources]
     if len(runs) == 1:
+        mpis = mpis or mpis_of(runs[0])
         if len(mpis) < 2:
             raise InputError(
-                f"{sources[0]} alone has nothing to be compared with; give a second run, or --mpi twice to "
-                "compare two MPIs of one run"
+                f"{sources[0]} alone has nothing to be compared with; give a second run, or one of several "
+                "MPIs or settings, from `earlybird measure --mpi A --mpi B`"
             )
         sides = [side_of(runs[0], mpi, f"{sources[0]}, {mpi}") for mpi in mpis]
     else:
