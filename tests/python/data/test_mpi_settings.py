@@ -8,10 +8,10 @@ from earlybird.data.mpi_settings import alternatives, split_settings, with_setti
 SETTINGS = [{}, {"X": "1"}, {"X": ""}, {"UCX_TLS": "sm,self", "Y": "a=b+c"}]
 
 
-@pytest.mark.parametrize("mpi", ["mpich", "/opt/c++/mpicc", ""])
+@pytest.mark.parametrize("name", ["mpich", "/opt/c++/mpicc", ""])
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_names_are_read_as_they_were_written(mpi, settings):
-    assert split_settings(with_settings(mpi, settings)) == (mpi, settings)
+def test_names_are_read_as_they_were_written(name, settings):
+    assert split_settings(with_settings(name, settings)) == (name, settings)
 
 
 def test_a_later_setting_replaces_one_of_the_same_name():
