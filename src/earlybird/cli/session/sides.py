@@ -36,17 +36,15 @@ def sides_against(
 ) -> dict[str, Any]:
     """The settings `mpi` and `against` of a run that is measured against the one in `path`.
 
-    Where other MPIs or settings are asked for, both sides are measured, and `against` is None; otherwise the
-    other side is what `path` holds.
+    If other MPIs or settings are asked for, both sides are measured, and `against` is None; otherwise the
+    other side is what `path` holds, of these MPIs or all.
     """
     before = listed_mpis(stored)
     given = list(dict.fromkeys(mpis or ()))
     asked = alternatives(given or before, variables) if variables else given
-    sides = list(dict.fromkeys([*before, *asked]))
-    return {
-        "mpi": mpi_setting(sides),
-        "against": str(path.absolute()) if len(sides) == len(before) else None,
-    }
+    if set(asked) <= set(before):
+        return {"mpi": mpi_setting(asked or before), "against": str(path.absolute())}
+    return {"mpi": mpi_setting(list(dict.fromkeys([*before, *asked]))), "against": None}
 
 
 def growth(before: Run, settings: Mapping[str, Any]) -> float:
