@@ -25,8 +25,8 @@ def with_settings(mpi: str, settings: Mapping[str, str]) -> str:
 def alternatives(mpis: Sequence[str], variables: Iterable[str]) -> list[str]:
     """Every MPI with every combination of `variables`, `NAME=VALUE` each.
 
-    The values of one name are alternatives; different names are combined. `NAME` alone is the alternative
-    without this setting. InputError for anything else.
+    The values of one name are alternatives; different names are combined. `NAME` alone leaves
+    it as it is. InputError for anything else.
     """
     values: dict[str, list[dict[str, str]]] = {}
     for text in dict.fromkeys(variables):

@@ -37,7 +37,7 @@ def measure(
         list[str] | None,
         typer.Option(
             help="NAME=VALUE: a variable of the launches. Values of one name alternate and are compared; "
-            "NAME alone: without it."
+            "NAME alone: as it is in the shell."
         ),
     ] = None,
     against: Annotated[
