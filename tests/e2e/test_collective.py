@@ -142,8 +142,8 @@ def test_what_advice_writes_makes_the_mpi_take_the_algorithm(earlybird, mpi, tmp
 def test_one_run_is_checked_against_itself(earlybird, any_mpi):
     """Whatever the times are: every size and operation has its guidelines, and one launch decides nothing."""
     earlybird(
-        "measure", "collective", "--mpi", any_mpi, "--ranks", "2", "--op", "bcast,reduce,allreduce", "--sizes",
-        "8,64", "--algorithm", "default", *SMALL[2:], "-o", "run",
+        "measure", "collective", "--mpi", any_mpi, "--ranks", "2", "--op", "bcast,reduce,allreduce",
+        "--sizes", "8,64", "--algorithm", "default", *SMALL[2:], "-o", "run",
     )  # fmt: skip
     checked = earlybird("compare", "--guidelines", "run", "--json")
     found = json.loads(checked.stdout)
