@@ -199,7 +199,8 @@ def _composition(
     parts: Sequence[tuple[str, _Bytes]],
 ) -> Iterator[Claim]:
     """Sizes that were not measured are replaced by the next larger one: it contains the data."""
-    replacement, bound = [], []
+    replacement: list[Replacement] = []
+    bound: list[Launches] = []
     for part, bytes_of in parts:
         needed = bytes_of(size_bytes, place.ranks)
         sizes = [size for size in operations.get(part, {}) if size >= needed]
@@ -220,14 +221,14 @@ def _sizes(
     yield Claim(MONOTONY, place, operation, size, times, one, times_of_larger.launches)
     if size and larger % size == 0:
         calls = larger // size
-        bound = [calls * launch for launch in times.launches]
+        bound: list[np.ndarray] = [calls * launch for launch in times.launches]
         parts = (Replacement(operation, size, calls),)
         yield Claim(SPLIT, place, operation, larger, times_of_larger, parts, bound)
 
 
 def _sums(parts: Sequence[Launches]) -> Launches:
     """Launch by launch the sum of one call of each part: as many launches, and calls in each, as all have."""
-    sums = []
+    sums: list[np.ndarray] = []
     for launches in zip(*parts, strict=False):
         shortest = min(map(len, launches))
         sums.append(np.sum([launch[:shortest] for launch in launches], axis=0))
@@ -236,9 +237,10 @@ def _sums(parts: Sequence[Launches]) -> Launches:
 
 def _check(claim: Claim, estimate: Estimate, p: tuple[float, float] | None, found: Outcome) -> GuidelineCheck:
     bound_s = changes.median_of_launches(claim.bound)
+    p_value, adjusted_p = p or (None, None)
     return GuidelineCheck(
         claim.kind, claim.operation, claim.size_bytes, *claim.place, claim.replacement,
-        changes.median_of_launches(claim.times.launches), bound_s, estimate, *(p or (None, None)),
+        changes.median_of_launches(claim.times.launches), bound_s, estimate, p_value, adjusted_p,
         len(claim.times.launches), len(claim.bound), found,
         remedy(claim, bound_s) if found == VIOLATED else "",
     )  # fmt: skip

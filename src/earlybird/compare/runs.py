@@ -74,7 +74,8 @@ def compare_sides(
     found = []
     for key, p in zip(shared, tested, strict=True):
         estimate = changes.ratio(before.times_s[key], after.times_s[key], random)
-        found.append(_change(key, before, after, estimate, *(p or (None, None)), level, min_effect))
+        p_value, adjusted_p = p or (None, None)
+        found.append(_change(key, before, after, estimate, p_value, adjusted_p, level, min_effect))
     ratios = np.array([one.ratio.value for one in found])
     return RunComparison(
         before.name,

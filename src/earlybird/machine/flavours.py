@@ -30,7 +30,9 @@ NAMES = (*WHEELS, "system", SIMULATED)
 
 class Flavour(
     namedtuple(
-        "Flavour", "name family version mpicc mpiexec env settings", defaults=[MappingProxyType({})] * 2
+        "Flavour",
+        "name family version mpicc mpiexec env settings",
+        defaults=[MappingProxyType({}), MappingProxyType({})],
     )
 ):
     """An MPI that can compile and start programs.
