@@ -137,3 +137,20 @@ def test_what_advice_writes_makes_the_mpi_take_the_algorithm(earlybird, mpi, tmp
 
     # A rank that waits for its core is late too; then the tree is not verified.
     assert any(tree_seen(attempt) == {"chain"} for attempt in range(3))
+
+
+def test_one_run_is_checked_against_itself(earlybird, any_mpi):
+    """Whatever the times are: every size and operation has its guidelines, and one launch decides nothing."""
+    earlybird(
+        "measure", "collective", "--mpi", any_mpi, "--ranks", "2", "--op", "bcast,reduce,allreduce",
+        "--sizes", "8,64", "--algorithm", "default", *SMALL[2:], "-o", "run",
+    )  # fmt: skip
+    checked = earlybird("compare", "--guidelines", "run", "--json")
+    found = json.loads(checked.stdout)
+    calls = [
+        (one["operation"], tuple(part["operation"] for part in one["replacement"])) for one in found["checks"]
+    ]
+    assert calls.count(("allreduce", ("reduce", "bcast"))) == calls.count(("reduce", ("allreduce",))) == 2
+    assert calls.count(("bcast", ("bcast",))) == 2  # the larger message, and the smaller one several times
+    assert {one["outcome"] for one in found["checks"]} == {"inconclusive"}
+    assert "too few launches" in checked.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from earlybird.data.run import Run
 from earlybird.launch import shared_memory
 from earlybird.launch.process import MARKER
 from earlybird.launch.temporary_files import TOPOLOGY
@@ -438,3 +439,27 @@ def test_several_mpis_are_measured_into_one_run_and_fitted_one_by_one(
     assert {(row["mpi"], row["launches"]) for row in rows["points"]} == {("mpich", 3), ("openmpi", 3)}
     refused(in_process("measure", "--resume", "-o", "run", "--mpi", "mpich", check=False), "--mpi is mpich")
     refused(in_process("measure", "pingpong", *both, "--format", "osu", check=False), "--format osu", "--mpi")
+
+
+def test_settings_alternate_and_are_compared(in_process, tmp_path):
+    require_mpi("mpich")
+    variable = "MPIR_CVAR_CH4_IPC_CMA_P2P_THRESHOLD"
+    small = ("--sizes", "8", "--budget", "1s", "--quiet")
+    sides = ("mpich", f"mpich+{variable}=99999")
+    measured = in_process(
+        "measure", "pingpong", "--mpi", "mpich", "--env", variable, "--env", f"{variable}=99999", *small,
+        "--launches", "1", "-o", "run",
+    )  # fmt: skip
+    assert f"environment.{variable}: (none) -> 99999" in measured.stdout
+    in_process("measure", "--resume", "-o", "run", "--launches", "2", "--quiet")
+    # The MPI reports what it used.
+    values = [one["control_variables"][variable] for one in Run.open(tmp_path / "run").launches()]
+    assert len(values) == 4 and values.count("99999") == 2
+    found = json.loads(in_process("compare", "run", "--json").stdout)
+    assert (found["before"], found["after"]) == tuple(f"run, {side}" for side in sides)
+    assert [one["launches_after"] for one in found["changes"]] == [2]
+    # A third setting against the points of that run.
+    in_process(
+        "measure", "--against", "run", "--env", f"{variable}=5", "--launches", "1", *small[2:], "-o", "new"
+    )
+    assert Run.open(tmp_path / "new").header["settings"]["mpi"] == [*sides, f"mpich+{variable}=5"]

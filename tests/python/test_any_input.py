@@ -15,6 +15,7 @@ from earlybird.data.advice import load_advice
 from earlybird.data.collective_algorithms import parse_method
 from earlybird.data.comparison import load_comparison
 from earlybird.data.errors import InputError
+from earlybird.data.guidelines import load_guidelines
 from earlybird.data.layout import parse_layout
 from earlybird.data.message_costs import costs_of_profile
 from earlybird.data.pattern import load_pattern
@@ -130,6 +131,7 @@ def profile_and_what_is_read_from_it(path):
 JSON_FILES = {
     "advice": (load_advice, golden("advice-1.json")),
     "comparison": (load_comparison, golden("comparison-1.json")),
+    "guidelines": (load_guidelines, golden("guidelines-1.json")),
     "prediction": (load_prediction, golden("prediction-1.json")),
     "profile": (profile_and_what_is_read_from_it, golden("profile-1.json")),
     "simulated-machine": (load_simulated_machine, golden("simulated-machine-1.json")),

@@ -36,6 +36,26 @@ def adjusted(p: np.ndarray) -> np.ndarray:
     return stats.false_discovery_control(p) if len(p) else p
 
 
+def tested(
+    pairs: Sequence[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]],
+) -> list[tuple[float, float] | None]:
+    """The p-value of each pair of sets of launches, and the adjusted one; None if one of the sets has fewer
+    than `MIN_LAUNCHES`, which does not count as a point."""
+    by_count: dict[tuple[int, int], list[int]] = {}
+    for number, (before, after) in enumerate(pairs):
+        if min(len(before), len(after)) >= MIN_LAUNCHES:
+            by_count.setdefault((len(before), len(after)), []).append(number)
+    p: dict[int, float] = {}
+    for numbers in by_count.values():
+        medians = [
+            np.array([[np.median(one) for one in pairs[number][side]] for number in numbers])
+            for side in (0, 1)
+        ]
+        p |= dict(zip(numbers, p_values(*medians).tolist(), strict=True))
+    q = dict(zip(p, adjusted(np.array(list(p.values()))).tolist(), strict=True))
+    return [(p[number], q[number]) if number in p else None for number in range(len(pairs))]
+
+
 def smallest_p(before: int, after: int) -> float:
     """The p-value of `before` against `after` launches that do not overlap."""
     return min(2 / math.comb(before + after, before), 1.0)

@@ -69,12 +69,13 @@ def compare_sides(
             f"{before.name} and {after.name} have times of 0 at every point, which have no ratio; measure "
             "larger messages"
         )
-    p, q = _p_values(shared, before, after)
+    tested = changes.tested([(before.times_s[key], after.times_s[key]) for key in shared])
     random = np.random.default_rng(seed)
     found = []
-    for key in shared:
+    for key, p in zip(shared, tested, strict=True):
         estimate = changes.ratio(before.times_s[key], after.times_s[key], random)
-        found.append(_change(key, before, after, estimate, p.get(key), q.get(key), level, min_effect))
+        p_value, adjusted_p = p or (None, None)
+        found.append(_change(key, before, after, estimate, p_value, adjusted_p, level, min_effect))
     ratios = np.array([one.ratio.value for one in found])
     return RunComparison(
         before.name,
@@ -86,7 +87,7 @@ def compare_sides(
         tuple(point_of(key) for key in before.times_s if key not in after.times_s),
         tuple(point_of(key) for key in after.times_s if key not in before.times_s),
         tuple(different),
-        tuple(_notes(found, len(common) - len(found), p, level)),
+        tuple(_notes(found, len(common) - len(found), level)),
     )
 
 
@@ -106,23 +107,6 @@ def verdict(estimate: Estimate, adjusted_p: float | None, level: float, min_effe
 def _is_positive(key: Key, *sides: Side) -> bool:
     """Whether ratios exist: a clock may be too coarse for the shortest times."""
     return all(np.median(launch) > 0 for side in sides for launch in side.times_s[key])
-
-
-def _p_values(keys: Sequence[Key], before: Side, after: Side) -> tuple[dict[Key, float], dict[Key, float]]:
-    """The p-values of the points with enough launches, and the adjusted ones."""
-    by_count: dict[tuple[int, int], list[Key]] = {}
-    for key in keys:
-        count = len(before.times_s[key]), len(after.times_s[key])
-        if min(count) >= changes.MIN_LAUNCHES:
-            by_count.setdefault(count, []).append(key)
-    p: dict[Key, float] = {}
-    for group in by_count.values():
-        medians = [
-            np.array([[np.median(one) for one in side.times_s[key]] for key in group])
-            for side in (before, after)
-        ]
-        p |= dict(zip(group, changes.p_values(*medians).tolist(), strict=True))
-    return p, dict(zip(p, changes.adjusted(np.array(list(p.values()))).tolist(), strict=True))
 
 
 def _change(
@@ -153,11 +137,11 @@ def _change(
     )
 
 
-def _notes(found: Sequence[Change], zeros: int, p: dict[Key, float], level: float) -> list[str]:
+def _notes(found: Sequence[Change], zeros: int, level: float) -> list[str]:
     notes = []
     if zeros:
         notes.append(f"{counted(zeros, 'point')} left out: a time there is 0")
-    if few := len(found) - len(p):
+    if few := sum(one.p_value is None for one in found):
         least = min(min(one.launches_before, one.launches_after) for one in found)
         notes.append(
             f"{few} of {counted(len(found), 'point')} {'has' if few == 1 else 'have'} too few launches to "

@@ -11,6 +11,7 @@ from earlybird.data import labels
 from earlybird.data.baseline import Baseline, BaselinePoint
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import InputError
+from earlybird.data.mpi_settings import split_settings
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import Difference, Point
 
@@ -39,7 +40,7 @@ class Side:
     Attributes
     ----------
     name : how the user calls it.
-    mpi : the flavour.
+    mpi : the flavour, with the settings that distinguish it in its run.
     times_s : key -> for every launch its steady iterations, (I,) seconds.
     circumstances : what holds for all launches, as text; several values of one thing are listed.
     """
@@ -96,6 +97,14 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
     )
 
 
+def mpis_of(run: Run) -> list[str]:
+    """The MPIs of `run`, in the order they were given."""
+    held = dict.fromkeys(str(sample.config.get("mpi", "")) for sample in run.each_sample())
+    given = (run.header.get("settings") or {}).get("mpi")
+    first = [name for name in given if name in held] if isinstance(given, list) else []
+    return [*first, *(name for name in held if name not in first)]
+
+
 def _chosen(run: Run, held: Sequence[str], mpi: str | None, preferred: str | None) -> str:
     if not held:
         raise InputError(f"{run.path} has no samples; measure, or continue it with --resume -o {run.path}")
@@ -144,7 +153,7 @@ def differences(before: Side, after: Side) -> list[Difference]:
     names = dict.fromkeys([*before.circumstances, *after.circumstances])
     both = before.circumstances.keys() & after.circumstances.keys()
     names = {name: None for name in names if not name.startswith(_PLACEMENT) or name in both}
-    if before.mpi != after.mpi:
+    if _flavour(before.mpi) != _flavour(after.mpi):
         names = {name: None for name in names if not name.startswith(_OF_ONE_MPI)}
     found = [
         Difference(name, one, other, name in _PREVENTING or name.startswith(_PLACEMENT))
@@ -166,7 +175,7 @@ def _circumstances(
 ) -> dict[str, str]:
     machine = header.get("machine") or {}
     values = {name: {_text(machine[name])} for name in _OF_MACHINE if machine.get(name) is not None}
-    values |= {"MPI": {labels.flavour(mpi)}, "earlybird": {_text(header.get("earlybird", ""))}}
+    values |= {"MPI": {labels.flavour(_flavour(mpi))}, "earlybird": {_text(header.get("earlybird", ""))}}
     for launch in launches:
         for name in _OF_LAUNCH:
             if launch.get(name) not in (None, [], {}):
@@ -180,6 +189,11 @@ def _circumstances(
         f"{_LIBRARY}{name}": {value} for name, value in _library_lines(launches).items() if name != "MPI"
     }
     return {name: " | ".join(sorted(of_launches)) for name, of_launches in values.items()}
+
+
+def _flavour(mpi: str) -> str:
+    """Without settings: the environment of the launches has these."""
+    return split_settings(mpi)[0]
 
 
 def _cores(launch: Mapping[str, Any]) -> str:

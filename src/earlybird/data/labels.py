@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from earlybird.data.layout import LEVEL_LABELS, LEVELS
+from earlybird.data.mpi_settings import split_settings
 from earlybird.data.units import format_bytes
 
 FLAVOURS = {
@@ -87,7 +88,10 @@ MODELS = ("staircase", "fair", "queue", "max-rate", "postal")
 
 
 def flavour(name: str) -> str:
-    return FLAVOURS.get(name, name)
+    """`MPICH`; of an MPI with settings `MPICH with X=1, Y=2`."""
+    mpi, settings = split_settings(name)
+    text = FLAVOURS.get(mpi, mpi)
+    return f"{text} with {', '.join(map('='.join, settings.items()))}" if settings else text
 
 
 def level(name: str) -> str:

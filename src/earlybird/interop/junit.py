@@ -1,11 +1,13 @@
-"""A comparison of runs as JUnit XML, which continuous integration services display: a testcase per point."""
+"""Comparisons of runs and guidelines as JUnit XML, which continuous integration services display."""
 
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
+from earlybird.data.guidelines import UNDECIDED, VIOLATED, GuidelineChecks
 from earlybird.data.labels import signed_percent
 from earlybird.data.points import point_texts
 from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER, Change, Point, RunComparison
+from earlybird.data.schema import Estimate
 
 
 def junit_xml(comparisons: Sequence[RunComparison], *, strict: bool = False) -> str:
@@ -14,6 +16,25 @@ def junit_xml(comparisons: Sequence[RunComparison], *, strict: bool = False) -> 
     root = ElementTree.Element("testsuites")
     for comparison in comparisons:
         root.append(_suite(comparison, strict))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def guidelines_xml(found: GuidelineChecks, *, strict: bool = False) -> str:
+    """A suite with a testcase for each check. A violated guideline fails; an inconclusive one is skipped, or
+    fails too if `strict`."""
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", name=f"guidelines of {found.mpi} in {found.run}")
+    for one in found.checks:
+        name = f"{one.text()}, {one.ranks} ranks, {one.layout}, mapped by {one.map_by}"
+        case = ElementTree.SubElement(suite, "testcase", classname=one.kind, name=name)
+        case.set("time", f"{one.time_s:.9g}")
+        message = _message(one.outcome, one.ratio) + f"; {one.remedy}" * bool(one.remedy)
+        if one.outcome == VIOLATED or (strict and one.outcome == UNDECIDED):
+            ElementTree.SubElement(case, "failure", message=message, type=one.outcome)
+        elif one.outcome == UNDECIDED:
+            ElementTree.SubElement(case, "skipped", message=message)
+    _add_counts(suite)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
 
@@ -28,21 +49,26 @@ def _suite(comparison: RunComparison, strict: bool) -> ElementTree.Element:
             _add_outcome(case, one, strict)
         else:
             ElementTree.SubElement(case, "skipped", message=f"not measured in {comparison.after}")
-    counts = {"failures": len(suite.findall("*/failure")), "skipped": len(suite.findall("*/skipped"))}
-    for name, count in ({"tests": len(points), "errors": 0} | counts).items():
-        suite.set(name, str(count))
+    _add_counts(suite)
     return suite
+
+
+def _add_counts(suite: ElementTree.Element) -> None:
+    counts = {"tests": len(suite), "errors": 0}
+    counts |= {"failures": len(suite.findall("*/failure")), "skipped": len(suite.findall("*/skipped"))}
+    for name, count in counts.items():
+        suite.set(name, str(count))
 
 
 def _add_outcome(case: ElementTree.Element, change: Change, strict: bool) -> None:
     if change.verdict == SLOWER or (strict and change.verdict == INCONCLUSIVE):
-        ElementTree.SubElement(case, "failure", message=_message(change), type=change.verdict)
+        ElementTree.SubElement(
+            case, "failure", message=_message(change.verdict, change.ratio), type=change.verdict
+        )
     elif change.verdict == INCONCLUSIVE:
-        ElementTree.SubElement(case, "skipped", message=_message(change))
+        ElementTree.SubElement(case, "skipped", message=_message(change.verdict, change.ratio))
 
 
-def _message(change: Change) -> str:
-    low, value, high = (
-        signed_percent(end - 1) for end in (change.ratio.low, change.ratio.value, change.ratio.high)
-    )
-    return f"{change.verdict}: {value} ({low} .. {high})"
+def _message(verdict: str, ratio: Estimate) -> str:
+    low, value, high = (signed_percent(end - 1) for end in (ratio.low, ratio.value, ratio.high))
+    return f"{verdict}: {value} ({low} .. {high})"

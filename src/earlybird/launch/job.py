@@ -56,7 +56,8 @@ def run_kernel(
     arguments.append(str(_write_request(request, job.threads, out)))
     set_by_us = invocation.env | context_variables(mpi.family, request.vcis, request.streams)
     set_by_us |= request.environment
-    environment = mpi.environment() | set_by_us
+    _refuse_conflicts(mpi.settings, set_by_us)
+    environment = mpi.environment() | dict(mpi.settings) | set_by_us
     if request.preload:
         require_library(mpi)
     # A simulated MPI has neither library.
@@ -90,7 +91,11 @@ def run_kernel(
         "layout": request.layout.text,
         "binding": job.binding,
         "threads_per_rank": job.threads,
-        "environment": {name: value for name, value in sorted(environment.items()) if _RECORDED.match(name)},
+        "environment": {
+            name: value
+            for name, value in sorted(environment.items())
+            if _RECORDED.match(name) or name in mpi.settings
+        },
         "set_by_launcher": sorted(set_by_us),
         "settings": {
             method: {"communicator": dict(one.communicator), "call": dict(one.call)}
@@ -114,6 +119,16 @@ def run_kernel(
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(f"{arguments[0]} cannot be started ({error}); run `earlybird doctor`") from error
     return _collect(request, record, out, ended, job)
+
+
+def _refuse_conflicts(settings: Mapping[str, str], set_by_us: Mapping[str, str]) -> None:
+    """Raise InputError for a setting of the user that the launch needs otherwise: it would have no effect."""
+    for name, value in settings.items():
+        if set_by_us.get(name, value) != value:
+            raise InputError(
+                f"--env {name}={value} has no effect in this launch, which needs {name}={set_by_us[name]} "
+                "for its ranks or its algorithms; omit it, or measure other points"
+            )
 
 
 def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, job: Job) -> Launched:

@@ -44,7 +44,7 @@ class MpiexecLauncher:
 
     @property
     def flavour(self) -> str:
-        return self.mpi.name
+        return self.mpi.label
 
     def check(self, layout: Layout) -> None:
         # Not a command line: hydra takes the path of one program.

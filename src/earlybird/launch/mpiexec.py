@@ -102,6 +102,8 @@ def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, remote, thread
     env = yielding("openmpi") if oversubscribed else {}
     if remote is not None:
         arguments += ["--hostfile", str(_host_file(folder, remote.hosts))]
+        # Unlike hydra, it passes only its own variables to other nodes.
+        arguments += [text for name in flavour.settings for text in ("-x", name)]
         if remote.agent:
             arguments += ["--prtemca", "plm_ssh_agent", remote.agent]
         if remote.subnet:

@@ -29,7 +29,7 @@ class SimgridLauncher:
 
     @property
     def flavour(self) -> str:
-        return self.mpi.name
+        return self.mpi.label
 
     @property
     def network(self) -> str:

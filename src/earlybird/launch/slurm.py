@@ -87,7 +87,7 @@ class SrunLauncher:
 
     @property
     def flavour(self) -> str:
-        return self.mpi.name
+        return self.mpi.label
 
     def check(self, layout: Layout) -> None:
         if shutil.which("srun") is None:

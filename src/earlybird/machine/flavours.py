@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from earlybird.data.errors import InputError
+from earlybird.data.mpi_settings import with_settings
 from earlybird.machine.commands import find_command
 from earlybird.machine.home import home
 from earlybird.machine.programs import abi_of_library
@@ -28,7 +29,11 @@ NAMES = (*WHEELS, "system", SIMULATED)
 
 
 class Flavour(
-    namedtuple("Flavour", "name family version mpicc mpiexec env", defaults=[MappingProxyType({})])
+    namedtuple(
+        "Flavour",
+        "name family version mpicc mpiexec env settings",
+        defaults=[MappingProxyType({}), MappingProxyType({})],
+    )
 ):
     """An MPI that can compile and start programs.
 
@@ -39,7 +44,13 @@ class Flavour(
     version : of the MPI, as text.
     mpicc, mpiexec : paths of its compiler and of what starts its ranks.
     env : variables that its compiler and its programs need.
+    settings : variables that the user wants launches to have.
     """
+
+    @property
+    def label(self) -> str:
+        """What identifies it among the MPIs of a run: the name, with its settings."""
+        return with_settings(self.name, self.settings)
 
     def environment(self) -> dict[str, str]:
         """The process environment with this flavour's variables and its bin folder first on PATH."""

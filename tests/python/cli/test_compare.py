@@ -181,7 +181,9 @@ def test_two_mpis_of_one_run(earlybird, measured, refused):
         )  # fmt: skip
         with open(run / name, "a") as stream:
             stream.write((other / name).read_text())
-    assert compared(earlybird, "a", "--mpi", "synthetic", "--mpi", "slow", status=1)["changes"]
+    found = compared(earlybird, "a", "--mpi", "synthetic", "--mpi", "slow", status=1)
+    assert found["changes"]
+    assert compared(earlybird, "a", status=1) == found
     refused(earlybird("compare", "a", "a", check=False), "--mpi")
     refused(earlybird("compare", "a", "b", "--mpi", "openmpi", check=False), "no samples of openmpi")
 

@@ -319,6 +319,32 @@ def test_threads_given_with_resume_are_compared(earlybird, planted, refused):
     refused(earlybird("measure", "--resume", "-o", "run", "--threads", "2", check=False), "--threads is 2")
 
 
+def test_a_run_is_measured_again_and_compared(earlybird, planted, refused, tmp_path):
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "before")
+    output = earlybird("measure", "--against", "before", "--quiet", "-o", "after").stdout
+    assert "before    before" in output and "of 2 points" in output
+    before, after = settings(tmp_path / "before"), settings(tmp_path / "after")
+    assert after == before | {"against": str(tmp_path / "before")}
+    again = earlybird("measure", "--resume", "-o", "after", "--launches", "3", "--quiet")
+    assert "2, 3" in again.stdout  # launches of each side
+    refused(earlybird("measure", "--against", "before", "--sizes", "8", check=False), "--sizes is 8")
+    refused(
+        earlybird("measure", "contention", "--against", "before", check=False), "before measures pingpong"
+    )
+    refused(earlybird("measure", "--against", "missing", check=False), "missing")
+    refused(
+        earlybird("measure", "--against", "before", "--env", "X=1", check=False), "--env has X", "synthetic"
+    )
+    refused(
+        earlybird("measure", "--resume", "-o", "after", "--against", "after", check=False), "--against is"
+    )
+
+
+@pytest.mark.parametrize("given", ["", "=1", "1X=2", "X=a\nb", "X=1+Y=2"])
+def test_variables_that_are_none_are_refused(earlybird, refused, given):
+    refused(earlybird("measure", "pingpong", "--env", given, check=False), "--env is")
+
+
 def test_several_mpis_of_drawn_times_are_refused(earlybird, planted, refused, tmp_path):
     arguments = ("measure", "pingpong", *SYNTHETIC, "--mpi", "mpich", "--mpi", "openmpi", "-o", "run")
     refused(earlybird(*arguments, check=False), "--mpi is given 2 times", "synthetic")

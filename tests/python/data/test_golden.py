@@ -10,6 +10,7 @@ from earlybird.data.advice import load_advice
 from earlybird.data.baseline import load_baseline
 from earlybird.data.comparison import load_comparison
 from earlybird.data.errors import InputError
+from earlybird.data.guidelines import load_guidelines
 from earlybird.data.history import history_from_json, load_history
 from earlybird.data.layout import parse_layout
 from earlybird.data.node_counts import node_counts_from_json
@@ -161,3 +162,11 @@ def test_simulated_machine_1():
     assert machine.shape == "4x2x16" and machine.eager_bytes == 8192
     assert machine.levels["inter_node"].latency_s == 2.1e-6
     assert machine.nic_bandwidth_bytes_per_s == 2.5e10 and machine.sources == {"inter_node": "ping-pong"}
+
+
+def test_guidelines_1_loads():
+    found = load_guidelines(GOLDEN / "guidelines-1.json")
+    (violated,) = [one for one in found.checks if one.outcome == "violated"]
+    assert violated.text() == "allgather(64 B) <= gather(64 B) + bcast(256 B)"
+    assert violated.ratio.low > 1.05 and "gather and bcast" in violated.remedy
+    assert found.unchecked == ("barrier <= allreduce (needs barrier and allreduce)",)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.launch import job as jobs
 from earlybird.launch.launcher import Request
@@ -20,9 +21,12 @@ SAMPLE = {"kernel": "pingpong", "quantity": "half_round_trip", "config": POINT, 
 def run(tmp_path, monkeypatch):
     """Run a script in the place of mpiexec and its ranks; `$OUT` is where samples go."""
     monkeypatch.setattr(jobs, "kernel_path", lambda mpi, kernel: tmp_path / kernel)
-    mpi = SimpleNamespace(name="none", family="mpich", version="0", environment=lambda: dict(os.environ))
 
-    def launch(script: str, watch=None, **more):
+    def launch(script: str, watch=None, settings=None, **more):
+        mpi = SimpleNamespace(
+            name="none", family="mpich", version="0", environment=lambda: dict(os.environ),
+            settings=settings or {},
+        )  # fmt: skip
         words = ("sh", "-c", script, "mpiexec")
         job = jobs.Job("local", mpi, "core", watch=watch)
         limits = {"time_limit_s": 20, "stall_limit_s": 20}
@@ -48,6 +52,18 @@ def _complete(*hosts: str, **extra) -> str:
 def test_points_missing_after_a_good_end_are_put_down_to_what_has_died(run):
     """prterun ends with 0 when a node is killed while ranks are being started on it."""
     assert run("exit 0", watch=lambda: "node1 is gone").cause == "node1 is gone"
+
+
+def test_ranks_get_the_settings_of_their_mpi_and_the_record_has_them(run):
+    launched = run(f"[ $ANY_VARIABLE = 7 ] && {_complete()}", settings={"ANY_VARIABLE": "7"})
+    assert launched.cause is None
+    assert launched.record["environment"]["ANY_VARIABLE"] == "7"
+    assert "ANY_VARIABLE" not in launched.record["set_by_launcher"]
+
+
+def test_a_setting_that_the_launch_needs_otherwise_is_refused(run):
+    with pytest.raises(InputError, match=r"X=1 has no effect .* needs X=2"):
+        run("exit 0", settings={"X": "1"}, environment={"X": "2"})
 
 
 @pytest.mark.parametrize("watch", [None, lambda: None])

@@ -26,6 +26,21 @@ def output(family, folder, cpus=None, *, oversubscribed=False, hosts=(), num_ran
     return list(result.before_program[3:]), result.env
 
 
+def test_settings_reach_other_nodes(tmp_path):
+    mpi = Flavour(
+        "openmpi",
+        "openmpi",
+        "1",
+        Path("/mpi/bin/mpicc"),
+        Path("/mpi/bin/mpiexec"),
+        settings={"UCX_TLS": "sm"},
+    )
+    for hosts, passed in ((("a", "b"), True), ((), False)):
+        remote = RemoteHosts(hosts) if hosts else None
+        made = invocation(mpi, 2, BY_MPI, tmp_path, oversubscribed=False, remote=remote)
+        assert ("-x UCX_TLS" in " ".join(made.before_program)) == passed
+
+
 def test_ranks_are_bound_to_the_cores_of_a_list(tmp_path):
     assert output("mpich", tmp_path, (3, 1)) == (["-bind-to", "user:3,1"], {})
     arguments, _ = output("openmpi", tmp_path, (3, 1))

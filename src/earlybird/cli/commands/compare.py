@@ -12,6 +12,7 @@ from earlybird.cli.output.notes import note
 from earlybird.data import files
 from earlybird.data.baseline import load_baseline
 from earlybird.data.errors import InputError
+from earlybird.data.guidelines import UNDECIDED, VIOLATED
 from earlybird.data.labels import counted
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER
@@ -35,7 +36,7 @@ def compare(
     ],
     mpi: Annotated[
         list[str] | None,
-        typer.Option(help="Of a run of several MPIs: the one to compare; two of them with a single RUN."),
+        typer.Option(help="Of a run of several MPIs: the one to compare; of a single RUN, those to compare."),
     ] = None,
     baseline: Annotated[
         str | None,
@@ -45,6 +46,14 @@ def compare(
         ),
     ] = None,
     folder: FolderOption = FOLDER,
+    guidelines: Annotated[
+        bool,
+        typer.Option(
+            "--guidelines",
+            help="Compare the collectives of one RUN with what can replace them, as allgather with gather "
+            "and bcast.",
+        ),
+    ] = False,
     min_effect: Annotated[str, typer.Option(help="A smaller change counts as none.")] = "5%",
     level: Annotated[
         str, typer.Option(help="Share of false discoveries among the points that are called changed.")
@@ -65,12 +74,17 @@ def compare(
     The launch is the sample, not the iteration: a point is slower or faster if the medians of its launches
     differ significantly (Mann-Whitney U, adjusted for the number of points by Benjamini and Hochberg) and by
     more than --min-effect; the same if the interval of the ratio lies within it; otherwise inconclusive.
-    At least five launches on each side decide. The honest comparison of two MPIs interleaves their launches:
-    measure both in one run (`measure ... --mpi a --mpi b`), then give that run with --mpi twice.
+    At least five launches on each side decide. The honest comparison of two MPIs or settings interleaves
+    their launches: measure both in one run (`measure ... --mpi a --mpi b`, or --env), then give that run
+    alone.
+
+    With --guidelines, an operation that takes longer than what can replace it fails.
 
     Exit status: 0 without a slower point, 1 with one, 2 if the runs cannot be compared.
     """
     fractions = parse_level(level, "--level"), parse_fraction(min_effect, "--min-effect")
+    if guidelines:
+        return _check_guidelines(sources, mpi or [], baseline, fractions, strict, output, format)
     pairs = _pairs_with(baseline, folder, sources, mpi or []) if baseline else _pairs(sources, mpi or [])
     if output is not None and len(pairs) > 1:
         raise InputError(f"-o is for one comparison, and these are {len(pairs)}; give two runs, or omit -o")
@@ -89,6 +103,33 @@ def compare(
     return int(any(one.count(verdict) for one in found for verdict in failing))
 
 
+def _check_guidelines(
+    sources: list[Path],
+    mpis: list[str],
+    baseline: str | None,
+    fractions: tuple[float, float],
+    strict: bool,
+    output: Path | None,
+    format: str,
+) -> int:
+    if len(sources) > 1 or len(mpis) > 1 or baseline is not None:
+        raise InputError(
+            "--guidelines compares the operations of one RUN and one MPI with each other; give one run, "
+            "--mpi once at most, and no --baseline"
+        )
+    from earlybird.cli.output.guidelines import print_guidelines
+    from earlybird.compare.guidelines import check_guidelines
+    from earlybird.compare.sides import side_of
+
+    side = side_of(Run.open(sources[0]), *mpis)
+    found = check_guidelines(side, level=fractions[0], min_effect=fractions[1])
+    print_guidelines(found, format, strict=strict)
+    if output is not None:
+        files.write_json(output, found.to_json())
+        note(f"wrote {output}")
+    return int(bool(found.count(VIOLATED) or (strict and found.count(UNDECIDED))))
+
+
 def _pairs_with(name: str, folder: Path, sources: list[Path], mpis: list[str]):
     """The baseline and each run; of a run of several MPIs, the baseline's."""
     from earlybird.compare.sides import side_of, side_of_baseline
@@ -103,14 +144,15 @@ def _pairs_with(name: str, folder: Path, sources: list[Path], mpis: list[str]):
 
 def _pairs(sources: list[Path], mpis: list[str]):
     """(before, after) of each comparison."""
-    from earlybird.compare.sides import side_of
+    from earlybird.compare.sides import mpis_of, side_of
 
     runs = [Run.open(source) for source in sources]
     if len(runs) == 1:
+        mpis = mpis or mpis_of(runs[0])
         if len(mpis) < 2:
             raise InputError(
-                f"{sources[0]} alone has nothing to be compared with; give a second run, or --mpi twice to "
-                "compare two MPIs of one run"
+                f"{sources[0]} alone has nothing to be compared with; give a second run, or one of several "
+                "MPIs or settings, from `earlybird measure --mpi A --mpi B`"
             )
         sides = [side_of(runs[0], mpi, f"{sources[0]}, {mpi}") for mpi in mpis]
     else:

@@ -1,7 +1,8 @@
 """`earlybird measure`: run suites into a run folder."""
 
+import shlex
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +13,12 @@ from earlybird.cli.options.suites import make_suite_group
 from earlybird.cli.output.measured import check_one_column, print_run, print_with_paper
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format, print_data, print_table
-from earlybird.cli.session import batch_script, measuring
+from earlybird.cli.session import batch_script, measuring, sides
 from earlybird.cli.session.launchers import is_simulated, launchers_of
 from earlybird.data import labels, units
 from earlybird.data.collective_algorithms import UNMODELLED
 from earlybird.data.errors import InputError
+from earlybird.data.run import Run
 from earlybird.measure import reproduce, suites
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
 from earlybird.measure.options import thread_counts
@@ -32,6 +34,20 @@ def measure(
     *,
     output: RunOption = None,
     mpi: MpisOption = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=VALUE: a variable of the launches. Values of one name alternate and are compared; "
+            "NAME alone: as it is in the shell."
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            help="Measure the points of this run and compare; with another --mpi or --env, both sides, "
+            "interleaved."
+        ),
+    ] = None,
     place: PlaceOptions,
     threads: Annotated[
         str | None,
@@ -70,37 +86,43 @@ def measure(
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json")
     if session.print_script is not None:
         batch_script.check_script(place, session)
-        if not suite:
+        if not suite and against is None:
             raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
     names = list(dict.fromkeys(suite))
-    mpis = list(dict.fromkeys(mpi or ()))
-    mpi = mpis if len(mpis) > 1 else next(iter(mpis), None)
-    given_of_suites = {name: value for name, value in of_suites.items() if value is not None}
+    given = _Given(place, threads, quick, of_suites)
     if session.resume:
         run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget)
-        if "pipeline" in settings["suites"]:
-            settings = {"methods": FIRST_PIPELINE_METHODS} | settings
+        given.refuse_changes(run, settings)
         if names and names != settings["suites"]:
             raise InputError(
                 f"{run.path} measures {' '.join(settings['suites'])}; omit the suite with --resume"
             )
-        given = {"mpi": mpi, "hosts": place.hosts, "agent": place.agent, "quick": quick}
-        measuring.refuse_changes(run, settings, given)
-        chosen = suites.find_suites(settings["suites"])
-        compares_threads = len(chosen) == 1 and chosen[0].compares_threads  # several suites do not
-        key = "thread_counts" if compares_threads else "threads"
-        threads = given_of_suites.pop(key, threads)
-        measuring.refuse_changes(
-            run, {"threads": settings.get(key) and str(settings[key])}, {"threads": threads}
-        )
-        measuring.refuse_changes(run, settings, given_of_suites)
+        asked = sides.mpi_setting(sides.asked_mpis(mpi, env, settings["mpi"]))
+        repeated = against and str(against.absolute())
+        measuring.refuse_changes(run, settings, {"mpi": asked, "against": repeated})
+    elif against is not None:
+        before, settings, effort = measuring.open_run(against, SETTINGS, launches, budget)
+        given.refuse_changes(before, settings)
+        if place.launcher != PlaceOptions.launcher:
+            measuring.refuse_changes(before, settings, {"launcher": place.launcher})
+        if not set(names) <= set(settings["suites"]):
+            raise InputError(
+                f"{against} measures {' '.join(settings['suites'])}; omit the suite with --against, or give "
+                "one of these"
+            )
+        settings = settings | sides.sides_against(against, settings["mpi"], mpi, env)
+        settings["suites"] = names or settings["suites"]
+        effort = replace(effort, seed=seed)
+        if budget is None:
+            effort = replace(effort, budget_s=effort.budget_s * sides.growth(before, settings))
     elif not names:
         _list_suites(format)
         return
     else:
         chosen = suites.find_suites(names)
-        if len(chosen) > 1 and given_of_suites:
-            _refuse_option_of_suite(next(iter(given_of_suites)))
+        if len(chosen) > 1 and (first := given.of_suites()):
+            _refuse_option_of_suite(next(iter(first)))
+        mpis = sides.asked_mpis(mpi, env)
         num_launches, budget_s = _default_effort(quick, chosen, of_suites.get("reproduce"))
         if is_simulated(place.launcher):
             num_launches = 1  # further launches give the same times
@@ -111,7 +133,8 @@ def measure(
             seed,
             paper,
         )
-        settings = {"suites": names, "mpi": mpi, **vars(place), "threads": _threads(threads), "quick": quick}
+        settings = {"suites": names, "mpi": sides.mpi_setting(mpis), **vars(place)}
+        settings |= {"threads": _threads(threads), "quick": quick}
         settings |= of_suites if len(names) == 1 else {}
     chosen = suites.find_suites(settings["suites"])
     options = suites.options_of(chosen, settings)
@@ -150,14 +173,45 @@ def measure(
         print_with_paper(run)
     else:
         print_run(run, result.samples, format)
+    if format == "table":
+        sides.print_comparison(run, settings)
     fitted = _can_be_fitted(groups) and not compares_paper
-    of_one = f" --mpi {next(iter(resources))}" if len(resources) > 1 else ""
+    of_one = f" --mpi {shlex.quote(next(iter(resources)))}" if len(resources) > 1 else ""
     next_command = (
         f"fit {run.path}{of_one} -o {_profile_name(settings['suites'])}"
         if fitted
         else f"report {run.path} -o report.html"
     )
     note(f"samples of {labels.listed(list(resources))} are in {run.path}; next: earlybird {next_command}")
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The options that a run stores and that are given again, to continue or to repeat it."""
+
+    place: PlaceOptions
+    threads: str | None
+    quick: bool
+    suite_options: dict[str, Any]
+
+    def of_suites(self) -> dict[str, Any]:
+        return {name: value for name, value in self.suite_options.items() if value is not None}
+
+    def refuse_changes(self, run: Run, settings: dict[str, Any]) -> None:
+        """InputError for an option that differs from what `run` stores."""
+        if "pipeline" in settings["suites"]:
+            settings = {"methods": FIRST_PIPELINE_METHODS} | settings
+        of_suites, threads = self.of_suites(), self.threads
+        given = {"hosts": self.place.hosts, "agent": self.place.agent, "quick": self.quick}
+        measuring.refuse_changes(run, settings, given)
+        chosen = suites.find_suites(settings["suites"])
+        compares_threads = len(chosen) == 1 and chosen[0].compares_threads  # several suites do not
+        key = "thread_counts" if compares_threads else "threads"
+        threads = of_suites.pop(key, threads)
+        measuring.refuse_changes(
+            run, {"threads": settings.get(key) and str(settings[key])}, {"threads": threads}
+        )
+        measuring.refuse_changes(run, settings, of_suites)
 
 
 def _profile_name(names: Sequence[str]) -> str:

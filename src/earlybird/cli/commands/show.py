@@ -123,6 +123,11 @@ def _show_json(source: Path, format: Format) -> None:
             from earlybird.data.run_comparison import run_comparison_from_json
 
             print_run_comparison(run_comparison_from_json(value, where), format)
+        case "earlybird.guidelines/1":
+            from earlybird.cli.output.guidelines import print_guidelines
+            from earlybird.data.guidelines import guidelines_from_json
+
+            print_guidelines(guidelines_from_json(value, where), format)
         case "earlybird.advice/1":
             from earlybird.cli.output.advice import print_advice
             from earlybird.data.advice import advice_from_json

@@ -13,6 +13,7 @@ from earlybird.cli.session.synthetic_moments import expected_moments
 from earlybird.compare.results import delay_rate
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
+from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import Profile, load_profile
 from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.launch.cluster import link, state
@@ -59,6 +60,19 @@ def _require_cluster_again(settings: Mapping[str, Any]) -> None:
 def make_launcher(settings: Mapping[str, Any], seed: int = 0) -> tuple[Launcher, Resources]:
     """The launcher and its resources, from the settings of a run: `launcher`, `mpi`, `hosts`, `agent` and
     `threads`, of which earlier versions stored fewer."""
+    mpi, variables = split_settings(settings.get("mpi") or "")
+    launcher, resources = _launcher_of(settings | {"mpi": mpi or None}, seed)
+    if not variables:
+        return launcher, resources
+    if launcher.name == "synthetic":
+        raise InputError(
+            f"--env has {next(iter(variables))}, but the launcher synthetic draws times without an MPI; "
+            "omit it"
+        )
+    return replace(launcher, mpi=launcher.mpi._replace(settings=variables)), resources
+
+
+def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Resources]:
     _require_cluster_again(settings)
     text, mpi, hosts, agent = (settings.get(name) for name in ("launcher", "mpi", "hosts", "agent"))
     threads = settings.get("threads", 1)

@@ -147,7 +147,7 @@ def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) ->
             stored = "without it" if kept in (None, False) else f"with {kept}"
             raise InputError(
                 f"--{name} is {value}, but {run.path} was started {stored}; "
-                "omit the option to continue, or measure into another folder"
+                "omit the option, or measure into another folder"
             )
 
 

@@ -39,7 +39,7 @@ class ClusterLauncher:
 
     @property
     def flavour(self) -> str:
-        return self.mpi.name
+        return self.mpi.label
 
     @property
     def network(self) -> str:

@@ -1,0 +1,87 @@
+"""Prints which guidelines of performance the collectives of a run violate."""
+
+from collections.abc import Sequence
+
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import (
+    Column,
+    interval_text,
+    print_csv,
+    print_json,
+    print_table,
+    table,
+)
+from earlybird.data import labels, units
+from earlybird.data.guidelines import HOLDS, OUTCOMES, VIOLATED, GuidelineCheck, GuidelineChecks
+from earlybird.interop.junit import guidelines_xml
+
+
+def print_guidelines(found: GuidelineChecks, format: str, *, strict: bool = False) -> None:
+    """In one of the formats of `earlybird compare`."""
+    if format == "json":
+        print_json(found.to_json())
+    elif format == "csv":
+        print_csv([one.row() for one in found.checks])
+    elif format == "junit":
+        print(guidelines_xml(found, strict=strict))
+    elif format == "markdown":
+        print(_markdown(found))
+    else:
+        _print_table(found)
+    for text in found.notes:
+        note(f"warning: {text}")
+
+
+def summary(found: GuidelineChecks) -> str:
+    """`2 violated, 1 inconclusive, 40 holds of 43 checks`."""
+    counts = ", ".join(f"{found.count(outcome)} {outcome}" for outcome in OUTCOMES)
+    return f"{counts} of {labels.counted(len(found.checks), 'check')}"
+
+
+def _ordered(found: GuidelineChecks) -> list[GuidelineCheck]:
+    """Those that do not hold, the worst first."""
+    kept = [one for one in found.checks if one.outcome != HOLDS]
+    return sorted(kept, key=lambda one: (OUTCOMES.index(one.outcome), -one.ratio.value))
+
+
+def _columns(checks: Sequence[GuidelineCheck]) -> list[Column]:
+    places = {(one.layout, one.map_by) for one in checks}
+    return [
+        Column("guideline", lambda one: one.text()),
+        Column("ranks", lambda one: str(one.ranks)),
+        *([Column("mapped by", lambda one: one.map_by)] if len({map_by for _, map_by in places}) > 1 else []),
+        Column("time", lambda one: units.format_seconds(one.time_s)),
+        Column("bound", lambda one: units.format_seconds(one.bound_s)),
+        Column("longer", lambda one: labels.signed_percent(one.ratio.value - 1)),
+        Column("interval", lambda one: interval_text(one.ratio, lambda end: labels.signed_percent(end - 1))),
+        Column("launches", lambda one: f"{one.launches}, {one.bound_launches}"),
+        Column("outcome", lambda one: one.outcome),
+    ]
+
+
+def _print_table(found: GuidelineChecks) -> None:
+    checks = _ordered(found)
+    if checks:
+        header, rows = table(_columns(checks), checks)
+        print_table(header, rows, left=["guideline", "mapped by", "outcome"])
+        print()
+    print(f"run       {found.run}")
+    print(f"MPI       {labels.flavour(found.mpi)}")
+    print(f"result    {summary(found)}")
+    for one in checks:
+        if one.outcome == VIOLATED:
+            print(f"to do     {one.subject()} on {one.ranks} ranks: {one.remedy}")
+    for text in found.unchecked:
+        print(f"unchecked {text}")
+
+
+def _markdown(found: GuidelineChecks) -> str:
+    checks = _ordered(found)
+    lines = [f"**{labels.flavour(found.mpi)}, {found.run}**: {summary(found)}", ""]
+    if checks:
+        columns = [*_columns(checks), Column("to do", lambda one: one.remedy)]
+        header, rows = table(columns, checks)
+        cells = [header, ["---"] * len(header), *rows]
+        lines += [f"| {' | '.join(map(str, row))} |" for row in cells] + [""]
+    lines += [f"- unchecked: {text}" for text in found.unchecked]
+    return "\n".join(lines).rstrip()

@@ -1,0 +1,79 @@
+"""What `measure` compares: MPIs and settings whose launches alternate, or this run with an earlier one."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from earlybird.cli.output.notes import note
+from earlybird.data.errors import InputError
+from earlybird.data.mpi_settings import alternatives, split_settings
+from earlybird.data.run import Run
+
+
+def listed_mpis(stored: Any) -> list[str]:
+    """The setting `mpi` of a run: one MPI, a list of several, or None."""
+    return list(stored) if isinstance(stored, list) else [stored] if stored else []
+
+
+def mpi_setting(mpis: Sequence[str]) -> str | list[str] | None:
+    """The reverse."""
+    return list(mpis) if len(mpis) > 1 else next(iter(mpis), None)
+
+
+def asked_mpis(mpis: Sequence[str] | None, variables: Sequence[str] | None, stored: Any = None) -> list[str]:
+    """The MPIs of `--mpi`, each with the settings of `--env`; without --mpi those of `stored`, else the one
+    that is chosen without a name."""
+    given = list(dict.fromkeys(mpis or ()))
+    if not variables:
+        return given
+    without = dict.fromkeys(split_settings(name)[0] for name in listed_mpis(stored))
+    return alternatives(given or list(without) or [""], variables)
+
+
+def sides_against(
+    path: Path, stored: Any, mpis: Sequence[str] | None, variables: Sequence[str] | None
+) -> dict[str, Any]:
+    """The settings `mpi` and `against` of a run that is measured against the one in `path`.
+
+    If other MPIs or settings are asked for, both sides are measured, and `against` is None; otherwise the
+    other side is what `path` holds, of these MPIs or all.
+    """
+    before = listed_mpis(stored)
+    given = list(dict.fromkeys(mpis or ()))
+    asked = alternatives(given or before, variables) if variables else given
+    if set(asked) <= set(before):
+        return {"mpi": mpi_setting(asked or before), "against": str(path.absolute())}
+    return {"mpi": mpi_setting(list(dict.fromkeys([*before, *asked]))), "against": None}
+
+
+def growth(before: Run, settings: Mapping[str, Any]) -> float:
+    """How many times as many MPIs and settings `settings` have as `before`."""
+    counts = [len(listed_mpis(one.get("mpi"))) for one in (settings, before.header["settings"])]
+    return max(counts[0], 1) / max(counts[1], 1)
+
+
+def print_comparison(run: Run, settings: Mapping[str, Any]) -> None:
+    """Compare what `run` measured with the run that it was measured against, else its MPIs among themselves;
+    nothing to do for a run of one."""
+    from earlybird.cli.output.run_comparison import print_run_comparisons
+    from earlybird.compare.runs import compare_sides
+    from earlybird.compare.sides import mpis_of, side_of
+
+    mpis, against = mpis_of(run), settings.get("against")
+    if against is not None:
+        before = Run.open(against)
+        name = min(os.path.relpath(against), against, key=len)
+        pairs = [(side_of(before, mpi, name), side_of(run, mpi)) for mpi in mpis]
+    else:
+        sides = [side_of(run, mpi, f"{run.path}, {mpi}") for mpi in mpis]
+        pairs = [(sides[0], other) for other in sides[1:]]
+    if not pairs:
+        return
+    try:
+        found = [compare_sides(*pair) for pair in pairs]
+    except InputError as error:
+        note(f"warning: not compared: {error}")
+        return
+    print()
+    print_run_comparisons(found, "table")

@@ -1,0 +1,302 @@
+"""Guidelines of performance: a collective operation should not take longer than what can replace it.
+
+After Träff, Gropp and Thakur, "Self-Consistent MPI Performance Guidelines", IEEE TPDS 21 (2010), and Hunold,
+Carpen-Amarie, Lübbe and Träff, "Automatic Verification of Self-Consistent MPI Performance Guidelines",
+Euro-Par 2016.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from earlybird.compare import changes
+from earlybird.compare.sides import Side
+from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, OWN, REDUCE_LOCAL
+from earlybird.data.errors import InputError
+from earlybird.data.guidelines import (
+    COMPOSITION,
+    HOLDS,
+    MONOTONY,
+    SPLIT,
+    UNDECIDED,
+    VIOLATED,
+    GuidelineCheck,
+    GuidelineChecks,
+    Kind,
+    Outcome,
+    Replacement,
+)
+from earlybird.data.labels import counted, listed
+from earlybird.data.schema import Estimate
+from earlybird.data.units import format_bytes, format_seconds
+
+
+def _same(size_bytes: int, ranks: int) -> int:
+    return size_bytes
+
+
+def _whole(size_bytes: int, ranks: int) -> int:
+    """The buffer that consists of a block for each rank."""
+    return size_bytes * ranks
+
+
+def _share(size_bytes: int, ranks: int) -> int:
+    """The block of each rank in a buffer, rounded up."""
+    return -(-size_bytes // ranks)
+
+
+# Operation, and what does the same one after the other, of how many bytes.
+_Bytes = Callable[[int, int], int]
+COMPOSITIONS: tuple[tuple[str, tuple[tuple[str, _Bytes], ...]], ...] = (
+    ("gather", (("allgather", _same),)),
+    ("gather", (("reduce", _whole),)),
+    ("scatter", (("bcast", _whole),)),
+    ("allgather", (("gather", _same), ("bcast", _whole))),
+    ("allgather", (("alltoall", _same),)),
+    ("allgather", (("allreduce", _whole),)),
+    ("bcast", (("scatter", _share), ("allgather", _share))),
+    ("reduce", (("allreduce", _same),)),
+    ("allreduce", (("reduce", _same), ("bcast", _same))),
+    ("barrier", (("allreduce", _same),)),  # of the smallest size measured
+)
+
+# What identifies a point of these operations; one with further keys is another operation.
+_KEYS = frozenset(("operation", "ranks", "layout", "map_by", "size_bytes", "root", "datatype"))
+
+Launches = Sequence[np.ndarray]  # for every launch its times, (I,) seconds
+
+
+class Place(NamedTuple):
+    """The ranks of an operation: only times of the same ones are compared."""
+
+    ranks: int
+    layout: str
+    map_by: str
+
+
+@dataclass(frozen=True)
+class Times:
+    """What was measured of one operation at one size: launches by algorithm, and the datatype of a
+    reduction."""
+
+    by_method: Mapping[str, Launches]
+    datatype: str | None
+
+    @property
+    def launches(self) -> Launches:
+        """Of the MPI's own choice."""
+        return self.by_method[DEFAULT]
+
+
+# Place -> operation -> bytes -> times; sizes ascending.
+Measured = Mapping[Place, Mapping[str, Mapping[int, Times]]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`operation` should take at most the time of `replacement`, whose launches are `bound`."""
+
+    kind: Kind
+    place: Place
+    operation: str
+    size_bytes: int
+    times: Times
+    replacement: tuple[Replacement, ...]
+    bound: Launches
+
+
+def check_guidelines(side: Side, *, level: float, min_effect: float, seed: int = 1) -> GuidelineChecks:
+    """Every guideline that the collectives of `side` allow to check, by the MPI's own choice of algorithms.
+
+    A guideline is violated if the medians of launches of the operation and of its replacement differ
+    significantly (Mann-Whitney U, adjusted for the number of checks by Benjamini and Hochberg, at most
+    `level`), and the operation takes more than `min_effect` longer; it holds if the interval of the ratio
+    ends below that; otherwise it is inconclusive. Fewer than `changes.MIN_LAUNCHES` launches do not decide.
+
+    Raises
+    ------
+    InputError if nothing can be checked.
+    """
+    measured = measured_collectives(side)
+    claims = list(claims_of(measured))
+    if not claims:
+        raise InputError(
+            f"{side.name} has no guideline to check: no two sizes of a collective operation, nor operations "
+            "that can replace each other, were measured by the MPI's own choice; run `earlybird measure "
+            "collective --op bcast,scatter,allgather,gather,reduce,allreduce`"
+        )
+    tested = changes.tested([(claim.bound, claim.times.launches) for claim in claims])
+    random = np.random.default_rng(seed)
+    checks = []
+    for claim, p in zip(claims, tested, strict=True):
+        estimate = changes.ratio(claim.bound, claim.times.launches, random)
+        found = outcome(estimate, p and p[1], level, min_effect)
+        checks.append(_check(claim, estimate, p, found))
+    return GuidelineChecks(
+        side.name, side.mpi, level, min_effect, tuple(checks), tuple(_unchecked(measured)),
+        tuple(_notes(checks, level)),
+    )  # fmt: skip
+
+
+def outcome(estimate: Estimate, adjusted_p: float | None, level: float, min_effect: float) -> Outcome:
+    """Of a ratio of an operation over its replacement."""
+    if adjusted_p is None:
+        return UNDECIDED
+    if adjusted_p <= level and estimate.value > 1 + min_effect:
+        return VIOLATED
+    return HOLDS if estimate.high <= 1 + min_effect else UNDECIDED
+
+
+def measured_collectives(side: Side) -> Measured:
+    """The completion times of collectives that the MPI was free to choose the algorithm of."""
+    found: dict[Place, dict[str, dict[int, tuple[dict[str, Launches], Any]]]] = {}
+    for (kernel, quantity, method, items), launches in side.times_s.items():
+        config = dict(items)
+        if (kernel, quantity) != ("collective", COMPLETION) or config["operation"] == REDUCE_LOCAL:
+            continue
+        if not config.keys() <= _KEYS:
+            continue
+        if any(np.median(one) <= 0 for one in launches):  # a clock too coarse for a ratio
+            continue
+        place = Place(int(config["ranks"]), str(config.get("layout", "")), str(config.get("map_by", "")))
+        sizes = found.setdefault(place, {}).setdefault(str(config["operation"]), {})
+        by_method, _ = sizes.setdefault(int(config["size_bytes"]), ({}, config.get("datatype")))
+        by_method[method] = launches
+    return {
+        place: {
+            operation: {
+                size: Times(by_method, datatype)
+                for size, (by_method, datatype) in sorted(sizes.items())
+                if DEFAULT in by_method
+            }
+            for operation, sizes in operations.items()
+        }
+        for place, operations in found.items()
+    }
+
+
+def claims_of(measured: Measured) -> Iterator[Claim]:
+    """Every guideline at every size at which what it needs was measured."""
+    for place, operations in measured.items():
+        for operation, parts in COMPOSITIONS:
+            for size, times in operations.get(operation, {}).items():
+                yield from _composition(place, operations, operation, size, times, parts)
+        for operation, sizes in operations.items():
+            steps = zip(sizes.items(), list(sizes.items())[1:], strict=False)
+            for (size, times), (larger, times_of_larger) in steps:
+                if times.datatype == times_of_larger.datatype:  # else the operation is another one
+                    yield from _sizes(place, operation, (size, times), (larger, times_of_larger))
+
+
+def _composition(
+    place: Place,
+    operations: Mapping[str, Mapping[int, Times]],
+    operation: str,
+    size_bytes: int,
+    times: Times,
+    parts: Sequence[tuple[str, _Bytes]],
+) -> Iterator[Claim]:
+    """Sizes that were not measured are replaced by the next larger one: it contains the data."""
+    replacement: list[Replacement] = []
+    bound: list[Launches] = []
+    for part, bytes_of in parts:
+        needed = bytes_of(size_bytes, place.ranks)
+        sizes = [size for size in operations.get(part, {}) if size >= needed]
+        if not sizes:
+            return
+        replacement.append(Replacement(part, min(sizes)))
+        bound.append(operations[part][min(sizes)].launches)
+    yield Claim(COMPOSITION, place, operation, size_bytes, times, tuple(replacement), _sums(bound))
+
+
+def _sizes(
+    place: Place, operation: str, small: tuple[int, Times], large: tuple[int, Times]
+) -> Iterator[Claim]:
+    """The smaller message takes at most as long as the larger one, which takes at most as long as its
+    parts."""
+    (size, times), (larger, times_of_larger) = small, large
+    one = (Replacement(operation, larger),)
+    yield Claim(MONOTONY, place, operation, size, times, one, times_of_larger.launches)
+    if size and larger % size == 0:
+        calls = larger // size
+        bound: list[np.ndarray] = [calls * launch for launch in times.launches]
+        parts = (Replacement(operation, size, calls),)
+        yield Claim(SPLIT, place, operation, larger, times_of_larger, parts, bound)
+
+
+def _sums(parts: Sequence[Launches]) -> Launches:
+    """Launch by launch the sum of one call of each part: as many launches, and calls in each, as all have."""
+    sums: list[np.ndarray] = []
+    for launches in zip(*parts, strict=False):
+        shortest = min(map(len, launches))
+        sums.append(np.sum([launch[:shortest] for launch in launches], axis=0))
+    return sums
+
+
+def _check(claim: Claim, estimate: Estimate, p: tuple[float, float] | None, found: Outcome) -> GuidelineCheck:
+    bound_s = changes.median_of_launches(claim.bound)
+    p_value, adjusted_p = p or (None, None)
+    return GuidelineCheck(
+        claim.kind, claim.operation, claim.size_bytes, *claim.place, claim.replacement,
+        changes.median_of_launches(claim.times.launches), bound_s, estimate, p_value, adjusted_p,
+        len(claim.times.launches), len(claim.bound), found,
+        remedy(claim, bound_s) if found == VIOLATED else "",
+    )  # fmt: skip
+
+
+def remedy(claim: Claim, bound_s: float) -> str:
+    """What to do about a violation: use the MPI's algorithm that was measured to be faster than the
+    replacement, or the replacement."""
+    medians = {
+        method: changes.median_of_launches(launches)
+        for method, launches in claim.times.by_method.items()
+        if method != DEFAULT and not method.startswith(OWN)
+    }
+    fastest = min(medians, key=lambda method: medians[method], default=None)
+    if fastest is not None and medians[fastest] < bound_s:
+        return (
+            f"force the algorithm {fastest}, which takes {format_seconds(medians[fastest])} here "
+            "(`earlybird advise collective`)"
+        )
+    (first, *_) = claim.replacement
+    instead = {
+        COMPOSITION: f"call {' and '.join(one.operation for one in claim.replacement)} instead",
+        MONOTONY: f"send {format_bytes(first.size_bytes)} instead",
+        SPLIT: f"call it {first.calls} times with {format_bytes(first.size_bytes)} instead",
+    }[claim.kind]
+    if medians:
+        return f"{instead}: no algorithm that was measured is faster"
+    return f"{instead}, or find a faster algorithm: measure with --algorithm all"
+
+
+def _unchecked(measured: Measured) -> Iterator[str]:
+    """Compositions for which an operation was not measured."""
+    held = {operation for operations in measured.values() for operation in operations}
+    for operation, parts in COMPOSITIONS:
+        names = [name for name, _ in parts]
+        if missing := [name for name in dict.fromkeys((operation, *names)) if name not in held]:
+            yield f"{operation} <= {' + '.join(names)} (needs {listed(missing)})"
+
+
+def _notes(checks: Sequence[GuidelineCheck], level: float) -> Iterator[str]:
+    few = [one for one in checks if one.p_value is None]
+    if few:
+        least = min(min(one.launches, one.bound_launches) for one in few)
+        yield (
+            f"{len(few)} of {counted(len(checks), 'check')} {'has' if len(few) == 1 else 'have'} too few "
+            f"launches to decide ({least}; at least {changes.MIN_LAUNCHES}): continue the run with --resume "
+            "and more --launches"
+        )
+    decided = [one for one in checks if one.p_value is not None]
+    if decided:
+        counts = [min(one.launches for one in decided), min(one.bound_launches for one in decided)]
+        fewest = changes.fewest_changes(counts[0], counts[1], len(decided), level)
+        # Most guidelines hold clearly, and every clear difference helps the others to be significant.
+        if sum(one.adjusted_p_value <= level for one in decided if one.adjusted_p_value is not None) < fewest:
+            yield (
+                f"with {min(counts)} launches a difference is significant only if at least {fewest} of "
+                f"{len(decided)} checks show one; {changes.launches_for(len(decided), level)} launches show "
+                "a single one"
+            )

@@ -1,0 +1,47 @@
+"""The name of an MPI with the environment variables that it is measured with: `mpich+MPIR_CVAR_X=1`."""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from earlybird.data.errors import InputError
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_BEGIN = re.compile(rf"\+(?={_NAME}=)")  # of a setting: the path of an mpicc and a value may contain a `+`
+
+
+def split_settings(text: str) -> tuple[str, dict[str, str]]:
+    """`mpich+X=1+Y=2` -> `mpich` and {X: 1, Y: 2}."""
+    mpi, *settings = _BEGIN.split(text)
+    return mpi, dict(one.split("=", 1) for one in settings)
+
+
+def with_settings(mpi: str, settings: Mapping[str, str]) -> str:
+    """The reverse; `settings` replace those that `mpi` has already."""
+    name, before = split_settings(mpi)
+    return "+".join([name, *(f"{key}={value}" for key, value in (before | dict(settings)).items())])
+
+
+def alternatives(mpis: Sequence[str], variables: Iterable[str]) -> list[str]:
+    """Every MPI with every combination of `variables`, `NAME=VALUE` each.
+
+    The values of one name are alternatives; different names are combined. `NAME` alone leaves
+    it as it is. InputError for anything else.
+    """
+    values: dict[str, list[dict[str, str]]] = {}
+    for text in dict.fromkeys(variables):
+        name, equals, value = text.partition("=")
+        if not re.fullmatch(_NAME, name) or not value.isprintable():
+            raise InputError(f"--env is {text!r}; give NAME=VALUE, such as MPIR_CVAR_CH4_NUM_VCIS=2")
+        if _BEGIN.search(value):
+            raise InputError(
+                f"--env is {text!r}, whose value contains another variable; give --env once for each"
+            )
+        values.setdefault(name, []).append({name: value} if equals else {})
+    return list(
+        dict.fromkeys(
+            with_settings(mpi, {name: value for one in chosen for name, value in one.items()})
+            for mpi in mpis
+            for chosen in itertools.product(*values.values())
+        )
+    )
