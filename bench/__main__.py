@@ -12,9 +12,9 @@ from bench import (
     collective_advice,
     command_times,
     compare_power,
-    imb_pingpong,
     layout_advice,
     motif_styles,
+    other_benchmarks,
     paper_tables,
     partitioned_calls,
     partitioned_grid,
@@ -35,7 +35,7 @@ from bench import (
 from earlybird.data.errors import InputError
 
 COMPARISONS: dict[str, Callable[..., int]] = {
-    "imb-pingpong": imb_pingpong.main,
+    "other-benchmarks": other_benchmarks.main,
     "cluster-links": cluster_links.main,
     "cluster-exchanges": cluster_exchanges.main,
     "simgrid-exchanges": simgrid_exchanges.main,
@@ -69,7 +69,7 @@ WITH_OPTIONS = (
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
     "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "aggregation-advice",
-    "cluster-exchanges", "simgrid-exchanges", "paper-tables",
+    "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks",
 )  # fmt: skip
 
 

@@ -1,21 +1,28 @@
-"""Module files and the Spack package of contrib/ do what they say, as far as that shows without the tools."""
+"""Module files, the Spack package, container recipes and ReFrame checks of contrib/ do what they say, as far
+as that shows without the tools."""
 
 import contextlib
 import glob
+import json
+import os
 import re
 import runpy
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import types
 from pathlib import Path
 
 import pytest
 
+from earlybird.cli.main import COMMANDS
 from earlybird.machine.flavours import find_flavour
 
 ROOT = Path(__file__).parents[2]
+CONTAINER = ROOT / "contrib" / "container"
+REFRAME = ROOT / "contrib" / "reframe" / "earlybird_checks.py"
 MODULES = ROOT / "contrib" / "modulefiles"
 PACKAGE = ROOT / "contrib" / "spack" / "packages" / "earlybird" / "package.py"
 EXPECTED = [
@@ -158,3 +165,143 @@ def test_the_spack_package_builds_the_library_alone(package, any_mpi, tmp_path):
     set_by_it = {}
     earlybird.setup_run_environment(types.SimpleNamespace(set=set_by_it.__setitem__))
     assert set_by_it == {"LIBEARLYBIRD": f"{tmp_path / 'to'}/lib/libearlybird.so"}
+
+
+def shell_syntax(script: str) -> None:
+    checked = subprocess.run(["sh", "-n"], input=script, capture_output=True, text=True, timeout=20)
+    assert not checked.stderr, checked.stderr
+
+
+def dockerfile() -> list[tuple[str, str]]:
+    """(instruction, its arguments) of every line, continued lines joined."""
+    text = (CONTAINER / "Dockerfile").read_text().replace("\\\n", "")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    found = [re.fullmatch(r"(FROM|RUN|COPY|ENV|WORKDIR|ENTRYPOINT|CMD) (.+)", line) for line in lines]
+    assert all(found), lines
+    return [(one[1], one[2]) for one in found]
+
+
+def definition() -> dict[str, str]:
+    """Section -> its text; the header is the section ""."""
+    text = re.sub(r"^#.*\n", "", (CONTAINER / "earlybird.def").read_text(), flags=re.MULTILINE)
+    header, *sections = re.split(r"^%(\w+)\n", text, flags=re.MULTILINE)
+    return {"": header} | dict(zip(sections[::2], sections[1::2], strict=True))
+
+
+def copied() -> tuple[dict[str, str], dict[str, str]]:
+    """File of the checkout -> path in the image, of both recipes."""
+    of_docker = {}
+    for instruction, arguments in dockerfile():
+        if instruction == "COPY":
+            *sources, target = arguments.split()
+            of_docker |= {source: target + source if target.endswith("/") else target for source in sources}
+    of_apptainer = dict(line.split() for line in definition()["files"].splitlines() if line.strip())
+    return of_docker, of_apptainer
+
+
+def test_images_have_every_file_that_pip_needs():
+    of_docker, of_apptainer = copied()
+    assert of_docker == of_apptainer
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    build = project["tool"]["hatch"]["build"]
+    hooks = re.findall(r"custom\]\s*# (\S+)", (ROOT / "pyproject.toml").read_text())
+    needed = {
+        "pyproject.toml", project["project"]["readme"], *project["project"]["license-files"], *hooks,
+        *(Path(package).parts[0] for package in build["targets"]["wheel"]["packages"]),
+        *build["targets"]["wheel"]["force-include"],
+    }  # fmt: skip
+    assert set(of_docker) == needed and hooks
+    assert all((ROOT / source).exists() for source in needed)
+    let_through = re.findall(r"^!(.+)$", (CONTAINER / "Dockerfile.dockerignore").read_text(), re.MULTILINE)
+    assert set(let_through) == needed
+
+
+def test_both_images_are_made_alike_and_first_ask_about_the_machine():
+    instructions = dockerfile()
+    first = "check" if "check" in COMMANDS else "doctor"
+    assert dict(instructions)["ENTRYPOINT"] == '["earlybird"]'
+    assert json.loads(dict(instructions)["CMD"]) == [first]
+    sections = definition()
+    header = dict(line.split(": ") for line in sections[""].splitlines() if line)
+    assert header == {"Bootstrap": "docker", "From": dict(instructions)["FROM"]}
+    runs = [arguments for instruction, arguments in instructions if instruction == "RUN"]
+    for script in (*runs, sections["post"], sections["environment"], sections["runscript"]):
+        shell_syntax(script)
+    of_docker = {" ".join(one.split()) for run in runs for one in run.split("&&")}
+    home = dict(instructions)["ENV"]
+    of_apptainer = {
+        line.strip().removeprefix(f"{home} ") for line in sections["post"].splitlines() if line.strip()
+    }
+    assert of_apptainer == of_docker | {"set -e"}
+    assert f"export {home}" in sections["environment"]
+
+
+@pytest.mark.parametrize(("given", "run"), [((), None), (("show", "a b"), ["show", "a b"])])
+def test_the_runscript_passes_its_arguments_on(tmp_path, given, run):
+    (tmp_path / "earlybird").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "earlybird").chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    script = definition()["runscript"]
+    result = subprocess.run(
+        ["sh", "-c", script, "runscript", *given], env=path, capture_output=True, text=True, timeout=20
+    )
+    assert result.stdout.splitlines() == (run or json.loads(dict(dockerfile())["CMD"]))
+
+
+def reframe() -> str:
+    found = shutil.which("reframe", path=sysconfig.get_path("scripts")) or shutil.which("reframe")
+    if found is None:
+        pytest.skip("ReFrame is not installed; pip install reframe-hpc")
+    return found
+
+
+@pytest.fixture
+def run_reframe(tmp_path, any_mpi):
+    """Runs the check of the ping-pong with two small sizes; returns the status, the output and the report."""
+
+    def run(*options: str) -> tuple[int, str, dict]:
+        scripts = sysconfig.get_path("scripts")
+        report = tmp_path / "report.json"
+        command = [
+            reframe(), "--prefix", tmp_path / "reframe", "-c", REFRAME, "-n", "EarlybirdPingpong", "-r",
+            "--report-file", report, "-S", f"mpi={any_mpi}", "-S", "sizes=8", "-S",
+            "options=--levels,intra_socket,--budget,1s", *options,
+        ]  # fmt: skip
+        env = os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+        result = subprocess.run(
+            list(map(str, command)), env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        return result.returncode, result.stdout + result.stderr, json.loads(report.read_text())
+
+    return run
+
+
+@pytest.mark.mpi
+def test_reframe_reads_a_performance_variable_of_each_point(run_reframe, tmp_path):
+    status, printed, report = run_reframe("-S", "launches=1")
+    assert status == 0, printed
+    (case,) = report["runs"][0]["testcases"]
+    assert case["result"] == "pass"
+    (run,) = (tmp_path / "reframe" / "output").rglob("samples.ndjson")
+    (sample,) = map(json.loads, run.read_text().splitlines())
+    steady_us = sorted(1e6 * time_s for time_s in sample["times_s"][sample["warmup"] :])
+    (value, *_, unit, _) = case["perfvalues"]["generic:default:intra_socket_8"]
+    assert unit == "us" and steady_us[0] <= value <= steady_us[-1]
+
+
+@pytest.mark.mpi
+def test_a_point_slower_than_the_baseline_fails_the_check(run_reframe, tmp_path, in_process, any_mpi):
+    run_reframe("-S", "launches=5")
+    (run,) = (tmp_path / "reframe" / "output").rglob("run.json")
+    # Ten times as fast, so that no machine is.
+    samples = run.with_name("samples.ndjson")
+    lines = [json.loads(line) for line in samples.read_text().splitlines()]
+    faster = [one | {"times_s": [0.1 * time_s for time_s in one["times_s"]]} for one in lines]
+    samples.write_text("".join(json.dumps(one) + "\n" for one in faster))
+    in_process("baseline", "save", "old", run.parent, "--folder", tmp_path / "baselines")
+    status, printed, report = run_reframe(
+        "-S", "launches=5", "-S", "baseline=old", "-S", f"baselines={tmp_path / 'baselines'}"
+    )
+    (case,) = report["runs"][0]["testcases"]
+    assert status != 0 and case["result"] == "fail"
+    assert "slower" in printed

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from earlybird.data import units
+from earlybird.data import files, units
 from earlybird.data.advice import load_advice
 from earlybird.data.collective_algorithms import parse_method
 from earlybird.data.comparison import load_comparison
@@ -24,7 +24,9 @@ from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
 from earlybird.data.simulated_machine import load_simulated_machine, parse_simulated_machine
 from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_table, load_thune_table
+from earlybird.interop.benchmarks import read_imb, read_osu
 from earlybird.interop.monitoring import load_monitoring
+from earlybird.interop.reprompi import read_repro
 from earlybird.patterns.actnum import read_actnum
 from earlybird.patterns.graph_files import read_graph
 
@@ -193,7 +195,19 @@ MTX = b"%%MatrixMarket matrix coordinate real general\n% a remark\n4 4 2\n1 4 10
 THUNE = (",".join(THUNE_HEADER) + "\nOther,intra_socket,1,2,3,4,5,6,7\n").encode()
 PINGPONG = (",".join(PINGPONG_HEADER) + "\ninter_node,3,2,0,4e-6\n").encode()
 GRAPH_MTX = b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 2\n"
+BENCHMARKS = GOLDEN.parent / "benchmarks"
+
+
+def of_text(read, *more):
+    """What reads the text of a benchmark, as a function of its file."""
+    return lambda path: read(files.read_text(path, "output"), str(path), *more)
+
+
 FILES = {
+    "osu.txt": (of_text(read_osu, 2), (BENCHMARKS / "osu_allreduce-fz.txt").read_bytes()),
+    "imb.txt": (of_text(read_imb), (BENCHMARKS / "imb_PingPong.txt").read_bytes()),
+    "repro.txt": (of_text(read_repro), (BENCHMARKS / "repro_window.txt").read_bytes()),
+    "repro-processes.txt": (of_text(read_repro), (BENCHMARKS / "repro_window_processes.txt").read_bytes()),
     "pattern.csv": (load_pattern, (GOLDEN / "pattern-1.csv").read_bytes()),
     "pattern.npz": (load_pattern, npz(src=np.array([0, 1]), dst=np.array([1, 0]), bytes=np.array([8, 8]))),
     "pattern.mtx": (load_pattern, MTX),

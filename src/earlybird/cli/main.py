@@ -29,9 +29,9 @@ COMMANDS = {
     "compare": "Compare runs: which points are slower, and what else differs",
     "baseline": "Keep what a run measured under a name, to compare later runs with",
     "history": "Date the steps and drifts of every point over many runs",
-    "import": "Make a run of what other benchmarks printed (OSU, IMB)",
+    "import": "Make a run of what other benchmarks printed (OSU, IMB, ReproMPI)",
     "show": "Print a result file or a run folder",
-    "export": "Write the messages of a recording or a pattern in a format of another tool",
+    "export": "Write messages, placements, models or results in a format of another tool",
     "report": "Write one self-contained page from runs, profiles, predictions and comparisons",
     "demo": "Run the whole workflow on this machine",
 }

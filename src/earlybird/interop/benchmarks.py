@@ -2,40 +2,55 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, ROOTED
 from earlybird.data.errors import InputError
 
 # Messages in a window of the bandwidth tests by default, which the programs do not print: OSU's option -W,
 # IMB's -window_size.
 OSU_WINDOW, IMB_WINDOW = 64, 256
+_MEANS_ONLY = "; intervals then describe launches alone"
 _OPERATIONS = {
     "allgather": "allgather", "allreduce": "allreduce", "all-to-all personalized exchange": "alltoall",
     "alltoall": "alltoall", "barrier": "barrier", "broadcast": "bcast", "bcast": "bcast", "gather": "gather",
     "reduce": "reduce", "scatter": "scatter",
 }  # fmt: skip
+MEAN_OVER_RANKS = "mean_over_ranks"  # of collectives, where a text has no times of single ranks
 _MULTI_LATENCY = "multi latency"
+MULTI_LATENCY, BIDIRECTIONAL = "osu-multi-latency", "osu-bi-directional-bandwidth"
 _OTHER_LATENCIES = (_MULTI_LATENCY, "multi-threaded latency", "multi-process latency")
 # The kernel, and of how many directions the bandwidth or message rate is the sum.
-_BANDWIDTHS = {"bandwidth": ("msgrate", 1), "bi-directional bandwidth": ("osu-bi-directional-bandwidth", 2)}
+_BANDWIDTHS = {"bandwidth": ("msgrate", 1), "bi-directional bandwidth": (BIDIRECTIONAL, 2)}
 _IMB_BANDS = {"uniband": ("msgrate", 1), "biband": ("imb-biband", 2)}
-_ROOTED = ("bcast", "reduce", "gather", "scatter")
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
+# Where a name fills its column, one space follows it.
+_BETWEEN_COLUMNS = re.compile(r"\s{2,}|(?<=\))\s(?=[A-Z])|(?<=/s)\s(?=[A-Z])")
+MEDIAN_LATENCY, MEDIAN_BANDWIDTH = "P50 Tail Lat(us)", "P50 Tail BW(MB/s)"  # with -z 50
 _OSU_TITLE = re.compile(r"^# OSU MPI(?:-\S+)? (.+?) Test(?: v(\S+))?\s*$", re.MULTILINE)
 _IMB_TITLE = re.compile(r"Intel\(R\) MPI Benchmarks ([0-9.]+)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ImportedPoint:
-    """One value of a text: `time_s` is in seconds, what else identifies the point in `config`."""
+    """One point of a text.
+
+    Attributes
+    ----------
+    times_s : (I,) seconds of each iteration; one value where the text has only a mean.
+    config : what identifies the point, except for level and MPI.
+    rank_times_s : (I, P) seconds of each rank, or None.
+    """
 
     kernel: str
     quantity: str
-    time_s: float
+    times_s: np.ndarray
     config: Mapping[str, Any]
     method: str | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    rank_times_s: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,8 @@ class Imported:
 
 
 def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW) -> Imported:
-    """The table of one of the OSU Micro-Benchmarks 4 to 7, as printed, also with -f (minimum and maximum).
+    """The table of one of the OSU Micro-Benchmarks 4 to 7, as printed, also with -f (minimum and maximum) and
+    with -z 50: then the median over iterations is taken, not the mean.
 
     Parameters
     ----------
@@ -81,10 +97,11 @@ def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW)
         for row in rows
         for point in _osu_points(name, dict(zip(columns, row, strict=True)), where, ranks, pairs, window)
     ]
-    hidden = "each value is the mean over all iterations, and over ranks where a test has several"
+    value = "median" if {MEDIAN_LATENCY, MEDIAN_BANDWIDTH} & set(columns) else "mean"
+    hidden = f"each value is the {value} over all iterations, of the mean over ranks where a test has several"
     if "bandwidth" in name and not pairs:
         hidden += _assumed(window)
-    return Imported("OSU Micro-Benchmarks", version, tuple(points), hidden)
+    return Imported("OSU Micro-Benchmarks", version, tuple(points), hidden + _MEANS_ONLY)
 
 
 def _only_title(pattern: re.Pattern[str], text: str, where: str, such_as: str) -> re.Match[str]:
@@ -102,7 +119,7 @@ def _osu_table(text: str, where: str) -> tuple[list[str], list[list[float]]]:
     rows = []
     for line in text.splitlines():
         if not columns and line.startswith("#"):
-            found = re.split(r"\s{2,}", line.removeprefix("#").strip())
+            found = _BETWEEN_COLUMNS.split(line.removeprefix("#").strip())
             if re.search(r"\((us|MB/s)\)|MB/s", line):
                 columns = [re.sub(r"\s*\(", "(", name) for name in found]
         elif line.strip() and not line.startswith("#"):
@@ -126,20 +143,24 @@ def _osu_points(
     window: int,
 ) -> Iterator[ImportedPoint]:
     size_bytes = int(row.get("Size", 0))
-    latency_us = row.get("Latency(us)", row.get("Avg Latency(us)"))
-    rate = row.get("Bandwidth(MB/s)")
+    latency_us = row.get(MEDIAN_LATENCY, row.get("Latency(us)", row.get("Avg Latency(us)")))
+    rate = row.get(MEDIAN_BANDWIDTH, row.get("Bandwidth(MB/s)", row.get("MB/s")))
     if name == "latency" and latency_us is not None:
         yield _pingpong(size_bytes, latency_us)
     elif name in _OTHER_LATENCIES and latency_us is not None:
         count = {"ranks": _required(ranks, where)} if name == _MULTI_LATENCY else {}
         kernel = f"osu-{name.replace(' ', '-')}"
-        yield ImportedPoint(kernel, "half_round_trip", latency_us * 1e-6, {"size_bytes": size_bytes} | count)
+        config = {"size_bytes": size_bytes} | count
+        yield ImportedPoint(kernel, "half_round_trip", _mean(latency_us * 1e-6), config)
     elif name in _BANDWIDTHS and rate:
         kernel, directions = _BANDWIDTHS[name]
         yield _window(kernel, size_bytes, window, directions * window * size_bytes / (rate * 1e6), 1)
     elif name.startswith("multiple bandwidth") and pairs and row.get("Messages/s"):
         threads, of_window = int(pairs[1]), int(pairs[2])
-        yield _window("msgrate", size_bytes, of_window, threads * of_window / row["Messages/s"], threads)
+        messages_per_s = row["Messages/s"]
+        if size_bytes and row.get(MEDIAN_BANDWIDTH):
+            messages_per_s = row[MEDIAN_BANDWIDTH] * 1e6 / size_bytes
+        yield _window("msgrate", size_bytes, of_window, threads * of_window / messages_per_s, threads)
     elif name.removesuffix(" latency") in _OPERATIONS and latency_us is not None:
         operation = _OPERATIONS[name.removesuffix(" latency")]
         yield from _collective(
@@ -180,7 +201,7 @@ def read_imb(text: str, where: str, window: int = IMB_WINDOW) -> Imported:
         hidden += _assumed(window)
     if skipped:
         hidden += f"; left out: {', '.join(skipped)}"
-    return Imported("Intel MPI Benchmarks", title[1], tuple(points), hidden)
+    return Imported("Intel MPI Benchmarks", title[1], tuple(points), hidden + _MEANS_ONLY)
 
 
 def _assumed(window: int) -> str:
@@ -216,10 +237,12 @@ def _imb_row(name: str, row: Mapping[str, float], ranks: int, window: int) -> It
     size_bytes = int(row.get("#bytes", 0))
     time_us = row.get("t[usec]", row.get("t_max[usec]"))
     if name == "pingpong" and time_us is not None:
-        yield _pingpong(size_bytes, time_us)
+        # Both have two decimals: of small messages the bandwidth has more digits.
+        rate = row.get("Mbytes/sec", 0.0)
+        yield _pingpong(size_bytes, size_bytes / rate if rate > time_us else time_us)
     elif name in ("pingping", "sendrecv", "exchange") and time_us is not None:
         config = {"size_bytes": size_bytes, "ranks": ranks}
-        yield ImportedPoint(f"imb-{name}", "time_per_repeat", time_us * 1e-6, config)
+        yield ImportedPoint(f"imb-{name}", "time_per_repeat", _mean(time_us * 1e-6), config)
     elif name in _IMB_BANDS and row.get("Msg/sec"):
         kernel, directions = _IMB_BANDS[name]
         pairs = ranks // 2
@@ -231,14 +254,14 @@ def _imb_row(name: str, row: Mapping[str, float], ranks: int, window: int) -> It
 def _pingpong(size_bytes: int, time_us: float) -> ImportedPoint:
     """Both benchmarks send the same buffers again and again by default."""
     return ImportedPoint(
-        "pingpong", "half_round_trip", time_us * 1e-6, {"size_bytes": size_bytes, "buffers": "reuse"}
+        "pingpong", "half_round_trip", _mean(time_us * 1e-6), {"size_bytes": size_bytes, "buffers": "reuse"}
     )
 
 
 def _window(kernel: str, size_bytes: int, window: int, time_s: float, pairs: int) -> ImportedPoint:
     """The time of a window of messages, of all pairs at once: those of processes, not of threads."""
     config = {"size_bytes": size_bytes, "window": window, "threads": pairs}
-    return ImportedPoint(kernel, "time_per_window", time_s, config, "processes")
+    return ImportedPoint(kernel, "time_per_window", _mean(time_s), config, "processes")
 
 
 def _collective(
@@ -246,11 +269,20 @@ def _collective(
 ) -> Iterator[ImportedPoint]:
     """The mean over ranks, and the mean of the slowest rank if it is printed: as completion, which it
     approaches from below."""
-    config = {"operation": operation, "size_bytes": size_bytes, "ranks": ranks, "map_by": "unknown"}
-    config |= {"root": 0} if operation in _ROOTED else {}
-    yield ImportedPoint("collective", "mean_over_ranks", mean_us * 1e-6, config, "default")
+    config = collective_config(operation, size_bytes, ranks)
+    yield ImportedPoint("collective", MEAN_OVER_RANKS, _mean(mean_us * 1e-6), config, DEFAULT)
     if slowest_us is not None:
-        yield ImportedPoint("collective", "completion", slowest_us * 1e-6, config, "default")
+        yield ImportedPoint("collective", COMPLETION, _mean(slowest_us * 1e-6), config, DEFAULT)
+
+
+def collective_config(operation: str, size_bytes: int, ranks: int, root: int = 0) -> dict[str, Any]:
+    """What identifies a collective; the texts do not say how its ranks were mapped."""
+    config = {"operation": operation, "size_bytes": size_bytes, "ranks": ranks, "map_by": "unknown"}
+    return config | ({"root": root} if operation in ROOTED else {})
+
+
+def _mean(time_s: float) -> np.ndarray:
+    return np.array([time_s])
 
 
 def _required(ranks: int | None, where: str) -> int:
@@ -260,5 +292,5 @@ def _required(ranks: int | None, where: str) -> int:
 
 
 def positive(points: Iterable[ImportedPoint]) -> Sequence[ImportedPoint]:
-    """Without times that were printed as 0."""
-    return [point for point in points if point.time_s > 0]
+    """Without points whose time was printed as 0."""
+    return [point for point in points if np.median(point.times_s) > 0]

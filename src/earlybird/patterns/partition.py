@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, eye_array
+from scipy.sparse import csr_array
 
 from earlybird.data.errors import InputError
 from earlybird.patterns.checks import require_range, require_ranks
@@ -75,6 +75,7 @@ def partition_neighbourhoods(
     if not has_hypergraphs():
         raise InputError("partitions of hypergraphs need the package mtkahypar; pip install mtkahypar")
     import mtkahypar
+    from scipy.sparse import eye_array
 
     num_cells = graph.shape[0]
     joined = (graph != 0).astype(np.int8) + eye_array(num_cells, dtype=np.int8, format="csr")

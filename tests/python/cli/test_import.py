@@ -1,10 +1,11 @@
-"""`earlybird import` reads what OSU's and Intel's benchmarks printed; the texts are real."""
+"""`earlybird import` reads what OSU's and Intel's benchmarks and ReproMPI printed; the texts are real."""
 
 import json
 import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from earlybird.data.run import Run
@@ -13,6 +14,8 @@ RECORDED = Path(__file__).parents[2] / "recorded" / "benchmarks"
 OSU = ("--mpi", "mpich", "--level", "intra_socket", "--ranks", "2")
 LATENCY = "# OSU MPI Latency Test v7.4"
 IMB = ("--mpi", "intel", "--level", "intra_socket")
+REPRO = ("--mpi", "mpich")
+OPTIONS = {"osu": OSU, "imb": IMB, "repro": REPRO}
 
 
 @pytest.fixture
@@ -24,8 +27,7 @@ def earlybird(in_process):
 def imported(earlybird, tmp_path):
     def run(tool: str, *names: str) -> list:
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
-        options = OSU if tool == "osu" else IMB
-        earlybird("import", tool, *(RECORDED / f"{name}.txt" for name in names), *options, "-o", "run")
+        earlybird("import", tool, *(RECORDED / f"{name}.txt" for name in names), *OPTIONS[tool], "-o", "run")
         return Run.open(tmp_path / "run").samples()
 
     return run
@@ -83,11 +85,32 @@ def test_other_tables_have_a_sample_for_each_row(imported, name):
     assert [one.median_s() for one in samples] == [pytest.approx(row[-1] * 1e-6) for row in rows_of(name)]
 
 
+@pytest.mark.parametrize("name", ["osu_latency-z", "osu_allreduce-fz", "osu_barrier-fz"])
+def test_the_median_over_iterations_is_preferred_to_the_mean(imported, name):
+    text = (RECORDED / f"{name}.txt").read_text()
+    columns = next(line for line in text.splitlines() if "P50" in line).removeprefix("#")
+    column = re.split(r"\s{2,}", columns.strip()).index("P50 Tail Lat(us)")
+    medians = [one.median_s() for one in imported("osu", name) if one.quantity != "completion"]
+    assert medians == [pytest.approx(row[column] * 1e-6) for row in rows_of(name)]
+
+
+@pytest.mark.parametrize("name", ["osu_bw-z", "osu_bibw-z", "osu_mbw_mr-z"])
+def test_so_is_the_median_of_bandwidths(imported, name):
+    directions = 2 if name == "osu_bibw-z" else 1
+    column = 3 if name == "osu_mbw_mr-z" else 2
+    for one, row in zip(imported("osu", name), rows_of(name), strict=True):
+        assert directions * 64 * row[0] / one.median_s() == pytest.approx(row[column] * 1e6)
+
+
 def test_imb_pingpong(imported):
+    """By the bandwidth where it has more digits than the time."""
     samples = imported("imb", "imb_PingPong")
+    rows = rows_of("imb_PingPong")
     assert [one.median_s() for one in samples] == [
-        pytest.approx(row[2] * 1e-6) for row in rows_of("imb_PingPong")
+        pytest.approx(size / rate * 1e-6 if rate > time_us else time_us * 1e-6)
+        for size, _, time_us, rate in rows
     ]
+    assert [one.median_s() for one in samples] == [pytest.approx(row[2] * 1e-6, abs=5.1e-9) for row in rows]
 
 
 def test_imb_collectives_are_all_read(imported):
@@ -128,10 +151,97 @@ def test_the_window_can_be_given(earlybird, refused, tmp_path):
     refused(earlybird("import", "imb", *band, "--window", "0", "-o", "other", check=False), "--window is 0")
 
 
+def repro_rows(name: str) -> list[list[str]]:
+    text = (RECORDED / f"{name}.txt").read_text()
+    return [line.split() for line in text.splitlines() if "MPI_" in line and not line.startswith("#")]
+
+
+def test_repro_has_every_iteration_of_a_collective(imported):
+    samples = imported("repro", "repro_barrier")
+    rows = repro_rows("repro_barrier")
+    by_size = {(one.config["operation"], one.config["size_bytes"]): one.times_s.tolist() for one in samples}
+    assert by_size["bcast", 8] == [float(row[3]) for row in rows if row[0] == "MPI_Bcast" and row[2] == "8"]
+    # A barrier has no data: its three jobs are one point.
+    assert len(by_size["barrier", 0]) == 60 and len(by_size) == 10
+    assert {(one.quantity, one.method, one.config["ranks"]) for one in samples} == {
+        ("completion", "default", 2)
+    }
+    roots = {one.config["operation"]: one.config.get("root") for one in samples}
+    assert roots == {"bcast": 0, "allreduce": None, "alltoall": None, "barrier": None}
+
+
+def test_repro_with_processes_has_the_times_of_ranks(imported):
+    rows = [row for row in repro_rows("repro_processes") if row[1] == "MPI_Reduce" and row[3] == "4096"]
+    of_rank = [[float(row[5]) - float(row[4]) for row in rows if row[0] == rank] for rank in "01"]
+    sample = imported("repro", "repro_processes")[-1]
+    assert (sample.config["operation"], sample.config["size_bytes"]) == ("reduce", 4096)
+    assert np.allclose(sample.rank_times_s, np.transpose(of_rank), atol=1e-12)
+    assert np.allclose(sample.times_s, np.max(of_rank, axis=0), atol=1e-12)
+
+
+def test_repro_by_one_clock_counts_from_the_first_rank(imported):
+    """And sizes are counts of the datatype, here of doubles."""
+    rows = [row for row in repro_rows("repro_window_processes") if row[3] == "512"]
+    begins = np.reshape([float(row[7]) for row in rows], (2, 5))
+    ends = np.reshape([float(row[8]) for row in rows], (2, 5))
+    sample = imported("repro", "repro_window_processes")[-1]
+    assert sample.config["size_bytes"] == 4096
+    assert np.allclose(sample.times_s, ends.max(axis=0) - begins.min(axis=0), atol=1e-12)
+
+
+def test_iterations_that_missed_their_window_are_left_out(earlybird, tmp_path):
+    printed = earlybird("import", "repro", RECORDED / "repro_window.txt", *REPRO, "-o", "run").stderr
+    missed = [row for row in repro_rows("repro_window") if row[3] != "0"]
+    assert missed and f"{len(missed)} iterations that missed" in printed
+    kept = sum(len(one.times_s) for one in Run.open(tmp_path / "run").samples())
+    assert kept == len(repro_rows("repro_window")) - len(missed)
+
+
+def test_repro_names_what_it_leaves_out(earlybird):
+    printed = earlybird("import", "repro", RECORDED / "repro_shuffled.txt", *REPRO, "-o", "run").stderr
+    assert "left out: MPI_Scan" in printed
+
+
+REPRO_TEXT = "#@datatype_size_bytes=1\n#@nprocs=2\n#@nrep=2\n"
+REPRO_HEADER = " test nrep count runtime_sec\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "#@nprocs="),
+        (REPRO_HEADER + "MPI_Bcast 0 8 0.1\n", "#@nprocs="),
+        (REPRO_TEXT + REPRO_HEADER, "no rows"),
+        (REPRO_TEXT + REPRO_HEADER + "MPI_Bcast 0 8 0.1\n", "repetition 1 of MPI_Bcast, of 2"),
+        (REPRO_TEXT + REPRO_HEADER + "MPI_Bcast 0 8\n", "cut off"),
+        (REPRO_TEXT + REPRO_HEADER + "MPI_Bcast 0 8 nan\n", "a number that is none"),
+        (REPRO_TEXT + REPRO_HEADER + "MPI_Bcast 0 8 x\n", "a number is none"),
+        (REPRO_TEXT + REPRO_HEADER + "MPI_Scan 0 8 0.1\nMPI_Scan 1 8 0.1\n", "it has MPI_Scan"),
+        ((REPRO_TEXT + REPRO_HEADER + "MPI_Bcast 0 8 0.1\nMPI_Bcast 1 8 0.1\n") * 2, "2 outputs"),
+        (REPRO_TEXT.replace("#@nprocs=2", "#@nprocs=x") + REPRO_HEADER + "MPI_Bcast 1 8 0.1\n", "#@nprocs=x"),
+    ],
+)
+def test_other_texts_of_repro_are_refused(earlybird, refused, tmp_path, text, named):
+    (tmp_path / "text.txt").write_text(text)
+    refused(earlybird("import", "repro", "text.txt", *REPRO, "-o", "run", check=False), named)
+    assert not (tmp_path / "run").exists()
+
+
+def test_summaries_of_repro_are_refused(earlybird, refused):
+    path = RECORDED / "repro_summary.txt"
+    refused(
+        earlybird("import", "repro", path, *REPRO, "-o", "run", check=False),
+        "summaries alone",
+        "--output-file",
+    )
+
+
 def test_every_run_is_shown_reported_and_compared_with_itself(earlybird, tmp_path):
     for path in sorted(RECORDED.glob("*.txt")):
-        tool, options = ("osu", OSU) if path.name.startswith("osu") else ("imb", IMB)
-        earlybird("import", tool, path, *options, "-o", path.stem)
+        tool = path.name.partition("_")[0]
+        if path.stem == "repro_summary":  # refused
+            continue
+        earlybird("import", tool, path, *OPTIONS[tool], "-o", path.stem)
         assert earlybird("show", path.stem).stdout
         found = json.loads(earlybird("compare", path.stem, path.stem, "--json").stdout)
         assert {one["ratio"] for one in found["changes"]} == {1.0}
@@ -221,3 +331,43 @@ def test_bad_options_are_refused(earlybird, refused):
     refused(earlybird("import", "osu", path, *where, "near", "-o", "run", check=False), "--level")
     refused(earlybird("import", "osu", path, *OSU, "--ranks", "0", "-o", "run", check=False), "--ranks is 0")
     refused(earlybird("import", "imb", "missing.txt", *IMB, "-o", "run", check=False), "missing.txt")
+
+
+TABLE = """level,placement,pairs,bytes,time_s
+inter_node,0,1,8,4e-6
+inter_node,0,2,8,5e-6
+inter_node,1,1,8,6e-6
+inter_node,1,1,8,8e-6
+"""
+
+
+def test_a_table_of_another_site_is_a_run(earlybird, tmp_path):
+    """Placements are launches, and repeated times iterations; several pairs are no ping-pong of ours."""
+    (tmp_path / "site.csv").write_text(TABLE)
+    earlybird("import", "table", "site.csv", "--mpi", "craympich", "-o", "run")
+    samples = Run.open(tmp_path / "run").samples()
+    assert [(one.kernel, one.launch, one.times_s.tolist()) for one in samples] == [
+        ("pingpong", "import-0", [4e-6]),
+        ("pingpong-of-pairs", "import-0", [5e-6]),
+        ("pingpong", "import-1", [6e-6, 8e-6]),
+    ]
+    assert samples[1].config["pairs"] == 2 and samples[0].config["level"] == "inter_node"
+    assert "pingpong-of-pairs" in earlybird("show", "run").stdout
+
+
+def test_a_table_of_fitted_parameters_becomes_profiles(earlybird, refused, tmp_path):
+    header = "cpu,level,latency_us,bw_sp_gbs,bw_mp_2_gbs,bw_mp_4_gbs,bw_mp_8_gbs,bw_mp_16_gbs,bw_max_gbs"
+    (tmp_path / "table.csv").write_text(f"{header}\nCPU one,intra_socket,2.5,7,14,25,32,45,54\n")
+    earlybird("import", "table", "table.csv", "-o", "site")
+    profile = json.loads((tmp_path / "site" / "CPU-one.json").read_text())
+    assert profile["levels"]["intra_socket"]["protocols"][0]["latency_s"] == pytest.approx(2.5e-6)
+    refused(earlybird("import", "table", "table.csv", "-o", "site", check=False), "site exists")
+
+
+def test_another_table_is_refused(earlybird, refused, tmp_path):
+    (tmp_path / "site.csv").write_text("size,time\n8,1e-6\n")
+    refused(
+        earlybird("import", "table", "site.csv", "-o", "run", check=False),
+        "level,placement,pairs,bytes,time_s",
+    )
+    assert not (tmp_path / "run").exists()

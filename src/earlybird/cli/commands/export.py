@@ -1,4 +1,4 @@
-"""`earlybird export`: writes the messages of a recording or a pattern in a format of another tool."""
+"""`earlybird export`: writes messages, placements, models and results in the formats of other tools."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,10 +10,12 @@ from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_json
 from earlybird.data.errors import InputError
+from earlybird.data.labels import counted
 
 if TYPE_CHECKING:  # numpy would be imported for every help text
     from earlybird.data.pattern import Pattern
     from earlybird.data.recording import PairTotals
+    from earlybird.data.run import Run
 
 
 class Target(StrEnum):
@@ -30,10 +32,13 @@ class Target(StrEnum):
     simulated_machine = "simulated-machine"
     simgrid_platform = "simgrid-platform"
     loggps = "loggps"
+    osu = "osu"
+    openmetrics = "openmetrics"
 
 
 _PLACEMENTS = (Target.mpich, Target.openmpi, Target.intel, Target.slurm, Target.rank_order)
 _MODELS = (Target.simulated_machine, Target.simgrid_platform, Target.loggps)
+_RESULTS = (Target.osu, Target.openmetrics)
 
 
 class Quantity(StrEnum):
@@ -47,13 +52,16 @@ def export(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="REC|PATTERN|LAYOUT|PROFILE",
-            help="Folder of a recording, or the file of a pattern, of a layout (rank,node,socket) or of a "
-            "profile.",
+            metavar="REC|PATTERN|LAYOUT|PROFILE|RUN",
+            help="Folder of a recording or a run, or the file of a pattern, of a layout (rank,node,socket) "
+            "or of a profile.",
         ),
     ],
     to: Annotated[Target, typer.Option(help="Format to write.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="FILE")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="File to write, with osu: folder to create.", metavar="FILE"),
+    ],
     quantity: Annotated[
         Quantity | None, typer.Option(help="What the matrix contains.  [default: bytes]")
     ] = None,
@@ -69,11 +77,12 @@ def export(
     ] = False,
     json: bool = AS_JSON,
 ) -> None:
-    """Write who sends how much to whom in a format of another tool.
+    """Write messages, a placement, a model or results in a format of another tool.
 
-    matrix-market is the communication matrix: the row sends to the column; ranks count from 1. goal is a
-    schedule for LogGOPSim in which every rank posts all of its receives and sends at once. chrome-trace is a
-    timeline of the calls and messages that `earlybird record --events` kept, for https://ui.perfetto.dev.
+    Of a recording or a pattern, matrix-market is the communication matrix: the row sends to the column; ranks
+    count from 1. goal is a schedule for LogGOPSim in which every rank posts all of its receives and sends at
+    once. chrome-trace is a timeline of the calls and messages that `earlybird record --events` kept, for
+    https://ui.perfetto.dev.
     For CSV use `earlybird show REC --format csv`, for a pattern `earlybird pattern recording`.
 
     A layout, such as `earlybird advise layout` writes, becomes a file that places each rank: for the mpiexec
@@ -82,12 +91,19 @@ def export(
 
     A profile becomes the simulated-machine of --launcher simgrid, a simgrid-platform, or the parameters of
     the LogGPS model.
+
+    A run becomes openmetrics for Prometheus, or osu: for each launch the tables that the OSU Micro-Benchmarks
+    print, a file for each, which `earlybird import osu` reads.
     """
     if shape is not None and to not in (Target.simulated_machine, Target.simgrid_platform):
         raise InputError(f"--shape is of a machine to simulate; omit it with --to {to}")
     if to in _MODELS:
         _refuse_options(to, quantity, combined, hosts)
         _write_model(source, to, shape, output, json)
+        return
+    if to in _RESULTS:
+        _refuse_options(to, quantity, combined, hosts)
+        _write_results(source, to, output, json)
         return
     if to in _PLACEMENTS:
         _refuse_options(to, quantity, combined)
@@ -145,6 +161,58 @@ def _write_model(source: Path, to: Target, shape: str | None, output: Path, json
             note(f"wrote {output}: {machine.shape}, nodes x sockets x cores; each core is a host")
     if json:
         print_json({"file": str(output), "format": str(to)})
+
+
+def _write_results(source: Path, to: Target, output: Path, json: bool) -> None:
+    from earlybird.data.run import Run
+
+    run = Run.open(source)
+    num_files = _write_osu(run, output) if to == Target.osu else _write_openmetrics(run, output)
+    if json:
+        print_json({"file": str(output), "format": str(to), "files": num_files})
+
+
+def _write_openmetrics(run: "Run", output: Path) -> int:
+    """The number of files written."""
+    from earlybird.compare.results import results
+    from earlybird.data import files
+    from earlybird.data.run import require_validated
+    from earlybird.interop.openmetrics import openmetrics_text
+
+    samples = [sample for sample in run.samples() if sample.kernel != "exchange"]
+    if not samples:
+        raise InputError(f"{run.path} has no results; give a run folder that `earlybird measure` wrote")
+    require_validated(samples)
+    found = results(samples)
+    files.write_text(output, openmetrics_text(found, run.header))
+    note(f"wrote {output}: {counted(len(found), 'point')}")
+    return 1
+
+
+def _write_osu(run: "Run", output: Path) -> int:
+    """The number of files written: of each launch one for each table."""
+    from earlybird.data import files
+    from earlybird.data.run import require_validated
+    from earlybird.interop.osu_tables import is_osu, osu_files
+
+    if output.exists():
+        raise InputError(f"{output} exists already; choose another folder")
+    samples = run.samples()
+    require_validated(samples)
+    texts = osu_files(samples)
+    left_out = sorted({sample.kernel for sample in samples if not is_osu(sample)})
+    if not texts:
+        has = f"has {', '.join(left_out)}, of which OSU has no table" if left_out else "has no results"
+        raise InputError(
+            f"{run.path} {has}; give a run of pingpong, of collective, or of msgrate with --methods processes"
+        )
+    output.mkdir(parents=True)
+    for name, text in texts.items():
+        files.write_text(output / name, text)
+    if left_out:
+        note(f"left out {', '.join(left_out)} or methods of them: OSU has no such table")
+    note(f"wrote {output}: {counted(len(texts), 'file')}; `earlybird import osu` reads those of one table")
+    return len(texts)
 
 
 def _write_placement(source: Path, to: Target, hosts: str | None, output: Path, json: bool) -> None:

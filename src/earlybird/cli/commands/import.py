@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from earlybird import __version__
@@ -18,8 +17,12 @@ from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.data.layout import LEVELS
+from earlybird.data.profile import save_profile
 from earlybird.data.run import Run, Sample
+from earlybird.data.tables import THUNE_HEADER, load_thune_table
 from earlybird.interop.benchmarks import IMB_WINDOW, OSU_WINDOW, Imported, positive, read_imb, read_osu
+from earlybird.interop.pingpong_table import read_pingpong_table
+from earlybird.interop.reprompi import read_repro
 
 FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Outputs, as printed; each is one launch.")
@@ -59,7 +62,7 @@ def osu(
     """
     _check(level, {"--ranks": ranks, "--window": window})
     read = partial(read_osu, ranks=ranks, window=window)
-    _import(sources, read, mpi, level, output, host, version, started, json)
+    _import(sources, _one(read), mpi, level, output, host, version, started, json)
 
 
 def imb(
@@ -82,7 +85,76 @@ def imb(
     `compare` and `show` take them. A file is one launch with one value per point.
     """
     _check(level, {"--window": window})
-    _import(sources, partial(read_imb, window=window), mpi, level, output, host, version, started, json)
+    _import(sources, _one(partial(read_imb, window=window)), mpi, level, output, host, version, started, json)
+
+
+def repro(
+    sources: FilesArgument,
+    mpi: MpiOption,
+    output: OutputOption,
+    host: HostOption = "imported",
+    version: VersionOption = "",
+    started: StartedOption = None,
+    json: bool = AS_JSON,
+) -> None:
+    """Import outputs of ReproMPI (mpibenchmark), also with -v.
+
+    A file is one launch with all iterations of its collectives, the slowest rank's time of each; with -v the
+    times of every rank too. Iterations that missed their window are left out. Summaries are refused.
+    """
+    _import(sources, _one(read_repro), mpi, LEVELS[0], output, host, version, started, json)
+
+
+def table(
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE.csv", help="Columns level,placement,pairs,bytes,time_s.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Run folder to create; of Table I, folder of profiles.")
+    ],
+    mpi: MpiOption = "unknown",
+    host: HostOption = "imported",
+    version: VersionOption = "",
+    started: StartedOption = None,
+    json: bool = AS_JSON,
+) -> None:
+    """Import a table of ping-pong times of another site, or of fitted parameters.
+
+    time_s is half a round trip with so many pairs at once; placements, such as other pairs of nodes, are
+    launches. One pair becomes a ping-pong that reuses its buffers, several pairs keep a name of their own; to
+    fit contention, give the table to `earlybird fit`. A table laid out as Table I of Thune et al. 2023
+    becomes a profile for each CPU.
+    """
+    header = files.read_text(source, "table").partition("\n")[0].strip()
+    if header == ",".join(THUNE_HEADER):
+        _import_profiles(source, output, json)
+        return
+    _import(
+        [source],
+        lambda _, where: read_pingpong_table(where),
+        mpi,
+        LEVELS[0],
+        output,
+        host,
+        version,
+        started,
+        json,
+    )
+
+
+def _import_profiles(source: Path, output: Path, json: bool) -> None:
+    if output.exists():
+        raise InputError(f"{output} exists already; choose another folder")
+    profiles = load_thune_table(source)
+    output.mkdir(parents=True)
+    written = [output / f"{cpu.replace(' ', '-').replace('/', '-')}.json" for cpu in profiles]
+    for path, profile in zip(written, profiles.values(), strict=True):
+        save_profile(profile, path)
+    note(
+        f"wrote {output}: {counted(len(written), 'profile')}; next: earlybird predict --profile {written[0]}"
+    )
+    if json:
+        print_json({"profiles": list(map(str, written))})
 
 
 def _check(level: str, counts: Mapping[str, int | None]) -> None:
@@ -93,9 +165,17 @@ def _check(level: str, counts: Mapping[str, int | None]) -> None:
         raise InputError(f"--level is {level!r}; choose one of {', '.join(LEVELS)}")
 
 
+Read = Callable[[str, str], Sequence[Imported]]  # text, name of the file -> what each launch in it holds
+
+
+def _one(read: Callable[[str, str], Imported]) -> Read:
+    """Of texts that are one launch each."""
+    return lambda text, where: [read(text, where)]
+
+
 def _import(
     sources: Sequence[Path],
-    read: Callable[[str, str], Imported],
+    read: Read,
     mpi: str,
     level: str,
     output: Path,
@@ -106,8 +186,12 @@ def _import(
 ) -> None:
     when = {} if started is None else {"started": _time(started)}
     texts = [_whole_text(source) for source in sources]
-    found = [read(text, str(source)) for text, source in zip(texts, sources, strict=True)]
-    if not any(positive(one.points) for one in found):
+    found = [
+        (source, hashlib.sha256(text.encode()).hexdigest(), one)
+        for text, source in zip(texts, sources, strict=True)
+        for one in read(text, str(source))
+    ]
+    if not any(positive(one.points) for _, _, one in found):
         raise InputError(f"every time in {', '.join(map(str, sources))} was printed as 0; nothing to import")
     run = Run.create(
         output,
@@ -118,19 +202,18 @@ def _import(
         settings={"imported": True, "mpi": mpi},
         **when,
     )
-    for number, (source, text, one) in enumerate(zip(sources, texts, found, strict=True)):
+    for number, (source, digest, one) in enumerate(found):
         launch = f"import-{number}"
-        digest = hashlib.sha256(text.encode()).hexdigest()
         run.append_launch({
             "id": launch, "launcher": "import", "flavour": mpi, "version": version,
             "tool": f"{one.tool} {one.version}".strip(), "hidden": one.hidden, "file": source.name,
             "sha256": digest,
         })  # fmt: skip
         run.append_samples(_samples(one, launch, mpi, level))
-    count = sum(len(positive(one.points)) for one in found)
+    count = sum(len(positive(one.points)) for _, _, one in found)
     note(f"wrote {output}: {counted(count, 'value')} from {counted(len(found), 'launch', 'launches')}")
-    for hidden in dict.fromkeys(one.hidden for one in found):
-        note(f"warning: {hidden}; intervals then describe launches alone")
+    for hidden in dict.fromkeys(one.hidden for _, _, one in found):
+        note(f"warning: {hidden}")
     note(f"next: earlybird show {output}, or earlybird compare {output} OTHER_RUN/")
     if json:
         print_json({"run": str(output), "launches": len(found), "values": count})
@@ -157,8 +240,8 @@ def _samples(imported: Imported, launch: str, mpi: str, level: str) -> list[Samp
         config = {"mpi": mpi} | ({} if point.kernel == "collective" else {"level": level}) | point.config
         samples.append(
             Sample(
-                point.kernel, point.quantity, config, launch, np.array([point.time_s]),
-                method=point.method, extra=dict(point.extra),
+                point.kernel, point.quantity, config, launch, point.times_s, method=point.method,
+                rank_times_s=point.rank_times_s,
             )
         )  # fmt: skip
     return samples
@@ -172,6 +255,8 @@ command = make_group(
             "earlybird import osu latency-1.txt latency-2.txt --mpi mpich --level inter_node -o site",
         ),
         ("imb", imb, "earlybird import imb imb.txt --mpi intel --level intra_socket -o site"),
+        ("repro", repro, "earlybird import repro reprompi-1.txt reprompi-2.txt --mpi mpich -o site"),
+        ("table", table, "earlybird import table blue_waters_pingpong.csv --mpi craympich -o site"),
     ],
     name="import",
     help="Make a run of what other benchmarks printed.",

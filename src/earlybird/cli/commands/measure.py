@@ -78,7 +78,7 @@ def measure(
     session: SessionOptions,
     format: Annotated[
         str,
-        typer.Option(help="table, osu (pingpong, contention or collective, as OSU prints), csv or json."),
+        typer.Option(help="table, osu (pingpong or collective, as OSU prints), csv or json."),
     ] = "table",
 ) -> None:
     """Measure how MPI communicates on this machine, and store the samples in a run folder."""

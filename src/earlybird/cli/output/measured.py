@@ -11,8 +11,8 @@ from earlybird.compare.results import results
 from earlybird.compare.trees import verify, with_trees
 from earlybird.data.collective_algorithms import DEFAULT, REDUCE_LOCAL
 from earlybird.data.errors import InputError
-from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample
+from earlybird.interop.osu_tables import osu_tables
 from earlybird.measure.groups import Group
 
 
@@ -56,7 +56,7 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
     found = ordered(with_trees(results(samples), verifications))
     rows = [result.row() for result in found]
     if format == "osu":
-        print_osu(found)
+        print_osu(samples)
     elif not print_data(format, {"run": str(run.path), "id": run.id, "points": rows}, rows):
         for kernel in dict.fromkeys(result.kernel for result in found):
             of_kernel = [result for result in found if result.kernel == kernel]
@@ -86,28 +86,18 @@ def check_one_column(groups: Sequence[Group]) -> None:
             )
         return
     for group in groups:
-        if group.kernel not in ("pingpong", "contention"):
+        if group.kernel != "pingpong":
             raise InputError(
-                f"--format osu has no columns for {group.kernel} next to other suites, or at all; measure "
-                "pingpong, contention or collective alone, or choose table, csv or json"
+                f"--format osu has no table for {group.kernel} next to other suites, or at all; measure "
+                "pingpong or collective alone, or choose table, csv or json"
             )
-    if len({(g.kernel, p["level"], p.get("competitors", 1)) for g in groups for p in g.points}) > 1:
-        raise InputError("--format osu prints one column: measure one suite with one level and one N")
+    if len({point["level"] for point in points}) > 1:
+        raise InputError("--format osu prints one column: measure one level")
 
 
-def print_osu(found: Sequence[Result]) -> None:
-    """Print the columns of the OSU benchmarks: latency in us for ping-pong, bandwidth in MB/s (1e6 B/s) for
-    contention, the mean over ranks in us of the one requested algorithm for collectives."""
-    kernel = found[0].kernel
-    titles = {"pingpong": "# Size          Latency (us)", "collective": "# Size       Avg Latency(us)"}
-    print(titles.get(kernel, "# Size      Bandwidth (MB/s)"))
-    remote = [result for result in found if result.config.get("operation") != REDUCE_LOCAL]
-    requested = {result.method for result in remote} - {DEFAULT} or {DEFAULT}
-    for result in remote:
-        if kernel == "collective" and result.method not in requested:
-            continue
-        value = {
-            "pingpong": result.time_s.value * 1e6,
-            "collective": result.figures.get("mean_s", 0.0) * 1e6,
-        }.get(kernel, (result.figures.get("bandwidth_bytes_per_s") or 0.0) / 1e6)
-        print(f"{result.config['size_bytes']:<10d}{value:>18.2f}")
+def print_osu(samples: Sequence[Sample]) -> None:
+    """Print the table of osu_latency or, of the one requested algorithm, of a collective."""
+    tables = osu_tables(samples)
+    requested = [table for table in tables if table.config.get("method") != DEFAULT] or tables
+    for one in requested:
+        print(one.text, end="")

@@ -1,0 +1,192 @@
+"""Samples as the tables that the OSU Micro-Benchmarks print; `benchmarks.read_osu` reads them again."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from earlybird.data.collective_algorithms import COMPLETION
+from earlybird.data.methods import PROCESSES
+from earlybird.data.run import Sample
+from earlybird.interop.benchmarks import (
+    BIDIRECTIONAL,
+    MEAN_OVER_RANKS,
+    MEDIAN_BANDWIDTH,
+    MEDIAN_LATENCY,
+    MULTI_LATENCY,
+)
+
+# By kernel and method or operation: the program, and the name of the test in its title.
+_LATENCIES = {
+    "pingpong": ("osu_latency", "Latency"),
+    MULTI_LATENCY: ("osu_multi_lat", "Multi Latency"),
+    "osu-multi-threaded-latency": ("osu_latency_mt", "Multi-threaded Latency"),
+    "osu-multi-process-latency": ("osu_latency_mp", "Multi-process Latency"),
+}
+_COLLECTIVES = {
+    "allgather": "Allgather", "allreduce": "Allreduce", "alltoall": "All-to-All Personalized Exchange",
+    "barrier": "Barrier", "bcast": "Broadcast", "gather": "Gather", "reduce": "Reduce", "scatter": "Scatter",
+}  # fmt: skip
+# What differs between the rows of a table.
+_OF_ROWS = ("size_bytes", "repeats", "datatype")
+_MEAN, _FASTEST, _SLOWEST = "Avg Latency(us)", "Min Latency(us)", "Max Latency(us)"
+
+
+@dataclass(frozen=True)
+class OsuTable:
+    """A table.
+
+    Attributes
+    ----------
+    program : that prints such tables, such as `osu_latency`.
+    config : what all of its rows have in common, with the method, if the kernel has several.
+    text : the lines, the last of which ends with a newline.
+    """
+
+    program: str
+    config: Mapping[str, Any]
+    text: str
+
+
+def osu_tables(samples: Iterable[Sample]) -> list[OsuTable]:
+    """A table for each benchmark and configuration; of several launches, each value is their median.
+
+    Of a launch it is OSU's, as with -f and -z 50: the mean over the steady iterations, of collectives the
+    mean, the minimum and the maximum over ranks of such means, and the median over iterations. Samples of
+    which OSU has no table are left out, see `is_osu`.
+    """
+    tables: dict[tuple[Any, ...], list[Sample]] = {}
+    for sample in filter(is_osu, samples):
+        shared = tuple(sorted((name, value) for name, value in sample.config.items() if name not in _OF_ROWS))
+        tables.setdefault((sample.kernel, sample.method, shared), []).append(sample)
+    return [_table(of_table) for of_table in tables.values()]
+
+
+def osu_files(samples: Iterable[Sample]) -> dict[str, str]:
+    """File name -> text: each launch has its own table of each benchmark and configuration.
+
+    A name has the program, what differs between its tables, and the number of the launch among those with
+    such a table: `osu_latency-intra_socket-1.txt`.
+    """
+    launches: dict[str, list[Sample]] = {}
+    for sample in samples:
+        launches.setdefault(sample.launch, []).append(sample)
+    tables = [table for of_launch in launches.values() for table in osu_tables(of_launch)]
+    varying = {program: _varying([one for one in tables if one.program == program])
+               for program in {one.program for one in tables}}  # fmt: skip
+    texts: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for table in tables:
+        values = [str(table.config[name]) for name in varying[table.program] if name in table.config]
+        stem = re.sub(r"[^\w.:-]", "_", "-".join([table.program, *values]))
+        counts[stem] += 1
+        texts[f"{stem}-{counts[stem]}.txt"] = table.text
+    return texts
+
+
+def _varying(tables: Sequence[OsuTable]) -> list[str]:
+    names = dict.fromkeys(name for one in tables for name in one.config)
+    return [name for name in names if len({one.config.get(name) for one in tables}) > 1]
+
+
+def is_osu(sample: Sample) -> bool:
+    """Whether one of OSU's programs measures this quantity."""
+    if sample.kernel == "collective":
+        quantities = (COMPLETION, MEAN_OVER_RANKS)
+        return sample.quantity in quantities and sample.config.get("operation") in _COLLECTIVES
+    if sample.kernel == "msgrate":
+        return sample.method == PROCESSES
+    return sample.kernel in (*_LATENCIES, BIDIRECTIONAL)
+
+
+def _table(samples: Sequence[Sample]) -> OsuTable:
+    first = samples[0]
+    sizes: dict[int, list[Sample]] = {}
+    for sample in samples:
+        sizes.setdefault(int(sample.config["size_bytes"]), []).append(sample)
+    columns = _COLUMNS.get(first.kernel, _latency)
+    rows = {size: columns(of_size) for size, of_size in sorted(sizes.items())}
+    names = [name for name in next(iter(rows.values())) if all(name in row for row in rows.values())]
+    program, test, above = _title(first)
+    has_sizes = first.config.get("operation") != "barrier"
+    lines = [f"# OSU MPI {test} Test", "# Written by Earlybird.", *above]
+    lines += ["# " + "".join([f"{'Size':<8}" * has_sizes, *(f"{name:>20}" for name in names)]).lstrip()]
+    lines += [
+        "".join([f"{size:<10d}" * has_sizes, *(f"{row[name]:>20.4f}" for name in names)])
+        for size, row in rows.items()
+    ]
+    config = {name: value for name, value in first.config.items() if name not in _OF_ROWS}
+    config |= {"method": first.method} if first.method not in (None, PROCESSES) else {}
+    return OsuTable(program, config, "\n".join(lines) + "\n")
+
+
+def _title(sample: Sample) -> tuple[str, str, list[str]]:
+    """The program, its test, and the lines between the title and the header."""
+    if sample.kernel == "collective":
+        operation = sample.config["operation"]
+        return f"osu_{operation}", f"{_COLLECTIVES[operation]} Latency", []
+    if sample.kernel == "msgrate":
+        numbers = f"# [ pairs: {sample.config['threads']} ] [ window size: {sample.config['window']} ]"
+        return "osu_mbw_mr", "Multiple Bandwidth / Message Rate", [numbers]
+    if sample.kernel == BIDIRECTIONAL:
+        return "osu_bibw", "Bi-Directional Bandwidth", []
+    return *_LATENCIES[sample.kernel], []
+
+
+def _latency(samples: Sequence[Sample]) -> dict[str, float]:
+    return {_MEAN: 1e6 * _over_launches(samples, np.mean), MEDIAN_LATENCY: 1e6 * _over_launches(samples)}
+
+
+def _message_rate(samples: Sequence[Sample]) -> dict[str, float]:
+    config = samples[0].config
+    messages = config["threads"] * config["window"]
+    mean_per_s, median_per_s = (messages / _over_launches(samples, over) for over in (np.mean, np.median))
+    megabytes = config["size_bytes"] / 1e6
+    return {
+        "MB/s": megabytes * mean_per_s, "Messages/s": mean_per_s, MEDIAN_BANDWIDTH: megabytes * median_per_s,
+    }  # fmt: skip
+
+
+def _both_directions(samples: Sequence[Sample]) -> dict[str, float]:
+    config = samples[0].config
+    megabytes = 2 * config["window"] * config["size_bytes"] / 1e6
+    return {
+        "Bandwidth (MB/s)": megabytes / _over_launches(samples, np.mean),
+        MEDIAN_BANDWIDTH: megabytes / _over_launches(samples),
+    }
+
+
+def _collective(samples: Sequence[Sample]) -> dict[str, float]:
+    """Of imported runs without times of ranks: the mean, and the slowest rank's if they have it."""
+    of_ranks = [one.rank_times_s[one.warmup :] for one in samples if one.rank_times_s is not None]
+    if of_ranks:
+        means_s = [times_s.mean(axis=0) for times_s in of_ranks]
+        medians_s = [np.median(times_s.mean(axis=1)) for times_s in of_ranks]
+        columns = {name: [over(one) for one in means_s] for name, over in _OVER_RANKS.items()}
+        columns |= {MEDIAN_LATENCY: medians_s}
+        return {name: 1e6 * float(np.median(of_launches)) for name, of_launches in columns.items()}
+    by_quantity = {MEAN_OVER_RANKS: _MEAN, COMPLETION: _SLOWEST}
+    return {
+        name: 1e6 * _over_launches(of_quantity)
+        for quantity, name in by_quantity.items()
+        if (of_quantity := [sample for sample in samples if sample.quantity == quantity])
+    }
+
+
+_OVER_RANKS: Mapping[str, Callable[[np.ndarray], float]] = {
+    _MEAN: np.mean,
+    _FASTEST: np.min,
+    _SLOWEST: np.max,
+}
+_COLUMNS: Mapping[str, Callable[[Sequence[Sample]], dict[str, float]]] = {
+    "msgrate": _message_rate,
+    BIDIRECTIONAL: _both_directions,
+    "collective": _collective,
+}
+
+
+def _over_launches(samples: Sequence[Sample], over_iterations: Callable = np.median) -> float:
+    return float(np.median([over_iterations(sample.steady_times_s()) for sample in samples]))

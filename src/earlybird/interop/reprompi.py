@@ -1,0 +1,177 @@
+"""Times that ReproMPI (mpibenchmark) printed, as points of the collectives that are measured here."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, OPERATIONS
+from earlybird.data.errors import InputError
+from earlybird.data.labels import counted
+from earlybird.interop.benchmarks import Imported, ImportedPoint, collective_config
+
+_SETTING = re.compile(r"^#@(\w+)=(.*)$", re.MULTILINE)
+_HEADER = re.compile(r"^ *(?:process +)?test .*$", re.MULTILINE)
+_OPERATIONS = {f"MPI_{name.capitalize()}": name for name in OPERATIONS}
+_WHOLE = "give the whole output"
+
+
+@dataclass
+class _Iterations:
+    """The rows of one operation and size: for each process begins, ends and whether it kept its window; of a
+    table without processes the begins are 0 and the ends are the times."""
+
+    begins_s: dict[int, list[float]] = field(default_factory=dict)
+    ends_s: dict[int, list[float]] = field(default_factory=dict)
+    valid: dict[int, list[bool]] = field(default_factory=dict)
+
+
+def read_repro(text: str, where: str) -> Imported:
+    """All iterations of every collective in one output of ReproMPI, also with -v (times of each process).
+
+    Raises
+    ------
+    InputError for a text that is none, is incomplete, has summaries alone, or no collective of `OPERATIONS`.
+    """
+    settings = dict(_SETTING.findall(text))
+    headers = list(_HEADER.finditer(text))
+    if not headers or "nprocs" not in settings:
+        raise InputError(
+            f"{where} has no '#@nprocs=' and header such as 'test nrep count runtime_sec'; {_WHOLE}"
+        )
+    if len(headers) > 1:
+        raise InputError(f"{where} holds {len(headers)} outputs; each is a launch: give a file for each")
+    columns = headers[0][0].split()
+    if not {"runtime_sec", "loc_tstart_sec"} & set(columns):
+        raise InputError(
+            f"{where} has summaries alone ({', '.join(columns)}); run mpibenchmark without --summary, or "
+            "give the file of its --output-file"
+        )
+    rows = _rows(text[headers[0].end() :], columns, where)
+    ranks = _count(settings, "nprocs", where)
+    _check_complete(rows, settings, ranks, where)
+    root = int(settings["root_proc"]) if settings.get("root_proc", "").isdecimal() else 0
+    is_global = settings.get("runtime_type") == "global" and "gl_tend_sec" in columns
+    points, dropped = [], 0
+    for (name, size_bytes), iterations in _by_point(rows, settings, is_global, where).items():
+        config = collective_config(name, size_bytes, ranks, root)
+        point, invalid = _point(iterations, config, is_global, where)
+        points += [point] if point else []
+        dropped += invalid
+    left_out = sorted({str(row["test"]) for row in rows} - set(_OPERATIONS))
+    if not points:
+        named = f" (it has {', '.join(left_out)})" if left_out else ""
+        raise InputError(
+            f"{where} has no valid times of {', '.join(_OPERATIONS)}{named}; give an output with one"
+        )
+    return Imported(
+        "ReproMPI",
+        settings.get("reproMPIcommitSHA1", ""),
+        tuple(points),
+        _hidden(settings, dropped, left_out),
+    )
+
+
+def _rows(text: str, columns: Sequence[str], where: str) -> list[dict[str, str | float]]:
+    rows = []
+    for line in text.splitlines():
+        values = line.split()
+        if not values or line.startswith("#"):
+            continue
+        if len(values) != len(columns):
+            raise InputError(
+                f"{where} has the line {line.strip()[:60]!r} and {len(columns)} columns "
+                f"({', '.join(columns)}); it was cut off or changed: {_WHOLE}"
+            )
+        row: dict[str, str | float] = dict(zip(columns, values, strict=True))
+        try:
+            row |= {name: float(value) for name, value in row.items() if name != "test"}
+        except ValueError as error:
+            raise InputError(
+                f"{where} has the line {line.strip()[:60]!r}, in which a number is none; {_WHOLE}"
+            ) from error
+        if not np.isfinite([value for value in row.values() if isinstance(value, float)]).all():
+            raise InputError(
+                f"{where} has the line {line.strip()[:60]!r} with a number that is none; {_WHOLE}"
+            )
+        rows.append(row)
+    if not rows:
+        raise InputError(f"{where} has no rows after its header; it was cut off: {_WHOLE}")
+    return rows
+
+
+def _check_complete(rows: Sequence[Mapping], settings: Mapping[str, str], ranks: int, where: str) -> None:
+    """Jobs are printed one after another, with -v the processes of each: only the last may be cut off."""
+    last = rows[-1]
+    repetitions = int(settings["nrep"]) if settings.get("nrep", "").isdecimal() else 0
+    if last["nrep"] + 1 < repetitions or last.get("process", ranks - 1) != ranks - 1:
+        raise InputError(
+            f"{where} ends at repetition {int(last['nrep']) + 1} of {last['test']}, of {repetitions}; it was "
+            f"cut off: {_WHOLE}"
+        )
+
+
+def _by_point(
+    rows: Sequence[Mapping], settings: Mapping[str, str], is_global: bool, where: str
+) -> dict[tuple[str, int], _Iterations]:
+    """The iterations of each operation and size in bytes, in the order of their first rows."""
+    found: dict[tuple[str, int], _Iterations] = {}
+    begin, end = (f"{'gl' if is_global else 'loc'}_t{moment}_sec" for moment in ("start", "end"))
+    for row in rows:
+        if row["test"] not in _OPERATIONS:
+            continue
+        operation = _OPERATIONS[row["test"]]
+        if "msize_bytes" in row:
+            size_bytes = int(row["msize_bytes"])
+        else:
+            size_bytes = int(row["count"]) * _count(settings, "datatype_size_bytes", where)
+        of_point = found.setdefault((operation, 0 if operation == "barrier" else size_bytes), _Iterations())
+        process = int(row.get("process", 0))
+        of_point.begins_s.setdefault(process, []).append(row.get(begin, 0.0))
+        of_point.ends_s.setdefault(process, []).append(row.get(end, row.get("runtime_sec")))
+        of_point.valid.setdefault(process, []).append(row.get("errorcode", 0) == 0)
+    return found
+
+
+def _point(
+    iterations: _Iterations, config: Mapping, is_global: bool, where: str
+) -> tuple[ImportedPoint | None, int]:
+    """None without a valid iteration; and how many were invalid: their window was missed."""
+    if len({len(of_process) for of_process in iterations.ends_s.values()}) > 1:
+        raise InputError(
+            f"{where}: processes of {config['operation']} have different numbers of repetitions; it was cut "
+            f"off: {_WHOLE}"
+        )
+    begins_s, ends_s, valid = (
+        np.array([values[process] for process in sorted(values)]).T
+        for values in (iterations.begins_s, iterations.ends_s, iterations.valid)
+    )
+    if is_global:
+        begins_s = begins_s.min(axis=1, keepdims=True)
+    rank_times_s = ends_s - begins_s
+    kept = valid.all(axis=1) & (rank_times_s.max(axis=1) > 0)
+    dropped = int((~kept).sum())
+    if not kept.any():
+        return None, dropped
+    rank_times_s = rank_times_s[kept]
+    of_ranks = rank_times_s if rank_times_s.shape[1] == config["ranks"] else None
+    return (
+        ImportedPoint("collective", COMPLETION, rank_times_s.max(axis=1), config, DEFAULT, of_ranks),
+        dropped,
+    )
+
+
+def _hidden(settings: Mapping[str, str], dropped: int, left_out: Sequence[str]) -> str:
+    clock = "by one clock" if settings.get("runtime_type") == "global" else "each by its own clock"
+    text = f"all iterations are kept, without a warm-up; completion is the slowest rank's time, {clock}"
+    if dropped:
+        text += f"; left out: {counted(dropped, 'iteration')} that missed the window or took no time"
+    return text + (f"; left out: {', '.join(left_out)}" if left_out else "")
+
+
+def _count(settings: Mapping[str, str], name: str, where: str) -> int:
+    value = settings.get(name, "").strip()
+    if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < 1:
+        raise InputError(f"{where} has {f'#@{name}={value}' if value else f'no #@{name}='}; {_WHOLE}")
+    return int(value)
