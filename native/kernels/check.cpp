@@ -221,7 +221,8 @@ class Cast {
     }
     std::vector<MPI_Request> requests;
     for (int r = 0; r < size_; ++r) {
-      if (r != rank_) requests.push_back(port_.start_receive(in_.data() + static_cast<std::size_t>(r) * size_bytes_, size_bytes_, r, large_tag));
+      if (r != rank_)
+        requests.push_back(port_.start_receive(in_.data() + static_cast<std::size_t>(r) * size_bytes_, size_bytes_, r, large_tag));
     }
     port_.wait(requests);
   }
@@ -293,20 +294,28 @@ void compare_clocks(Team &team) {
   start.clocks->compare();
 }
 
-// Runs `work` on one rank after the other; those that wait sleep, because virtual nodes share the cores.
+// Returns when rank `from` has sent its sign. Sleeps, because virtual nodes share the cores.
+void await_sign(Team &team, int from) {
+  MPI_Request request;
+  MPI_Irecv(nullptr, 0, MPI_BYTE, from, turn_tag, team.comm(), &request);
+  for (int done = 0; !done;) {
+    sleep_until(now_s() + turn_pause_s);
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  }
+}
+
+// Runs `work` on one rank after the other; the others sleep, also those that have had their turn.
 template <class Work>
 void take_turns(Team &team, const Work &work) {
-  const int before = team.rank() - 1, after = team.rank() + 1;
-  if (before >= 0) {
-    MPI_Request request;
-    MPI_Irecv(nullptr, 0, MPI_BYTE, before, turn_tag, team.comm(), &request);
-    for (int done = 0; !done;) {
-      sleep_until(now_s() + turn_pause_s);
-      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    }
-  }
+  const int last = team.size() - 1;
+  if (team.rank() > 0) await_sign(team, team.rank() - 1);
   work();
-  if (after < team.size()) MPI_Send(nullptr, 0, MPI_BYTE, after, turn_tag, team.comm());
+  if (team.rank() < last) {
+    MPI_Send(nullptr, 0, MPI_BYTE, team.rank() + 1, turn_tag, team.comm());
+    await_sign(team, last);
+  } else {
+    for (int r = 0; r < last; ++r) MPI_Send(nullptr, 0, MPI_BYTE, r, turn_tag, team.comm());
+  }
 }
 
 std::string device_json() {
@@ -322,7 +331,9 @@ void measure_nodes(const Task &task) {
   const bool shared_machine = task.point.integer("shared_machine", 0, 1) == 1;
   const std::vector<Cpu> cores = shared_machine ? allowed_cpus() : usable_cores();
   CoreSpeed speed(cores);
-  const auto steps = static_cast<std::int64_t>(team.broadcast(static_cast<double>(CoreSpeed::steps_in(compute_s))));
+  double own_steps = 0;
+  take_turns(team, [&] { own_steps = static_cast<double>(CoreSpeed::steps_in(compute_s)); });
+  const auto steps = static_cast<std::int64_t>(team.broadcast(own_steps));
   const Ticks before = count_ticks();
   Operation operation;
   operation.iterations = compute_iterations;

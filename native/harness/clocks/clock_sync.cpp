@@ -137,8 +137,6 @@ void ClockSync::compare() {
   }
 }
 
-double ClockSync::reference_s(int rank, double stamp_s) const {
-  return line(rank).other_s(stamp_s);
-}
+double ClockSync::reference_s(int rank, double stamp_s) const { return line(rank).other_s(stamp_s); }
 
 }  // namespace earlybird

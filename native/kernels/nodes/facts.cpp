@@ -49,7 +49,8 @@ double number_in(const fs::path &path, double otherwise) {
 std::vector<fs::path> entries(const fs::path &folder) {
   std::error_code error;
   std::vector<fs::path> found;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) found.push_back(entry->path());
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    found.push_back(entry->path());
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -75,7 +76,9 @@ double cpu_limit() {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const bool unified = controllers.empty();
     if (!unified && ("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
-    const fs::path root = unified ? "/sys/fs/cgroup" : fs::exists("/sys/fs/cgroup/cpu") ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup/" + controllers;
+    const fs::path root = unified                            ? "/sys/fs/cgroup"
+                          : fs::exists("/sys/fs/cgroup/cpu") ? "/sys/fs/cgroup/cpu"
+                                                             : "/sys/fs/cgroup/" + controllers;
     for (fs::path group = line.substr(second + 1);; group = group.parent_path()) {
       const fs::path folder = root / group.relative_path();
       double quota = -1, period = 0;
@@ -90,8 +93,8 @@ double cpu_limit() {
 
 // Variables that change how an MPI communicates, if the process has them. Not those in which a launcher numbers its processes.
 std::string settings_json() {
-  static const std::vector<std::string> prefixes = {"MPIR_", "MPICH_", "UCX_", "FI_", "OMPI_MCA_", "I_MPI_", "PSM2_", "PSM3_",
-                                                    "LD_PRELOAD", "LD_LIBRARY_PATH"};
+  static const std::vector<std::string> prefixes = {"MPIR_",  "MPICH_", "UCX_",  "FI_",        "OMPI_MCA_",
+                                                    "I_MPI_", "PSM2_",  "PSM3_", "LD_PRELOAD", "LD_LIBRARY_PATH"};
   static const std::vector<std::string> others = {"I_MPI_INFO_", "I_MPI_PIN_INFO", "OMPI_MCA_initial_wdir"};
   std::map<std::string, std::string> found;
   for (char **entry = environ; *entry != nullptr; ++entry) {
@@ -230,7 +233,7 @@ Ticks count_ticks() {
 std::string facts_json(bool copies_once, const std::string &more) {
   utsname kernel{};
   uname(&kernel);
-  struct statvfs shared {};
+  struct statvfs shared{};
   const bool has_shared = statvfs("/dev/shm", &shared) == 0;
   const double limit = cpu_limit();
   std::size_t numa_nodes = 0;

@@ -1,8 +1,9 @@
-"""A comparison of runs as JUnit XML, which continuous integration services display: a testcase per point."""
+"""Comparisons of runs and checks of nodes as JUnit XML, which continuous integration services display."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 
+from earlybird.data.check import LINK, Check
 from earlybird.data.labels import signed_percent
 from earlybird.data.points import point_texts
 from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER, Change, Point, RunComparison
@@ -11,11 +12,39 @@ from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER, Change, Point, R
 def junit_xml(comparisons: Sequence[RunComparison], *, strict: bool = False) -> str:
     """A suite for each comparison. A slower point fails; an inconclusive one is skipped, or fails too if
     `strict`; a point that only the first side has is skipped."""
+    return _document([_suite(comparison, strict) for comparison in comparisons])
+
+
+def check_junit_xml(check: Check) -> str:
+    """A testcase for each node and for each link that is not as the others."""
+    suite = ElementTree.Element("testsuite", name="earlybird check")
+    for host in check.hosts:
+        case = ElementTree.SubElement(suite, "testcase", classname="node", name=host)
+        for one in check.findings:
+            if one.hosts == (host,):
+                ElementTree.SubElement(case, "failure", message=one.sentence, type=one.measure)
+    for one in check.findings:
+        if one.kind == LINK:
+            name = " to ".join(one.hosts)
+            case = ElementTree.SubElement(suite, "testcase", classname="link", name=name)
+            ElementTree.SubElement(case, "failure", message=one.sentence, type=one.measure)
+    _add_counts(suite)
+    return _document([suite])
+
+
+def _document(suites: Iterable[ElementTree.Element]) -> str:
     root = ElementTree.Element("testsuites")
-    for comparison in comparisons:
-        root.append(_suite(comparison, strict))
+    root.extend(suites)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def _add_counts(suite: ElementTree.Element) -> None:
+    cases = suite.findall("testcase")
+    failures = sum(case.find("failure") is not None for case in cases)
+    counts = {"failures": failures, "skipped": len(suite.findall("*/skipped"))}
+    for name, count in ({"tests": len(cases), "errors": 0} | counts).items():
+        suite.set(name, str(count))
 
 
 def _suite(comparison: RunComparison, strict: bool) -> ElementTree.Element:
@@ -28,9 +57,7 @@ def _suite(comparison: RunComparison, strict: bool) -> ElementTree.Element:
             _add_outcome(case, one, strict)
         else:
             ElementTree.SubElement(case, "skipped", message=f"not measured in {comparison.after}")
-    counts = {"failures": len(suite.findall("*/failure")), "skipped": len(suite.findall("*/skipped"))}
-    for name, count in ({"tests": len(points), "errors": 0} | counts).items():
-        suite.set(name, str(count))
+    _add_counts(suite)
     return suite
 
 
