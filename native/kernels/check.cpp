@@ -5,7 +5,6 @@
 // and the time of two messages in both directions at once. Nodes: the time of a computation on every core, clocks, and facts.
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +16,6 @@
 #include "harness/text/refuse.hpp"
 #include "kernels/nodes/tournament.hpp"
 #ifndef EB_SIMULATED
-#include <unistd.h>
-
 #include "kernels/nodes/core_speed.hpp"
 #include "kernels/nodes/facts.hpp"
 #endif
@@ -278,7 +275,7 @@ void measure_cast(const Task &task, bool inwards) {
 struct Start {
   bool copies_once = false;
   std::string device_bytes;
-  std::optional<ClockSync> clocks;
+  std::unique_ptr<ClockSync> clocks;
 };
 Start start;
 
@@ -289,7 +286,7 @@ constexpr int turn_tag = 20;
 void compare_clocks(Team &team) {
   if (!start.clocks) {
     start.device_bytes = device_bytes_json();
-    start.clocks.emplace(team, wall_s);
+    start.clocks = std::make_unique<ClockSync>(team, wall_s);
   }
   start.clocks->compare();
 }

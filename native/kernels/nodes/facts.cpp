@@ -24,8 +24,6 @@
 
 #include "harness/text/json.hpp"
 
-extern "C" char **environ;
-
 namespace earlybird {
 
 namespace {

@@ -131,7 +131,8 @@ def make_plan(
     if nodes < 2:
         raise InputError(
             f"a check compares nodes with each other and this job has {counted(nodes, 'node')}; give at "
-            "least two with --hosts, --launcher srun in an allocation of several nodes, or --launcher cluster:NAME"
+            "least two with --hosts, --launcher srun in an allocation of several nodes, or "
+            "--launcher cluster:NAME"
         )
     bandwidth = bandwidth_bytes_per_s or _ASSUMED_BYTES_PER_S
     latency = latency_s if latency_s is not None else _ASSUMED_LATENCY_S
