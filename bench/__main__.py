@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 from bench import (
+    check_faults,
     cluster_exchanges,
     cluster_links,
     collective_accuracy,
@@ -58,6 +59,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "paper-tables": paper_tables.main,
     "layout-advice": layout_advice.main,
     "compare-power": compare_power.main,
+    "check-faults": check_faults.main,
     "collective-accuracy": collective_accuracy.main,
     "collective-advice": collective_advice.main,
 }
@@ -67,7 +69,7 @@ WITH_OPTIONS = (
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
     "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "cluster-exchanges",
-    "simgrid-exchanges", "paper-tables",
+    "simgrid-exchanges", "paper-tables", "check-faults",
 )  # fmt: skip
 
 

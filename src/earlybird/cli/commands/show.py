@@ -17,8 +17,8 @@ from earlybird.data.recording import SUMMARY, load_recording
 from earlybird.data.run import Run
 
 ALLOWED = (
-    "give a run folder, a recording, a profile, prediction, projection, comparison, check or advice (.json), a "
-    "pattern (.csv, .npz, .mtx) or a layout (.csv)"
+    "give a run folder, a recording, a profile, prediction, projection, comparison, check or advice (.json), "
+    "a pattern (.csv, .npz, .mtx) or a layout (.csv)"
 )
 
 

@@ -51,8 +51,8 @@ def _sentence(one: Check) -> str:
         return f"All {number} nodes and {links} are alike."
     bad = one.bad_hosts()
     return (
-        f"Of {number} nodes and {links} {labels.counted(len(one.findings), 'value')} "
-        f"{'is' if len(one.findings) == 1 else 'are'} not as the others; leave out {labels.listed_briefly(bad)}."
+        f"Of {number} nodes and {links} {labels.counted(len(one.findings), 'finding')}; leave out "
+        f"{labels.listed_briefly(bad)}."
     )
 
 
