@@ -32,7 +32,7 @@ with IPRoute() as route:
         route.tc("add-class", "htb", index=index, handle=number, parent="1:", rate=f"{{rate}}bit",
                  burst={burst}, cburst={burst})
     key = "0x" + socket.inet_aton({to!r}).hex() + "/0xffffffff+16"
-    route.tc("add-filter", "u32", index=index, parent="1:", protocol=socket.AF_INET, prio=1, target=0x10020,
+    route.tc("add-filter", "u32", index=index, parent="1:", protocol=0x0800, prio=1, target=0x10020,
              keys=[key])
 """
 # In a node: a program of the kernel that drops a share of the frames that arrive. Its instructions:
@@ -145,7 +145,7 @@ def _cpu_limit(folder: Path) -> str:
     unified = (root / "cgroup.controllers").exists()
     group = (root if unified else root / "cpu") / f"earlybird-{os.getpid()}"
     group.mkdir(exist_ok=True)
-    period_us = 10_000
+    period_us = 4_000
     if unified:
         (group / "cpu.max").write_text(f"{round(CPU_SHARE * period_us)} {period_us}")
     else:

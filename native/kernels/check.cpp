@@ -279,8 +279,8 @@ struct Start {
 };
 Start start;
 
-constexpr int compute_iterations = 8;
-constexpr double compute_s = 10e-3, turn_pause_s = 200e-6;
+constexpr int compute_iterations = 6;
+constexpr double compute_s = 20e-3, turn_pause_s = 200e-6;
 constexpr int turn_tag = 20;
 
 void compare_clocks(Team &team) {

@@ -48,13 +48,12 @@ std::string CoreSpeed::json() const {
   std::vector<int> cpus;
   std::vector<double> elapsed_s, cpu_s;
   for (std::size_t k = 0; k < cores_.size(); ++k) {
-    std::vector<Times> sorted = times_[k];
-    if (sorted.empty()) continue;
-    std::sort(sorted.begin(), sorted.end(), [](const Times &a, const Times &b) { return a.elapsed_s < b.elapsed_s; });
-    const Times &kept = sorted[sorted.size() / 4];
+    const auto is_shorter = [](const Times &a, const Times &b) { return a.elapsed_s < b.elapsed_s; };
+    const auto kept = std::min_element(times_[k].begin(), times_[k].end(), is_shorter);
+    if (kept == times_[k].end()) continue;
     cpus.push_back(cores_[k].number);
-    elapsed_s.push_back(kept.elapsed_s);
-    cpu_s.push_back(kept.cpu_s);
+    elapsed_s.push_back(kept->elapsed_s);
+    cpu_s.push_back(kept->cpu_s);
   }
   JsonObject object;
   object.add("cpus", json_array(cpus)).add("compute_s", json_array(elapsed_s)).add("compute_cpu_s", json_array(cpu_s));

@@ -19,8 +19,9 @@ class CoreSpeed {
   // `steps` on every core at once, by a thread bound to it.
   void measure(std::int64_t steps);
 
-  // {"cpus": [...], "compute_s": [...], "compute_cpu_s": [...]}: for each core the lower quartile of the elapsed time and the
-  // CPU time of the same computation. The CPU time is shorter if other processes had the core meanwhile.
+  // {"cpus": [...], "compute_s": [...], "compute_cpu_s": [...]}: for each core the shortest elapsed time and the CPU time
+  // of the same computation. The CPU time is shorter if other processes had the core meanwhile; that even the shortest is
+  // long shows that they have it all the time.
   std::string json() const;
 
  private:

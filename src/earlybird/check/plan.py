@@ -23,7 +23,7 @@ _CAST_MESSAGES = 2
 _LEAST_CAST_BYTES = 1 << 10
 # To start the ranks.
 _START_S, _START_OF_NODE_S = 3.0, 0.02
-_COMPUTE_S, _COMPUTE_ITERATIONS = 12e-3, 8  # as native/kernels/check.cpp, with the start of threads
+_COMPUTE_S, _COMPUTE_ITERATIONS = 25e-3, 7  # as native/kernels/check.cpp, with the start of threads
 _DESCRIPTION_S = 0.2  # facts and clocks of all nodes, once
 _BARRIER_LATENCIES = 2  # of each step of a barrier, which synchronizes all ranks before each iteration
 

@@ -1,4 +1,4 @@
-"""`earlybird check`: is every node and link of this job as fast as the others?"""
+"""`earlybird check`: whether every node and link of a job is as fast as the others."""
 
 import tempfile
 from enum import StrEnum
