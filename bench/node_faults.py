@@ -11,7 +11,7 @@ from pathlib import Path
 from earlybird.launch.cluster import network
 from earlybird.launch.cluster.state import Cluster
 
-CPU_SHARE = 0.5
+CPU_SHARE = 0.3
 CLOCK_OFFSET_S = 2.0
 
 # In a node: a new limit of what it sends, for all nodes or for those with the address `to`.
@@ -140,7 +140,7 @@ def small_shared_memory(cluster: Cluster, folder: Path) -> None:
 
 
 def _cpu_limit(folder: Path) -> str:
-    """Whatever starts on node1 has half of a core."""
+    """Whatever starts on node1 has a third of a core."""
     root = Path("/sys/fs/cgroup")
     unified = (root / "cgroup.controllers").exists()
     group = (root if unified else root / "cpu") / f"earlybird-{os.getpid()}"

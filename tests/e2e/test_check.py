@@ -64,7 +64,7 @@ def test_faults_of_several_kinds_are_found_in_one_check_and_named(cluster, check
     assert json.loads(junit)["schema"] == "earlybird.check/1"
 
 
-def test_half_of_the_cpu_time_and_another_mpi_are_found(cluster, check, tmp_path):
+def test_a_third_of_the_cpu_time_and_another_mpi_are_found(cluster, check, tmp_path):
     try:
         with (
             planted(FAULTS["stolen-cpu"], cluster, tmp_path),
