@@ -201,7 +201,7 @@ def planted(fault: Fault, cluster: Cluster, folder: Path) -> Iterator[dict[str, 
         yield environment
         return
     agent = cluster.agent
-    real = agent.with_name("agent-of-cluster")
+    real = agent.with_name(f"agent-before-{fault.name}")  # faults may be planted together
     before = fault.before(folder)
     agent.rename(real)
     try:
