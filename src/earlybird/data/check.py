@@ -9,7 +9,7 @@ import numpy as np
 
 from earlybird.data import files
 from earlybird.data.schema import Bytes, Count, Extra, NotNegative, Number, Record, decode
-from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.data.units import format_bandwidth, format_seconds
 
 SCHEMA = "earlybird.check/1"
 
@@ -21,7 +21,6 @@ BANDWIDTH, BOTH, LATENCY, LOSS = "bandwidth", "bandwidth both directions", "late
 COMPUTATION, INCAST, OUTCAST = "computation", "incast", "outcast"
 CLOCK, DRIFT = "clock offset", "clock drift"
 _AS_BANDWIDTH = (BANDWIDTH, BOTH, INCAST, OUTCAST)
-_AS_BYTES = ("/dev/shm", "memory", "huge pages")
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Finding(Record):
     kind : `node` or `link`.
     hosts : the node; of a link the sender and the receiver.
     measure : what differs.
-    value, expected : what was measured, and the median of the others: s, bytes/s, bytes, a share or text.
+    value, expected : what was measured, and the median of the others: s, bytes/s, a share or text.
     cause : a likely cause and what to look at, without a full stop.
     """
 
@@ -97,15 +96,13 @@ def measure_text(measure: str, value: float | str) -> str:
         return value
     if measure.endswith(_AS_BANDWIDTH):
         return format_bandwidth(value)
-    if measure in _AS_BYTES:
-        return format_bytes(round(value))
-    if measure == LOSS or measure.endswith(LOSS):
+    if measure.endswith(LOSS):
         return f"{100 * value:.2g} %"
     if measure == DRIFT:
         return f"{1e6 * value:+.3g} us/s"
     if measure == CLOCK:
         return f"{'-' if value < 0 else '+'}{format_seconds(abs(value))}"
-    if measure in (LATENCY, COMPUTATION) or measure.endswith(LATENCY):
+    if measure in (LATENCY, COMPUTATION):
         return format_seconds(value)
     return f"{value:g}"
 
