@@ -76,7 +76,7 @@ def run_check(
     found += fact_findings(hosts, measured.facts, settings.min_effect)
     notes = fact_remarks(hosts, measured.facts)
     if plan.nodes <= _TOO_FEW:
-        notes.insert(0, "two nodes show no difference that tells which of them is at fault; check at least 3")
+        notes.insert(0, "two nodes cannot show which of them is at fault; check at least 3")
     return Check(
         mpi=f"{launcher.flavour} {first.record.get('version', '')}".strip(), launcher=launcher.name,
         size_bytes=plan.size_bytes, cast_bytes=plan.cast_bytes, min_effect=settings.min_effect,
