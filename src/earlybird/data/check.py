@@ -149,6 +149,10 @@ class Check(Record):
         for name in ("latency_s", "send_s", "both_s", "lost_share"):
             if getattr(self, name).shape != shape:
                 raise ValueError(f"{name} must hold a row and a column for each of `nodes`")
+        for finding in self.findings:
+            count = 1 if finding.kind == NODE else 2
+            if len(set(finding.hosts)) != count or not set(finding.hosts) <= set(self.hosts):
+                raise ValueError("hosts of a finding must be a node of `nodes`, of a link two different ones")
 
     @property
     def hosts(self) -> list[str]:

@@ -48,6 +48,14 @@ def test_matrices_of_another_size_are_refused(golden):
         check_from_json(value)
 
 
+@pytest.mark.parametrize("hosts", [[], ["node9"], ["node1", "node1"], ["node1", "node2", "node3"]])
+def test_a_finding_about_unknown_nodes_is_refused(golden, hosts):
+    value = golden.to_json()
+    value["findings"][0]["hosts"] = hosts
+    with pytest.raises(InputError, match="hosts of a finding"):
+        check_from_json(value)
+
+
 def test_junit_has_a_testcase_for_each_node_and_each_bad_link(golden):
     (suite,) = ElementTree.fromstring(check_junit_xml(golden).encode())
     assert (suite.get("tests"), suite.get("failures")) == ("5", "2")
