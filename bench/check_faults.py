@@ -20,7 +20,8 @@ from earlybird.data.check import Check, check_from_json
 from earlybird.data.units import format_seconds
 from earlybird.launch.cluster import state
 
-SIZES, RATE, CLEAN_CHECKS = (4, 8), "200mbit", 50
+SIZES, CLEAN_CHECKS = (4, 8), 50
+_FAST, _SLOW, _MANY = "200mbit", "100mbit", 8  # two cores carry the links of eight nodes at the lower rate
 MOST_S = 120.0  # for 256 nodes
 _SIMULATED = (16, 64)
 
@@ -61,9 +62,13 @@ def run_check(*words: Any, env: dict[str, str] | None = None) -> tuple[Check, fl
     return check_from_json(json.loads(ran.stdout)), time.monotonic() - begin_s
 
 
+def _rate(nodes: int) -> str:
+    return _SLOW if nodes >= _MANY else _FAST
+
+
 def _fault(fault: Fault, nodes: int) -> tuple[list[Any], bool]:
     say(f"{fault.name} among {nodes} nodes")
-    with virtual_cluster(nodes, RATE) as name, tempfile.TemporaryDirectory() as folder:
+    with virtual_cluster(nodes, _rate(nodes)) as name, tempfile.TemporaryDirectory() as folder:
         try:
             with planted(fault, state.find(name), Path(folder)) as environment:
                 check, spent_s = run_check("--launcher", f"cluster:{name}", env=environment)
@@ -81,7 +86,7 @@ def _clean(sizes: Sequence[int], count: int) -> bool:
     for nodes in sizes:
         say(f"{count // len(sizes)} clean checks of {nodes} nodes")
         twice, times_s = 0, []
-        with virtual_cluster(nodes, RATE) as name:
+        with virtual_cluster(nodes, _rate(nodes)) as name:
             for _ in range(count // len(sizes)):
                 check, spent_s = run_check("--launcher", f"cluster:{name}")
                 wrong += [one.sentence for one in check.findings]
