@@ -21,8 +21,8 @@ from earlybird.data.check import (
 
 # Segments are also sent again where none was lost, when an acknowledgement is late.
 _LEAST_LOST, _LEAST_LOST_SHARE = 4, 2e-3
-# Of the latency between nodes that share cores: it depends on which rank runs.
-_SHARED_EFFECT = 1.0
+# The least effects between nodes that share cores: times depend on which rank runs.
+_SHARED_BANDWIDTH_EFFECT, _SHARED_LATENCY_EFFECT = 0.3, 1.0
 # NTP keeps clocks of a cluster within a millisecond, of a wide area within tens.
 _LEAST_OFFSET_S, _LEAST_DRIFT = 10e-3, 200e-6
 
@@ -52,10 +52,13 @@ class Suspicion:
 def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> list[Suspicion]:
     """Everything that is not as its like; `like` (N, N) has equal numbers for links that are alike."""
     found: list[Suspicion] = []
-    latency_effect = max(min_effect, _SHARED_EFFECT) if measured.shares_cores else min_effect
+    bandwidth_effect = latency_effect = min_effect
+    if measured.shares_cores:
+        bandwidth_effect = max(min_effect, _SHARED_BANDWIDTH_EFFECT)
+        latency_effect = max(min_effect, _SHARED_LATENCY_EFFECT)
     for measure, values, effect in (
-        (BANDWIDTH, measured.send_s, min_effect),
-        (BOTH, measured.both_s, min_effect),
+        (BANDWIDTH, measured.send_s, bandwidth_effect),
+        (BOTH, measured.both_s, bandwidth_effect),
         (LATENCY, measured.latency_s, latency_effect),
     ):
         slow, expected = link_outliers(values, like, effect)
@@ -64,7 +67,8 @@ def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> 
     for measure, of_nodes in (
         (COMPUTATION, measured.compute_s), (INCAST, measured.incast_s), (OUTCAST, measured.outcast_s)
     ):  # fmt: skip
-        slow_nodes, centre = outliers(of_nodes, min_effect)
+        effect = min_effect if measure == COMPUTATION else bandwidth_effect
+        slow_nodes, centre = outliers(of_nodes, effect)
         found += _nodes(measure, slow_nodes, of_nodes, centre)
     return found + _clocks(measured)
 

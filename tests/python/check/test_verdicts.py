@@ -192,11 +192,12 @@ def test_two_nodes_are_not_judged(machine):
     assert judged(one) == []
 
 
-def test_where_ranks_share_cores_only_twice_the_latency_counts(machine):
+def test_where_ranks_share_cores_only_twice_the_latency_and_30_percent_more_time_count(machine):
     measured = measured_from(machine(6).samples(), 6)
     measured.latency_s[1, 2] = measured.latency_s[2, 1] = 3e-6
     like = np.zeros((6, 6), dtype=int)
-    assert {one.measure for one in find_suspicions(measured, like, 0.1)} == {"latency"}
+    measured.send_s[3, 4] *= 1.25
+    assert {one.measure for one in find_suspicions(measured, like, 0.1)} == {"latency", "bandwidth"}
     object.__setattr__(measured, "shares_cores", True)
     assert find_suspicions(measured, like, 0.1) == []
 
