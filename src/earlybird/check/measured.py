@@ -78,13 +78,13 @@ def measured_from(samples: Sequence[Sample], num_nodes: int) -> Measured:
             casts[part][sample.config["root"]] = np.quantile(sample.extra["root_times_s"], QUARTILE)
         else:
             of_nodes = _nodes(sample, num_nodes)
-    nothing = {
+    nothing: dict[str, Any] = {
         name: _nothing(num_nodes)
         for name in ("compute_s", "compute_cpu_s", "slowest_cpu", "clock_offset_s", "clock_drift")
     }
     return Measured(
-        **matrices, incast_s=casts["incast"], outcast_s=casts["outcast"],
-        **({"facts": (), "clock_error_s": 0.0} | nothing | of_nodes),
+        **dict[str, Any](matrices), incast_s=casts["incast"], outcast_s=casts["outcast"],
+        **(nothing | {"facts": (), "clock_error_s": 0.0} | of_nodes),
         shares_cores=any(sample.oversubscribed for sample in samples),
     )  # fmt: skip
 

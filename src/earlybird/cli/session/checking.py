@@ -60,10 +60,12 @@ def perform_check(
     settings = CheckSettings(hosts, min_effect, stall_limit_s)
     run = _create_run(planned, output) if output is not None else None
     progress = ProgressLine(quiet)
+
+    def heard(done: int, total: int, what: str, left_s: float) -> None:
+        progress.update(done, total, what, left_s, None)
+
     try:
-        return run_check(
-            launcher, planned.plan, settings, folder, run, lambda *now: progress.update(*now, None)
-        )
+        return run_check(launcher, planned.plan, settings, folder, run, heard)
     finally:
         progress.close()
 
