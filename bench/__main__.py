@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bench import (
     aggregation_advice,
+    check_faults,
     cluster_exchanges,
     cluster_links,
     collective_accuracy,
@@ -60,6 +61,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "layout-advice": layout_advice.main,
     "aggregation-advice": aggregation_advice.main,
     "compare-power": compare_power.main,
+    "check-faults": check_faults.main,
     "collective-accuracy": collective_accuracy.main,
     "collective-advice": collective_advice.main,
 }
@@ -69,7 +71,7 @@ WITH_OPTIONS = (
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
     "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "aggregation-advice",
-    "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks",
+    "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from earlybird.compare.trees import verify
+from earlybird.data.check import load_check
 from earlybird.data.run import Run
 from earlybird.data.simulated_machine import parse_simulated_machine
 
@@ -148,3 +149,13 @@ def test_hundreds_of_ranks_exchange_halos(earlybird, simgrid):
 def rows(earlybird, *arguments):
     printed = earlybird("measure", *arguments, "--quick", "--json", "-o", "run").stdout
     return json.loads(printed)["points"]
+
+
+def test_simulated_nodes_are_checked_and_alike(earlybird, tmp_path, simgrid):
+    done = earlybird("check", "--launcher", "simgrid:6x1x1", "--quiet", "-o", "run")
+    assert "All 6 nodes and 15 links are alike" in done.stdout
+    (machine,) = {launch["simulated_machine"]["levels"]["inter_node"]["latency_s"] for launch in Run.open(
+        tmp_path / "run").launches()}  # fmt: skip
+    check = load_check(tmp_path / "run" / "check.json")
+    apart = ~np.eye(6, dtype=bool)
+    assert check.latency_s[apart] == pytest.approx(machine, rel=0.02)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from earlybird.data import files, units
 from earlybird.data.advice import load_advice
+from earlybird.data.check import load_check
 from earlybird.data.collective_algorithms import parse_method
 from earlybird.data.comparison import load_comparison
 from earlybird.data.errors import InputError
@@ -130,8 +131,14 @@ def profile_and_what_is_read_from_it(path):
     return profile
 
 
+def load_and_print_check(path):
+    check = load_check(path)
+    return check, check.bad_hosts(), [one.sentence for one in check.findings], check.bandwidth_bytes_per_s()
+
+
 JSON_FILES = {
     "advice": (load_advice, golden("advice-1.json")),
+    "check": (load_and_print_check, golden("check-1.json")),
     "comparison": (load_comparison, golden("comparison-1.json")),
     "guidelines": (load_guidelines, golden("guidelines-1.json")),
     "prediction": (load_prediction, golden("prediction-1.json")),

@@ -22,13 +22,14 @@ MAY_IMPORT = {
     "fit": {"compare", "models", "data"},
     "predict": {"models", "data"},
     "compare": {"models", "data"},
+    "check": {"models", "data"},
     "advise": {"compare", "predict", "patterns", "models", "data"},
     "record": {"advise", "analysis", "predict", "patterns", "models", "data"},
     "interop": {"analysis", "compare", "patterns", "data"},
     "machine": {"data"},
     "toolchain": {"machine", "data"},
     "launch": {"toolchain", "machine", "data"},
-    "measure": {"launch", "toolchain", "machine", "models", "data"},
+    "measure": {"check", "launch", "toolchain", "machine", "models", "data"},
 }
 ALL_PACKAGES = {*MAY_IMPORT, "cli"}
 

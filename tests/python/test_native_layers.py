@@ -46,7 +46,7 @@ KERNEL_LAYERS = (
     {"kernels/collectives/parts", "kernels/computing", "kernels/methods/parts"},
     {"kernels/collectives/algorithms"},
     {"kernels/collectives/operations"},
-    {"kernels/collectives", "kernels/methods", "kernels/motifs"},
+    {"kernels/collectives", "kernels/methods", "kernels/motifs", "kernels/nodes"},
     {"kernels"},
 )
 KNOW_NO_MPI = (
@@ -54,7 +54,8 @@ KNOW_NO_MPI = (
     "harness/text", "harness/messages", "harness/request", "harness/team/location",
     "harness/clocks/clock_line", "harness/sampling/stop_rule", "kernels/collectives/algorithms/method_name",
     "kernels/collectives/parts/segments", "kernels/collectives/parts/tree",
-    "kernels/motifs/grid", "kernels/motifs/stencil", "kernels/motifs/sweep_cells",
+    "kernels/motifs/grid", "kernels/motifs/stencil", "kernels/motifs/sweep_cells", "kernels/nodes/core_speed",
+    "kernels/nodes/tournament",
 )  # fmt: skip
 
 # The parts of a channel and the files that own them. Those of eb_transfer are constant, and read everywhere.

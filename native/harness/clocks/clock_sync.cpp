@@ -43,7 +43,7 @@ std::size_t count_distinct(std::vector<int> values) {
 
 }  // namespace
 
-ClockSync::ClockSync(Team &team) : team_(team) {
+ClockSync::ClockSync(Team &team, double (*read_s)()) : team_(team), read_s_(read_s) {
   std::vector<int> leaders = node_leaders(team);
   const std::vector<TestClock> simulated = test_clocks();
   if (!simulated.empty() && count_distinct(leaders) != simulated.size()) leaders = simulated_leaders(team, simulated.size());
@@ -72,7 +72,7 @@ std::size_t ClockSync::parent(std::size_t node) {
 void ClockSync::answer(int leader) {
   for (std::size_t k = 0; k < num_bursts * exchanges_per_burst; ++k) {
     team_.receive(leader);
-    team_.send(stamp_s(), leader);
+    team_.send(read_s_(), leader);
   }
 }
 
@@ -81,10 +81,10 @@ std::vector<ClockPoint> ClockSync::ask(int leader) {
   for (std::size_t burst = 0; burst < num_bursts; ++burst) {
     std::vector<ClockPoint> burst_points;
     for (std::size_t k = 0; k < exchanges_per_burst; ++k) {
-      const double sent_s = stamp_s();
+      const double sent_s = read_s_();
       team_.send(sent_s, leader);
       const double other_s = team_.receive(leader);
-      const double received_s = stamp_s();
+      const double received_s = read_s_();
       burst_points.push_back({sent_s + (received_s - sent_s) / 2, other_s, received_s - sent_s});
     }
     points.push_back(shortest(burst_points));
@@ -137,8 +137,6 @@ void ClockSync::compare() {
   }
 }
 
-double ClockSync::reference_s(int rank, double stamp_s) const {
-  return nodes_[node_of_rank_[static_cast<std::size_t>(rank)]].to_reference.other_s(stamp_s);
-}
+double ClockSync::reference_s(int rank, double stamp_s) const { return line(rank).other_s(stamp_s); }
 
 }  // namespace earlybird

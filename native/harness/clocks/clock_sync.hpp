@@ -12,14 +12,15 @@
 #include <vector>
 
 #include "harness/clocks/clock_line.hpp"
+#include "harness/machine/clock.hpp"
 #include "harness/team/team.hpp"
 
 namespace earlybird {
 
 class ClockSync {
  public:
-  // Collective. Determines which ranks share a node, and so a clock.
-  explicit ClockSync(Team &team);
+  // Collective. Determines which ranks share a node, and so a clock. `read_s` is the clock to compare.
+  explicit ClockSync(Team &team, double (*read_s)() = stamp_s);
 
   // Collective, outside of timed regions. The nodes compare their clocks.
   void compare();
@@ -27,6 +28,9 @@ class ClockSync {
   // On rank 0: the reading of rank 0's clock when the clock of `rank` read `stamp_s`, at a time between the last two calls
   // of compare() (or shortly before or after).
   double reference_s(int rank, double stamp_s) const;
+
+  // On rank 0: the line that converts the clock of `rank` to rank 0's, as of the last two calls of compare().
+  const ClockLine &line(int rank) const { return nodes_[node_of_rank_[static_cast<std::size_t>(rank)]].to_reference; }
 
   // On rank 0: the largest deviation, over all nodes, of the check exchanges (which are not fitted) from the lines of the
   // last compare().
@@ -50,6 +54,7 @@ class ClockSync {
   void fit_line(std::size_t number);
 
   Team &team_;
+  double (*read_s_)();
   std::vector<std::size_t> node_of_rank_;
   std::vector<Node> nodes_;
   double residual_s_ = 0, round_trip_s_ = 0;

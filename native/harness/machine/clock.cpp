@@ -1,6 +1,8 @@
 // Time stamps, and the resolution and cost of now_s().
 #include "harness/machine/clock.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -14,6 +16,13 @@ double stamp_offset_s = 0, stamp_drift = 0;
 double stamp_s() {
   const double time_s = now_s();
   return time_s + (stamp_offset_s + stamp_drift * time_s);
+}
+
+double wall_s() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  const double time_s = static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  return time_s + (stamp_offset_s + stamp_drift * now_s());
 }
 
 void set_stamp_clock(double offset_s, double drift) {

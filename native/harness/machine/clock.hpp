@@ -10,7 +10,10 @@ double now_s();
 // different clocks (harness/clocks/test_clock.hpp); time limits and sleeps always use now_s().
 double stamp_s();
 
-// Makes stamp_s() return `offset_s` + (1 + `drift`) * now_s().
+// Seconds since 1970 by the node's clock, which NTP keeps; tests set it wrong as they do stamp_s().
+double wall_s();
+
+// Makes stamp_s() return `offset_s` + (1 + `drift`) * now_s(). wall_s() is then wrong by as much.
 void set_stamp_clock(double offset_s, double drift);
 
 // Whether the ranks of all nodes read the same clock, as in a simulation.

@@ -19,9 +19,10 @@ class alignas(64) Work {
   // that threads share would take longer, and would keep the receiver from its core.
   void until(double due_s, bool asleep);
 
- private:
+  // A chain of `num_steps` multiplications, for comparing cores.
   void compute(std::int64_t num_steps);
 
+ private:
   double steps_per_s_ = 0;
   std::int64_t portion_steps_ = 1;
   std::uint64_t value_ = 1;

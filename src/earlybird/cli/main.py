@@ -30,6 +30,7 @@ COMMANDS = {
     "baseline": "Keep what a run measured under a name, to compare later runs with",
     "history": "Date the steps and drifts of every point over many runs",
     "import": "Make a run of what other benchmarks printed (OSU, IMB, ReproMPI)",
+    "check": "Check whether every node and link of a job is as fast as the others",
     "show": "Print a result file or a run folder",
     "export": "Write messages, placements, models or results in a format of another tool",
     "report": "Write one self-contained page from runs, profiles, predictions and comparisons",
@@ -52,6 +53,7 @@ Earlybird measures and predicts what MPI communication costs each process.
   earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json
   earlybird measure collective -o collectives       broadcasts and reductions by each algorithm
   earlybird record -o rec -- mpiexec -n 4 ./app     what a program sends, to whom, in which calls
+  earlybird check --hosts nodes.txt                 is every node and link as fast as the others?
   earlybird cluster up --nodes 4 --rate 200mbit     several virtual nodes on this machine
 
 `earlybird COMMAND --help` describes each command."""

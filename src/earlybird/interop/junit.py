@@ -1,8 +1,10 @@
-"""Comparisons of runs and guidelines as JUnit XML, which continuous integration services display."""
+"""Comparisons of runs, guidelines and checks of nodes as JUnit XML, which continuous integration services
+display."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 
+from earlybird.data.check import LINK, Check
 from earlybird.data.guidelines import UNDECIDED, VIOLATED, GuidelineChecks
 from earlybird.data.labels import signed_percent
 from earlybird.data.points import point_texts
@@ -13,9 +15,29 @@ from earlybird.data.schema import Estimate
 def junit_xml(comparisons: Sequence[RunComparison], *, strict: bool = False) -> str:
     """A suite for each comparison. A slower point fails; an inconclusive one is skipped, or fails too if
     `strict`; a point that only the first side has is skipped."""
+    return _document([_suite(comparison, strict) for comparison in comparisons])
+
+
+def check_junit_xml(check: Check) -> str:
+    """A testcase for each node and for each link that is not as the others."""
+    suite = ElementTree.Element("testsuite", name="earlybird check")
+    for host in check.hosts:
+        case = ElementTree.SubElement(suite, "testcase", classname="node", name=host)
+        for one in check.findings:
+            if one.hosts == (host,):
+                ElementTree.SubElement(case, "failure", message=one.sentence, type=one.measure)
+    for one in check.findings:
+        if one.kind == LINK:
+            name = " to ".join(one.hosts)
+            case = ElementTree.SubElement(suite, "testcase", classname="link", name=name)
+            ElementTree.SubElement(case, "failure", message=one.sentence, type=one.measure)
+    _add_counts(suite)
+    return _document([suite])
+
+
+def _document(suites: Iterable[ElementTree.Element]) -> str:
     root = ElementTree.Element("testsuites")
-    for comparison in comparisons:
-        root.append(_suite(comparison, strict))
+    root.extend(suites)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
 
@@ -23,8 +45,7 @@ def junit_xml(comparisons: Sequence[RunComparison], *, strict: bool = False) -> 
 def guidelines_xml(found: GuidelineChecks, *, strict: bool = False) -> str:
     """A suite with a testcase for each check. A violated guideline fails; an inconclusive one is skipped, or
     fails too if `strict`."""
-    root = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(root, "testsuite", name=f"guidelines of {found.mpi} in {found.run}")
+    suite = ElementTree.Element("testsuite", name=f"guidelines of {found.mpi} in {found.run}")
     for one in found.checks:
         name = f"{one.text()}, {one.ranks} ranks, {one.layout}, mapped by {one.map_by}"
         case = ElementTree.SubElement(suite, "testcase", classname=one.kind, name=name)
@@ -35,8 +56,15 @@ def guidelines_xml(found: GuidelineChecks, *, strict: bool = False) -> str:
         elif one.outcome == UNDECIDED:
             ElementTree.SubElement(case, "skipped", message=message)
     _add_counts(suite)
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+    return _document([suite])
+
+
+def _add_counts(suite: ElementTree.Element) -> None:
+    cases = suite.findall("testcase")
+    failures = sum(case.find("failure") is not None for case in cases)
+    counts = {"failures": failures, "skipped": len(suite.findall("*/skipped"))}
+    for name, count in ({"tests": len(cases), "errors": 0} | counts).items():
+        suite.set(name, str(count))
 
 
 def _suite(comparison: RunComparison, strict: bool) -> ElementTree.Element:
@@ -51,13 +79,6 @@ def _suite(comparison: RunComparison, strict: bool) -> ElementTree.Element:
             ElementTree.SubElement(case, "skipped", message=f"not measured in {comparison.after}")
     _add_counts(suite)
     return suite
-
-
-def _add_counts(suite: ElementTree.Element) -> None:
-    counts = {"tests": len(suite), "errors": 0}
-    counts |= {"failures": len(suite.findall("*/failure")), "skipped": len(suite.findall("*/skipped"))}
-    for name, count in counts.items():
-        suite.set(name, str(count))
 
 
 def _add_outcome(case: ElementTree.Element, change: Change, strict: bool) -> None:

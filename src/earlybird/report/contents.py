@@ -9,6 +9,7 @@ from earlybird.report.chapters.accuracy import accuracy_chapter
 from earlybird.report.chapters.advice import ID as ADVICE
 from earlybird.report.chapters.advice import advice_chapter
 from earlybird.report.chapters.changes import changes_chapter
+from earlybird.report.chapters.check import check_chapter
 from earlybird.report.chapters.collectives import collective_chapter
 from earlybird.report.chapters.exchange import exchange_chapter
 from earlybird.report.chapters.machine import machine_chapter
@@ -26,6 +27,7 @@ MAX_ANSWERS = 3  # of one chapter on the first screen
 # The chapters on the first screen, in order: what to do comes first, properties of the machine come last.
 _FIRST = (
     ADVICE,
+    "check",
     "changes",
     "projection",
     "recording",
@@ -69,6 +71,7 @@ def contents(material: Material) -> Contents:
     all_exchanges = exchanges(material)
     chapters = [
         advice_chapter(material),
+        check_chapter(material),
         changes_chapter(material),
         projection_chapter(material),
         recording_chapter(material),

@@ -10,6 +10,8 @@ import numpy as np
 from earlybird.data import files, labels
 from earlybird.data.advice import SCHEMA as ADVICE
 from earlybird.data.advice import Advice, advice_from_json
+from earlybird.data.check import SCHEMA as CHECK
+from earlybird.data.check import Check, check_from_json
 from earlybird.data.comparison import Comparison, comparison_from_json
 from earlybird.data.errors import InputError
 from earlybird.data.history import SCHEMA as HISTORY
@@ -29,8 +31,8 @@ from earlybird.data.tolerance import Tolerance, tolerance_from_json
 
 PATTERN_SUFFIXES = (".csv", ".npz", ".mtx", ".mm")
 ALLOWED = (
-    "give run folders, recordings, profiles, predictions, tolerances, comparisons, histories, advice, "
-    "projections (.json) or patterns (.csv, .npz, .mtx)"
+    "give run folders, recordings, profiles, predictions, tolerances, comparisons, histories, checks, "
+    "advice, projections (.json) or patterns (.csv, .npz, .mtx)"
 )
 
 
@@ -103,6 +105,7 @@ class Material:
     recordings: tuple[Recording, ...] = ()
     run_comparisons: tuple[RunComparison, ...] = ()
     histories: tuple[History, ...] = ()
+    checks: tuple[Check, ...] = ()
     fitted_pipelines: Mapping[tuple, float] = field(default_factory=dict)
     fitted_collectives: Mapping[tuple, float] = field(default_factory=dict)
     references: tuple[ReferenceCurve, ...] = ()
@@ -133,7 +136,7 @@ def collect(paths: Iterable[str | Path], layout: Layout | None = None) -> Materi
     of file.
     """
     kinds = ("runs", "profiles", "predictions", "tolerances", "comparisons", "patterns", "advice",
-             "projections", "recordings", "run_comparisons", "histories")  # fmt: skip
+             "projections", "recordings", "run_comparisons", "histories", "checks")  # fmt: skip
     found: dict[str, list[tuple[Any, str, str]]] = {kind: [] for kind in kinds}
     given = [path.parent if path.name in ("run.json", SUMMARY) else path for path in map(Path, paths)]
     name_of = _short_names(given)
@@ -171,10 +174,11 @@ def _short_names(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def _expand(path: Path) -> list[Path]:
-    """A run folder and the files of a replay inside it."""
+    """A run folder and the files of a replay or a check inside it."""
     if not path.is_dir():
         return [path]
-    return [path, *(path / name for name in ("pattern.npz", "comparison.json") if (path / name).exists())]
+    inside = ("pattern.npz", "comparison.json", "check.json")
+    return [path, *(path / name for name in inside if (path / name).exists())]
 
 
 def _load(path: Path, name: str) -> tuple[str, Any]:
@@ -203,6 +207,7 @@ def _from_json(path: Path) -> tuple[str, Any]:
         PROJECTION: ("projections", projection_from_json),
         RUN_COMPARISON: ("run_comparisons", run_comparison_from_json),
         HISTORY: ("histories", history_from_json),
+        CHECK: ("checks", check_from_json),
     }
     schema = value.get("schema")
     if not isinstance(schema, str) or schema not in readers:

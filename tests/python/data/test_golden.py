@@ -8,6 +8,7 @@ import pytest
 from earlybird.data import files
 from earlybird.data.advice import load_advice
 from earlybird.data.baseline import load_baseline
+from earlybird.data.check import load_check
 from earlybird.data.comparison import load_comparison
 from earlybird.data.errors import InputError
 from earlybird.data.guidelines import load_guidelines
@@ -74,6 +75,16 @@ def test_run_comparison_1_loads():
     ]  # fmt: skip
     assert found.changes[1].ratio.value == pytest.approx(1.2, abs=0.02)
     assert [(one.what, one.before, one.after) for one in found.differences] == [("version", "5.0.1", "5.0.2")]
+
+
+def test_check_1_loads():
+    found = load_check(GOLDEN / "check-1.json")
+    assert found.hosts == ["node0", "node1", "node2", "node3"]
+    assert [(one.kind, one.hosts, one.measure) for one in found.findings] == [
+        ("link", ("node1", "node2"), "bandwidth"), ("node", ("node1",), "/dev/shm"),
+    ]  # fmt: skip
+    assert found.bad_hosts() == ["node1"]
+    assert found.nodes[1].facts["shm_bytes"] == 1 << 26
 
 
 def test_baseline_1_loads():

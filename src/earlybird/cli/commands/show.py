@@ -17,8 +17,8 @@ from earlybird.data.recording import SUMMARY, load_recording
 from earlybird.data.run import Run
 
 ALLOWED = (
-    "give a run folder, a recording, a profile, prediction, projection, comparison or advice (.json), a "
-    "pattern (.csv, .npz, .mtx) or a layout (.csv)"
+    "give a run folder, a recording, a profile, prediction, projection, comparison, check or advice (.json), "
+    "a pattern (.csv, .npz, .mtx) or a layout (.csv)"
 )
 
 
@@ -108,6 +108,11 @@ def _show_json(source: Path, format: Format) -> None:
             for difference in comparison.extra.get("notes", ()):
                 note(f"warning: {difference}")
             print_comparison(comparison, format)
+        case "earlybird.check/1":
+            from earlybird.cli.output.check import print_check
+            from earlybird.data.check import check_from_json
+
+            print_check(check_from_json(value, where), format)
         case "earlybird.baseline/1":
             from earlybird.cli.output.run_comparison import print_baseline
             from earlybird.data.baseline import load_baseline

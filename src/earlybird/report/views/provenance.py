@@ -28,6 +28,7 @@ KERNELS = {
     "exchange": "exchange",
     "msgrate": "message rate",
     "collective": "collectives",
+    "check": "check of nodes and links",
 }
 
 

@@ -1,0 +1,139 @@
+"""What the samples of a check say about every link and node: matrices by sender and receiver."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from earlybird.check.tournament import opponent
+from earlybird.data.run import Sample
+
+# Three quarters of the messages take at least as long: a busy moment does not make a link slow.
+QUARTILE = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """N nodes; NaN where nothing was measured.
+
+    Attributes
+    ----------
+    latency_s, send_s, both_s : (N, N) as in `data.check.Check`.
+    sent, sent_again : (N, N) TCP segments that the sender has sent, and those it had to send again.
+    incast_s, outcast_s : (N,) seconds.
+    compute_s, compute_cpu_s, slowest_cpu : (N,) of the slowest core the time of the computation, the CPU time
+        of it, and the number of the core.
+    clock_offset_s, clock_drift, clock_error_s : (N,) against the first node, and half of the round trip.
+    facts : of each node; empty if they were not collected.
+    shares_cores : whether ranks of several nodes share cores: latencies then include the scheduler.
+    """
+
+    latency_s: np.ndarray
+    send_s: np.ndarray
+    both_s: np.ndarray
+    sent: np.ndarray
+    sent_again: np.ndarray
+    incast_s: np.ndarray
+    outcast_s: np.ndarray
+    compute_s: np.ndarray
+    compute_cpu_s: np.ndarray
+    slowest_cpu: np.ndarray
+    clock_offset_s: np.ndarray
+    clock_drift: np.ndarray
+    clock_error_s: float
+    facts: tuple[dict[str, Any], ...]
+    shares_cores: bool = False
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.latency_s)
+
+    @property
+    def lost_share(self) -> np.ndarray:
+        """(N, N) of the segments that were sent."""
+        return self.sent_again / np.maximum(self.sent, 1.0)
+
+    def filled_with(self, before: "Measured") -> "Measured":
+        """This measurement, and what an earlier one has where this one has nothing."""
+        names = [name for name in vars(self) if isinstance(getattr(self, name), np.ndarray)]
+        arrays = {
+            name: np.where(np.isnan(getattr(self, name)), getattr(before, name), getattr(self, name))
+            for name in names
+        }
+        return replace(self, **arrays, facts=self.facts or before.facts)
+
+
+def measured_from(samples: Sequence[Sample], num_nodes: int) -> Measured:
+    """From the samples of one launch; parts that are missing are NaN."""
+    matrices = {name: _nothing(num_nodes, num_nodes) for name in ("latency_s", "send_s", "both_s")}
+    matrices |= {name: _nothing(num_nodes, num_nodes) for name in ("sent", "sent_again")}
+    casts = {"incast": _nothing(num_nodes), "outcast": _nothing(num_nodes)}
+    of_nodes: dict[str, Any] = {}
+    for sample in samples:
+        part = sample.config["part"]
+        if part == "pairs":
+            _add_round(matrices, sample, num_nodes)
+        elif part in casts:
+            casts[part][sample.config["root"]] = np.quantile(sample.extra["root_times_s"], QUARTILE)
+        else:
+            of_nodes = _nodes(sample, num_nodes)
+    nothing: dict[str, Any] = {
+        name: _nothing(num_nodes)
+        for name in ("compute_s", "compute_cpu_s", "slowest_cpu", "clock_offset_s", "clock_drift")
+    }
+    return Measured(
+        **dict[str, Any](matrices), incast_s=casts["incast"], outcast_s=casts["outcast"],
+        **(nothing | {"facts": (), "clock_error_s": 0.0} | of_nodes),
+        shares_cores=any(sample.oversubscribed for sample in samples),
+    )  # fmt: skip
+
+
+def _nothing(*shape: int) -> np.ndarray:
+    return np.full(shape, np.nan)
+
+
+def _add_round(matrices: dict[str, np.ndarray], sample: Sample, num_nodes: int) -> None:
+    times_s = np.array(sample.extra["pair_times_s"]).reshape(-1, num_nodes, 3)
+    quartiles_s = np.quantile(times_s, QUARTILE, axis=0)
+    for one in range(num_nodes):
+        other: int = opponent(one, sample.config["round"], num_nodes)
+        if other == one:
+            continue
+        latency_s, send_s, both_s = quartiles_s[one]
+        # Both measure the same round trips.
+        matrices["latency_s"][one, other] = (latency_s + quartiles_s[other][0]) / 2
+        matrices["send_s"][one, other] = send_s
+        matrices["both_s"][other, one] = both_s  # the receiver measures it
+        if "segments" in sample.extra:
+            matrices["sent"][one, other], matrices["sent_again"][one, other] = sample.extra["segments"][one]
+
+
+def _nodes(sample: Sample, num_nodes: int) -> dict[str, Any]:
+    facts = tuple(sample.extra["facts"])
+    slowest = [int(np.argmax(one["compute_s"])) for one in facts]
+
+    def of_slowest(key: str) -> np.ndarray:
+        return np.array([one[key][k] for one, k in zip(facts, slowest, strict=True)], dtype=float)
+
+    return {
+        "compute_s": of_slowest("compute_s"),
+        "compute_cpu_s": of_slowest("compute_cpu_s"),
+        "slowest_cpu": of_slowest("cpus"),
+        "clock_offset_s": np.array(sample.extra["clock_offsets_s"], dtype=float),
+        "clock_drift": np.array(sample.extra["clock_drifts"], dtype=float),
+        "clock_error_s": float(sample.extra["clock_round_trip_s"]) / 2,
+        "facts": tuple(_described(one) for one in facts),
+    }
+
+
+def _described(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts with the device that carried most bytes of the job in the place of the counters."""
+    kept = {key: value for key, value in facts.items() if key not in ("device_bytes", "device_bytes_before")}
+    before, after = facts.get("device_bytes_before", {}), facts.get("device_bytes", {})
+    carried = {
+        name: count - before.get(name, 0.0)
+        for name, count in after.items()
+        if name != "lo" and count > before.get(name, 0.0)
+    }
+    return kept | ({"device": max(carried, key=lambda name: carried[name])} if carried else {})

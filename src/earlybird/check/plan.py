@@ -1,0 +1,161 @@
+"""The points that a check measures, and how long that takes at most."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from earlybird.check.tournament import num_rounds
+from earlybird.data.errors import InputError
+from earlybird.data.labels import counted
+from earlybird.data.units import format_bytes, format_seconds
+
+DEFAULT_BUDGET_S = 120.0
+MIN_ITERATIONS, AGAIN_ITERATIONS = 6, 12
+AGAIN = 3  # a suspicion gets so many times the time of a first measurement
+BATCH = 20  # round trips of small messages that are timed together
+
+_MOST_POINT_S = 0.25
+_LEAST_BYTES, _MOST_BYTES = 16 << 10, 1 << 20
+# Of a network that is not known: what one slower than this takes longer is said afterwards.
+_ASSUMED_BYTES_PER_S, _ASSUMED_LATENCY_S = 1e9 / 8, 50e-6
+# Bytes that a node receives in an incast, in messages of the tournament.
+_CAST_MESSAGES = 2
+_LEAST_CAST_BYTES = 1 << 10
+# To start the ranks.
+_START_S, _START_OF_NODE_S = 3.0, 0.02
+_COMPUTE_S, _COMPUTE_ITERATIONS = 25e-3, 7  # as native/kernels/check.cpp, with the start of threads
+_DESCRIPTION_S = 0.2  # facts and clocks of all nodes, once
+_BARRIER_LATENCIES = 2  # of each step of a barrier, which synchronizes all ranks before each iteration
+
+
+@dataclass(frozen=True)
+class CheckPlan:
+    """What to measure of `nodes` nodes.
+
+    Attributes
+    ----------
+    size_bytes, cast_bytes : of messages between two nodes, and of those of incasts and outcasts.
+    point_s : the time for each round, incast and outcast; MIN_ITERATIONS are measured in any case.
+    bandwidth_bytes_per_s, latency_s : of the slowest network for which the times hold.
+    shared_machine : the nodes are virtual ones and share the cores of one machine.
+    facts : whether nodes can be described, which simulated ones cannot.
+    """
+
+    nodes: int
+    size_bytes: int
+    cast_bytes: int
+    point_s: float
+    bandwidth_bytes_per_s: float
+    latency_s: float
+    shared_machine: bool = False
+    facts: bool = True
+
+    @property
+    def rounds(self) -> int:
+        return num_rounds(self.nodes)
+
+    def points(self, mpi: str) -> list[dict[str, Any]]:
+        """All points of a first launch, in the order in which they are measured."""
+        return self.chosen(mpi, range(self.rounds), range(self.nodes))
+
+    def chosen(self, mpi: str, rounds: Iterable[int], roots: Iterable[int]) -> list[dict[str, Any]]:
+        """The points of these rounds and roots, then that of the nodes themselves."""
+        common = {"mpi": mpi, "nodes": self.nodes}
+        pairs = {"part": "pairs", "size_bytes": self.size_bytes, "batch": BATCH}
+        points: list[dict[str, Any]] = [common | pairs | {"round": number} for number in rounds]
+        for root in roots:
+            for part in ("incast", "outcast"):
+                points.append(common | {"part": part, "root": root, "size_bytes": self.cast_bytes})
+        if self.facts:
+            points.append(common | {"part": "nodes", "shared_machine": int(self.shared_machine)})
+        return points
+
+    def round_s(self) -> float:
+        """The longest time of a round of the tournament."""
+        message_s = self.latency_s + self.size_bytes / self.bandwidth_bytes_per_s
+        of_iteration_s = 2 * (BATCH + 1) * self.latency_s + 3 * message_s + 2 * self.latency_s
+        return self._point_s(of_iteration_s)
+
+    def cast_s(self) -> float:
+        """The longest time of an incast or outcast."""
+        bytes_of_root = (self.nodes - 1) * self.cast_bytes
+        return self._point_s(2 * self.latency_s + bytes_of_root / self.bandwidth_bytes_per_s)
+
+    def _point_s(self, of_iteration_s: float) -> float:
+        # One more than is counted, to connect; the last iterations may begin when the time is over.
+        of_iteration_s += _BARRIER_LATENCIES * max(self.nodes - 1, 1).bit_length() * self.latency_s
+        least_s = (MIN_ITERATIONS + 1) * of_iteration_s
+        return max(least_s, self.point_s + of_iteration_s)
+
+    def start_s(self) -> float:
+        return _START_S + _START_OF_NODE_S * self.nodes
+
+    def total_s(self) -> float:
+        """The longest time of a first launch."""
+        computing_s = _COMPUTE_ITERATIONS * _COMPUTE_S * (self.nodes if self.shared_machine else 1)
+        nodes_s = _DESCRIPTION_S + computing_s if self.facts else 0.0
+        return self.start_s() + self.rounds * self.round_s() + 2 * self.nodes * self.cast_s() + nodes_s
+
+    def again(self, num_points: int) -> tuple[float, int]:
+        """Seconds and iterations of each of `num_points` that are measured again, in the time of a first
+        launch."""
+        share_s = self.total_s() / max(num_points, 1)
+        iterations = AGAIN_ITERATIONS if share_s > 2 * self.round_s() else MIN_ITERATIONS
+        return min(AGAIN * self.point_s, share_s), iterations
+
+    def sentence(self) -> str:
+        """What is measured and for how long, without a full stop."""
+        rounds, pairs = counted(self.rounds, "round"), counted(self.nodes // 2, "pair")
+        return (
+            f"checking {self.nodes} nodes: {rounds} of {pairs} with messages of "
+            f"{format_bytes(self.size_bytes)}, {self.nodes} incasts and outcasts; at most "
+            f"{format_seconds(round(self.total_s()))}, and as long again if something is suspicious"
+        )
+
+
+def make_plan(
+    nodes: int,
+    budget_s: float = DEFAULT_BUDGET_S,
+    *,
+    size_bytes: int | None = None,
+    bandwidth_bytes_per_s: float | None = None,
+    latency_s: float | None = None,
+    shared_machine: bool = False,
+    facts: bool = True,
+) -> CheckPlan:
+    """The plan with the largest messages that `budget_s` allows, of at most 1 MiB.
+
+    Half of the budget is for a second launch. Raises InputError for fewer than two nodes, and for a budget
+    that is too short for the smallest messages, or for `size_bytes` if given.
+    """
+    if nodes < 2:
+        raise InputError(
+            f"a check compares nodes with each other and this job has {counted(nodes, 'node')}; give at "
+            "least two with --hosts, --launcher srun in an allocation of several nodes, or "
+            "--launcher cluster:NAME"
+        )
+    bandwidth = bandwidth_bytes_per_s or _ASSUMED_BYTES_PER_S
+    latency = latency_s if latency_s is not None else _ASSUMED_LATENCY_S
+    points = num_rounds(nodes) + 2 * nodes
+    sizes = [size_bytes] if size_bytes is not None else _sizes()
+    for size in sizes:
+        cast_bytes = max(_CAST_MESSAGES * size // (nodes - 1), _LEAST_CAST_BYTES)
+        bare = CheckPlan(nodes, size, cast_bytes, 0.0, bandwidth, latency, shared_machine, facts)
+        left_s = budget_s / 2 - bare.total_s()
+        is_long = size_bytes is None and size > sizes[-1] and bare.round_s() > _MOST_POINT_S
+        if left_s >= 0 and not is_long:
+            # The fewest iterations are measured in any case; what is left is shared.
+            return replace(bare, point_s=min(_MOST_POINT_S, left_s / points))
+    raise InputError(
+        f"a check of {nodes} nodes takes {format_seconds(2 * bare.total_s())} with messages of "
+        f"{format_bytes(sizes[-1])} and the second measurement, but --budget is {format_seconds(budget_s)}; "
+        "give more time, or fewer nodes"
+    )
+
+
+def _sizes() -> list[int]:
+    sizes, size = [], _MOST_BYTES
+    while size >= _LEAST_BYTES:
+        sizes.append(size)
+        size //= 2
+    return sizes

@@ -1,0 +1,114 @@
+"""What of a measurement is slower than its like: links, nodes, computation, clocks."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from earlybird.check.measured import Measured
+from earlybird.check.outliers import link_outliers, low_median, outliers
+from earlybird.data.check import (
+    BANDWIDTH,
+    BOTH,
+    CLOCK,
+    COMPUTATION,
+    DRIFT,
+    INCAST,
+    LATENCY,
+    LOSS,
+    OUTCAST,
+)
+
+# Segments are also sent again where none was lost, when an acknowledgement is late.
+_LEAST_LOST, _LEAST_LOST_SHARE = 4, 2e-3
+# The least effects between nodes that share cores: times depend on which rank runs.
+_SHARED_BANDWIDTH_EFFECT, _SHARED_LATENCY_EFFECT = 0.3, 1.0
+# NTP keeps clocks of a cluster within a millisecond, of a wide area within tens.
+_LEAST_OFFSET_S, _LEAST_DRIFT = 10e-3, 200e-6
+
+Item = tuple[str, int, int]  # measure, sender, receiver; of a node its number twice
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """One value that is not as its like: that of node `first`, which is then also `second`, or that of the
+    link from `first` to `second`."""
+
+    measure: str
+    first: int
+    second: int
+    value: float
+    expected: float
+
+    @property
+    def item(self) -> Item:
+        return self.measure, self.first, self.second
+
+    @property
+    def is_link(self) -> bool:
+        return self.first != self.second
+
+
+def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> list[Suspicion]:
+    """Everything that is not as its like; `like` (N, N) has equal numbers for links that are alike."""
+    found: list[Suspicion] = []
+    bandwidth_effect = latency_effect = min_effect
+    if measured.shares_cores:
+        bandwidth_effect = max(min_effect, _SHARED_BANDWIDTH_EFFECT)
+        latency_effect = max(min_effect, _SHARED_LATENCY_EFFECT)
+    for measure, values, effect in (
+        (BANDWIDTH, measured.send_s, bandwidth_effect),
+        (BOTH, measured.both_s, bandwidth_effect),
+        (LATENCY, measured.latency_s, latency_effect),
+    ):
+        slow, expected = link_outliers(values, like, effect)
+        found += _links(measure, slow, values, expected)
+    found += _links(LOSS, _losing(measured), measured.lost_share, np.zeros_like(measured.lost_share))
+    for measure, of_nodes in (
+        (COMPUTATION, measured.compute_s), (INCAST, measured.incast_s), (OUTCAST, measured.outcast_s)
+    ):  # fmt: skip
+        effect = min_effect if measure == COMPUTATION else bandwidth_effect
+        slow_nodes, centre = outliers(of_nodes, effect)
+        found += _nodes(measure, slow_nodes, of_nodes, centre)
+    return found + _clocks(measured)
+
+
+def _links(measure: str, slow: np.ndarray, values: np.ndarray, expected: np.ndarray) -> list[Suspicion]:
+    return [
+        Suspicion(measure, int(i), int(j), float(values[i, j]), float(expected[i, j]))
+        for i, j in np.argwhere(slow)
+    ]
+
+
+def _nodes(measure: str, slow: np.ndarray, values: np.ndarray, expected: float) -> list[Suspicion]:
+    return [Suspicion(measure, int(i), int(i), float(values[i]), expected) for i in np.flatnonzero(slow)]
+
+
+def _losing(measured: Measured) -> np.ndarray:
+    """(N, N) whose messages lost so many segments that neither chance nor a busy node explains it."""
+    enough = (measured.sent_again >= _LEAST_LOST) & (measured.lost_share > _LEAST_LOST_SHARE)
+    if not enough.any():
+        return enough
+    known = measured.lost_share[~np.isnan(measured.lost_share)]
+    return enough & (measured.lost_share > 5 * float(low_median(known)))
+
+
+def _clocks(measured: Measured) -> list[Suspicion]:
+    found: list[Suspicion] = []
+    for measure, values, least in (
+        (CLOCK, measured.clock_offset_s, _LEAST_OFFSET_S + measured.clock_error_s),
+        # From two comparisons, more than a second apart.
+        (DRIFT, measured.clock_drift, _LEAST_DRIFT + 2 * measured.clock_error_s),
+    ):
+        if np.isnan(values).any():
+            continue
+        centre = float(low_median(values))
+        wrong, _ = outliers(np.abs(values - centre), 0.0, least)
+        found += _nodes(measure, wrong, values - centre, 0.0)
+    return found
+
+
+def confirmed(again: Iterable[Suspicion], before: Iterable[Suspicion]) -> list[Suspicion]:
+    """What was suspicious before and is again, with the values of the second measurement."""
+    items = {one.item for one in before}
+    return [one for one in again if one.item in items]

@@ -1,0 +1,174 @@
+"""From suspicions to findings: a node whose links are mostly slow is slow itself; likely causes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from earlybird.check.measured import Measured
+from earlybird.check.suspicions import Suspicion
+from earlybird.data import labels
+from earlybird.data.check import (
+    BANDWIDTH,
+    BOTH,
+    CLOCK,
+    COMPUTATION,
+    DRIFT,
+    INCAST,
+    LATENCY,
+    LINK,
+    LOSS,
+    NODE,
+    OUTCAST,
+    Finding,
+)
+
+Link = tuple[int, int]  # sender and receiver
+
+# One finding for each link and direction: that which explains the others comes first.
+_LINK_MEASURES = (LOSS, BANDWIDTH, BOTH, LATENCY)
+_IN_BYTES_PER_S = (BANDWIDTH, BOTH)
+# Of a core that other processes use, the computation has less CPU time than it takes.
+_OWN_SHARE = 0.95
+_STOLEN_SHARE = 0.02
+
+_LINK_CAUSES = {
+    LOSS: "packets are lost: look at the cable, the switch port, error counters and the MTU",
+    BANDWIDTH: "look at the negotiated rate of the port, the cable and other traffic on this path",
+    BOTH: "each direction alone is as fast as others: look at duplex settings and flow control",
+    LATENCY: "messages may take a longer path, or a node saves power between messages",
+}
+
+
+def findings(
+    suspicions: Sequence[Suspicion],
+    measured: Measured,
+    hosts: Sequence[str],
+    size_bytes: int,
+    cast_bytes: int,
+) -> list[Finding]:
+    """Nodes first, then links. What a bad node explains is not listed again."""
+    of_nodes, explained = _nodes_by_links(suspicions, measured, hosts, size_bytes)
+    computing = [one for one in suspicions if one.measure == COMPUTATION]
+    for one in computing:
+        of_nodes.append(_computation(one, measured, hosts))
+    bad = {host for finding in of_nodes for host in finding.hosts}
+    for one in suspicions:
+        if one.measure in (INCAST, OUTCAST) and hosts[one.first] not in bad:
+            of_nodes.append(_cast(one, hosts, cast_bytes * (len(hosts) - 1)))
+        elif one.measure in (CLOCK, DRIFT):
+            of_nodes.append(_clock(one, hosts))
+    slow_nodes = {one.first for one in computing}
+    links = [
+        one
+        for one in suspicions
+        if one.is_link
+        and (one.first, one.second) not in explained
+        # A node whose cores are busy answers late.
+        and not (one.measure == LATENCY and slow_nodes & {one.first, one.second})
+    ]
+    return [*of_nodes, *_links(links, hosts, size_bytes)]
+
+
+def _nodes_by_links(
+    suspicions: Sequence[Suspicion], measured: Measured, hosts: Sequence[str], size_bytes: int
+) -> tuple[list[Finding], set[Link]]:
+    """Nodes of which most links are slow in one direction, and the links that this explains."""
+    found: list[Finding] = []
+    explained: set[Link] = set()
+    for measure in _LINK_MEASURES:
+        links = {(one.first, one.second): one for one in suspicions if one.is_link and one.measure == measure}
+        for node in range(measured.num_nodes):
+            directions = {
+                text: own
+                for end, text in enumerate(("sending", "receiving"))
+                if _are_most(
+                    own := [link for link in links if link[end] == node and link not in explained], measured
+                )
+            }
+            if directions:
+                own_links = [link for own in directions.values() for link in own]
+                how = "" if measure == LATENCY else " and ".join(directions) + " "
+                found.append(_slow_node(node, how, [links[link] for link in own_links], hosts, size_bytes))
+                # Whatever else is slow about these links has the same cause, acknowledgements included.
+                explained |= {link for own in own_links for link in (own, own[::-1])}
+    return found, explained
+
+
+def _are_most(links: Sequence[Link], measured: Measured) -> bool:
+    """Whether these links of one node are more than half of them."""
+    return len(links) > 1 and 2 * len(links) > measured.num_nodes - 1
+
+
+def _slow_node(
+    node: int, how: str, links: Sequence[Suspicion], hosts: Sequence[str], size_bytes: int
+) -> Finding:
+    measure = links[0].measure
+    value, expected = (
+        float(np.median([getattr(one, key) for one in links])) for key in ("value", "expected")
+    )
+    others = len({end for one in links for end in (one.first, one.second)}) - 1
+    cause = f"with {labels.counted(others, 'other node')}; {_LINK_CAUSES[measure]}"
+    return Finding(
+        NODE, (hosts[node],), how + measure, *_in_units(measure, value, expected, size_bytes), cause
+    )  # fmt: skip
+
+
+def _in_units(measure: str, value: float, expected: float, size_bytes: int) -> tuple[float, float]:
+    """Times of messages as bandwidth."""
+    if measure in _IN_BYTES_PER_S:
+        return size_bytes / value, size_bytes / expected
+    return value, expected
+
+
+def _links(links: Sequence[Suspicion], hosts: Sequence[str], size_bytes: int) -> list[Finding]:
+    """The first measure of each link and direction. The other direction of a slow link is named if it is slow
+    by the same measure, of the latency only one."""
+    chosen: dict[Link, Suspicion] = {}
+    for one in sorted(links, key=lambda one: _LINK_MEASURES.index(one.measure)):
+        back = chosen.get((one.second, one.first))
+        if back is None or (back.measure == one.measure and one.measure != LATENCY):
+            chosen.setdefault((one.first, one.second), one)
+    return [
+        Finding(
+            LINK, (hosts[one.first], hosts[one.second]), one.measure,
+            *_in_units(one.measure, one.value, one.expected, size_bytes), _LINK_CAUSES[one.measure],
+        )
+        for one in sorted(chosen.values(), key=lambda one: (one.first, one.second))
+    ]  # fmt: skip
+
+
+def _computation(one: Suspicion, measured: Measured, hosts: Sequence[str]) -> Finding:
+    node = one.first
+    facts = measured.facts[node]
+    core = int(measured.slowest_cpu[node])
+    own_share = float(measured.compute_cpu_s[node] / measured.compute_s[node])
+    limit = facts.get("cpu_limit")
+    if own_share < _OWN_SHARE and limit is not None:
+        cause = f"the control group limits CPU time to that of {limit:g} cores"
+    elif own_share < _OWN_SHARE:
+        share = labels.percent(1 - own_share)
+        cause = f"other processes, or a limit on CPU time, take {share} of CPU {core}: look at top there"
+    elif facts.get("stolen_share", 0.0) > _STOLEN_SHARE:
+        cause = (
+            f"the hypervisor gives {labels.percent(facts['stolen_share'])} of the CPU time to other guests"
+        )
+    else:
+        governor = facts.get("governor")
+        cause = f"CPU {core} runs at a lower rate: look at temperature, power limits and " + (
+            f"the frequency governor ({governor})" if governor else "the other thread of its core"
+        )
+    return Finding(NODE, (hosts[node],), COMPUTATION, one.value, one.expected, cause)
+
+
+def _cast(one: Suspicion, hosts: Sequence[str], size_bytes: int) -> Finding:
+    cause = {
+        INCAST: "each link alone is as fast as others: look at buffers and flow control of its switch port",
+        OUTCAST: "each link alone is as fast as others: look at its adapter and the CPU that serves it",
+    }[one.measure]
+    value, expected = size_bytes / one.value, size_bytes / one.expected
+    return Finding(NODE, (hosts[one.first],), one.measure, value, expected, cause)
+
+
+def _clock(one: Suspicion, hosts: Sequence[str]) -> Finding:
+    cause = "its clock is not synchronized: look at chronyc tracking or ntpq -p there"
+    return Finding(NODE, (hosts[one.first],), one.measure, one.value, one.expected, cause)

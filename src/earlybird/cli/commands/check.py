@@ -1,0 +1,105 @@
+"""`earlybird check`: whether every node and link of a job is as fast as the others."""
+
+import tempfile
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earlybird.cli.options.command import make_command
+from earlybird.cli.options.shared import MpiOption, PlaceOptions, QuietOption
+from earlybird.cli.output.notes import note
+from earlybird.data import files, units
+from earlybird.data.errors import InputError
+
+
+class CheckFormat(StrEnum):
+    """`--format`; `--json` is short for `--format json`."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    junit = "junit"
+
+
+def check(
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Folder to create: ok.txt, bad.txt, check.json and the samples of the run."
+        ),
+    ] = None,
+    mpi: MpiOption = None,
+    place: PlaceOptions,
+    budget: Annotated[
+        str, typer.Option(help="Time limit for both measurements; messages are as large as it allows.")
+    ] = "120s",
+    size: Annotated[
+        str | None,
+        typer.Option(help="Size of messages between two nodes.  [default: 16KiB to 1MiB, as time allows]"),
+    ] = None,
+    min_effect: Annotated[str, typer.Option(help="A smaller difference counts as none.")] = "10%",
+    stall_limit: Annotated[
+        str, typer.Option(help="End the check if it makes no progress for this long.")
+    ] = "30s",
+    plan: Annotated[bool, typer.Option("--plan", help="Print what would be measured and how long.")] = False,
+    quiet: QuietOption = False,
+    format: Annotated[
+        CheckFormat, typer.Option(help="How to print the result on stdout.")
+    ] = CheckFormat.table,
+) -> int:
+    """Check whether every node and link of this job is as fast as the others.
+
+    One MPI job with one rank per node measures every pair of nodes (latency, bandwidth in each direction and
+    both), each node against all others, the cores, the clock and what else differs between nodes. Values are
+    compared with the median of their like; what is suspicious is measured again before it is called bad.
+
+    Exit status: 0 if all are alike, 1 if a node or link is not or the check cannot complete, 2 for wrong
+    input.
+    """
+    from earlybird.cli.output.check import print_check
+    from earlybird.cli.session.checking import perform_check, planned_check
+
+    effect = units.parse_fraction(min_effect, "--min-effect")
+    budget_s = units.parse_duration(budget, "--budget")
+    stall_limit_s = units.parse_duration(stall_limit, "--stall-limit")
+    if budget_s <= 0 or stall_limit_s <= 0:
+        raise InputError("--budget and --stall-limit must be more than 0 s, such as 60s")
+    size_bytes = units.parse_bytes(size, "--size") if size is not None else None
+    planned = planned_check(vars(place) | {"mpi": mpi}, budget_s, size_bytes)
+    if plan:
+        print(planned.plan.sentence())
+        return 0
+    note(planned.plan.sentence())
+    with tempfile.TemporaryDirectory(prefix=".earlybird-check-", dir=_shared_folder(output)) as folder:
+        found = perform_check(planned, effect, stall_limit_s, Path(folder), output, quiet)
+    if output is not None:
+        _write(found, output)
+    print_check(found, format)
+    return int(bool(found.findings))
+
+
+def _shared_folder(output: Path | None) -> Path:
+    """All nodes must see it: the folder in which that of -o is made, else the current one."""
+    return output.parent if output is not None and output.parent.is_dir() else Path.cwd()
+
+
+def _write(found, output: Path) -> None:
+    bad = found.bad_hosts()
+    files.write_json(output / "check.json", found.to_json())
+    files.write_text(output / "ok.txt", "".join(f"{host}\n" for host in found.hosts if host not in bad))
+    files.write_text(output / "bad.txt", "".join(f"{host}\n" for host in bad))
+    note(f"wrote {output}/ok.txt ({len(found.hosts) - len(bad)} hosts) and {output}/bad.txt ({len(bad)})")
+
+
+command = make_command(
+    check,
+    name="check",
+    example=(
+        "earlybird check --hosts nodes.txt -o checked && mpiexec -f checked/ok.txt ./app",
+        "earlybird check --launcher srun",
+    ),
+    long_tables=False,
+)

@@ -1,0 +1,101 @@
+"""The chapter on a check: which nodes and links are not as fast as the others."""
+
+from earlybird.data import labels
+from earlybird.data.check import NODE, Check, Finding
+from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.report.figures.links import bandwidth_map, latency_map
+from earlybird.report.material import Material
+from earlybird.report.parts import Answer, Chapter, Table, table_of
+from earlybird.report.texts import NOTHING
+
+ID = "check"
+QUESTION = "Is every node and link as fast as the others?"
+MEANS = (
+    "Every pair of nodes was measured in rounds of disjoint pairs, and each node against all others. A value "
+    "is not as the others if it is worse than the median of its like by more than the smallest difference "
+    "that counts and by more than five standard deviations, and again in a second launch."
+)
+
+
+def check_chapter(material: Material) -> Chapter:
+    """All checks in the order given."""
+    checks = material.checks
+    if not checks:
+        return Chapter(ID, QUESTION, "")
+    tables = [_nodes(one) for one in checks]
+    return Chapter(
+        ID,
+        QUESTION,
+        " ".join(map(_sentence, checks)),
+        [MEANS, *(f"{labels.capital(note)}." for one in checks for note in one.notes)],
+        answers=list(map(_answer, checks)),
+        figures=[
+            figure
+            for k, one in enumerate(checks)
+            for figure in (bandwidth_map(one, f"check-bandwidth-{k}"), latency_map(one, f"check-latency-{k}"))
+        ],
+        tables=tables,
+        shown=[_findings(one) for one in checks if one.findings],
+        brief=[_findings(one) for one in checks if one.findings],
+    )
+
+
+def _what(one: Check) -> str:
+    return f"{labels.counted(len(one.nodes), 'node')}, {one.mpi}"
+
+
+def _sentence(one: Check) -> str:
+    number = len(one.nodes)
+    links = labels.counted(number * (number - 1) // 2, "link")
+    if not one.findings:
+        return f"All {number} nodes and {links} are alike."
+    bad = one.bad_hosts()
+    return (
+        f"Of {number} nodes and {links} {labels.counted(len(one.findings), 'finding')}; leave out "
+        f"{labels.listed_briefly(bad)}."
+    )
+
+
+def _answer(one: Check) -> Answer:
+    if not one.findings:
+        return Answer(_what(one), "", "", "Every node and link is as fast as the others.", NOTHING)
+    first, *others = one.findings
+    more = f" ({labels.counted(len(others), 'more finding')})" if others else ""
+    where = first.where if first.kind == NODE else labels.capital(first.where)
+    finding = f"{where}: {first.measure} {first.value_text}, others {first.expected_text}{more}."
+    return Answer(_what(one), first.value_text, "", finding, first.cause)
+
+
+def _findings(one: Check) -> Table:
+    def row(name: str):
+        return lambda finding: getattr(finding, name)
+
+    columns = {
+        "where": row("where"),
+        "measure": row("measure"),
+        "measured": row("value_text"),
+        "others": row("expected_text"),
+        "likely cause": row("cause"),
+    }
+    found: tuple[Finding, ...] = one.findings
+    return table_of(f"Not as the others: {_what(one)}", found, columns, wide=True)
+
+
+def _nodes(one: Check) -> Table:
+    def rate(time_s: float) -> str:
+        size_bytes = one.cast_bytes * (len(one.nodes) - 1)
+        return format_bandwidth(size_bytes / time_s) if time_s > 0 else "-"
+
+    return table_of(
+        f"All nodes: {_what(one)}",
+        one.nodes,
+        {
+            "node": lambda node: node.host,
+            "incast": lambda node: rate(node.incast_s),
+            "outcast": lambda node: rate(node.outcast_s),
+            "computation": lambda node: format_seconds(node.compute_s) if node.compute_s > 0 else "-",
+            "clock": lambda node: f"{node.clock_offset_s * 1e3:+.3g} ms",
+            "cores": lambda node: str(node.facts.get("cores", "-")),
+            "/dev/shm": lambda node: format_bytes(node.facts.get("shm_bytes", 0)),
+        },
+    )

@@ -1,0 +1,141 @@
+"""`earlybird check` on a virtual cluster of four nodes: planted faults are named, and what fails is said.
+
+`python -m bench check-faults` plants every fault, also among 8 nodes, and has 50 clean checks.
+"""
+
+import json
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from bench.node_faults import FAULTS, planted
+from earlybird.data.check import load_check
+from earlybird.launch.cluster import state
+from tests.cluster import break_node, running_cluster
+
+LIMITS = ("--budget", "20s", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with running_cluster(4, "200mbit", "--no-check") as output:
+        yield state.find(output["name"])
+
+
+@pytest.fixture
+def check(earlybird, any_mpi):
+    def run(cluster, *words, env=None):
+        launcher = ("--mpi", any_mpi, "--launcher", f"cluster:{cluster.name}")
+        return earlybird("check", *launcher, *LIMITS, *words, check=False, env=env or {}, timeout=120)
+
+    return run
+
+
+def test_faults_of_several_kinds_are_found_in_one_check_and_named(cluster, check, tmp_path, in_process):
+    """Each is of node1 or of its link to node2. Those that stay until the cluster ends are planted last."""
+    for name in ("slow-link", "small-shm"):
+        FAULTS[name].plant(cluster, tmp_path)
+    with (
+        planted(FAULTS["clock"], cluster, tmp_path) as clock,
+        planted(FAULTS["no-single-copy"], cluster, tmp_path),
+    ):
+        done = check(cluster, "-o", "checked", env=clock)
+    assert done.returncode == 1, done.stderr
+    found = load_check(tmp_path / "checked" / "check.json")
+    named = {(one.hosts, one.measure): one for one in found.findings}
+    for name in ("slow-link", "small-shm", "clock", "no-single-copy"):
+        assert (FAULTS[name].hosts, FAULTS[name].measure) in named, done.stdout
+    link = named[("node1", "node2"), "bandwidth"]
+    assert link.value == pytest.approx(link.expected / 2, rel=0.15)
+    assert named[("node1",), "/dev/shm"].value_text == "64 MiB"
+    assert "node1: clock offset +2 s, others" in done.stdout
+    # node2 is slow only from node1, and not named for itself.
+    assert found.bad_hosts() == ["node1"]
+    assert (tmp_path / "checked" / "ok.txt").read_text() == "node0\nnode2\nnode3\n"
+    assert (tmp_path / "checked" / "bad.txt").read_text() == "node1\n"
+    # What was measured is a run, and the check is shown and reported again.
+    assert "1 of 4 nodes" in in_process("show", tmp_path / "checked" / "check.json").stdout
+    samples = (tmp_path / "checked" / "samples.ndjson").read_text().splitlines()
+    assert sum(json.loads(line)["config"]["part"] == "pairs" for line in samples) >= 3
+    junit = in_process("show", tmp_path / "checked" / "check.json", "--json").stdout
+    assert json.loads(junit)["schema"] == "earlybird.check/1"
+
+
+def test_a_third_of_the_cpu_time_and_another_mpi_are_found(cluster, check, tmp_path):
+    try:
+        with (
+            planted(FAULTS["stolen-cpu"], cluster, tmp_path),
+            planted(FAULTS["mpi-version"], cluster, tmp_path),
+        ):
+            done = check(cluster, "--json")
+    except OSError as error:
+        pytest.skip(f"no CPU limit can be set here: {error}")
+    named = {(tuple(one["hosts"]), one["measure"]): one for one in json.loads(done.stdout)["findings"]}
+    assert (("node1",), "computation") in named, done.stdout
+    assert (("node1",), "CPU limit") in named
+    assert named[("node1",), "MPI library"]["value"].startswith("MPICH Version: 4.1.2")
+
+
+def test_a_node_that_hangs_ends_the_check_in_bounded_time(cluster, check):
+    """Stopped in the middle of a round."""
+    stopped = threading.Event()
+
+    def stop() -> None:
+        end_s = time.monotonic() + 60
+        while time.monotonic() < end_s and not stopped.is_set():
+            found = subprocess.run(
+                ["pgrep", "--ns", str(cluster.nodes[2].pid), "--nslist", "pid", "-x", "check"],
+                capture_output=True, text=True,
+            ).stdout.split()  # fmt: skip
+            for pid in found:
+                subprocess.run(["kill", f"-{signal.SIGSTOP}", pid])
+                stopped.set()
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    begin_s = time.monotonic()
+    try:
+        done = check(cluster, "--stall-limit", "4s")
+    finally:
+        stopped.set()
+        thread.join()
+    assert time.monotonic() - begin_s < 40
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert (
+        "earlybird: the check ended after" in done.stderr and "no point was finished for 4 s" in done.stderr
+    )
+
+
+def test_a_node_that_has_died_is_named(check):
+    with running_cluster(3, "100mbit", "--no-check") as output:
+        broken = state.find(output["name"])
+        break_node(output)
+        done = check(broken)
+        assert done.returncode == 1
+        assert "node1 of the cluster" in done.stderr and "no longer exists" in done.stderr
+
+
+def test_a_host_that_cannot_be_reached_is_named(earlybird, any_mpi, tmp_path, refused):
+    agent = tmp_path / "agent"
+    agent.write_text('#!/bin/sh\necho "no route to $1" >&2\nexit 255\n')
+    agent.chmod(0o700)
+    hosts = ("--hosts", "far0,far1", "--agent", agent, "--mpi", any_mpi)
+    done = earlybird("check", *hosts, *LIMITS, "--stall-limit", "5s", check=False, timeout=120)
+    refused(done, "the host far0 cannot be reached", status=1)
+
+
+def test_wrong_input_is_refused_before_anything_starts(in_process, refused, any_mpi):
+    def refuse(*words, says):
+        refused(in_process("check", "--mpi", any_mpi, *words, check=False), says)
+
+    refuse(says="this job has 1 node; give at least two")
+    refuse("--launcher", "synthetic:x.json", says="no node to check")
+    refuse("--hosts", "a,b", "--budget", "0s", says="must be more than 0 s")
+    refuse("--hosts", "a,b", "--budget", "1s", says="give more time, or fewer nodes")
+    refuse("--hosts", "a,b", "--min-effect", "x", says="--min-effect")
+    plan = in_process("check", "--mpi", any_mpi, "--hosts", ",".join(f"n{k}" for k in range(256)), "--plan")
+    assert "255 rounds of 128 pairs" in plan.stdout

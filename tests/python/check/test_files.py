@@ -1,0 +1,103 @@
+"""A check as a file, JUnit, a chapter of the report, and a printed table."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from earlybird.data.check import LINK, NODE, Check, CheckedNode, Finding, check_from_json, load_check
+from earlybird.data.errors import InputError
+from earlybird.interop.junit import check_junit_xml
+from earlybird.report.chapters.check import check_chapter
+from earlybird.report.contents import contents
+from earlybird.report.material import Material, collect
+from earlybird.report.page import render
+from earlybird.report.terminal import render as render_terminal
+
+GOLDEN = Path(__file__).parents[2] / "recorded" / "golden" / "check-1.json"
+
+
+@pytest.fixture
+def golden():
+    return load_check(GOLDEN)
+
+
+def linked(*pairs, nodes=4):
+    """A check with bad links only."""
+    size = np.zeros((nodes, nodes))
+    found = [Finding(LINK, (f"n{i}", f"n{j}"), "bandwidth", 1.0, 2.0, "cable") for i, j in pairs]
+    return Check(
+        "mpich", "hosts", 1, 1, 0.1, 1.0, 1.0, 1, tuple(CheckedNode(f"n{k}") for k in range(nodes)),
+        size, size, size, size, tuple(found),
+    )  # fmt: skip
+
+
+def test_of_bad_links_as_few_nodes_as_possible_are_left_out():
+    assert linked().bad_hosts() == []
+    assert linked((1, 2)).bad_hosts() == ["n1"]
+    assert linked((1, 2), (3, 2), (2, 0)).bad_hosts() == ["n2"]
+    assert linked((0, 1), (1, 0), (2, 3)).bad_hosts() == ["n0", "n2"]
+
+
+def test_matrices_of_another_size_are_refused(golden):
+    value = golden.to_json()
+    value["send_s"] = value["send_s"][:2]
+    with pytest.raises(InputError, match="send_s must hold a row and a column for each of `nodes`"):
+        check_from_json(value)
+
+
+@pytest.mark.parametrize("hosts", [[], ["node9"], ["node1", "node1"], ["node1", "node2", "node3"]])
+def test_a_finding_about_unknown_nodes_is_refused(golden, hosts):
+    value = golden.to_json()
+    value["findings"][0]["hosts"] = hosts
+    with pytest.raises(InputError, match="hosts of a finding"):
+        check_from_json(value)
+
+
+def test_junit_has_a_testcase_for_each_node_and_each_bad_link(golden):
+    (suite,) = ElementTree.fromstring(check_junit_xml(golden).encode())
+    assert (suite.get("tests"), suite.get("failures")) == ("5", "2")
+    failing = {case.get("name") for case in suite if case.find("failure") is not None}
+    assert failing == {"node1", "node1 to node2"}
+
+
+def test_show_prints_the_verdict_in_every_format(golden, in_process):
+    text = in_process("show", GOLDEN).stdout
+    assert "The link from node1 to node2: bandwidth 12.1 MB/s" in text
+    assert "1 of 4 nodes is to be left out: node1" in text
+    rows = in_process("show", GOLDEN, "--format", "csv").stdout.splitlines()
+    assert rows[0].startswith("sender,receiver,latency_s") and len(rows) == 13
+    assert json.loads(in_process("show", GOLDEN, "--json").stdout) == golden.to_json()
+
+
+def test_a_check_is_a_chapter_with_maps_of_all_links(golden):
+    chapter = check_chapter(Material(checks=(golden,)))
+    assert "leave out node1" in chapter.sentence
+    bandwidth, latency = chapter.figures
+    assert bandwidth.data[0]["z"][1][2] == pytest.approx(golden.size_bytes / golden.send_s[1, 2])
+    assert bandwidth.data[0]["z"][0][0] is None
+    (frame,) = bandwidth.layout["shapes"]
+    assert (frame["x0"], frame["y0"]) == (1.5, 0.5)
+    assert latency.layout["shapes"] == []
+    assert [row[0] for row in chapter.tables[0].rows] == golden.hosts
+    assert [one.what for one in contents(Material(checks=(golden,))).answers] == ["4 nodes, mpich 5.0.2"]
+
+
+def test_a_check_without_findings_is_nothing_to_do(golden):
+    value = golden.to_json() | {"findings": []}
+    (answer,) = check_chapter(Material(checks=(check_from_json(value),))).answers
+    assert answer.do == "nothing to do"
+    assert check_chapter(Material()).sentence == ""
+
+
+def test_it_is_on_the_page_and_in_the_terminal():
+    material = collect([GOLDEN])
+    assert "check-bandwidth-0" in render(material)
+    assert "node1 to node2" in render_terminal(material)
+
+
+def test_a_finding_about_a_node_keeps_the_case_of_its_name():
+    finding = Finding(NODE, ("node1",), "clock drift", 3e-4, 0.0, "")
+    assert finding.sentence == "node1: clock drift +300 us/s, others +0 us/s"

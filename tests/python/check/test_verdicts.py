@@ -1,0 +1,212 @@
+"""Verdicts on synthetic tournaments: planted faults are named, clean ones give no alarm."""
+
+import numpy as np
+import pytest
+
+from earlybird.check.facts import fact_findings, fact_remarks
+from earlybird.check.measured import measured_from
+from earlybird.check.suspicions import confirmed, find_suspicions
+from earlybird.check.verdicts import findings
+from earlybird.data.check import LINK, NODE
+
+SIZE_BYTES = 1 << 20
+
+
+def judged(machine, min_effect=0.1):
+    """The findings of two launches, as measure/check.py has them."""
+    hosts = [f"node{k}" for k in range(machine.nodes)]
+    like = np.zeros((machine.nodes, machine.nodes), dtype=int)
+    first, second = (measured_from(machine.samples(), machine.nodes) for _ in range(2))
+    before, again = (find_suspicions(one, like, min_effect) for one in (first, second))
+    found = findings(confirmed(again, before), second, hosts, SIZE_BYTES, SIZE_BYTES)
+    return found + fact_findings(hosts, second.facts, min_effect)
+
+
+def named(machine):
+    return [(one.kind, one.hosts, one.measure) for one in judged(machine)]
+
+
+def slower(factor, measures, senders=None, receivers=None):
+    def change(measure, one, other, time_s):
+        hit = measure in measures and (senders is None or one in senders)
+        return time_s * (factor if hit and (receivers is None or other in receivers) else 1.0)
+
+    return change
+
+
+@pytest.mark.parametrize("nodes", [3, 4, 5, 8, 17])
+def test_nodes_that_are_alike_give_no_alarm(machine, nodes):
+    assert not [found for seed in range(40) for found in judged(machine(nodes, seed))]
+
+
+def test_a_second_launch_is_what_prevents_some_alarms(machine):
+    """Otherwise the test above would not need it."""
+    single = 0
+    for seed in range(30):
+        one = machine(8, seed)
+        measured = measured_from(one.samples(), 8)
+        single += bool(find_suspicions(measured, np.zeros((8, 8), dtype=int), 0.0))
+    assert single > 0
+
+
+@pytest.mark.parametrize("nodes", [3, 4, 5, 8, 17])
+@pytest.mark.parametrize(
+    ("senders", "receivers", "measure"),
+    [((1,), None, "sending bandwidth"), (None, (1,), "receiving bandwidth")],
+)
+def test_a_node_that_sends_or_receives_at_half_the_rate_is_named_once(
+    machine, nodes, senders, receivers, measure
+):
+    one = machine(nodes)
+    one.change = slower(2, ("send", "both"), senders, receivers)
+    assert named(one) == [(NODE, ("node1",), measure)]
+
+
+@pytest.mark.parametrize("nodes", [3, 4, 8])
+def test_a_node_that_is_slow_in_both_directions_is_named_once(machine, nodes):
+    one = machine(nodes)
+
+    def change(measure, sender, receiver, time_s):
+        return 2 * time_s if measure in ("send", "both") and 1 in (sender, receiver) else time_s
+
+    one.change = change
+    assert named(one) == [(NODE, ("node1",), "sending and receiving bandwidth")]
+
+
+@pytest.mark.parametrize("nodes", [4, 5, 8, 17])
+def test_one_slow_link_is_named_with_its_direction(machine, nodes):
+    one = machine(nodes)
+    one.change = slower(2, ("send", "both"), (1,), (2,))
+    (found,) = judged(one)
+    assert (found.kind, found.hosts, found.measure) == (LINK, ("node1", "node2"), "bandwidth")
+    assert found.value == pytest.approx(SIZE_BYTES / 200e-6, rel=0.1)
+    assert found.expected == pytest.approx(SIZE_BYTES / 100e-6, rel=0.1)
+
+
+def test_a_link_that_is_slow_only_in_both_directions_at_once_has_another_cause(machine):
+    one = machine(6)
+    one.change = slower(1.7, ("both",), (1,), (2,))
+    (found,) = judged(one)
+    assert found.measure == "bandwidth both directions" and "duplex" in found.cause
+
+
+def test_a_link_with_a_longer_latency_is_named_without_direction(machine):
+    one = machine(6)
+    one.change = lambda measure, i, j, time_s: (
+        2 * time_s if measure == "latency" and {i, j} == {1, 2} else time_s
+    )
+    (found,) = judged(one)
+    assert found.sentence.startswith("the link between node1 and node2: latency")
+
+
+def test_lost_segments_are_named_before_the_time_that_they_cost(machine):
+    one = machine(6)
+    one.change = slower(1.5, ("send", "both"), None, (1,))
+    one.lost = {(k, 1): 0.01 for k in range(6)}
+    (found,) = judged(one)
+    assert (found.hosts, found.measure) == (("node1",), "receiving lost segments")
+    assert 0.005 < found.value < 0.015
+
+
+def test_a_link_that_loses_segments_is_named(machine):
+    one = machine(6)
+    one.lost = {(4, 2): 0.01}
+    assert named(one) == [(LINK, ("node4", "node2"), "lost segments")]
+
+
+def test_a_difference_below_the_minimum_effect_counts_as_none(machine):
+    one = machine(8)
+    one.change = slower(1.2, ("send",), (1,), None)
+    assert judged(one, min_effect=0.3) == []
+    assert [found.hosts for found in judged(one)] == [("node1",)]
+
+
+@pytest.mark.parametrize("part", ["incast", "outcast"])
+def test_a_node_that_is_slow_only_among_all_is_named(machine, part):
+    one = machine(5)
+    one.change = slower(1.5, (part,), (3,))
+    assert named(one) == [(NODE, ("node3",), part)]
+
+
+@pytest.mark.parametrize(
+    ("facts", "cause"),
+    [
+        ({"compute_cpu_s": [10e-3, 10e-3]}, "other processes"),
+        ({"compute_cpu_s": [20e-3, 20e-3]}, "lower rate"),
+        ({"compute_cpu_s": [20e-3, 20e-3], "stolen_share": 0.2}, "hypervisor"),
+    ],
+)
+def test_a_core_that_computes_slower_has_a_cause(machine, facts, cause):
+    one = machine(4)
+    one.facts = {2: {"compute_s": [10e-3, 20e-3]} | facts}
+    (found,) = judged(one)
+    assert (found.hosts, found.measure) == (("node2",), "computation")
+    assert cause in found.cause
+
+
+def test_a_wrong_clock_is_named_with_its_offset(machine):
+    one = machine(4)
+    one.offsets_s = np.array([0.0, 2.0, 1e-4, -1e-4])
+    (found,) = judged(one)
+    assert (found.hosts, found.measure) == (("node1",), "clock offset")
+    assert found.value_text == "+2 s"
+    # Also if it is that of the first node, against which all others are wrong.
+    one.offsets_s = np.array([0.0, -2.0, -2.0, -2.0])
+    assert [(found.hosts, found.value_text) for found in judged(one)] == [(("node0",), "+2 s")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "measure", "value"),
+    [
+        ({"shm_bytes": 1 << 26}, "/dev/shm", "64 MiB"),
+        ({"cores": 1}, "cores", "1"),
+        ({"single_copy": False}, "single copy between processes", "forbidden"),
+        ({"mpi_version": "MPICH 4.1"}, "MPI library", "MPICH 4.1"),
+        ({"settings": {}}, "UCX_TLS", "(none)"),
+        ({"device_bytes": {"ib0": 5.0, "eth0": 9.0}}, "network device", "eth0"),
+        ({"cpu_limit": 0.5}, "CPU limit", "0.5"),
+    ],
+)
+def test_a_node_that_differs_in_a_fact_is_named(machine, facts, measure, value):
+    one = machine(4)
+    one.facts = {3: facts}
+    (found,) = judged(one)
+    assert (found.hosts, found.measure, found.value_text) == (("node3",), measure, value)
+
+
+def test_more_than_others_is_no_fault_and_halves_are_a_remark():
+    hosts = [f"node{k}" for k in range(4)]
+    facts = [{"shm_bytes": 1 << 33, "cores": 4} for _ in hosts]
+    facts[0] = {"shm_bytes": 1 << 34, "cores": 4}
+    assert fact_findings(hosts, facts, 0.1) == []
+    facts[0]["cores"] = facts[1]["cores"] = 8
+    assert fact_findings(hosts, facts, 0.1) == []
+    assert fact_remarks(hosts, facts) == ["nodes differ in cores: 8 on 2 nodes and 4 on 2 nodes"]
+
+
+def test_two_nodes_are_not_judged(machine):
+    one = machine(2)
+    one.change = slower(5, ("send", "both", "latency"), (1,))
+    one.offsets_s = np.array([0.0, 9.0])
+    one.facts = {1: {"cores": 1}}
+    assert judged(one) == []
+
+
+def test_where_ranks_share_cores_only_twice_the_latency_and_30_percent_more_time_count(machine):
+    measured = measured_from(machine(6).samples(), 6)
+    measured.latency_s[1, 2] = measured.latency_s[2, 1] = 3e-6
+    like = np.zeros((6, 6), dtype=int)
+    measured.send_s[3, 4] *= 1.25
+    assert {one.measure for one in find_suspicions(measured, like, 0.1)} == {"latency", "bandwidth"}
+    object.__setattr__(measured, "shares_cores", True)
+    assert find_suspicions(measured, like, 0.1) == []
+
+
+def test_links_of_one_kind_are_compared_with_each_other(machine):
+    """Pairs on one core answer late; without classes, half of them would be suspicious."""
+    measured = measured_from(machine(8).samples(), 8)
+    like = np.add.outer(np.arange(8), np.arange(8)) % 2
+    measured.latency_s[like == 0] *= 3
+    assert find_suspicions(measured, like, 0.1) == []
+    measured.latency_s[1, 2] = measured.latency_s[2, 1] = 2 * measured.latency_s[1, 2]
+    assert {one.item[1:] for one in find_suspicions(measured, like, 0.1)} == {(1, 2), (2, 1)}
