@@ -69,7 +69,8 @@ def make_launcher(settings: Mapping[str, Any], seed: int = 0) -> tuple[Launcher,
             f"--env has {next(iter(variables))}, but the launcher synthetic draws times without an MPI; "
             "omit it"
         )
-    return replace(launcher, mpi=launcher.mpi._replace(settings=variables)), resources
+    of_mpi: Any = launcher  # all others have the MPI that they start
+    return replace(of_mpi, mpi=of_mpi.mpi._replace(settings=variables)), resources
 
 
 def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Resources]:
