@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from earlybird.data.collective_algorithms import Method, forcing
+from earlybird.data.mpi_algorithms import FAULTY_PERSISTENT
 from earlybird.data.topologies import num_neighbours
 from earlybird.machine.flavours import find_flavour
 from earlybird.models.trees import reaches
@@ -41,9 +42,13 @@ def test_every_method_delivers_every_block(mpi, tmp_path):
 
 def test_persistent_operations_give_the_right_result(mpi, tmp_path):
     operations = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "barrier")
-    points = [point(operation, 0 if operation == "barrier" else 1000) for operation in operations]
+    points = [
+        point(operation, 0 if operation == "barrier" else 1000)
+        for operation in operations
+        if operation not in FAULTY_PERSISTENT.get(mpi, ())
+    ]
     launched = launch(mpi, tmp_path, 3, points, ("persistent", "default"))
-    assert launched.cause is None and len(launched.samples) == 2 * len(operations)
+    assert launched.cause is None and len(launched.samples) == 2 * len(points)
     assert all(sample.validated for sample in launched.samples)
 
 

@@ -472,3 +472,6 @@ _MPICH_PERSISTENT = {
 }  # fmt: skip
 
 PERSISTENT_FAMILIES = {"mpich": _MPICH_PERSISTENT, "openmpi": _OPENMPI_PERSISTENT}
+# Of Intel MPI 2021.18.1, MPI_Gather_init delivers nothing, MPI_Scatter_init ends the program in MPI_Wait, and
+# MPI_Allgather_init does so, or delivers wrong data, at four ranks.
+FAULTY_PERSISTENT = {"intel": ("allgather", "gather", "scatter")}

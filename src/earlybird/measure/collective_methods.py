@@ -21,6 +21,7 @@ from earlybird.data.collective_algorithms import (
     unmet_requirement,
 )
 from earlybird.data.errors import InputError
+from earlybird.data.mpi_algorithms import FAULTY_PERSISTENT
 from earlybird.measure.groups import Options, Resources
 
 DEFAULT_OPERATIONS = ("bcast", "reduce")
@@ -56,7 +57,7 @@ def methods_of(operation: str, options: Options, resources: Resources) -> tuple[
                 _refuse_unknown(method.name, options, resources)
                 continue  # another operation has it
             if method.is_persistent:
-                _require_persistent(word, resources)
+                _require_persistent(word, operation, resources)
             chosen += _segmented(method, word, operation, options, resources)
     return tuple(dict.fromkeys(chosen))
 
@@ -66,8 +67,14 @@ def _names(operation: str, resources: Resources) -> tuple[str, ...]:
     return (*own_algorithms(operation), *mpi_algorithms(resources.family, operation))
 
 
-def _require_persistent(word: str, resources: Resources) -> None:
+def _require_persistent(word: str, operation: str, resources: Resources) -> None:
     library = resources.library
+    family = resources.family or ""
+    if operation in FAULTY_PERSISTENT.get(family, ()):
+        raise InputError(
+            f"--algorithm has {word} and the persistent {operation} of {FAMILY_NAMES[family]} "
+            "delivers wrong data or ends the program; leave it out, or measure another --op or --mpi"
+        )
     if library is not None and not library.persistent_collectives:
         raise InputError(
             f"--algorithm has {word} and {library.name} has no persistent collectives, which MPI 4.0 "

@@ -201,6 +201,8 @@ def test_persistent_operations_are_measured_when_asked_for():
         "intel", operations=("bcast",), ranks=(4,), sizes_bytes=(8,), algorithms=("persistent",)
     )
     assert group.methods == ("default", "persistent")
+    with pytest.raises(InputError, match="the persistent gather of Intel MPI delivers wrong data"):
+        groups("intel", operations=("gather",), ranks=(4,), sizes_bytes=(8,), algorithms=("persistent",))
     old = replace(PLACE, library=Library("old", persistent_collectives=False))
     with pytest.raises(InputError, match="old has no persistent collectives"):
         collective_groups(Options(operations=("bcast",), algorithms=("persistent",)), old, "old")
