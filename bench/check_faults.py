@@ -23,7 +23,7 @@ from earlybird.launch.cluster import state
 SIZES, CLEAN_CHECKS = (4, 8), 50
 _FAST, _SLOW, _MANY = "200mbit", "100mbit", 8  # two cores carry the links of eight nodes at the lower rate
 MOST_S = 120.0  # for 256 nodes
-_SIMULATED = (16, 64)
+_SIMULATED = (16, 32)
 
 
 def main(words: Sequence[str] = ()) -> int:
