@@ -5,7 +5,6 @@
 
 #include "harness/text/names.hpp"
 #include "harness/text/refuse.hpp"
-#include "kernels/collectives/algorithms/persistent_call.hpp"
 #include "kernels/collectives/operations/allgather.hpp"
 #include "kernels/collectives/operations/allgatherv.hpp"
 #include "kernels/collectives/operations/allreduce.hpp"
@@ -19,6 +18,7 @@
 #include "kernels/collectives/operations/neighbor_alltoallv.hpp"
 #include "kernels/collectives/operations/reduce.hpp"
 #include "kernels/collectives/operations/scatter.hpp"
+#include "kernels/collectives/persistent_call.hpp"
 
 namespace earlybird {
 
