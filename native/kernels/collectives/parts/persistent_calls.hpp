@@ -9,6 +9,7 @@
 #define EB_OUT_V void *, const int[], const int[], MPI_Datatype
 #define EB_END MPI_Comm, MPI_Info, MPI_Request *
 
+// NOLINTBEGIN(readability-redundant-declaration): an older <mpi.h> has none of them
 extern "C" {
 int MPI_Allgather_init(EB_IN, EB_OUT, EB_END);
 int MPI_Allgatherv_init(EB_IN, EB_OUT_V, EB_END);
@@ -24,6 +25,7 @@ int MPI_Neighbor_alltoallv_init(EB_IN_V, EB_OUT_V, EB_END);
 int MPI_Reduce_init(const void *, void *, int, MPI_Datatype, MPI_Op, int, EB_END);
 int MPI_Scatter_init(EB_IN, EB_OUT, int, EB_END);
 }
+// NOLINTEND(readability-redundant-declaration)
 
 #undef EB_IN
 #undef EB_OUT
