@@ -455,7 +455,7 @@ def test_settings_alternate_and_are_compared(in_process, tmp_path):
     in_process("measure", "--resume", "-o", "run", "--launches", "2", "--quiet")
     # The MPI reports what it used.
     values = [one["control_variables"][variable] for one in Run.open(tmp_path / "run").launches()]
-    assert len(values) == 4 and values.count("99999") == 2
+    assert len(values) == 4 and values.count(99999) == 2
     found = json.loads(in_process("compare", "run", "--json").stdout)
     assert (found["before"], found["after"]) == tuple(f"run, {side}" for side in sides)
     assert [one["launches_after"] for one in found["changes"]] == [2]
