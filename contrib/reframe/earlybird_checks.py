@@ -44,7 +44,7 @@ class EarlybirdMeasurement(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def set_command(self):
         options = {"--sizes": self.sizes, "--mpi": self.mpi, "--launcher": self.rank_launcher}
-        given = [word for name, value in options.items() if value for word in (name, shlex.quote(value))]
+        given = [one for name, value in options.items() if value for one in (name, shlex.quote(value))]
         self.executable_opts = [
             "measure", self.suite, *given, *map(shlex.quote, self.options),
             "--launches", str(self.launches), "--quiet", "--json", "-o", "run",

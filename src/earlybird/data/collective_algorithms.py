@@ -230,7 +230,7 @@ def _openmpi(operation: str, algorithm: Algorithm | None, filling: _Filling) -> 
     return Forcing(communicator=forced | filling.fill(algorithm.segmented or {}, f"{prefix}_"))
 
 
-# What DEVICE_COLLECTIVE of one operation needs to be looked at; it is so unless somebody changed it.
+# With another value MPICH ignores the DEVICE_COLLECTIVE of an operation; this one is its default.
 _MPICH_ENVIRONMENT = {"MPIR_CVAR_DEVICE_COLLECTIVES": "percoll"}
 
 

@@ -14,7 +14,7 @@ from earlybird.data.collective_algorithms import (
     parse_method,
 )
 from earlybird.data.errors import InputError
-from earlybird.data.mpi_algorithms import FAMILIES, MPICH_WORDS, Algorithm
+from earlybird.data.mpi_algorithms import FAMILIES, MPICH_LABELS, Algorithm
 
 # The number of each operation in Open MPI 5's files of rules.
 _OPENMPI_NUMBERS = {
@@ -101,7 +101,7 @@ def setting(family: str, operation: str, method: str, ranks: int) -> str:
         return _persistent_setting(family, operation, parsed, ranks)
     variables = _variables(family, operation, parsed, ranks)
     if family == "simgrid":
-        return " ".join(_smpirun_words(variables))
+        return " ".join(_smpirun_arguments(variables))
     return " ".join(f"{name}={value}" for name, value in variables.items())
 
 
@@ -118,7 +118,7 @@ def _labelled(variables: Mapping[str, str], prefix: str = "") -> dict[str, str]:
     """Variables of calls as in the environment, where MPICH takes labels instead of numbers."""
     found = {}
     for name, value in variables.items():
-        labels = MPICH_WORDS.get(name.removeprefix("MPIR_CVAR_"))
+        labels = MPICH_LABELS.get(name.removeprefix("MPIR_CVAR_"))
         found[prefix + name] = value if labels is None else labels[int(value)]
     return found
 
@@ -145,7 +145,7 @@ def _shell(
         f"# omitted, because one algorithm serves all sizes here: {region.describe()}" for region in left_out
     ]
     if family == "simgrid":
-        lines += _smpirun_words(variables)
+        lines += _smpirun_arguments(variables)
         return Configuration(
             "smpirun", "\n".join(lines) + "\n", "smpirun $(grep -v '^#' FILE)", tuple(left_out), not variables
         )
@@ -153,7 +153,7 @@ def _shell(
     return Configuration("shell", "\n".join(lines) + "\n", ". FILE", tuple(left_out), not variables)
 
 
-def _smpirun_words(variables: Mapping[str, str]) -> list[str]:
+def _smpirun_arguments(variables: Mapping[str, str]) -> list[str]:
     return [f"--cfg={name}:{value}" for name, value in variables.items()]
 
 

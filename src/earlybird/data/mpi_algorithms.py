@@ -145,8 +145,8 @@ _OPENMPI = {
     },
 }
 
-# What MPICH calls the numbers of its variables, in order: at run time it takes numbers, at launch words.
-MPICH_WORDS = {
+# What MPICH calls the numbers of its variables, in order: at run time it takes numbers, at launch labels.
+MPICH_LABELS = {
     "BCAST_INTRA_ALGORITHM": (
         "auto", "binomial", "nb", "smp", "scatter_recursive_doubling_allgather", "scatter_ring_allgather",
         "pipelined_tree", "tree",
@@ -298,7 +298,7 @@ _MPICH = {
     },
 }  # fmt: skip
 
-# A preset where `choice` is not 0, else a composition that takes no heed of nodes, with an algorithm of its
+# A preset where `choice` is not 0, else a composition that ignores nodes, with an algorithm of its
 # own list: k-ary 2, binomial 3.
 _FLAT_BCAST = {"BCAST_COMPOSITION": "3"}
 _FLAT_REDUCE = {"REDUCE_COMPOSITION": "2"}

@@ -27,7 +27,7 @@ from earlybird.machine.flavours import SIMULATED
 from earlybird.measure.collective_methods import (
     DEFAULT_ALGORITHMS,
     DEFAULT_OPERATIONS,
-    WORDS,
+    ALGORITHM_SETS,
     applies,
     launches,
     methods_of,
@@ -61,7 +61,11 @@ def _skew(text: str) -> float:
         raise InputError(
             f"--skew has {text!r}; give the largest block divided by the mean block, 1 or more, such as 1,4"
         )
-    return int(skew) if skew.is_integer() else skew
+    return _whole_if_possible(skew)
+
+
+def _whole_if_possible(value: float) -> float:
+    return int(value) if float(value).is_integer() else value
 
 
 def _parse_ranks(text: str, _: Mapping[str, Any]) -> tuple[int, ...]:
@@ -123,11 +127,11 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
     if resources.family is None:  # a script, for an MPI that is seen later: the one with most algorithms
         resources = replace(resources, family="openmpi")
     operations = options.operations or DEFAULT_OPERATIONS
-    _check_words("--op", operations, OPERATIONS, "operations")
+    _check_names("--op", operations, OPERATIONS, "operations")
     mappings = options.map_by or ("core",)
-    _check_words("--map-by", mappings, MAPPINGS, "mappings")
+    _check_names("--map-by", mappings, MAPPINGS, "mappings")
     if options.verify is not None:
-        _check_words("--verify", (options.verify,), VERIFY_CHOICES, "choices")
+        _check_names("--verify", (options.verify,), VERIFY_CHOICES, "choices")
     ranks = options.ranks or _default_ranks(resources)
     _check_ranks(ranks, options, operations, resources)
     _check_variants(options, operations, resources)
@@ -158,7 +162,7 @@ def first_ranks(resources: Resources, num_ranks: int, map_by: str) -> Layout:
 
 def remarks(options: Options, resources: Resources) -> list[str]:
     """Notes on requested points that are not measured or measured twice, one sentence each."""
-    asked = {parse_method(word).name for word in options.algorithms or () if word not in WORDS}
+    asked = {parse_method(text).name for text in options.algorithms or () if text not in ALGORITHM_SETS}
     found = _alike(options, resources)
     for operation in options.operations or DEFAULT_OPERATIONS:
         for method in methods_of(operation, options, resources):
@@ -192,10 +196,10 @@ def _alike(options: Options, resources: Resources) -> list[str]:
     ]
 
 
-def _check_words(option: str, given: Sequence[str], known: Sequence[str], what: str) -> None:
-    for word in given:
-        if word not in known:
-            raise InputError(f"{option} has {word!r}; the {what} are {', '.join(known)}")
+def _check_names(option: str, given: Sequence[str], known: Sequence[str], what: str) -> None:
+    for name in given:
+        if name not in known:
+            raise InputError(f"{option} has {name!r}; the {what} are {', '.join(known)}")
 
 
 def _check_ranks(
@@ -253,7 +257,7 @@ def _variants(operation: str, ranks: int, options: Options) -> list[dict[str, An
 
 
 def _default_skew(num_blocks: int) -> float:
-    return _skew(str(min(_SKEW, max(1, num_blocks / 2))))
+    return _whole_if_possible(min(_SKEW, max(1, num_blocks / 2)))
 
 
 def _check_skew(skew: float, operation: str, ranks: int, num_blocks: int) -> None:
@@ -416,14 +420,14 @@ def _refuse_never(
 ) -> None:
     """Raise InputError for a requested algorithm that applies at no point."""
     measured = {(group.points[0]["operation"], method) for group in groups for method in group.methods}
-    for word in options.algorithms or ():
-        if word in WORDS:
+    for text in options.algorithms or ():
+        if text in ALGORITHM_SETS:
             continue
         methods = [
             (operation, method)
             for operation in operations
             for method in methods_of(operation, options, resources)
-            if method.name == parse_method(word).name
+            if method.name == parse_method(text).name
         ]
         if any((operation, method.text) in measured for operation, method in methods):
             continue

@@ -25,8 +25,8 @@ from earlybird.data.mpi_algorithms import FAULTY_PERSISTENT
 from earlybird.measure.groups import Options, Resources
 
 DEFAULT_OPERATIONS = ("bcast", "reduce")
-# Words for many algorithms at once.
-ALL, ALL_OWN, ALL_PERSISTENT = WORDS = "all", "own", "all-persistent"
+# Names that stand for several algorithms.
+ALL, ALL_OWN, ALL_PERSISTENT = ALGORITHM_SETS = "all", "own", "all-persistent"
 
 DEFAULT_ALGORITHMS = ("own-linear", "own-pipeline", "own-binomial", "linear", "pipeline", "binomial")
 _SEGMENT_BYTES = 8192  # default of `pipeline`
@@ -42,23 +42,23 @@ def methods_of(operation: str, options: Options, resources: Resources) -> tuple[
     if asked is None:
         asked = DEFAULT_ALGORITHMS if operation in DEFAULT_OPERATIONS else (ALL,)
     chosen = [Method(DEFAULT)]
-    for word in asked:
-        if word == ALL:
+    for given in asked:
+        if given == ALL:
             names: Iterable[str] = here
-        elif word == ALL_OWN:
+        elif given == ALL_OWN:
             names = own_algorithms(operation)
-        elif word == ALL_PERSISTENT:
+        elif given == ALL_PERSISTENT:
             names = persistent
         else:
-            names = (word,)
+            names = (given,)
         for name in names:
             method = parse_method(name)
             if method.name not in (*here, *persistent, DEFAULT):
                 _refuse_unknown(method.name, options, resources)
                 continue  # another operation has it
             if method.is_persistent:
-                _require_persistent(word, operation, resources)
-            chosen += _segmented(method, word, operation, options, resources)
+                _require_persistent(given, operation, resources)
+            chosen += _segmented(method, given, operation, options, resources)
     return tuple(dict.fromkeys(chosen))
 
 
@@ -67,17 +67,17 @@ def _names(operation: str, resources: Resources) -> tuple[str, ...]:
     return (*own_algorithms(operation), *mpi_algorithms(resources.family, operation))
 
 
-def _require_persistent(word: str, operation: str, resources: Resources) -> None:
+def _require_persistent(given: str, operation: str, resources: Resources) -> None:
     library = resources.library
     family = resources.family or ""
     if operation in FAULTY_PERSISTENT.get(family, ()):
         raise InputError(
-            f"--algorithm has {word} and the persistent {operation} of {FAMILY_NAMES[family]} "
+            f"--algorithm has {given} and the persistent {operation} of {FAMILY_NAMES[family]} "
             "delivers wrong data or ends the program; leave it out, or measure another --op or --mpi"
         )
     if library is not None and not library.persistent_collectives:
         raise InputError(
-            f"--algorithm has {word} and {library.name} has no persistent collectives, which MPI 4.0 "
+            f"--algorithm has {given} and {library.name} has no persistent collectives, which MPI 4.0 "
             "brought; leave it out, or measure another --mpi"
         )
 
@@ -114,7 +114,7 @@ def launches(
 
 
 def _segmented(
-    method: Method, word: str, operation: str, options: Options, resources: Resources
+    method: Method, given: str, operation: str, options: Options, resources: Resources
 ) -> Iterator[Method]:
     """`method` with its own segments, those of --segments, or those that `all` and the default give."""
     can = is_segmented(resources.family, operation, method.name)
@@ -124,8 +124,8 @@ def _segmented(
             f"{method.name}"
         )
     segments: tuple[int, ...] = (method.segment_bytes,)
-    if can and ":" not in word:
-        given_freely = options.algorithms is None or word in WORDS
+    if can and ":" not in given:
+        given_freely = options.algorithms is None or given in ALGORITHM_SETS
         usual = _SEGMENT_BYTES if given_freely and method.name.endswith("pipeline") else 0
         segments = (usual,) if options.segments_bytes is None else options.segments_bytes
     for segment in segments:
@@ -152,7 +152,7 @@ def _refuse_unknown(name: str, options: Options, resources: Resources) -> None:
     )
     raise InputError(
         f"--algorithm has {name!r}, which is not an algorithm of {' or '.join(operations)}{ours}; there are "
-        f"{here}, and also {DEFAULT}, {PERSISTENT}, {', '.join(WORDS)}"
+        f"{here}, and also {DEFAULT}, {PERSISTENT}, {', '.join(ALGORITHM_SETS)}"
     )
 
 

@@ -20,7 +20,7 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.collective_configuration import Region, configuration, setting
 from earlybird.data.errors import InputError
-from earlybird.data.mpi_algorithms import FAMILIES, MPICH_WORDS
+from earlybird.data.mpi_algorithms import FAMILIES, MPICH_LABELS
 from earlybird.models.trees import TREES
 
 
@@ -57,10 +57,10 @@ def test_mpich_has_labels_for_its_numbers_in_the_environment():
     for operation in OPERATIONS:
         for name in (*mpi_algorithms("mpich", operation), *persistent_algorithms("mpich", operation)):
             output = setting("mpich", operation, name, 8)
-            for variable, words in MPICH_WORDS.items():
-                pairs = dict(word.split("=") for word in output.split() if "=" in word)
+            for variable, labels in MPICH_LABELS.items():
+                pairs = dict(one.split("=") for one in output.split() if "=" in one)
                 value = pairs.get(f"MPIR_CVAR_{variable}")
-                assert value is None or value in words
+                assert value is None or value in labels
     assert "BCAST_INTRA_ALGORITHM=tree" in setting("mpich", "bcast", "linear", 8)
     assert "BCAST_TREE_KVAL=7" in setting("mpich", "bcast", "linear", 8)
 
