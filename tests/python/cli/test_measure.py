@@ -339,6 +339,9 @@ def test_a_run_is_measured_again_and_compared(earlybird, planted, refused, tmp_p
     refused(
         earlybird("measure", "--resume", "-o", "after", "--against", "after", check=False), "--against is"
     )
+    (tmp_path / "before").rename(tmp_path / "moved")
+    alone = earlybird("measure", "--resume", "-o", "after", "--quiet")
+    assert "not compared" in alone.stderr and "next: earlybird" in alone.stderr
 
 
 @pytest.mark.parametrize("given", ["", "=1", "1X=2", "X=a\nb", "X=1+Y=2"])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from earlybird.cli.output.notes import note
+from earlybird.compare.sides import Side, mpis_of, side_of
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import alternatives, split_settings
 from earlybird.data.run import Run
@@ -58,22 +59,23 @@ def print_comparison(run: Run, settings: Mapping[str, Any]) -> None:
     nothing to do for a run of one."""
     from earlybird.cli.output.run_comparison import print_run_comparisons
     from earlybird.compare.runs import compare_sides
-    from earlybird.compare.sides import mpis_of, side_of
 
-    mpis, against = mpis_of(run), settings.get("against")
-    if against is not None:
-        before = Run.open(against)
-        name = min(os.path.relpath(against), against, key=len)
-        pairs = [(side_of(before, mpi, name), side_of(run, mpi)) for mpi in mpis]
-    else:
-        sides = [side_of(run, mpi, f"{run.path}, {mpi}") for mpi in mpis]
-        pairs = [(sides[0], other) for other in sides[1:]]
-    if not pairs:
-        return
     try:
-        found = [compare_sides(*pair) for pair in pairs]
-    except InputError as error:
+        found = [compare_sides(*pair) for pair in _pairs(run, settings.get("against"))]
+    except InputError as error:  # what was measured is stored; the other run may be missing by now
         note(f"warning: not compared: {error}")
         return
-    print()
-    print_run_comparisons(found, "table")
+    if found:
+        print()
+        print_run_comparisons(found, "table")
+
+
+def _pairs(run: Run, against: str | None) -> list[tuple[Side, Side]]:
+    """Before and after of each comparison."""
+    mpis = mpis_of(run)
+    if against is None:
+        sides = [side_of(run, mpi, f"{run.path}, {mpi}") for mpi in mpis]
+        return [(sides[0], other) for other in sides[1:]]
+    before = Run.open(against)
+    name = min(os.path.relpath(against), against, key=len)
+    return [(side_of(before, mpi, name), side_of(run, mpi)) for mpi in mpis]
