@@ -13,7 +13,7 @@ import numpy as np
 
 from earlybird.compare import changes
 from earlybird.compare.sides import Side
-from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, OWN, REDUCE_LOCAL
+from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, REDUCE_LOCAL, parse_method
 from earlybird.data.errors import InputError
 from earlybird.data.guidelines import (
     COMPOSITION,
@@ -252,7 +252,7 @@ def remedy(claim: Claim, bound_s: float) -> str:
     medians = {
         method: changes.median_of_launches(launches)
         for method, launches in claim.times.by_method.items()
-        if method != DEFAULT and not method.startswith(OWN)
+        if _can_be_forced(method)
     }
     fastest = min(medians, key=lambda method: medians[method], default=None)
     if fastest is not None and medians[fastest] < bound_s:
@@ -271,9 +271,15 @@ def remedy(claim: Claim, bound_s: float) -> str:
     return f"{instead}, or find a faster algorithm: measure with --algorithm all"
 
 
+def _can_be_forced(method: str) -> bool:
+    """Whether the MPI takes it for the same call: a persistent operation is another one."""
+    parsed = parse_method(method)
+    return parsed.is_forced and not parsed.is_persistent
+
+
 def _unchecked(measured: Measured) -> Iterator[str]:
     """Compositions for which an operation was not measured."""
-    held = {operation for operations in measured.values() for operation in operations}
+    held = {operation for operations in measured.values() for operation, sizes in operations.items() if sizes}
     for operation, parts in COMPOSITIONS:
         names = [name for name, _ in parts]
         if missing := [name for name in dict.fromkeys((operation, *names)) if name not in held]:

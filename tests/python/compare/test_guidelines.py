@@ -103,6 +103,22 @@ def test_an_algorithm_that_is_faster_than_the_replacement_is_the_remedy():
     assert violated and all("the algorithm ring" in one.remedy for one in violated)
 
 
+def test_persistent_operations_and_ours_are_no_remedy():
+    found = check(
+        side_of(
+            slow("allgather", 64, 4.0), methods=("default", "persistent", "persistent-ring", "own-linear")
+        )
+    )
+    violated = [one for one in found.checks if one.outcome == VIOLATED]
+    assert violated and all("instead" in one.remedy for one in violated)
+
+
+def test_an_operation_that_was_only_measured_by_forced_algorithms_is_unchecked():
+    side = side_of(lambda one, _, method: None if (one, method) == ("scatter", "default") else 1e-6,
+                   methods=("default", "ring"))  # fmt: skip
+    assert "bcast <= scatter + allgather (needs scatter)" in check(side).unchecked
+
+
 def test_noise_is_no_violation():
     """Every call takes equally long: most guidelines hold with equality."""
     sides = [side_of(lambda *one: 1e-6, noise=0.05, seed=seed) for seed in range(8)]
