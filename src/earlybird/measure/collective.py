@@ -25,9 +25,9 @@ from earlybird.data.topologies import DEFAULT_TOPOLOGY, num_neighbours, parse_to
 from earlybird.data.units import format_bytes, parse_bytes
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure.collective_methods import (
+    ALGORITHM_SETS,
     DEFAULT_ALGORITHMS,
     DEFAULT_OPERATIONS,
-    ALGORITHM_SETS,
     applies,
     launches,
     methods_of,
