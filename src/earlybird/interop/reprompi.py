@@ -48,11 +48,12 @@ def read_repro(text: str, where: str) -> Imported:
             f"{where} has summaries alone ({', '.join(columns)}); run mpibenchmark without --summary, or "
             "give the file of its --output-file"
         )
+    is_global = settings.get("runtime_type") == "global" and "gl_tend_sec" in columns
+    _check_columns(columns, is_global, where)
     rows = _rows(text[headers[0].end() :], columns, where)
     ranks = _count(settings, "nprocs", where)
     _check_complete(rows, settings, ranks, where)
     root = int(settings["root_proc"]) if settings.get("root_proc", "").isdecimal() else 0
-    is_global = settings.get("runtime_type") == "global" and "gl_tend_sec" in columns
     points, dropped = [], 0
     for (name, size_bytes), iterations in _by_point(rows, settings, is_global, where).items():
         config = collective_config(name, size_bytes, ranks, root)
@@ -73,6 +74,22 @@ def read_repro(text: str, where: str) -> Imported:
     )
 
 
+def _check_columns(columns: Sequence[str], is_global: bool, where: str) -> None:
+    size = "msize_bytes" if "msize_bytes" in columns else "count"
+    times = ("runtime_sec",) if "runtime_sec" in columns else _moments(is_global)
+    if missing := [name for name in ("nrep", size, *times) if name not in columns]:
+        raise InputError(
+            f"{where} has the columns {', '.join(columns)}, and no {', '.join(missing)}; it was changed: "
+            f"{_WHOLE}"
+        )
+
+
+def _moments(is_global: bool) -> tuple[str, str]:
+    """The columns of begin and end, by one clock or by that of each process."""
+    clock = "gl" if is_global else "loc"
+    return f"{clock}_tstart_sec", f"{clock}_tend_sec"
+
+
 def _rows(text: str, columns: Sequence[str], where: str) -> list[dict[str, str | float]]:
     rows = []
     for line in text.splitlines():
@@ -89,11 +106,12 @@ def _rows(text: str, columns: Sequence[str], where: str) -> list[dict[str, str |
             row |= {name: float(value) for name, value in row.items() if name != "test"}
         except ValueError as error:
             raise InputError(
-                f"{where} has the line {line.strip()[:60]!r}, in which a number is none; {_WHOLE}"
+                f"{where} has the line {line.strip()[:60]!r}, in which something is no number; {_WHOLE}"
             ) from error
-        if not np.isfinite([value for value in row.values() if isinstance(value, float)]).all():
+        numbers = np.array([value for value in row.values() if isinstance(value, float)])
+        if not np.isfinite(numbers).all() or row.get("count", 0.0) < 0:
             raise InputError(
-                f"{where} has the line {line.strip()[:60]!r} with a number that is none; {_WHOLE}"
+                f"{where} has the line {line.strip()[:60]!r} with an impossible number; {_WHOLE}"
             )
         rows.append(row)
     if not rows:
@@ -117,7 +135,7 @@ def _by_point(
 ) -> dict[tuple[str, int], _Iterations]:
     """The iterations of each operation and size in bytes, in the order of their first rows."""
     found: dict[tuple[str, int], _Iterations] = {}
-    begin, end = (f"{'gl' if is_global else 'loc'}_t{moment}_sec" for moment in ("start", "end"))
+    begin, end = _moments(is_global)
     for row in rows:
         if row["test"] not in _OPERATIONS:
             continue
