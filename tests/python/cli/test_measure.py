@@ -247,8 +247,8 @@ def test_a_run_of_another_version_is_not_continued(earlybird, planted, refused, 
 def test_a_replay_predicts_once(planted, tmp_path, monkeypatch, capsys):
     """A second prediction would repeat its notes and double the time for large patterns."""
     calls = []
-    original = replay.predict_all
-    monkeypatch.setattr(replay, "predict_all", lambda *given: calls.append(given) or original(*given))
+    original = replay.predict_stages
+    monkeypatch.setattr(replay, "predict_stages", lambda *given: calls.append(given) or original(*given))
     monkeypatch.chdir(tmp_path)
     arguments = [
         "replay",
