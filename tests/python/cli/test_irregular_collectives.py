@@ -88,3 +88,13 @@ def test_the_report_has_a_setting_for_every_skew_and_the_variables_to_set(earlyb
     page = (tmp_path / "report.html").read_text()
     assert status == 0 and "alltoallv, skew 1" in page and "alltoallv, skew 4" in page
     assert "MPIR_CVAR_ALLTOALLV_INTRA_ALGORITHM=scattered" in page
+
+
+def test_the_variables_are_those_of_the_mpi_of_the_points(earlybird, tmp_path):
+    """In a run of several MPIs the first launch may be of another one."""
+    write(tmp_path / "run")
+    launches = tmp_path / "run" / "launches.ndjson"
+    other = json.dumps({"id": "other", "library_version": "Open MPI v5.0.11"})
+    launches.write_text(f"{other}\n{launches.read_text()}")
+    earlybird("report", "run", "-o", "report.html")
+    assert "MPIR_CVAR_ALLTOALLV_INTRA_ALGORITHM=scattered" in (tmp_path / "report.html").read_text()

@@ -150,7 +150,7 @@ def _own_text(point: Point, own: str) -> str:
 def _set(collective: Collective, point: Point) -> str:
     """How to use the best of the MPI's algorithms where no model advises, so at this size only."""
     method = point.best(DEFAULT)
-    family = family_of(collective.run.launches[0]) if collective.run and collective.run.launches else None
+    family = _family(collective)
     if family is None or parse_method(method).name not in (
         PERSISTENT,
         *mpi_algorithms(family, collective.operation),
@@ -159,6 +159,15 @@ def _set(collective: Collective, point: Point) -> str:
         return f"use {method}; see the manual of this MPI"
     text = setting(family, collective.operation, method, point.ranks)
     return text if parse_method(method).is_persistent else f"set `{text}`"
+
+
+def _family(collective: Collective) -> str | None:
+    """The MPI's family; a run may have launches of several."""
+    run = collective.run
+    if run is None:
+        return None
+    used = {sample.launch for sample in run.samples if sample.config.get("mpi") == collective.mpi}
+    return next((family_of(launch) for launch in run.launches if launch.get("id") in used), None)
 
 
 def _advise(collective: Collective, point: Point, material: Material) -> str:
