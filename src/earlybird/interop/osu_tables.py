@@ -143,7 +143,7 @@ def _latency(samples: Sequence[Sample]) -> dict[str, float]:
 def _message_rate(samples: Sequence[Sample]) -> dict[str, float]:
     config = samples[0].config
     messages = config["threads"] * config["window"]
-    mean_per_s, median_per_s = (messages / _over_launches(samples, over) for over in (np.mean, np.median))
+    mean_per_s, median_per_s = (_per_second(messages, samples, over) for over in (np.mean, np.median))
     megabytes = config["size_bytes"] / 1e6
     return {
         "MB/s": megabytes * mean_per_s, "Messages/s": mean_per_s, MEDIAN_BANDWIDTH: megabytes * median_per_s,
@@ -154,8 +154,8 @@ def _both_directions(samples: Sequence[Sample]) -> dict[str, float]:
     config = samples[0].config
     megabytes = 2 * config["window"] * config["size_bytes"] / 1e6
     return {
-        "Bandwidth (MB/s)": megabytes / _over_launches(samples, np.mean),
-        MEDIAN_BANDWIDTH: megabytes / _over_launches(samples),
+        "Bandwidth (MB/s)": _per_second(megabytes, samples, np.mean),
+        MEDIAN_BANDWIDTH: _per_second(megabytes, samples),
     }
 
 
@@ -190,3 +190,9 @@ _COLUMNS: Mapping[str, Callable[[Sequence[Sample]], dict[str, float]]] = {
 
 def _over_launches(samples: Sequence[Sample], over_iterations: Callable = np.median) -> float:
     return float(np.median([over_iterations(sample.steady_times_s()) for sample in samples]))
+
+
+def _per_second(amount: float, samples: Sequence[Sample], over_iterations: Callable = np.median) -> float:
+    """0 if the clock was too coarse for the time: `read_osu` leaves rates of 0 out."""
+    time_s = _over_launches(samples, over_iterations)
+    return amount / time_s if time_s > 0 else 0.0

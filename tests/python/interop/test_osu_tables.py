@@ -58,6 +58,16 @@ def test_mean_and_median_are_of_steady_iterations_and_medians_over_launches():
     assert read_osu(table.text, "table", None).points[0].times_s == pytest.approx([2e-6])
 
 
+@pytest.mark.parametrize(
+    ("kernel", "method"), [("msgrate", "processes"), ("osu-bi-directional-bandwidth", "processes")]
+)
+def test_times_of_a_coarse_clock_have_a_rate_of_0(kernel, method):
+    config = {"mpi": "mpich", "level": "intra_socket", "size_bytes": 8, "window": 64, "threads": 1}
+    times_s = np.array([0.0, 0.0, 1e-6])
+    (table,) = osu_tables([Sample(kernel, "time_per_window", config, "a", times_s, method=method)])
+    assert table.text.splitlines()[-1].split()[-1] == "0.0000"
+
+
 def test_a_collective_has_the_mean_minimum_and_maximum_over_ranks():
     config = {"mpi": "mpich", "operation": "allreduce", "ranks": 2, "map_by": "core", "size_bytes": 8}
     of_ranks = np.array([[1.0, 3.0], [1.0, 3.0], [4.0, 3.0]]) * 1e-6
