@@ -2,7 +2,7 @@
 
     reframe -c contrib/reframe/earlybird_checks.py -r
     reframe -c contrib/reframe/earlybird_checks.py -r -n EarlybirdPingpong -S launches=10 -S mpi=openmpi
-    reframe -c contrib/reframe/earlybird_checks.py -r -S baseline=mpich-5.0 -S baselines=$PWD/baselines
+    reframe -c contrib/reframe/earlybird_checks.py -r -S baseline=mpich-5.0 -S baselines=baselines
 
 With a baseline (`earlybird baseline save`), a check fails if `earlybird compare` finds a slower point. Set
 references of ReFrame's own in a subclass; the names of the variables are in the performance report. Earlybird
@@ -21,7 +21,10 @@ from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 
 # What distinguishes the points of a suite, in the order of the name.
-NAMED = ("operation", "level", "map_by", "method", "threads", "competitors", "ranks", "size_bytes")
+NAMED = (
+    "operation", "topology", "skew", "level", "map_by", "method", "threads", "competitors", "ranks",
+    "size_bytes",
+)  # fmt: skip
 
 
 class EarlybirdMeasurement(rfm.RunOnlyRegressionTest):
@@ -50,7 +53,8 @@ class EarlybirdMeasurement(rfm.RunOnlyRegressionTest):
             "--launches", str(self.launches), "--quiet", "--json", "-o", "run",
         ]  # fmt: skip
         if self.baseline:
-            names = f"--baseline {shlex.quote(self.baseline)} --folder {shlex.quote(self.baselines)}"
+            folder = Path(self.baselines).absolute()  # the job runs in the stage directory
+            names = f"--baseline {shlex.quote(self.baseline)} --folder {shlex.quote(str(folder))}"
             compare = f"earlybird compare {names} run > comparison.txt"
             self.postrun_cmds = [compare, 'echo "$?" > compared.txt']
             self.keep_files = ["run", "comparison.txt"]
@@ -93,7 +97,8 @@ class EarlybirdMeasurement(rfm.RunOnlyRegressionTest):
 
 def _name(point):
     """Such as `intra_socket_8` or `bcast_core_default_2_8`: without what the point does not have."""
-    return "_".join(str(point[name]) for name in NAMED if point.get(name) not in (None, ""))
+    name = "_".join(str(point[name]) for name in NAMED if point.get(name) not in (None, ""))
+    return name.replace(":", "_")  # of a segment; ReFrame would take what follows it for the name
 
 
 def _microseconds(time_s):

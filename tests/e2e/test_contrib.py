@@ -275,6 +275,37 @@ def run_reframe(tmp_path, any_mpi):
     return run
 
 
+def test_each_point_has_a_name_of_its_own_and_baselines_are_in_the_folder_of_the_user(tmp_path):
+    points = [
+        {"operation": "bcast", "method": f"pipeline:{segment}", "ranks": 2, "size_bytes": 8, "time_s": 1e-6}
+        for segment in (1024, 8192)
+    ]
+    points += [
+        {"operation": "alltoallv", "method": "default", "ranks": 2, "skew": skew, "size_bytes": 8,
+         "time_s": 1e-6}
+        for skew in (1, 2)
+    ]  # fmt: skip
+    program = tmp_path / "earlybird"
+    program.write_text(
+        f"#!/bin/sh\n[ $1 = measure ] && echo '{json.dumps({'points': points})}' || echo \"$@\" >&2\n"
+    )
+    program.chmod(0o755)
+    report = tmp_path / "report.json"
+    env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    command = [
+        reframe(), "--prefix", "reframe", "-c", REFRAME, "-n", "EarlybirdAllreduce", "-r", "--report-file",
+        report, "-S", "baseline=old",
+    ]  # fmt: skip
+    subprocess.run(list(map(str, command)), env=env, cwd=tmp_path, capture_output=True, timeout=60)
+    (case,) = json.loads(report.read_text())["runs"][0]["testcases"]
+    assert {name.rpartition(":")[2] for name in case["perfvalues"]} == {
+        "bcast_pipeline_1024_2_8", "bcast_pipeline_8192_2_8", "alltoallv_1_default_2_8",
+        "alltoallv_2_default_2_8",
+    }  # fmt: skip
+    (errors,) = (tmp_path / "reframe" / "output").rglob("rfm_job.err")
+    assert f"--folder {tmp_path / 'baselines'} run" in errors.read_text()
+
+
 @pytest.mark.mpi
 def test_reframe_reads_a_performance_variable_of_each_point(run_reframe, tmp_path):
     status, printed, report = run_reframe("-S", "launches=1")
