@@ -1,5 +1,6 @@
 """--print-script: what the script requests from Slurm, what it runs, and what is refused."""
 
+import itertools
 import shlex
 import subprocess
 
@@ -89,3 +90,16 @@ def test_conflicting_options_are_refused(earlybird, refused, arguments, message)
     result = earlybird(*arguments, check=False)
     refused(result, message)
     assert result.stdout == ""
+
+
+def test_a_run_of_several_settings_is_not_fitted(earlybird):
+    """`fit` takes one MPI; after `set -e` its refusal would be the status of the job."""
+    variables = ("--env", "X=a b", "--env", "X=2")
+    script = earlybird(*SUITE, *variables, "-o", "run").stdout
+    begin = next(one for one in commands(script) if "--resume" not in one)
+    assert [one for one in commands(script) if one[1] == "fit"] == []
+    assert [value for option, value in itertools.pairwise(begin) if option == "--env"] == [
+        "X=a b",
+        "X=2",
+    ]
+    assert [one[1] for one in commands(earlybird(*SUITE, "--env", "X=2", "-o", "run").stdout)][-1] == "fit"

@@ -139,7 +139,8 @@ def measure(
     chosen = suites.find_suites(settings["suites"])
     options = suites.options_of(chosen, settings)
     if session.print_script is not None:
-        _print_script(context, output or Path("run"), chosen, options, effort.budget_s)
+        several = len(sides.listed_mpis(settings["mpi"])) > 1
+        _print_script(context, output or Path("run"), chosen, options, effort.budget_s, fits=not several)
         return
     starter, resources = launchers_of(settings, effort.seed)
     if starter.name == "synthetic":
@@ -305,12 +306,19 @@ def _refuse_synthetic_threads(chosen: Sequence[Suite], options: Options) -> None
 
 
 def _print_script(
-    context: typer.Context, run: Path, chosen: Sequence[Suite], options: Options, budget_s: float
+    context: typer.Context,
+    run: Path,
+    chosen: Sequence[Suite],
+    options: Options,
+    budget_s: float,
+    *,
+    fits: bool,
 ) -> None:
+    """With `fits`, the script fits the run; a run of several MPIs has no one to fit."""
     # The levels of the nodes are known on the nodes only: request two unless --levels needs only one.
     anywhere = replace(Resources.of(2, 2, 2), library=Library("mpi"))
     groups = [group for suite in chosen for group in suite.groups(options, anywhere, "mpi")]
-    fit = ["fit", str(run), "-o", "profile.json"] if _can_be_fitted(groups) else None
+    fit = ["fit", str(run), "-o", "profile.json"] if fits and _can_be_fitted(groups) else None
     nodes = max(group.layout.num_nodes for group in groups)
     batch_script.print_slurm_script(context, run, nodes, budget_s, next_command=fit)
 

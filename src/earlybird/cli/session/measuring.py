@@ -144,11 +144,15 @@ def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) ->
     for name, value in given.items():
         kept = settings.get(name)
         if value not in (None, False) and value != kept:
-            stored = "without it" if kept in (None, False) else f"with {kept}"
+            stored = "without it" if kept in (None, False) else f"with {_text(kept)}"
             raise InputError(
-                f"--{name} is {value}, but {run.path} was started {stored}; "
+                f"--{name} is {_text(value)}, but {run.path} was started {stored}; "
                 "omit the option, or measure into another folder"
             )
+
+
+def _text(setting: Any) -> str:
+    return labels.listed(list(map(str, setting))) if isinstance(setting, list) else str(setting)
 
 
 def refuse_other_network(run: Run, settings: dict[str, Any], launcher: Launcher) -> None:
