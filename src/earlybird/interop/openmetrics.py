@@ -33,11 +33,13 @@ _GAUGES = (
         lambda result: result.time_s.high,
     ),
     _Gauge(
-        "earlybird_bandwidth_bytes_per_second", "bytes_per_second", "Bytes that all receivers receive.",
+        "earlybird_bandwidth_bytes_per_second", "bytes_per_second",
+        "Bytes per second that all receivers together receive.",
         lambda result: result.figures.get("bandwidth_bytes_per_s"),
     ),
     _Gauge(
-        "earlybird_rate_messages_per_second", "messages_per_second", "Messages of all threads or processes.",
+        "earlybird_rate_messages_per_second", "messages_per_second",
+        "Messages per second of all threads or processes.",
         lambda result: result.figures.get("rate_per_s"),
     ),
     _Gauge("earlybird_launches", "", "Launches with this point.", lambda result: result.launches),

@@ -45,11 +45,11 @@ def _ordered(found: GuidelineChecks) -> list[GuidelineCheck]:
 
 
 def _columns(checks: Sequence[GuidelineCheck]) -> list[Column]:
-    places = {(one.layout, one.map_by) for one in checks}
+    is_mapped_differently = len({one.map_by for one in checks}) > 1
     return [
         Column("guideline", lambda one: one.text()),
         Column("ranks", lambda one: str(one.ranks)),
-        *([Column("mapped by", lambda one: one.map_by)] if len({map_by for _, map_by in places}) > 1 else []),
+        *([Column("mapped by", lambda one: one.map_by)] if is_mapped_differently else []),
         Column("time", lambda one: units.format_seconds(one.time_s)),
         Column("bound", lambda one: units.format_seconds(one.bound_s)),
         Column("longer", lambda one: labels.signed_percent(one.ratio.value - 1)),
