@@ -91,7 +91,7 @@ def _moments(is_global: bool) -> tuple[str, str]:
 
 
 def _rows(text: str, columns: Sequence[str], where: str) -> list[dict[str, str | float]]:
-    rows = []
+    rows: list[dict[str, str | float]] = []
     for line in text.splitlines():
         values = line.split()
         if not values or line.startswith("#"):
@@ -101,19 +101,18 @@ def _rows(text: str, columns: Sequence[str], where: str) -> list[dict[str, str |
                 f"{where} has the line {line.strip()[:60]!r} and {len(columns)} columns "
                 f"({', '.join(columns)}); it was cut off or changed: {_WHOLE}"
             )
-        row: dict[str, str | float] = dict(zip(columns, values, strict=True))
+        row = dict(zip(columns, values, strict=True))
         try:
-            row |= {name: float(value) for name, value in row.items() if name != "test"}
+            numbers = {name: float(value) for name, value in row.items() if name != "test"}
         except ValueError as error:
             raise InputError(
                 f"{where} has the line {line.strip()[:60]!r}, in which something is no number; {_WHOLE}"
             ) from error
-        numbers = np.array([value for value in row.values() if isinstance(value, float)])
-        if not np.isfinite(numbers).all() or row.get("count", 0.0) < 0:
+        if not np.isfinite(list(numbers.values())).all() or numbers.get("count", 0.0) < 0:
             raise InputError(
                 f"{where} has the line {line.strip()[:60]!r} with an impossible number; {_WHOLE}"
             )
-        rows.append(row)
+        rows.append(row | numbers)
     if not rows:
         raise InputError(f"{where} has no rows after its header; it was cut off: {_WHOLE}")
     return rows
