@@ -90,7 +90,7 @@ def _cases() -> list[Case]:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Compare, print the tables; 1 if the median over the sizes of a case is more than MIN_EFFECT from 1."""
+    """Compare and print the tables."""
     parser = argparse.ArgumentParser(prog="bench other-benchmarks", description=__doc__)
     parser.add_argument(
         "--osu", type=Path, metavar="FOLDER", help="folder in which OSU's programs are, built with --mpi"
