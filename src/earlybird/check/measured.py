@@ -100,11 +100,12 @@ def _add_round(matrices: dict[str, np.ndarray], sample: Sample, num_nodes: int) 
         other: int = opponent(one, sample.config["round"], num_nodes)
         if other == one:
             continue
-        latency_s, send_s, both_s = quartiles_s[one]
         # Both measure the same round trips.
-        matrices["latency_s"][one, other] = (latency_s + quartiles_s[other][0]) / 2
-        matrices["send_s"][one, other] = send_s
-        matrices["both_s"][other, one] = both_s  # the receiver measures it
+        matrices["latency_s"][one, other] = (quartiles_s[one][0] + quartiles_s[other][0]) / 2
+        matrices["send_s"][one, other] = quartiles_s[one][1]
+        # Both wait for both messages, but one of them begins a latency earlier.
+        pair_both_s = times_s[:, [one, other], 2].max(axis=1)
+        matrices["both_s"][one, other] = np.quantile(pair_both_s, QUARTILE)
         if "segments" in sample.extra:
             matrices["sent"][one, other], matrices["sent_again"][one, other] = sample.extra["segments"][one]
 

@@ -19,6 +19,7 @@ from earlybird.data.check import (
     LOSS,
     NODE,
     OUTCAST,
+    UNDIRECTED,
     Finding,
 )
 
@@ -87,7 +88,7 @@ def _nodes_by_links(
             }
             if directions:
                 own_links = [link for own in directions.values() for link in own]
-                how = "" if measure == LATENCY else " and ".join(directions) + " "
+                how = "" if measure in UNDIRECTED else " and ".join(directions) + " "
                 found.append(_slow_node(node, how, [links[link] for link in own_links], hosts, size_bytes))
                 # Whatever else is slow about these links has the same cause, acknowledgements included.
                 explained |= {link for own in own_links for link in (own, own[::-1])}
@@ -122,11 +123,11 @@ def _in_units(measure: str, value: float, expected: float, size_bytes: int) -> t
 
 def _links(links: Sequence[Suspicion], hosts: Sequence[str], size_bytes: int) -> list[Finding]:
     """The first measure of each link and direction. The other direction of a slow link is named if it is slow
-    by the same measure, of the latency only one."""
+    by the same measure that has a direction."""
     chosen: dict[Link, Suspicion] = {}
     for one in sorted(links, key=lambda one: _LINK_MEASURES.index(one.measure)):
         back = chosen.get((one.second, one.first))
-        if back is None or (back.measure == one.measure and one.measure != LATENCY):
+        if back is None or (back.measure == one.measure and one.measure not in UNDIRECTED):
             chosen.setdefault((one.first, one.second), one)
     return [
         Finding(

@@ -87,7 +87,17 @@ def test_a_link_that_is_slow_only_in_both_directions_at_once_has_another_cause(m
     one = machine(6)
     one.change = slower(1.7, ("both",), (1,), (2,))
     (found,) = judged(one)
-    assert found.measure == "bandwidth both directions" and "duplex" in found.cause
+    assert found.sentence.startswith("the link between node1 and node2: bandwidth both directions")
+    assert "duplex" in found.cause
+
+
+def test_that_one_rank_of_each_pair_begins_earlier_makes_no_link_slow(machine):
+    """Its time of two messages at once has two latencies more: much of a message on a fast network."""
+    one = machine(8)
+    one.change = lambda measure, sender, receiver, time_s: (
+        1.3 * time_s if measure == "both" and receiver < sender else time_s
+    )
+    assert judged(one) == []
 
 
 def test_a_link_with_a_longer_latency_is_named_without_direction(machine):
