@@ -16,7 +16,7 @@ BATCH = 20  # round trips of small messages that are timed together
 
 _MOST_POINT_S = 0.25
 _LEAST_BYTES, _MOST_BYTES = 16 << 10, 1 << 20
-# Of a network that is not known: what one slower than this takes longer is said afterwards.
+# Of a network that is not known. A slower one takes longer than planned.
 _ASSUMED_BYTES_PER_S, _ASSUMED_LATENCY_S = 1e9 / 8, 50e-6
 # Bytes that a node receives in an incast, in messages of the tournament.
 _CAST_MESSAGES = 2
@@ -92,15 +92,21 @@ class CheckPlan:
 
     def total_s(self) -> float:
         """The longest time of a first launch."""
+        return self.start_s() + self._messages_s() + self._nodes_s()
+
+    def _messages_s(self) -> float:
+        return self.rounds * self.round_s() + 2 * self.nodes * self.cast_s()
+
+    def _nodes_s(self) -> float:
         computing_s = _COMPUTE_ITERATIONS * _COMPUTE_S * (self.nodes if self.shared_machine else 1)
-        nodes_s = _DESCRIPTION_S + computing_s if self.facts else 0.0
-        return self.start_s() + self.rounds * self.round_s() + 2 * self.nodes * self.cast_s() + nodes_s
+        return _DESCRIPTION_S + computing_s if self.facts else 0.0
 
     def again(self, num_points: int) -> tuple[float, int]:
         """Seconds and iterations of each of `num_points` that are measured again, in the time of a first
         launch."""
-        share_s = self.total_s() / max(num_points, 1)
-        iterations = AGAIN_ITERATIONS if share_s > 2 * self.round_s() else MIN_ITERATIONS
+        share_s = self._messages_s() / max(num_points, 1)
+        is_enough = share_s > 2 * max(self.round_s(), self.cast_s())
+        iterations = AGAIN_ITERATIONS if is_enough else MIN_ITERATIONS
         return min(AGAIN * self.point_s, share_s), iterations
 
     def sentence(self) -> str:
