@@ -47,26 +47,22 @@ def findings(
     size_bytes: int,
     cast_bytes: int,
 ) -> list[Finding]:
-    """Nodes first, then links. What a bad node explains is not listed again."""
-    of_nodes, explained = _nodes_by_links(suspicions, measured, hosts, size_bytes)
+    """Nodes first, then links. What a bad node or link explains is not listed again."""
     computing = [one for one in suspicions if one.measure == COMPUTATION]
-    for one in computing:
-        of_nodes.append(_computation(one, measured, hosts))
+    busy = {one.first for one in computing}
+    # A node whose cores are busy answers late.
+    suspicions = [one for one in suspicions if one.measure != LATENCY or not busy & {one.first, one.second}]
+    of_nodes, explained = _nodes_by_links(suspicions, measured, hosts, size_bytes)
+    links = [one for one in suspicions if one.is_link and (one.first, one.second) not in explained]
+    of_nodes += [_computation(one, measured, hosts) for one in computing]
     bad = {host for finding in of_nodes for host in finding.hosts}
+    # An incast or outcast takes as long as its slowest link.
+    bad |= {hosts[end] for one in links if one.measure != LATENCY for end in (one.first, one.second)}
     for one in suspicions:
         if one.measure in (INCAST, OUTCAST) and hosts[one.first] not in bad:
             of_nodes.append(_cast(one, hosts, cast_bytes * (len(hosts) - 1)))
         elif one.measure in (CLOCK, DRIFT):
             of_nodes.append(_clock(one, hosts))
-    slow_nodes = {one.first for one in computing}
-    links = [
-        one
-        for one in suspicions
-        if one.is_link
-        and (one.first, one.second) not in explained
-        # A node whose cores are busy answers late.
-        and not (one.measure == LATENCY and slow_nodes & {one.first, one.second})
-    ]
     return [*of_nodes, *_links(links, hosts, size_bytes)]
 
 
@@ -144,7 +140,7 @@ def _computation(one: Suspicion, measured: Measured, hosts: Sequence[str]) -> Fi
     core = int(measured.slowest_cpu[node])
     own_share = float(measured.compute_cpu_s[node] / measured.compute_s[node])
     limit = facts.get("cpu_limit")
-    if own_share < _OWN_SHARE and limit is not None:
+    if own_share < _OWN_SHARE and limit is not None and limit < facts.get("cores", limit + 1):
         cause = f"the control group limits CPU time to that of {limit:g} cores"
     elif own_share < _OWN_SHARE:
         share = labels.percent(1 - own_share)

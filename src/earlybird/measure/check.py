@@ -74,7 +74,7 @@ def run_check(
         num_launches = 2
     found = findings(suspicious, measured, hosts, plan.size_bytes, plan.cast_bytes)
     found += fact_findings(hosts, measured.facts, settings.min_effect)
-    notes = fact_remarks(hosts, measured.facts)
+    notes = fact_remarks(hosts, measured.facts, settings.min_effect)
     if plan.nodes <= _TOO_FEW:
         notes.insert(0, "two nodes cannot show which of them is at fault; check at least 3")
     return Check(

@@ -27,6 +27,8 @@ class Machine:
         self.lost: dict[tuple[int, int], float] = {}
         self.facts: dict[int, dict] = {}
         self.offsets_s = self.random.normal(0, 50e-6, nodes)
+        self.drifts = self.random.normal(0, 1e-6, nodes)
+        self.round_trip_s = 4e-6
         self.plan: CheckPlan = make_plan(nodes)
 
     def _times_s(self, measure: str, one: int, other: int, usual_s: float) -> np.ndarray:
@@ -74,10 +76,9 @@ class Machine:
                 "device_bytes_before": {"ib0": 5.0, "lo": 0.0},
             }  # fmt: skip
             facts.append(usual | self.facts.get(node, {}))
-        drifts = self.random.normal(0, 1e-6, self.nodes).tolist()
         extra = {
-            "facts": facts, "clock_offsets_s": self.offsets_s.tolist(), "clock_drifts": drifts,
-            "clock_round_trip_s": 4e-6,
+            "facts": facts, "clock_offsets_s": self.offsets_s.tolist(), "clock_drifts": self.drifts.tolist(),
+            "clock_round_trip_s": self.round_trip_s,
         }  # fmt: skip
         return np.full(ITERATIONS, COMPUTE_S), extra
 
