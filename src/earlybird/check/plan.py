@@ -16,6 +16,7 @@ BATCH = 20  # round trips of small messages that are timed together
 
 _MOST_POINT_S = 0.25
 _LEAST_BYTES, _MOST_BYTES = 16 << 10, 1 << 20
+_LARGEST_GIVEN_BYTES = 512 << 20  # that of an incast of two nodes has twice as many, which MPI must count
 # Of a network that is not known. A slower one takes longer than planned.
 _ASSUMED_BYTES_PER_S, _ASSUMED_LATENCY_S = 1e9 / 8, 50e-6
 # Bytes that a node receives in an incast, in messages of the tournament.
@@ -87,6 +88,9 @@ class CheckPlan:
         least_s = (MIN_ITERATIONS + 1) * of_iteration_s
         return max(least_s, self.point_s + of_iteration_s)
 
+    def longest_point_s(self) -> float:
+        return max(self.round_s(), self.cast_s(), self._nodes_s())
+
     def start_s(self) -> float:
         return _START_S + _START_OF_NODE_S * self.nodes
 
@@ -131,14 +135,19 @@ def make_plan(
 ) -> CheckPlan:
     """The plan with the largest messages that `budget_s` allows, of at most 1 MiB.
 
-    Half of the budget is for a second launch. Raises InputError for fewer than two nodes, and for a budget
-    that is too short for the smallest messages, or for `size_bytes` if given.
+    Half of the budget is for a second launch. Raises InputError for fewer than two nodes, for a size of
+    nothing or beyond the counts of MPI, and for a budget that is too short for the smallest messages, or for
+    `size_bytes` if given.
     """
     if nodes < 2:
         raise InputError(
             f"a check compares nodes with each other and this job has {counted(nodes, 'node')}; give at "
             "least two with --hosts, --launcher srun in an allocation of several nodes, or "
             "--launcher cluster:NAME"
+        )
+    if size_bytes is not None and not 1 <= size_bytes <= _LARGEST_GIVEN_BYTES:
+        raise InputError(
+            f"--size is {format_bytes(size_bytes)}; give 1B to {format_bytes(_LARGEST_GIVEN_BYTES)}"
         )
     bandwidth = bandwidth_bytes_per_s or _ASSUMED_BYTES_PER_S
     latency = latency_s if latency_s is not None else _ASSUMED_LATENCY_S

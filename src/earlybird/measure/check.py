@@ -16,7 +16,7 @@ from earlybird.check.plan import MIN_ITERATIONS, CheckPlan
 from earlybird.check.suspicions import Suspicion, confirmed, find_suspicions
 from earlybird.check.tournament import pairs_of, round_of
 from earlybird.check.verdicts import findings
-from earlybird.data.check import Check, CheckedNode
+from earlybird.data.check import MIN_JUDGED, Check, CheckedNode
 from earlybird.data.errors import WorkError
 from earlybird.data.labels import counted, listed_briefly
 from earlybird.data.layout import Layout, parse_layout
@@ -29,8 +29,6 @@ _TARGET = 0.05  # of the stop rule: links differ by more if they are called slow
 _CONTROLS = 3  # other nodes of which an incast or outcast is measured again, next to a suspicious one
 # A launch that takes so many times the planned time hangs.
 _PATIENCE = 4.0
-# So many nodes without any finding agree because there is nothing to compare with.
-_TOO_FEW = 2
 
 Heard = Callable[[int, int, str, float], None]  # points done, all points, what is measured, seconds left
 
@@ -75,8 +73,8 @@ def run_check(
     found = findings(suspicious, measured, hosts, plan.size_bytes, plan.cast_bytes)
     found += fact_findings(hosts, measured.facts, settings.min_effect)
     notes = fact_remarks(hosts, measured.facts, settings.min_effect)
-    if plan.nodes <= _TOO_FEW:
-        notes.insert(0, "two nodes cannot show which of them is at fault; check at least 3")
+    if plan.nodes < MIN_JUDGED:
+        notes.insert(0, f"two nodes cannot show which of them is at fault; check at least {MIN_JUDGED}")
     return Check(
         mpi=f"{launcher.flavour} {first.record.get('version', '')}".strip(), launcher=launcher.name,
         size_bytes=plan.size_bytes, cast_bytes=plan.cast_bytes, min_effect=settings.min_effect,
