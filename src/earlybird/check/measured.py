@@ -12,6 +12,8 @@ from earlybird.data.run import Sample
 
 # Three quarters of the messages take at least as long: a busy moment does not make a link slow.
 QUARTILE = 0.25
+_MESSAGES_OF_ITERATION = 2  # that a rank sends: one alone, and one while it receives
+_MOST_SEGMENT_BYTES = 1 << 16
 _SHARE_OF_DEVICE = 0.25  # of the bytes of the busiest device of a node
 
 
@@ -102,6 +104,8 @@ def _nothing(*shape: int) -> np.ndarray:
 def _add_round(matrices: dict[str, np.ndarray], sample: Sample, num_nodes: int) -> None:
     times_s = np.array(sample.extra["pair_times_s"]).reshape(-1, num_nodes, 3)
     quartiles_s = np.quantile(times_s, QUARTILE, axis=0)
+    # Fewer segments than its messages need are those of other traffic: another network carries the messages.
+    needed = _MESSAGES_OF_ITERATION * len(times_s) * sample.config["size_bytes"] / _MOST_SEGMENT_BYTES
     for one in range(num_nodes):
         other: int = opponent(one, sample.config["round"], num_nodes)
         if other == one:
@@ -112,8 +116,9 @@ def _add_round(matrices: dict[str, np.ndarray], sample: Sample, num_nodes: int) 
         # Both wait for both messages, but one of them begins a latency earlier.
         pair_both_s = times_s[:, [one, other], 2].max(axis=1)
         matrices["both_s"][one, other] = np.quantile(pair_both_s, QUARTILE)
-        if "segments" in sample.extra:
-            matrices["sent"][one, other], matrices["sent_again"][one, other] = sample.extra["segments"][one]
+        sent, sent_again = sample.extra["segments"][one] if "segments" in sample.extra else (0, 0)
+        if sent > needed:
+            matrices["sent"][one, other], matrices["sent_again"][one, other] = sent, sent_again
 
 
 def _nodes(sample: Sample, clock_interval_s: float) -> dict[str, Any]:

@@ -62,14 +62,12 @@ def run_check(
     like = _alike(first.record["placement"], plan.shared_machine)
     measured = measured_from(first.samples, plan.nodes)
     suspicious = find_suspicions(measured, like, settings.min_effect)
-    num_launches = 1
     if points := _points_again(plan, suspicious, launcher.flavour):
         point_s, iterations = plan.again(len(points))
         rules = replace(rules, budget_s=max(point_s, 1e-3), min_iterations=iterations)
         again = session.launch(points, rules)
         measured = measured_from(again.samples, plan.nodes).filled_with(measured)
         suspicious = confirmed(find_suspicions(measured, like, settings.min_effect), suspicious)
-        num_launches = 2
     found = findings(suspicious, measured, hosts, plan.size_bytes, plan.cast_bytes)
     found += fact_findings(hosts, measured.facts, settings.min_effect)
     notes = fact_remarks(hosts, measured.facts, settings.min_effect)
@@ -78,7 +76,7 @@ def run_check(
     return Check(
         mpi=f"{launcher.flavour} {first.record.get('version', '')}".strip(), launcher=launcher.name,
         size_bytes=plan.size_bytes, cast_bytes=plan.cast_bytes, min_effect=settings.min_effect,
-        planned_s=plan.total_s(), spent_s=round(time.monotonic() - begin_s, 3), launches=num_launches,
+        planned_s=plan.total_s(), spent_s=round(time.monotonic() - begin_s, 3), launches=session.launches,
         nodes=tuple(_node(hosts[k], measured, k) for k in range(plan.nodes)),
         latency_s=_known(measured.latency_s), send_s=_known(measured.send_s), both_s=_known(measured.both_s),
         lost_share=_known(measured.lost_share), findings=tuple(found), notes=tuple(notes),

@@ -130,6 +130,13 @@ def test_lost_segments_are_named_before_the_time_that_they_cost(machine):
     assert 0.005 < found.value < 0.015
 
 
+def test_lost_segments_of_other_traffic_are_not_counted(machine):
+    """Of a network that bypasses TCP: too few segments for the messages."""
+    one = machine(6)
+    one.segments, one.lost = 200, {(4, 2): 0.5}
+    assert judged(one) == []
+
+
 def test_a_link_that_loses_segments_is_named(machine):
     one = machine(6)
     one.lost = {(4, 2): 0.01}
