@@ -139,11 +139,16 @@ def small_shared_memory(cluster: Cluster, folder: Path) -> None:
     _on_node(cluster, 1, "mount", "-o", "remount,size=64m", "/dev/shm")
 
 
-def _cpu_limit(folder: Path) -> str:
-    """Whatever starts on node1 has a third of a core."""
+def _control_group() -> tuple[Path, bool]:
+    """That of the limit, and whether it is of version 2."""
     root = Path("/sys/fs/cgroup")
     unified = (root / "cgroup.controllers").exists()
-    group = (root if unified else root / "cpu") / f"earlybird-{os.getpid()}"
+    return (root if unified else root / "cpu") / f"earlybird-{os.getpid()}", unified
+
+
+def _cpu_limit(folder: Path) -> str:
+    """Whatever starts on node1 has a third of a core."""
+    group, unified = _control_group()
     group.mkdir(exist_ok=True)
     period_us = 4_000
     if unified:
@@ -214,3 +219,6 @@ def planted(fault: Fault, cluster: Cluster, folder: Path) -> Iterator[dict[str, 
         yield environment
     finally:
         real.rename(agent)
+        if fault.before is _cpu_limit:
+            with contextlib.suppress(OSError):  # a process has not ended yet
+                _control_group()[0].rmdir()

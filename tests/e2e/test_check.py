@@ -60,8 +60,8 @@ def test_faults_of_several_kinds_are_found_in_one_check_and_named(cluster, check
     assert "1 of 4 nodes" in in_process("show", tmp_path / "checked" / "check.json").stdout
     samples = (tmp_path / "checked" / "samples.ndjson").read_text().splitlines()
     assert sum(json.loads(line)["config"]["part"] == "pairs" for line in samples) >= 3
-    junit = in_process("show", tmp_path / "checked" / "check.json", "--json").stdout
-    assert json.loads(junit)["schema"] == "earlybird.check/1"
+    shown = in_process("show", tmp_path / "checked" / "check.json", "--json").stdout
+    assert json.loads(shown)["schema"] == "earlybird.check/1"
 
 
 def test_a_third_of_the_cpu_time_and_another_mpi_are_found(cluster, check, tmp_path):
@@ -136,6 +136,7 @@ def test_wrong_input_is_refused_before_anything_starts(in_process, refused, any_
     refuse("--launcher", "synthetic:x.json", says="no node to check")
     refuse("--hosts", "a,b", "--budget", "0s", says="must be more than 0 s")
     refuse("--hosts", "a,b", "--budget", "1s", says="give more time, or fewer nodes")
+    refuse("--hosts", "a,b", "--stall-limit", "0.1s", says="give a longer --stall-limit")
     refuse("--hosts", "a,b", "--min-effect", "x", says="--min-effect")
     plan = in_process("check", "--mpi", any_mpi, "--hosts", ",".join(f"n{k}" for k in range(256)), "--plan")
     assert "255 rounds of 128 pairs" in plan.stdout

@@ -1,5 +1,6 @@
 """Facts in which one node differs from most others."""
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,16 +10,26 @@ from earlybird.data import labels
 from earlybird.data.check import NODE, Finding
 from earlybird.data.units import format_bytes
 
+Alike = Callable[[Any, Any], bool]
+
 
 @dataclass(frozen=True)
 class _Fact:
-    """A fact that is compared: its key, its name and a likely cause. Of an amount only less counts, by more
-    than the minimum effect."""
+    """A fact that is compared: its key, its name and a likely cause. Amounts differ if they differ by more
+    than the minimum effect, because nodes of one kind differ by some pages of memory; only less is bad."""
 
     key: str
     name: str
     cause: str
     is_amount: bool = False
+
+    def alike(self, min_effect: float) -> "Alike":
+        if not self.is_amount:
+            return operator.eq
+        return lambda one, other: not (_is_less(one, other, min_effect) or _is_less(other, one, min_effect))
+
+    def text(self, value: Any) -> str:
+        return _bytes_text(value) if self.key.endswith("_bytes") else _text(value)
 
 
 _FACTS = (
@@ -53,14 +64,12 @@ def fact_findings(
     found = []
     for fact in _FACTS:
         values = [one.get(fact.key) for one in facts]
-        for k, most in _minority(values):
-            if fact.is_amount and not _is_less(values[k], most, min_effect):
-                continue
-            text = _bytes_text if fact.key.endswith("_bytes") else _text
-            found.append(Finding(NODE, (hosts[k],), fact.name, *_texts(text, values[k], most), fact.cause))
-    settings = [dict(one.get("settings", {})) for one in facts]
-    for name in sorted({name for one in settings for name in one}):
-        values = [one.get(name) for one in settings]
+        found += [
+            Finding(NODE, (hosts[k],), fact.name, *_texts(fact.text, values[k], most), fact.cause)
+            for k, most in _minority(values, fact.alike(min_effect))
+            if not fact.is_amount or _is_less(values[k], most, min_effect)
+        ]
+    for name, values in _settings(facts).items():
         cause = "the nodes have different environments; look at what the shells there start with"
         found += [
             Finding(NODE, (hosts[k],), name, *_texts(_text, values[k], most), cause)
@@ -69,7 +78,7 @@ def fact_findings(
     return found
 
 
-def fact_remarks(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> list[str]:
+def fact_remarks(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_effect: float) -> list[str]:
     """What is worth knowing of all nodes or of some, but is no verdict."""
     remarks = []
     for key, name in _REMARKED.items():
@@ -85,27 +94,45 @@ def fact_remarks(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> li
         remarks.append(f"the frequency governor of all nodes is {governors.pop()}: times vary with the load")
     for fact in _FACTS:
         values = [one.get(fact.key) for one in facts]
-        if len(set(map(repr, values))) > 1 and _majority(values) is None:
-            counts = Counter(_text(value) for value in values).most_common()
-            parts = [f"{text} on {labels.counted(count, 'node')}" for text, count in counts]
-            remarks.append(f"nodes differ in {fact.name}: {labels.listed_briefly(parts)}")
+        if _majority(values, fact.alike(min_effect)) is None:
+            remarks += _difference(fact.name, list(map(fact.text, values)))
+    for name, values in _settings(facts).items():
+        # A value of its own on every node is the number or address that a launcher has given to it.
+        is_numbered = None not in values and len(set(values)) == len(values)
+        if _majority(values) is None and not is_numbered:
+            remarks += _difference(name, list(map(_text, values)))
     return remarks
 
 
-def _majority(values: Sequence[Any]) -> list[Any] | None:
+def _settings(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[str | None]]:
+    """The values of every variable on the nodes, None where it is not set."""
+    settings = [one.get("settings", {}) for one in facts]
+    return {
+        name: [one.get(name) for one in settings]
+        for name in sorted({name for one in settings for name in one})
+    }
+
+
+def _difference(name: str, texts: Sequence[str]) -> list[str]:
+    counts = Counter(texts).most_common()
+    parts = [f"{text} on {labels.counted(count, 'node')}" for text, count in counts]
+    return [f"nodes differ in {name}: {labels.listed_briefly(parts)}"] if len(counts) > 1 else []
+
+
+def _majority(values: Sequence[Any], alike: Alike = operator.eq) -> list[Any] | None:
     """The value of more than half, in a list, because it may be None; None without one."""
     for value in values:
-        if 2 * sum(other == value for other in values) > len(values):
+        if 2 * sum(alike(other, value) for other in values) > len(values):
             return [value]
     return None
 
 
-def _minority(values: Sequence[Any]) -> list[tuple[int, Any]]:
+def _minority(values: Sequence[Any], alike: Alike = operator.eq) -> list[tuple[int, Any]]:
     """(position, value of most) of the values that differ from that of most; of two nothing can be said."""
-    most = _majority(values)
+    most = _majority(values, alike)
     if most is None or len(values) < 3:
         return []
-    return [(k, most[0]) for k, value in enumerate(values) if value != most[0]]
+    return [(k, most[0]) for k, value in enumerate(values) if not alike(value, most[0])]
 
 
 def _is_less(value: Any, most: Any, min_effect: float) -> bool:

@@ -1,5 +1,6 @@
 """What the samples of a check say about every link and node: matrices by sender and receiver."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,9 @@ from earlybird.data.run import Sample
 
 # Three quarters of the messages take at least as long: a busy moment does not make a link slow.
 QUARTILE = 0.25
+_MESSAGES_OF_ITERATION = 2  # that a rank sends: one alone, and one while it receives
+_MOST_SEGMENT_BYTES = 1 << 16
+_SHARE_OF_DEVICE = 0.25  # of the bytes of the busiest device of a node
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +28,8 @@ class Measured:
     incast_s, outcast_s : (N,) seconds.
     compute_s, compute_cpu_s, slowest_cpu : (N,) of the slowest core the time of the computation, the CPU time
         of it, and the number of the core.
-    clock_offset_s, clock_drift, clock_error_s : (N,) against the first node, and half of the round trip.
+    clock_offset_s, clock_drift : (N,) against the first node.
+    clock_error_s, clock_drift_error : half of the round trip; what two such errors make of the drift.
     facts : of each node; empty if they were not collected.
     shares_cores : whether ranks of several nodes share cores: latencies then include the scheduler.
     """
@@ -42,6 +47,7 @@ class Measured:
     clock_offset_s: np.ndarray
     clock_drift: np.ndarray
     clock_error_s: float
+    clock_drift_error: float
     facts: tuple[dict[str, Any], ...]
     shares_cores: bool = False
 
@@ -77,14 +83,16 @@ def measured_from(samples: Sequence[Sample], num_nodes: int) -> Measured:
         elif part in casts:
             casts[part][sample.config["root"]] = np.quantile(sample.extra["root_times_s"], QUARTILE)
         else:
-            of_nodes = _nodes(sample, num_nodes)
+            # Clocks are compared before the first point and after the last: at least the timed region apart.
+            interval_s = sum(float(np.sum(one.times_s)) for one in samples)
+            of_nodes = _nodes(sample, interval_s)
     nothing: dict[str, Any] = {
         name: _nothing(num_nodes)
         for name in ("compute_s", "compute_cpu_s", "slowest_cpu", "clock_offset_s", "clock_drift")
     }
     return Measured(
         **dict[str, Any](matrices), incast_s=casts["incast"], outcast_s=casts["outcast"],
-        **(nothing | {"facts": (), "clock_error_s": 0.0} | of_nodes),
+        **(nothing | {"facts": (), "clock_error_s": 0.0, "clock_drift_error": 0.0} | of_nodes),
         shares_cores=any(sample.oversubscribed for sample in samples),
     )  # fmt: skip
 
@@ -96,21 +104,26 @@ def _nothing(*shape: int) -> np.ndarray:
 def _add_round(matrices: dict[str, np.ndarray], sample: Sample, num_nodes: int) -> None:
     times_s = np.array(sample.extra["pair_times_s"]).reshape(-1, num_nodes, 3)
     quartiles_s = np.quantile(times_s, QUARTILE, axis=0)
+    # Fewer segments than its messages need are those of other traffic: another network carries the messages.
+    needed = _MESSAGES_OF_ITERATION * len(times_s) * sample.config["size_bytes"] / _MOST_SEGMENT_BYTES
     for one in range(num_nodes):
         other: int = opponent(one, sample.config["round"], num_nodes)
         if other == one:
             continue
-        latency_s, send_s, both_s = quartiles_s[one]
         # Both measure the same round trips.
-        matrices["latency_s"][one, other] = (latency_s + quartiles_s[other][0]) / 2
-        matrices["send_s"][one, other] = send_s
-        matrices["both_s"][other, one] = both_s  # the receiver measures it
-        if "segments" in sample.extra:
-            matrices["sent"][one, other], matrices["sent_again"][one, other] = sample.extra["segments"][one]
+        matrices["latency_s"][one, other] = (quartiles_s[one][0] + quartiles_s[other][0]) / 2
+        matrices["send_s"][one, other] = quartiles_s[one][1]
+        # Both wait for both messages, but one of them begins a latency earlier.
+        pair_both_s = times_s[:, [one, other], 2].max(axis=1)
+        matrices["both_s"][one, other] = np.quantile(pair_both_s, QUARTILE)
+        sent, sent_again = sample.extra["segments"][one] if "segments" in sample.extra else (0, 0)
+        if sent > needed:
+            matrices["sent"][one, other], matrices["sent_again"][one, other] = sent, sent_again
 
 
-def _nodes(sample: Sample, num_nodes: int) -> dict[str, Any]:
+def _nodes(sample: Sample, clock_interval_s: float) -> dict[str, Any]:
     facts = tuple(sample.extra["facts"])
+    error_s = float(sample.extra["clock_round_trip_s"]) / 2
     slowest = [int(np.argmax(one["compute_s"])) for one in facts]
 
     def of_slowest(key: str) -> np.ndarray:
@@ -122,18 +135,38 @@ def _nodes(sample: Sample, num_nodes: int) -> dict[str, Any]:
         "slowest_cpu": of_slowest("cpus"),
         "clock_offset_s": np.array(sample.extra["clock_offsets_s"], dtype=float),
         "clock_drift": np.array(sample.extra["clock_drifts"], dtype=float),
-        "clock_error_s": float(sample.extra["clock_round_trip_s"]) / 2,
-        "facts": tuple(_described(one) for one in facts),
+        "clock_error_s": error_s,
+        "clock_drift_error": 2 * error_s / clock_interval_s,
+        "facts": _with_devices(facts),
     }
 
 
-def _described(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts with the device that carried most bytes of the job in the place of the counters."""
-    kept = {key: value for key, value in facts.items() if key not in ("device_bytes", "device_bytes_before")}
+def _with_devices(facts: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """The facts with the network device that carried the messages in the place of the counters.
+
+    Of devices that share the messages of a node, that which most nodes use: which of them carried some bytes
+    more is chance.
+    """
+    all_carried = [_carried_bytes(one) for one in facts]
+    usual = Counter(max(one, key=one.__getitem__) for one in all_carried if one).most_common(1)
+    described = []
+    for one, carried in zip(facts, all_carried, strict=True):
+        kept = {
+            key: value for key, value in one.items() if key not in ("device_bytes", "device_bytes_before")
+        }
+        if carried:
+            most = max(carried, key=carried.__getitem__)
+            shares = carried.get(usual[0][0], 0.0) >= _SHARE_OF_DEVICE * carried[most]
+            kept["device"] = usual[0][0] if shares else most
+        described.append(kept)
+    return tuple(described)
+
+
+def _carried_bytes(facts: dict[str, Any]) -> dict[str, float]:
+    """Bytes of each network device between the first point and the last."""
     before, after = facts.get("device_bytes_before", {}), facts.get("device_bytes", {})
-    carried = {
+    return {
         name: count - before.get(name, 0.0)
         for name, count in after.items()
         if name != "lo" and count > before.get(name, 0.0)
     }
-    return kept | ({"device": max(carried, key=lambda name: carried[name])} if carried else {})

@@ -16,7 +16,8 @@ BATCH = 20  # round trips of small messages that are timed together
 
 _MOST_POINT_S = 0.25
 _LEAST_BYTES, _MOST_BYTES = 16 << 10, 1 << 20
-# Of a network that is not known: what one slower than this takes longer is said afterwards.
+_LARGEST_GIVEN_BYTES = 512 << 20  # that of an incast of two nodes has twice as many, which MPI must count
+# Of a network that is not known. A slower one takes longer than planned.
 _ASSUMED_BYTES_PER_S, _ASSUMED_LATENCY_S = 1e9 / 8, 50e-6
 # Bytes that a node receives in an incast, in messages of the tournament.
 _CAST_MESSAGES = 2
@@ -87,20 +88,29 @@ class CheckPlan:
         least_s = (MIN_ITERATIONS + 1) * of_iteration_s
         return max(least_s, self.point_s + of_iteration_s)
 
+    def longest_point_s(self) -> float:
+        return max(self.round_s(), self.cast_s(), self._nodes_s())
+
     def start_s(self) -> float:
         return _START_S + _START_OF_NODE_S * self.nodes
 
     def total_s(self) -> float:
         """The longest time of a first launch."""
+        return self.start_s() + self._messages_s() + self._nodes_s()
+
+    def _messages_s(self) -> float:
+        return self.rounds * self.round_s() + 2 * self.nodes * self.cast_s()
+
+    def _nodes_s(self) -> float:
         computing_s = _COMPUTE_ITERATIONS * _COMPUTE_S * (self.nodes if self.shared_machine else 1)
-        nodes_s = _DESCRIPTION_S + computing_s if self.facts else 0.0
-        return self.start_s() + self.rounds * self.round_s() + 2 * self.nodes * self.cast_s() + nodes_s
+        return _DESCRIPTION_S + computing_s if self.facts else 0.0
 
     def again(self, num_points: int) -> tuple[float, int]:
         """Seconds and iterations of each of `num_points` that are measured again, in the time of a first
         launch."""
-        share_s = self.total_s() / max(num_points, 1)
-        iterations = AGAIN_ITERATIONS if share_s > 2 * self.round_s() else MIN_ITERATIONS
+        share_s = self._messages_s() / max(num_points, 1)
+        is_enough = share_s > 2 * max(self.round_s(), self.cast_s())
+        iterations = AGAIN_ITERATIONS if is_enough else MIN_ITERATIONS
         return min(AGAIN * self.point_s, share_s), iterations
 
     def sentence(self) -> str:
@@ -125,14 +135,19 @@ def make_plan(
 ) -> CheckPlan:
     """The plan with the largest messages that `budget_s` allows, of at most 1 MiB.
 
-    Half of the budget is for a second launch. Raises InputError for fewer than two nodes, and for a budget
-    that is too short for the smallest messages, or for `size_bytes` if given.
+    Half of the budget is for a second launch. Raises InputError for fewer than two nodes, for a size of
+    nothing or beyond the counts of MPI, and for a budget that is too short for the smallest messages, or for
+    `size_bytes` if given.
     """
     if nodes < 2:
         raise InputError(
             f"a check compares nodes with each other and this job has {counted(nodes, 'node')}; give at "
             "least two with --hosts, --launcher srun in an allocation of several nodes, or "
             "--launcher cluster:NAME"
+        )
+    if size_bytes is not None and not 1 <= size_bytes <= _LARGEST_GIVEN_BYTES:
+        raise InputError(
+            f"--size is {format_bytes(size_bytes)}; give 1B to {format_bytes(_LARGEST_GIVEN_BYTES)}"
         )
     bandwidth = bandwidth_bytes_per_s or _ASSUMED_BYTES_PER_S
     latency = latency_s if latency_s is not None else _ASSUMED_LATENCY_S

@@ -97,8 +97,7 @@ def _clocks(measured: Measured) -> list[Suspicion]:
     found: list[Suspicion] = []
     for measure, values, least in (
         (CLOCK, measured.clock_offset_s, _LEAST_OFFSET_S + measured.clock_error_s),
-        # From two comparisons, more than a second apart.
-        (DRIFT, measured.clock_drift, _LEAST_DRIFT + 2 * measured.clock_error_s),
+        (DRIFT, measured.clock_drift, _LEAST_DRIFT + measured.clock_drift_error),
     ):
         if np.isnan(values).any():
             continue

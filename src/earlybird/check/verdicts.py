@@ -19,6 +19,7 @@ from earlybird.data.check import (
     LOSS,
     NODE,
     OUTCAST,
+    UNDIRECTED,
     Finding,
 )
 
@@ -46,26 +47,22 @@ def findings(
     size_bytes: int,
     cast_bytes: int,
 ) -> list[Finding]:
-    """Nodes first, then links. What a bad node explains is not listed again."""
-    of_nodes, explained = _nodes_by_links(suspicions, measured, hosts, size_bytes)
+    """Nodes first, then links. What a bad node or link explains is not listed again."""
     computing = [one for one in suspicions if one.measure == COMPUTATION]
-    for one in computing:
-        of_nodes.append(_computation(one, measured, hosts))
+    busy = {one.first for one in computing}
+    # A node whose cores are busy answers late.
+    suspicions = [one for one in suspicions if one.measure != LATENCY or not busy & {one.first, one.second}]
+    of_nodes, explained = _nodes_by_links(suspicions, measured, hosts, size_bytes)
+    links = [one for one in suspicions if one.is_link and (one.first, one.second) not in explained]
+    of_nodes += [_computation(one, measured, hosts) for one in computing]
     bad = {host for finding in of_nodes for host in finding.hosts}
+    # An incast or outcast takes as long as its slowest link.
+    bad |= {hosts[end] for one in links if one.measure != LATENCY for end in (one.first, one.second)}
     for one in suspicions:
         if one.measure in (INCAST, OUTCAST) and hosts[one.first] not in bad:
             of_nodes.append(_cast(one, hosts, cast_bytes * (len(hosts) - 1)))
         elif one.measure in (CLOCK, DRIFT):
             of_nodes.append(_clock(one, hosts))
-    slow_nodes = {one.first for one in computing}
-    links = [
-        one
-        for one in suspicions
-        if one.is_link
-        and (one.first, one.second) not in explained
-        # A node whose cores are busy answers late.
-        and not (one.measure == LATENCY and slow_nodes & {one.first, one.second})
-    ]
     return [*of_nodes, *_links(links, hosts, size_bytes)]
 
 
@@ -87,7 +84,7 @@ def _nodes_by_links(
             }
             if directions:
                 own_links = [link for own in directions.values() for link in own]
-                how = "" if measure == LATENCY else " and ".join(directions) + " "
+                how = "" if measure in UNDIRECTED else " and ".join(directions) + " "
                 found.append(_slow_node(node, how, [links[link] for link in own_links], hosts, size_bytes))
                 # Whatever else is slow about these links has the same cause, acknowledgements included.
                 explained |= {link for own in own_links for link in (own, own[::-1])}
@@ -122,11 +119,11 @@ def _in_units(measure: str, value: float, expected: float, size_bytes: int) -> t
 
 def _links(links: Sequence[Suspicion], hosts: Sequence[str], size_bytes: int) -> list[Finding]:
     """The first measure of each link and direction. The other direction of a slow link is named if it is slow
-    by the same measure, of the latency only one."""
+    by the same measure that has a direction."""
     chosen: dict[Link, Suspicion] = {}
     for one in sorted(links, key=lambda one: _LINK_MEASURES.index(one.measure)):
         back = chosen.get((one.second, one.first))
-        if back is None or (back.measure == one.measure and one.measure != LATENCY):
+        if back is None or (back.measure == one.measure and one.measure not in UNDIRECTED):
             chosen.setdefault((one.first, one.second), one)
     return [
         Finding(
@@ -143,7 +140,7 @@ def _computation(one: Suspicion, measured: Measured, hosts: Sequence[str]) -> Fi
     core = int(measured.slowest_cpu[node])
     own_share = float(measured.compute_cpu_s[node] / measured.compute_s[node])
     limit = facts.get("cpu_limit")
-    if own_share < _OWN_SHARE and limit is not None:
+    if own_share < _OWN_SHARE and limit is not None and limit < facts.get("cores", limit + 1):
         cause = f"the control group limits CPU time to that of {limit:g} cores"
     elif own_share < _OWN_SHARE:
         share = labels.percent(1 - own_share)

@@ -20,6 +20,9 @@ BANDWIDTH, BOTH, LATENCY, LOSS = "bandwidth", "bandwidth both directions", "late
 # What is measured of a node; further measures of a node are facts.
 COMPUTATION, INCAST, OUTCAST = "computation", "incast", "outcast"
 CLOCK, DRIFT = "clock offset", "clock drift"
+MIN_JUDGED: Final = 3  # of two nodes that differ, either may be at fault
+# Measured of a pair as a whole: no direction can be named.
+UNDIRECTED: Final = (BOTH, LATENCY)
 _AS_BANDWIDTH = (BANDWIDTH, BOTH, INCAST, OUTCAST)
 
 
@@ -71,7 +74,7 @@ class Finding(Record):
         """`node1`, `the link from node1 to node2`."""
         if self.kind == NODE:
             return self.hosts[0]
-        if self.measure == LATENCY:
+        if self.measure in UNDIRECTED:
             return f"the link between {self.hosts[0]} and {self.hosts[1]}"
         return f"the link from {self.hosts[0]} to {self.hosts[1]}"
 
@@ -118,8 +121,8 @@ class Check(Record):
     planned_s, spent_s : the longest time planned for the first launch, and the time of all launches.
     launches : 2 if something was suspicious and was measured again.
     latency_s, send_s, both_s : (N, N) seconds by sender and receiver: half a round trip of a small message; a
-        message with its acknowledgement; a message while another goes the opposite direction. The lower
-        quartiles of all iterations; 0 where nothing was measured.
+        message with its acknowledgement; two messages in opposite directions at once, until both are
+        complete. The lower quartiles of all iterations; 0 where nothing was measured.
     lost_share : (N, N) the share of the TCP segments that the sender had to send again.
     findings : what is not as the others; empty if all is well.
     notes : remarks.
@@ -157,6 +160,11 @@ class Check(Record):
     @property
     def hosts(self) -> list[str]:
         return [node.host for node in self.nodes]
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there are enough nodes to compare one with the others."""
+        return len(self.nodes) >= MIN_JUDGED
 
     def bandwidth_bytes_per_s(self) -> np.ndarray:
         """(N, N) of a message between two nodes; NaN where nothing was measured."""

@@ -16,7 +16,7 @@ from earlybird.check.plan import MIN_ITERATIONS, CheckPlan
 from earlybird.check.suspicions import Suspicion, confirmed, find_suspicions
 from earlybird.check.tournament import pairs_of, round_of
 from earlybird.check.verdicts import findings
-from earlybird.data.check import Check, CheckedNode
+from earlybird.data.check import MIN_JUDGED, Check, CheckedNode
 from earlybird.data.errors import WorkError
 from earlybird.data.labels import counted, listed_briefly
 from earlybird.data.layout import Layout, parse_layout
@@ -29,8 +29,6 @@ _TARGET = 0.05  # of the stop rule: links differ by more if they are called slow
 _CONTROLS = 3  # other nodes of which an incast or outcast is measured again, next to a suspicious one
 # A launch that takes so many times the planned time hangs.
 _PATIENCE = 4.0
-# So many nodes without any finding agree because there is nothing to compare with.
-_TOO_FEW = 2
 
 Heard = Callable[[int, int, str, float], None]  # points done, all points, what is measured, seconds left
 
@@ -64,23 +62,21 @@ def run_check(
     like = _alike(first.record["placement"], plan.shared_machine)
     measured = measured_from(first.samples, plan.nodes)
     suspicious = find_suspicions(measured, like, settings.min_effect)
-    num_launches = 1
     if points := _points_again(plan, suspicious, launcher.flavour):
         point_s, iterations = plan.again(len(points))
         rules = replace(rules, budget_s=max(point_s, 1e-3), min_iterations=iterations)
         again = session.launch(points, rules)
         measured = measured_from(again.samples, plan.nodes).filled_with(measured)
         suspicious = confirmed(find_suspicions(measured, like, settings.min_effect), suspicious)
-        num_launches = 2
     found = findings(suspicious, measured, hosts, plan.size_bytes, plan.cast_bytes)
     found += fact_findings(hosts, measured.facts, settings.min_effect)
-    notes = fact_remarks(hosts, measured.facts)
-    if plan.nodes <= _TOO_FEW:
-        notes.insert(0, "two nodes cannot show which of them is at fault; check at least 3")
+    notes = fact_remarks(hosts, measured.facts, settings.min_effect)
+    if plan.nodes < MIN_JUDGED:
+        notes.insert(0, f"two nodes cannot show which of them is at fault; check at least {MIN_JUDGED}")
     return Check(
         mpi=f"{launcher.flavour} {first.record.get('version', '')}".strip(), launcher=launcher.name,
         size_bytes=plan.size_bytes, cast_bytes=plan.cast_bytes, min_effect=settings.min_effect,
-        planned_s=plan.total_s(), spent_s=round(time.monotonic() - begin_s, 3), launches=num_launches,
+        planned_s=plan.total_s(), spent_s=round(time.monotonic() - begin_s, 3), launches=session.launches,
         nodes=tuple(_node(hosts[k], measured, k) for k in range(plan.nodes)),
         latency_s=_known(measured.latency_s), send_s=_known(measured.send_s), both_s=_known(measured.both_s),
         lost_share=_known(measured.lost_share), findings=tuple(found), notes=tuple(notes),

@@ -27,6 +27,9 @@ class Machine:
         self.lost: dict[tuple[int, int], float] = {}
         self.facts: dict[int, dict] = {}
         self.offsets_s = self.random.normal(0, 50e-6, nodes)
+        self.drifts = self.random.normal(0, 1e-6, nodes)
+        self.round_trip_s = 4e-6
+        self.segments = 3000
         self.plan: CheckPlan = make_plan(nodes)
 
     def _times_s(self, measure: str, one: int, other: int, usual_s: float) -> np.ndarray:
@@ -52,7 +55,8 @@ class Machine:
             times_s[:, one, 0] = self._times_s("latency", one, other, LATENCY_S)
             times_s[:, one, 1] = self._times_s("send", one, other, SEND_S)
             times_s[:, one, 2] = self._times_s("both", other, one, BOTH_S)
-            segments[one] = 3000, self.random.poisson(3000 * self.lost.get((one, other), 1e-4))
+            lost = self.random.poisson(self.segments * self.lost.get((one, other), 1e-4))
+            segments[one] = self.segments, lost
         extra = {"pair_times_s": times_s.reshape(ITERATIONS, -1).tolist(), "segments": segments.tolist()}
         return times_s.sum(axis=2).max(axis=1), extra
 
@@ -74,10 +78,9 @@ class Machine:
                 "device_bytes_before": {"ib0": 5.0, "lo": 0.0},
             }  # fmt: skip
             facts.append(usual | self.facts.get(node, {}))
-        drifts = self.random.normal(0, 1e-6, self.nodes).tolist()
         extra = {
-            "facts": facts, "clock_offsets_s": self.offsets_s.tolist(), "clock_drifts": drifts,
-            "clock_round_trip_s": 4e-6,
+            "facts": facts, "clock_offsets_s": self.offsets_s.tolist(), "clock_drifts": self.drifts.tolist(),
+            "clock_round_trip_s": self.round_trip_s,
         }  # fmt: skip
         return np.full(ITERATIONS, COMPUTE_S), extra
 

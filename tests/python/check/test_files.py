@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from earlybird.cli.output.check import verdict
 from earlybird.data.check import LINK, NODE, Check, CheckedNode, Finding, check_from_json, load_check
 from earlybird.data.errors import InputError
 from earlybird.interop.junit import check_junit_xml
@@ -90,6 +91,13 @@ def test_a_check_without_findings_is_nothing_to_do(golden):
     (answer,) = check_chapter(Material(checks=(check_from_json(value),))).answers
     assert answer.do == "nothing to do"
     assert check_chapter(Material()).sentence == ""
+
+
+def test_two_nodes_are_not_called_alike():
+    check = linked(nodes=2)
+    assert verdict(check) == "2 nodes and 1 link were measured, not judged"
+    chapter = check_chapter(Material(checks=(check,)))
+    assert "not judged" in chapter.sentence and chapter.answers[0].do == "check at least 3 nodes"
 
 
 def test_it_is_on_the_page_and_in_the_terminal():

@@ -51,7 +51,7 @@ def test_a_faster_network_gets_larger_messages():
 def test_what_is_measured_again_fits_the_time_of_a_first_launch():
     plan = make_plan(64, bandwidth_bytes_per_s=1e9)
     point_s, _ = plan.again(63 + 128)
-    assert point_s * (63 + 128) <= plan.total_s()
+    assert plan.start_s() + point_s * (63 + 128) <= plan.total_s()
     assert plan.again(2) == (3 * plan.point_s, 12)
 
 
@@ -60,7 +60,9 @@ def test_what_is_measured_again_fits_the_time_of_a_first_launch():
     [
         (1, {}, "this job has 1 node; give at least two"),
         (256, {"budget_s": 5.0}, "--budget is 5 s; give more time, or fewer nodes"),
-        (8, {"size_bytes": 1 << 30}, "with messages of 1 GiB"),
+        (8, {"size_bytes": 1 << 29}, "with messages of 512 MiB"),
+        (8, {"size_bytes": 1 << 30}, "--size is 1 GiB; give 1B to 512 MiB"),
+        (8, {"size_bytes": 0}, "--size is 0 B"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(nodes, options, message):

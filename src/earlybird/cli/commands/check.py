@@ -34,7 +34,7 @@ def check(
     mpi: MpiOption = None,
     place: PlaceOptions,
     budget: Annotated[
-        str, typer.Option(help="Time limit for both measurements; messages are as large as it allows.")
+        str, typer.Option(help="Planned time of both measurements; messages are as large as it allows.")
     ] = "120s",
     size: Annotated[
         str | None,
@@ -69,6 +69,12 @@ def check(
         raise InputError("--budget and --stall-limit must be more than 0 s, such as 60s")
     size_bytes = units.parse_bytes(size, "--size") if size is not None else None
     planned = planned_check(vars(place) | {"mpi": mpi}, budget_s, size_bytes)
+    longest_s = planned.plan.longest_point_s()
+    if longest_s > stall_limit_s:
+        raise InputError(
+            f"one round or incast takes up to {units.format_seconds(round(longest_s, 1))} and --stall-limit "
+            f"is {units.format_seconds(stall_limit_s)}; give a longer --stall-limit, or a smaller --size"
+        )
     if plan:
         print(planned.plan.sentence())
         return 0

@@ -89,9 +89,10 @@ def replay(
         where = replace(parse_layout(str(run.path / "layout.csv")), text=settings["layout_text"])
         stages = messages.divided(settings.get("stages") or [messages.num_messages])
         given = [load_pattern(path) for path in (pattern, *(then or ())) if path is not None]
-        if given and Pattern.joined(given).sha256() != messages.sha256():
+        if given and [one.sha256() for one in given] != [stage.sha256() for stage in stages]:
+            paths = " and ".join(str(path) for path in (pattern, *(then or ())) if path is not None)
             raise InputError(
-                f"{run.path} replays another pattern than {pattern}; omit the pattern with --resume"
+                f"{run.path} replays another pattern than {paths}; omit the pattern and --then with --resume"
             )
     else:
         if pattern is None or layout is None:

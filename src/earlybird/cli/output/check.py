@@ -27,10 +27,13 @@ def print_check(check: Check, format: str) -> None:
 
 
 def verdict(check: Check) -> str:
-    """`all 4 nodes and 6 links are alike`; `2 of 4 nodes are not as the others: node1 and node3`."""
+    """`all 4 nodes and 6 links are alike`; `2 of 4 nodes are to be left out: node1 and node3`."""
     number = len(check.nodes)
+    links = counted(number * (number - 1) // 2, "link")
+    if not check.is_judged:
+        return f"{number} nodes and {links} were measured, not judged"
     if not check.findings:
-        return f"all {number} nodes and {counted(number * (number - 1) // 2, 'link')} are alike"
+        return f"all {number} nodes and {links} are alike"
     bad = check.bad_hosts()
     what = "is" if len(bad) == 1 else "are"
     return f"{len(bad)} of {number} nodes {what} to be left out: {listed_briefly(bad, 8)}"
@@ -61,8 +64,8 @@ def _columns(check: Check) -> list[Column]:
     def median(values: np.ndarray) -> float:
         return float(np.nanmedian(values)) if not np.isnan(values).all() else 0.0
 
-    def rate(text_s: float) -> str:
-        return format_bandwidth(cast_bytes / text_s) if text_s > 0 else ""
+    def rate(time_s: float) -> str:
+        return format_bandwidth(cast_bytes / time_s) if time_s > 0 else ""
 
     return [
         Column("node", lambda node: node.host),

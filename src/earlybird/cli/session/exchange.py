@@ -71,9 +71,10 @@ def predict_stages(
     stages: Sequence[Pattern], layout: Layout, profile: Profile, share: str = SHARES[0], mixed: str = MIXED[0]
 ) -> dict[str, Prediction]:
     """`predict_all` of exchanges one after the other: of the models that apply to every one."""
-    if len(stages) == 1:
-        return predict_all(stages[0], layout, profile, share, mixed)
-    every = [predict_all(stage, layout, profile, share, mixed) for stage in stages if stage.num_messages]
+    timed = [stage for stage in stages if stage.num_messages] or stages[:1]
+    every = [predict_all(stage, layout, profile, share, mixed) for stage in timed]
+    if len(every) == 1:
+        return every[0]
     # Inside nodes these equal the staircase, and are left out.
     every = [dict.fromkeys(BOTH_ENDS, one[MODELS[0]]) | one if MODELS[0] in one else one for one in every]
     joined = {model: [one[model] for one in every if model in one] for model in MODELS}

@@ -1,7 +1,7 @@
 """The chapter on a check: which nodes and links are not as fast as the others."""
 
 from earlybird.data import labels
-from earlybird.data.check import NODE, Check, Finding
+from earlybird.data.check import MIN_JUDGED, NODE, Check, Finding
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report.figures.links import bandwidth_map, latency_map
 from earlybird.report.material import Material
@@ -47,6 +47,8 @@ def _what(one: Check) -> str:
 def _sentence(one: Check) -> str:
     number = len(one.nodes)
     links = labels.counted(number * (number - 1) // 2, "link")
+    if not one.is_judged:
+        return f"{number} nodes and {links} were measured, not judged."
     if not one.findings:
         return f"All {number} nodes and {links} are alike."
     bad = one.bad_hosts()
@@ -57,6 +59,8 @@ def _sentence(one: Check) -> str:
 
 
 def _answer(one: Check) -> Answer:
+    if not one.is_judged:
+        return Answer(_what(one), "", "", _sentence(one), f"check at least {MIN_JUDGED} nodes")
     if not one.findings:
         return Answer(_what(one), "", "", "Every node and link is as fast as the others.", NOTHING)
     first, *others = one.findings
@@ -94,8 +98,8 @@ def _nodes(one: Check) -> Table:
             "incast": lambda node: rate(node.incast_s),
             "outcast": lambda node: rate(node.outcast_s),
             "computation": lambda node: format_seconds(node.compute_s) if node.compute_s > 0 else "-",
-            "clock": lambda node: f"{node.clock_offset_s * 1e3:+.3g} ms",
+            "clock": lambda node: f"{node.clock_offset_s * 1e3:+.3g} ms" if node.facts else "-",
             "cores": lambda node: str(node.facts.get("cores", "-")),
-            "/dev/shm": lambda node: format_bytes(node.facts.get("shm_bytes", 0)),
+            "/dev/shm": lambda node: format_bytes(node.facts["shm_bytes"]) if node.facts else "-",
         },
     )
