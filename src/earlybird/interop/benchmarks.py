@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
 _BETWEEN_COLUMNS = re.compile(r"\s{2,}|(?<=\))\s(?=[A-Z])|(?<=/s)\s(?=[A-Z])")
 MEDIAN_LATENCY, MEDIAN_BANDWIDTH = "P50 Tail Lat(us)", "P50 Tail BW(MB/s)"  # with -z 50
 _OSU_TITLE = re.compile(r"^# OSU MPI(?:-\S+)? (.+?) Test(?: v(\S+))?\s*$", re.MULTILINE)
+_IMB_LAST_LINE = "# All processes entering MPI_Finalize"
 _IMB_TITLE = re.compile(r"Intel\(R\) MPI Benchmarks ([0-9.]+)")
 
 
@@ -62,12 +65,24 @@ class Imported:
     tool, version : of the benchmark program, as it printed them.
     points : without level and MPI, which the texts do not say.
     hidden : what of the measurement the text does not show, in a sentence.
+    started : when it began, on the clock of its machine; None if it does not say so.
     """
 
     tool: str
     version: str
     points: tuple[ImportedPoint, ...]
     hidden: str
+    started: datetime | None = None
+
+
+def date_in(pattern: str, text: str) -> datetime | None:
+    """The date after `pattern` in `text`, as asctime writes it (Thu Nov 26 23:05:57 2026); None without."""
+    found = re.search(pattern + r"(.*)$", text, re.MULTILINE)
+    parts = parsedate(found[1]) if found else None
+    try:
+        return datetime(*parts[:6]) if parts else None
+    except ValueError:
+        return None
 
 
 def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW) -> Imported:
@@ -191,6 +206,8 @@ def read_imb(text: str, where: str, window: int = IMB_WINDOW) -> Imported:
         points += found
         if not found:
             skipped.append(name)
+    if _IMB_LAST_LINE not in text:
+        raise InputError(f"{where} has no {_IMB_LAST_LINE!r}; it was cut off: give the whole output")
     if not points:
         raise InputError(
             f"{where} has no table with a quantity here{': ' + ', '.join(skipped) if skipped else ''}; give "
@@ -201,7 +218,8 @@ def read_imb(text: str, where: str, window: int = IMB_WINDOW) -> Imported:
         hidden += _assumed(window)
     if skipped:
         hidden += f"; left out: {', '.join(skipped)}"
-    return Imported("Intel MPI Benchmarks", title[1], tuple(points), hidden + _MEANS_ONLY)
+    started = date_in(r"^# Date +: ", text)
+    return Imported("Intel MPI Benchmarks", title[1], tuple(points), hidden + _MEANS_ONLY, started)
 
 
 def _assumed(window: int) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, OPERATIONS
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
-from earlybird.interop.benchmarks import Imported, ImportedPoint, collective_config
+from earlybird.interop.benchmarks import Imported, ImportedPoint, collective_config, date_in
 
 _SETTING = re.compile(r"^#@(\w+)=(.*)$", re.MULTILINE)
 _HEADER = re.compile(r"^ *(?:process +)?test .*$", re.MULTILINE)
@@ -71,6 +71,7 @@ def read_repro(text: str, where: str) -> Imported:
         settings.get("reproMPIcommitSHA1", ""),
         tuple(points),
         _hidden(settings, dropped, left_out),
+        date_in(r"^# Benchmark started at ", text),
     )
 
 

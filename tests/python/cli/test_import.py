@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -375,3 +376,21 @@ def test_another_table_is_refused(earlybird, refused, tmp_path):
         "level,placement,pairs,bytes,time_s",
     )
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "started"),
+    [("imb", "imb_Sendrecv", "2026-11-26T23:05:55"), ("repro", "repro_shuffled", "2026-11-27T02:10:32")],
+)
+def test_a_run_begins_when_its_output_says(earlybird, tmp_path, monkeypatch, tool, name, started):
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    earlybird("import", tool, RECORDED / f"{name}.txt", *OPTIONS[tool], "-o", "run")
+    assert Run.open(tmp_path / "run").header["started"].startswith(started)
+
+
+def test_imb_text_that_ends_with_a_whole_line_before_its_last_is_refused(earlybird, refused, tmp_path):
+    lines = (RECORDED / "imb_PingPong.txt").read_text().splitlines(keepends=True)
+    row = max(k for k, line in enumerate(lines) if line.split()[:1] == ["65536"])
+    (tmp_path / "cut.txt").write_text("".join(lines[: row + 1]))
+    refused(earlybird("import", "imb", "cut.txt", *IMB, "-o", "run", check=False), "it was cut off")

@@ -36,7 +36,10 @@ HostOption = Annotated[str, typer.Option(help="The machine, so that runs of othe
 VersionOption = Annotated[str, typer.Option(help="Version of the MPI.")]
 StartedOption = Annotated[
     str | None,
-    typer.Option(help="When it was measured (ISO 8601), by which `history` orders runs.  [default: now]"),
+    typer.Option(
+        help="When it was measured (ISO 8601), by which `history` orders runs.  [default: as "
+        "the output says, or now]"
+    ),
 ]
 
 
@@ -184,7 +187,6 @@ def _import(
     started: str | None,
     json: bool,
 ) -> None:
-    when = {} if started is None else {"started": _time(started)}
     texts = [_whole_text(source) for source in sources]
     found = [
         (source, hashlib.sha256(text.encode()).hexdigest(), one)
@@ -193,6 +195,9 @@ def _import(
     ]
     if not any(positive(one.points) for _, _, one in found):
         raise InputError(f"every time in {', '.join(map(str, sources))} was printed as 0; nothing to import")
+    dates = [one.started.isoformat() for _, _, one in found if one.started is not None]
+    begun = started or min(dates, default=None)
+    when = {} if begun is None else {"started": _time(begun)}
     run = Run.create(
         output,
         machine={"host": host},
