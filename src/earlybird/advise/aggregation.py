@@ -6,6 +6,7 @@ import numpy as np
 
 from earlybird.advise.predicted import common_replicates, ranked
 from earlybird.data.advice import Advice
+from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
@@ -31,8 +32,13 @@ def advise_aggregation(
 
     The time of an alternative is the sum of the slowest ranks of its three exchanges, each by `model`:
     packing is not included, and a rank that begins the next exchange early gains nothing. Raises
-    InputError as `Predictor` does.
+    InputError as `Predictor` does, and if no message goes between nodes.
     """
+    if pattern.num_messages and not _messages_between(pattern, layout):
+        raise InputError(
+            f"no message goes between nodes with the layout {layout.text}, so there is nothing to aggregate; "
+            "give a layout of several nodes"
+        )
     most = int(np.unique(layout.node, return_counts=True)[1].max())
     stages = {
         f"{number} leader{'s' * (number > 1)}": aggregated(pattern, layout, number)

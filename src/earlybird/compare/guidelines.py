@@ -13,7 +13,13 @@ import numpy as np
 
 from earlybird.compare import changes
 from earlybird.compare.sides import Side
-from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, REDUCE_LOCAL, parse_method
+from earlybird.data.collective_algorithms import (
+    COMPLETION,
+    DEFAULT,
+    MEAN_OVER_RANKS,
+    REDUCE_LOCAL,
+    parse_method,
+)
 from earlybird.data.errors import InputError
 from earlybird.data.guidelines import (
     COMPOSITION,
@@ -64,6 +70,10 @@ COMPOSITIONS: tuple[tuple[str, tuple[tuple[str, _Bytes], ...]], ...] = (
 
 # What identifies a point of these operations; one with further keys is another operation.
 _KEYS = frozenset(("operation", "ranks", "layout", "map_by", "size_bytes", "root", "datatype"))
+
+_OF_MEANS = (
+    "; the means over ranks that it has say nothing of the slowest rank (of OSU's programs, import -f)"
+)
 
 Launches = Sequence[np.ndarray]  # for every launch its times, (I,) seconds
 
@@ -126,6 +136,8 @@ def check_guidelines(side: Side, *, level: float, min_effect: float, seed: int =
             f"{side.name} has no guideline to check: no two sizes of a collective operation, nor operations "
             "that can replace each other, were measured by the MPI's own choice; run `earlybird measure "
             "collective --op bcast,scatter,allgather,gather,reduce,allreduce`"
+            + _OF_MEANS
+            * any(key[1] == MEAN_OVER_RANKS for key in side.times_s)
         )
     tested = changes.tested([(claim.bound, claim.times.launches) for claim in claims])
     random = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, ROOTED
+from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, MEAN_OVER_RANKS, ROOTED
 from earlybird.data.errors import InputError
 
 # Messages in a window of the bandwidth tests by default, which the programs do not print: OSU's option -W,
@@ -21,7 +21,6 @@ _OPERATIONS = {
     "alltoall": "alltoall", "barrier": "barrier", "broadcast": "bcast", "bcast": "bcast", "gather": "gather",
     "reduce": "reduce", "scatter": "scatter",
 }  # fmt: skip
-MEAN_OVER_RANKS = "mean_over_ranks"  # of collectives, where a text has no times of single ranks
 _MULTI_LATENCY = "multi latency"
 MULTI_LATENCY, BIDIRECTIONAL = "osu-multi-latency", "osu-bi-directional-bandwidth"
 _OTHER_LATENCIES = (_MULTI_LATENCY, "multi-threaded latency", "multi-process latency")

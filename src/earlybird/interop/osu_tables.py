@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data.collective_algorithms import COMPLETION
+from earlybird.data.collective_algorithms import COMPLETION, MEAN_OVER_RANKS
 from earlybird.data.methods import PROCESSES
 from earlybird.data.run import Sample
 from earlybird.interop.benchmarks import (
     BIDIRECTIONAL,
-    MEAN_OVER_RANKS,
     MEDIAN_BANDWIDTH,
     MEDIAN_LATENCY,
     MULTI_LATENCY,
@@ -110,6 +109,8 @@ def _table(samples: Sequence[Sample]) -> OsuTable:
     columns = _COLUMNS.get(first.kernel, _latency)
     rows = {size: columns(of_size) for size, of_size in sorted(sizes.items())}
     names = [name for name in next(iter(rows.values())) if all(name in row for row in rows.values())]
+    if all(sample.times_s.size == 1 for sample in samples):  # imported means, of which no median is known
+        names = [name for name in names if name not in (MEDIAN_LATENCY, MEDIAN_BANDWIDTH)]
     program, test, above = _title(first)
     has_sizes = first.config.get("operation") != "barrier"
     lines = [f"# OSU MPI {test} Test", "# Written by Earlybird.", *above]

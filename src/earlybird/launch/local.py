@@ -123,7 +123,7 @@ class MpiexecLauncher:
 
 def parse_hosts(text: str) -> tuple[str, ...]:
     """`a,b,c` or the path of a file with a host per line -> host names; InputError when there are none."""
-    if os.path.sep in text or os.path.isfile(text):
+    if os.path.sep in text or os.path.isfile(text) or text.endswith((".txt", ".hosts")):
         try:
             lines = [line.split("#")[0].split() for line in Path(text).read_text().splitlines()]
         except OSError as error:
@@ -131,6 +131,8 @@ def parse_hosts(text: str) -> tuple[str, ...]:
                 f"the host file {text} cannot be read: {error.strerror}; check the path"
             ) from error
         hosts: Sequence[str] = [line[0].split(":")[0] for line in lines if line]
+        if not hosts:
+            raise InputError(f"the host file {text} names no host; give one per line")
     else:
         hosts = [host.strip() for host in text.split(",") if host.strip()]
     if not hosts or any(not re.fullmatch(r"[A-Za-z0-9._-]+", host) or host.startswith("-") for host in hosts):

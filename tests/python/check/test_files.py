@@ -10,6 +10,7 @@ import pytest
 from earlybird.cli.output.check import verdict
 from earlybird.data.check import LINK, NODE, Check, CheckedNode, Finding, check_from_json, load_check
 from earlybird.data.errors import InputError
+from earlybird.data.run import Run, Sample
 from earlybird.interop.junit import check_junit_xml
 from earlybird.report.chapters.check import check_chapter
 from earlybird.report.contents import contents
@@ -109,3 +110,27 @@ def test_it_is_on_the_page_and_in_the_terminal():
 def test_a_finding_about_a_node_keeps_the_case_of_its_name():
     finding = Finding(NODE, ("node1",), "clock drift", 3e-4, 0.0, "")
     assert finding.sentence == "node1: clock drift +300 us/s, others +0 us/s"
+
+
+def test_an_unfinished_check_is_no_result(in_process, refused, tmp_path):
+    run = Run.create(tmp_path / "run", machine={}, command=[], seed=0, earlybird="0", settings={})
+    run.append_launch({"id": "check-0"})
+    run.append_samples([Sample("check", "one_way", {"part": "pairs"}, "check-0", np.ones(3))])
+    refused(in_process("show", "run", check=False), "did not complete")
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--hosts", "a,b,a"), "names a more than once"),
+        (("--hosts", "missing.txt"), "missing.txt cannot be read"),
+        (("--hosts", "empty.txt"), "names no host"),
+        (("--hosts", "a,b", "-o", "there"), "there exists already"),
+    ],
+)
+def test_hosts_and_folders_that_cannot_be_used_are_refused(
+    in_process, refused, tmp_path, any_mpi, more, says
+):
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "there").mkdir()
+    refused(in_process("check", *more, "--plan", check=False), says)

@@ -1,6 +1,7 @@
 """`earlybird advise aggregate`: leaders where latency counts, direct messages where bandwidth does."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,3 +64,10 @@ def test_an_exchange_without_messages_takes_no_time(advise, tmp_path, in_process
 def test_long_messages_go_directly_and_the_exchanges_are_written_to_check_it(advise, tmp_path):
     _, _, found = advise(10**6, "-o", tmp_path / "out")
     assert found["ranked"][0]["method"] == "direct" and (tmp_path / "out" / "between.csv").exists()
+
+
+def test_on_one_node_there_is_nothing_to_aggregate(in_process, refused, tmp_path):
+    worked = Path(__file__).parents[3] / "examples" / "worked"
+    pattern, profile = worked / "pattern.csv", worked / "profile.json"
+    arguments = ("advise", "aggregate", pattern, "--profile", profile, "--layout", "1x1x4")
+    refused(in_process(*arguments, check=False), "nothing to aggregate")

@@ -394,3 +394,21 @@ def test_imb_text_that_ends_with_a_whole_line_before_its_last_is_refused(earlybi
     row = max(k for k, line in enumerate(lines) if line.split()[:1] == ["65536"])
     (tmp_path / "cut.txt").write_text("".join(lines[: row + 1]))
     refused(earlybird("import", "imb", "cut.txt", *IMB, "-o", "run", check=False), "it was cut off")
+
+
+def test_the_same_text_twice_is_no_second_launch(earlybird, refused, tmp_path):
+    shutil.copy(RECORDED / "osu_latency.txt", tmp_path / "copy.txt")
+    arguments = ("import", "osu", RECORDED / "osu_latency.txt", "copy.txt", *OSU, "-o", "run")
+    refused(earlybird(*arguments, check=False), "the same text")
+
+
+def test_means_are_not_written_as_medians(earlybird, tmp_path):
+    earlybird("import", "osu", RECORDED / "osu_latency.txt", *OSU, "-o", "run")
+    earlybird("export", "run", "--to", "osu", "-o", "texts")
+    (text,) = (path.read_text() for path in (tmp_path / "texts").iterdir())
+    assert "Avg Latency(us)" in text and "P50" not in text
+
+
+def test_means_over_ranks_do_not_check_guidelines(earlybird, refused):
+    earlybird("import", "osu", RECORDED / "osu_allreduce.txt", *OSU, "-o", "run")
+    refused(earlybird("compare", "--guidelines", "run", check=False), "import -f")

@@ -115,7 +115,7 @@ def test_other_files_are_refused_with_what_is_allowed(earlybird, refused, tmp_pa
     allowed = (
         "make it again"
         if "incomplete" in message
-        else "a profile, prediction, projection, comparison or advice"
+        else "a profile, prediction, projection, comparison, check or advice"
     )
     refused(earlybird("show", name, check=False), name, message, allowed)
 

@@ -281,7 +281,7 @@ def aggregate(
     note(
         f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node; check it: "
         f"earlybird replay {output}/collect.csv --then {output}/between.csv --then {output}/distribute.csv "
-        f"--layout {layout}"
+        f"--layout {layout}, with --launcher or --hosts for its nodes"
     )
 
 

@@ -75,6 +75,8 @@ def check(
             f"one round or incast takes up to {units.format_seconds(round(longest_s, 1))} and --stall-limit "
             f"is {units.format_seconds(stall_limit_s)}; give a longer --stall-limit, or a smaller --size"
         )
+    if output is not None and output.exists():
+        raise InputError(f"{output} exists already; give another folder, or remove it")
     if plan:
         print(planned.plan.sentence())
         return 0

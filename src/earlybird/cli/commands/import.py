@@ -193,6 +193,12 @@ def _import(
         for text, source in zip(texts, sources, strict=True)
         for one in read(text, str(source))
     ]
+    digests: dict[str, Path] = {}
+    for source, digest, _ in found:
+        if digests.setdefault(digest, source) is not source:
+            raise InputError(
+                f"{source} and {digests[digest]} hold the same text; a file is a launch: give each one once"
+            )
     if not any(positive(one.points) for _, _, one in found):
         raise InputError(f"every time in {', '.join(map(str, sources))} was printed as 0; nothing to import")
     dates = [one.started.isoformat() for _, _, one in found if one.started is not None]

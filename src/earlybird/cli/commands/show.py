@@ -171,6 +171,10 @@ def _print_or_refuse(
         ) from error
 
 
+# The files in a run folder that say what its samples mean.
+_OF_RUNS = ("comparison.json", "check.json")
+
+
 def _show_run(run: Run, format: Format) -> None:
     from earlybird.cli.output.exchange import print_measured
     from earlybird.cli.output.measured import print_run
@@ -178,9 +182,11 @@ def _show_run(run: Run, format: Format) -> None:
     samples = run.samples()
     if not samples:
         raise InputError(f"{run.path} has no samples yet; continue it with --resume -o {run.path}")
-    comparison = run.path / "comparison.json"
-    if comparison.exists():
-        _show_json(comparison, format)
+    whole = next((path for name in _OF_RUNS if (path := run.path / name).exists()), None)
+    if whole is not None:
+        _show_json(whole, format)
+    elif all(sample.kernel == "check" for sample in samples):
+        raise InputError(f"the check in {run.path} did not complete; run `earlybird check` with another -o")
     elif suites := [sample for sample in samples if sample.kernel != "exchange"]:
         print_run(run, suites, format)
     else:
