@@ -169,7 +169,7 @@ class Profile(Record):
             raise InputError(
                 f"the profile {self.id or '(no id)'} has no level {name}, which this pattern and layout "
                 f"need; it has {', '.join(self.levels) or 'none'}: measure at "
-                "that level, then fit again"
+                "that level, then fit again, or add its profile with another --profile"
             )
         return self.levels[name]
 
