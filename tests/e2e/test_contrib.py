@@ -264,7 +264,7 @@ def run_reframe(tmp_path, any_mpi):
         command = [
             reframe(), "--prefix", tmp_path / "reframe", "-c", REFRAME, "-n", "EarlybirdPingpong", "-r",
             "--report-file", report, "-S", f"mpi={any_mpi}", "-S", "sizes=8", "-S",
-            "options=--levels,intra_socket,--budget,1s", *options,
+            "options=--levels,intra_socket,--budget,10s", *options,
         ]  # fmt: skip
         env = os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}", "HOME": str(tmp_path)}
         result = subprocess.run(
