@@ -25,11 +25,11 @@ ROUNDS = 3
 CASES = ((960, 200), (240, 200), (960, 2000), (240, 20_000), (56, 100_000))
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Advise, replay by turns, and print a table for each MPI."""
     parser = argparse.ArgumentParser(prog="python -m bench aggregation-advice", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
-    options = parser.parse_args(list(words))
+    options = parser.parse_args(list(arguments))
     with tempfile.TemporaryDirectory() as folder, virtual_cluster(NODES, RATE) as name:
         for mpi in options.mpi or built_mpis():
             _compare(mpi, name, Path(folder) / mpi)
@@ -70,9 +70,9 @@ def _advised(pattern: Pattern, profile: Path, folder: Path) -> dict[str, float]:
 
 def _stages(pattern: Pattern, name: str, folder: Path) -> list[str]:
     """The arguments of `replay` for the three exchanges through `name`, such as 2 leaders."""
-    words = []
+    arguments = []
     for stage, one in aggregated(pattern, parse_layout(LAYOUT), int(name.split()[0])).all().items():
         path = folder / f"{stage}-{name.split()[0]}.csv"
         save_pattern(one, path)
-        words += ["--then", str(path)]
-    return words[1:]
+        arguments += ["--then", str(path)]
+    return arguments[1:]

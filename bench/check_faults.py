@@ -26,14 +26,14 @@ MOST_S = 120.0  # for 256 nodes
 _SIMULATED = (16, 32)
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Status 1 if a fault is not found, another node or link is named, or a clean check is not clean."""
     parser = argparse.ArgumentParser(prog="python -m bench check-faults", description=__doc__)
     parser.add_argument("--nodes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--clean", type=int, default=CLEAN_CHECKS, help="clean checks, half on each cluster")
     parser.add_argument("--fault", choices=list(FAULTS), nargs="*", default=list(FAULTS))
     parser.add_argument("--simulate", type=int, nargs="*", default=_SIMULATED, help="simulated nodes")
-    asked = parser.parse_args(words)
+    asked = parser.parse_args(arguments)
     rows: list[list[Any]] = []
     good = True
     for nodes in asked.nodes:
@@ -52,10 +52,10 @@ def main(words: Sequence[str] = ()) -> int:
     return int(not good)
 
 
-def run_check(*words: Any, env: dict[str, str] | None = None) -> tuple[Check, float]:
+def run_check(*arguments: Any, env: dict[str, str] | None = None) -> tuple[Check, float]:
     """The check and its time; SystemExit if it could not complete."""
     begin_s = time.monotonic()
-    command = [str(EARLYBIRD), "check", *map(str, words), "--quiet", "--json"]
+    command = [str(EARLYBIRD), "check", *map(str, arguments), "--quiet", "--json"]
     ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | (env or {}))
     if not ran.stdout:
         raise SystemExit(f"earlybird check ended with status {ran.returncode}: {ran.stderr.strip()}")

@@ -19,7 +19,6 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
 from earlybird.data.errors import InputError
-from earlybird.data.insaghi import Regression, load_insaghi
 from earlybird.data.layout import LEVELS, MAX_RANKS, Layout, level_phrase, parse_layout
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes
@@ -27,13 +26,11 @@ from earlybird.models.collective import (
     Calls,
     CollectiveCosts,
     Hops,
-    by_node_us,
-    by_socket_us,
     collective_time_s,
     count_hops,
     make_calls,
-    size_grid_us,
 )
+from earlybird.predict.published_collectives import Reference, references
 from earlybird.predict.ranges import extrapolations, interval
 
 # 95 % of a normal distribution lie within this multiple of its median absolute deviation.
@@ -175,17 +172,6 @@ class AlgorithmPrediction:
     tree: str | None = None
     time_interval_s: tuple[float, float] | None = None
     extrapolated: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Reference:
-    """The prediction of a regression of Insaghi (paper), for its two nodes of 128 cores."""
-
-    form: str
-    table: str
-    algorithm: str
-    map_by: str
-    time_s: float
 
 
 @dataclass(frozen=True)
@@ -375,37 +361,6 @@ def reservations(models: Sequence[AlgorithmModel], placed: Placed, sizes_bytes: 
             "measured process counts"
         )
     return notes
-
-
-def references(operation: str, ranks: int, size_bytes: int, map_by: str) -> list[Reference]:
-    """Predictions of Insaghi's regressions for its own machine; forms 1 and 2 cover one byte only."""
-    mapping = published_mapping(map_by)
-    insaghi = load_insaghi()
-    return [
-        Reference(
-            f"insaghi-{one.form}",
-            one.table,
-            one.algorithm,
-            one.map_by,
-            float(published_us(one, np.array(ranks), size_bytes, insaghi.break_ranks)) / 1e6,
-        )
-        for one in insaghi.regressions
-        if one.operation == operation and one.map_by == mapping and (one.form == 3 or size_bytes == 1)
-    ]
-
-
-def published_mapping(map_by: str) -> str:
-    """The nearest mapping of Insaghi's paper: by socket it fills a node first, like --map-by core."""
-    return "node" if map_by == "node" else "socket"
-
-
-def published_us(one: Regression, ranks: np.ndarray, size_bytes: int, break_ranks: int) -> np.ndarray:
-    """Microseconds by ranks; `break_ranks` is the number of ranks on the first node of Insaghi's machine."""
-    if one.form == 3:
-        return size_grid_us(ranks, size_bytes, *one.estimates)
-    if one.form == 2:
-        return by_node_us(ranks, one.estimates, logarithm=one.logarithm)
-    return by_socket_us(ranks, break_ranks, one.estimates, logarithm=one.logarithm)
 
 
 def _predict(

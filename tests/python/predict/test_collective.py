@@ -6,7 +6,8 @@ import pytest
 from earlybird.data.errors import InputError
 from earlybird.data.profile import profile_from_json
 from earlybird.models.trees import critical_path, edges
-from earlybird.predict.collective import forms_of, place_ranks, predict_collective, references
+from earlybird.predict.collective import forms_of, place_ranks, predict_collective
+from earlybird.predict.published_collectives import references
 
 ALPHA, BETA = {"intra_socket": 1e-6, "inter_node": 2e-5}, {"intra_socket": 1e-10, "inter_node": 8e-9}
 

@@ -14,8 +14,8 @@ from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
 from earlybird.fit.collective_samples import is_collective, placed_ranks
 from earlybird.models.collective import CollectiveCosts, Hops, collective_time_s, count_hops, make_calls
-from earlybird.predict.collective import published_mapping, published_us
 from earlybird.predict.pipelined import FITTED, MethodModel, method_models
+from earlybird.predict.published_collectives import published_mapping, published_us
 from earlybird.report.material import Material, MeasuredRun, ReferenceCurve, Verification, profile_mpi
 from earlybird.report.views.collectives import is_timed
 
