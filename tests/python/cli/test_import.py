@@ -400,6 +400,14 @@ def test_the_same_text_twice_is_no_second_launch(earlybird, refused, tmp_path):
     shutil.copy(RECORDED / "osu_latency.txt", tmp_path / "copy.txt")
     arguments = ("import", "osu", RECORDED / "osu_latency.txt", "copy.txt", *OSU, "-o", "run")
     refused(earlybird(*arguments, check=False), "the same text")
+    once = ("import", "osu", RECORDED / "osu_barrier-f.txt", *OSU, "-o", "run")
+    refused(earlybird(*once[:3], *once[2:], check=False), "the same text")
+
+
+def test_two_launches_may_print_the_same_few_values(earlybird, tmp_path):
+    shutil.copy(RECORDED / "osu_barrier-f.txt", tmp_path / "copy.txt")
+    earlybird("import", "osu", RECORDED / "osu_barrier-f.txt", "copy.txt", *OSU, "-o", "run")
+    assert len(Run.open(tmp_path / "run").launches()) == 2
 
 
 def test_means_are_not_written_as_medians(earlybird, tmp_path):
