@@ -112,6 +112,12 @@ def test_a_finding_about_a_node_keeps_the_case_of_its_name():
     assert finding.sentence == "node1: clock drift +300 us/s, others +0 us/s"
 
 
+def test_a_report_of_a_check_says_what_was_measured(golden):
+    text = render_terminal(Material(checks=(golden,)))
+    assert "The nodes were checked in 2 launches." in " ".join(text.split())
+    assert "No measurement" not in text
+
+
 def test_an_unfinished_check_is_no_result(in_process, refused, tmp_path):
     run = Run.create(tmp_path / "run", machine={}, command=[], seed=0, earlybird="0", settings={})
     run.append_launch({"id": "check-0"})

@@ -44,7 +44,7 @@ def trust(material: Material) -> str:
     """How many samples converged, are noisy, oversubscribed or wrong; how many ranks were recorded."""
     samples = [sample for run in material.runs for sample in run.samples]
     if not samples:
-        return _recorded(material) or "No measurement was given to this report."
+        return _recorded(material) or _checked(material) or "No measurement was given to this report."
     wrong = sum(not sample.validated for sample in samples)
     state = f"{_state(material)}. {_recorded(material)}".rstrip()
     return f"Received data were wrong in {labels.counted(wrong, 'sample')}. {state}" if wrong else state
@@ -58,6 +58,12 @@ def _recorded(material: Material) -> str:
         return ""
     verb = "was" if whole == 1 else "were"
     return f"{ended} of {labels.counted(whole, 'rank')} {verb} recorded until MPI_Finalize."
+
+
+def _checked(material: Material) -> str:
+    """`The nodes were checked in 2 launches.`; "" without a check."""
+    launches = sum(check.launches for check in material.checks)
+    return f"The nodes were checked in {labels.counted(launches, 'launch', 'launches')}." if launches else ""
 
 
 def _state(material: Material) -> str:
