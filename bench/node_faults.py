@@ -146,16 +146,16 @@ def _control_group() -> tuple[Path, bool]:
     return (root if unified else root / "cpu") / f"earlybird-{os.getpid()}", unified
 
 
-def _cpu_limit(folder: Path) -> str:
-    """Whatever starts on node1 has a third of a core."""
+def cpu_limit(folder: Path, share: float = CPU_SHARE) -> str:
+    """Whatever starts on node1 has this share of a core."""
     group, unified = _control_group()
     group.mkdir(exist_ok=True)
-    period_us = 4_000
+    period_us = max(4_000, round(1_000 / share))  # the least quota is 1 ms
     if unified:
-        (group / "cpu.max").write_text(f"{round(CPU_SHARE * period_us)} {period_us}")
+        (group / "cpu.max").write_text(f"{round(share * period_us)} {period_us}")
     else:
         (group / "cpu.cfs_period_us").write_text(str(period_us))
-        (group / "cpu.cfs_quota_us").write_text(str(round(CPU_SHARE * period_us)))
+        (group / "cpu.cfs_quota_us").write_text(str(round(share * period_us)))
     return f"echo $$ > {group}/cgroup.procs"
 
 
@@ -179,7 +179,7 @@ FAULTS = {
         Fault("slow-node", NODE, "sending bandwidth", slow_node),
         Fault("slow-link", LINK, "bandwidth", slow_link),
         Fault("loss", NODE, "receiving lost segments", lossy_node),
-        Fault("stolen-cpu", NODE, "computation", before=_cpu_limit),
+        Fault("stolen-cpu", NODE, "computation", before=cpu_limit),
         Fault("small-shm", NODE, "/dev/shm", small_shared_memory),
         Fault("no-single-copy", NODE, "single copy between processes", before=_no_single_copy),
         Fault("mpi-version", NODE, "MPI library", before=_other_version),
@@ -219,6 +219,6 @@ def planted(fault: Fault, cluster: Cluster, folder: Path) -> Iterator[dict[str, 
         yield environment
     finally:
         real.rename(agent)
-        if fault.before is _cpu_limit:
+        if fault.name == "stolen-cpu":
             with contextlib.suppress(OSError):  # a process has not ended yet
                 _control_group()[0].rmdir()
