@@ -96,12 +96,12 @@ class Pair {
         batch_(batch),
         out_(size_bytes),
         in_(size_bytes),
-        times_s_(3) {
-    fill(out_.data(), size_bytes, content_key(rank_, 0, 0));
-  }
+        times_s_(3) {}
 
   // Half a round trip, a message of this rank alone, and the message to this rank while it sends one: zeros without partner.
   const std::vector<double> &times_s() const { return times_s_; }
+
+  void write(int iteration) { fill(out_.data(), size_bytes_, content_key(rank_, 0, iteration)); }
 
   void run() {
     if (partner_ == rank_) return;
@@ -117,7 +117,9 @@ class Pair {
     times_s_[2] = send_both();
   }
 
-  bool received() const { return partner_ == rank_ || holds(in_.data(), size_bytes_, content_key(partner_, 0, 0)); }
+  bool received(int iteration) const {
+    return partner_ == rank_ || holds(in_.data(), size_bytes_, content_key(partner_, 0, iteration));
+  }
 
  private:
   void exchange_small() {
@@ -166,13 +168,13 @@ void measure_pairs(const Task &task) {
   SegmentCount segments(team);
   pair.run();  // connects the pair and touches the buffers
   Operation operation;
-  operation.prepare = [](int) {};
+  operation.prepare = [&](int iteration) { pair.write(iteration); };
   operation.run = [&] { pair.run(); };
   operation.durations_s = [&]() -> const std::vector<double> & { return pair.times_s(); };
   const Series series = task.sampler.take(operation);
   operation.extra_members.emplace_back("pair_times_s", json_rows(series.durations_s, 3 * static_cast<std::size_t>(players)));
   segments.add_to(operation);
-  task.sampler.write("check", "pairs", task.point, series, operation, pair.received());
+  task.sampler.write("check", "pairs", task.point, series, operation, pair.received(task.sampler.last_iteration()));
 }
 
 // One message from every other rank to the root, or to every other rank from the root.
@@ -186,12 +188,12 @@ class Cast {
         size_bytes_(size_bytes),
         inwards_(inwards),
         out_(size_bytes),
-        in_(rank_ == root && inwards ? size_bytes * static_cast<std::size_t>(size_) : size_bytes) {
-    fill(out_.data(), size_bytes, content_key(rank_, 1, 0));
-  }
+        in_(rank_ == root && inwards ? size_bytes * static_cast<std::size_t>(size_) : size_bytes) {}
 
   // Of the root: until all messages have arrived or are acknowledged.
   double time_s() const { return time_s_; }
+
+  void write(int iteration) { fill(out_.data(), size_bytes_, content_key(rank_, 1, iteration)); }
 
   void run() {
     const double begin_s = now_s();
@@ -200,12 +202,12 @@ class Cast {
     time_s_ = now_s() - begin_s;
   }
 
-  bool received() const {
+  bool received(int iteration) const {
     if (inwards_ != (rank_ == root_)) return true;
     for (int r = 0; r < size_; ++r) {
       const std::size_t place = inwards_ ? static_cast<std::size_t>(r) : 0;
       const int sender = inwards_ ? r : root_;
-      if (sender != rank_ && !holds(in_.data() + place * size_bytes_, size_bytes_, content_key(sender, 1, 0))) return false;
+      if (sender != rank_ && !holds(in_.data() + place * size_bytes_, size_bytes_, content_key(sender, 1, iteration))) return false;
     }
     return true;
   }
@@ -251,11 +253,10 @@ void measure_cast(const Task &task, bool inwards) {
   Team &team = task.team;
   const int root = task.point.integer("root", 0, team.size() - 1);
   Cast cast(team, root, static_cast<std::size_t>(task.point.integer("size_bytes")), inwards);
-  SegmentCount segments(team);
   cast.run();
   std::vector<double> durations_s(1);
   Operation operation;
-  operation.prepare = [](int) {};
+  operation.prepare = [&](int iteration) { cast.write(iteration); };
   operation.run = [&] {
     cast.run();
     durations_s[0] = cast.time_s();
@@ -266,8 +267,8 @@ void measure_cast(const Task &task, bool inwards) {
   for (std::size_t k = static_cast<std::size_t>(root); k < series.durations_s.size(); k += static_cast<std::size_t>(team.size()))
     root_times_s.push_back(series.durations_s[k]);
   operation.extra_members.emplace_back("root_times_s", json_array(root_times_s));
-  segments.add_to(operation);
-  task.sampler.write("check", inwards ? "incast" : "outcast", task.point, series, operation, cast.received());
+  task.sampler.write("check", inwards ? "incast" : "outcast", task.point, series, operation,
+                     cast.received(task.sampler.last_iteration()));
 }
 
 #ifndef EB_SIMULATED
@@ -301,6 +302,14 @@ void await_sign(Team &team, int from) {
   }
 }
 
+void give_sign(Team &team, int to) { MPI_Send(nullptr, 0, MPI_BYTE, to, turn_tag, team.comm()); }
+
+// Rank 0 gives all others a sign, for which they wait asleep.
+void await_first_rank(Team &team) {
+  if (team.rank() > 0) await_sign(team, 0);
+  for (int r = 1; team.rank() == 0 && r < team.size(); ++r) give_sign(team, r);
+}
+
 // Runs `work` on one rank after the other; the others sleep, also those that have had their turn.
 template <class Work>
 void take_turns(Team &team, const Work &work) {
@@ -308,10 +317,10 @@ void take_turns(Team &team, const Work &work) {
   if (team.rank() > 0) await_sign(team, team.rank() - 1);
   work();
   if (team.rank() < last) {
-    MPI_Send(nullptr, 0, MPI_BYTE, team.rank() + 1, turn_tag, team.comm());
+    give_sign(team, team.rank() + 1);
     await_sign(team, last);
   } else {
-    for (int r = 0; r < last; ++r) MPI_Send(nullptr, 0, MPI_BYTE, r, turn_tag, team.comm());
+    for (int r = 0; r < last; ++r) give_sign(team, r);
   }
 }
 
@@ -328,8 +337,8 @@ void measure_nodes(const Task &task) {
   const bool shared_machine = task.point.integer("shared_machine", 0, 1) == 1;
   const std::vector<Cpu> cores = shared_machine ? allowed_cpus() : usable_cores();
   CoreSpeed speed(cores);
-  double own_steps = 0;
-  take_turns(team, [&] { own_steps = static_cast<double>(CoreSpeed::steps_in(compute_s)); });
+  const double own_steps = team.rank() == 0 ? static_cast<double>(CoreSpeed::steps_in(compute_s)) : 0;
+  await_first_rank(team);
   const auto steps = static_cast<std::int64_t>(team.broadcast(own_steps));
   const Ticks before = count_ticks();
   Operation operation;

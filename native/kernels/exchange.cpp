@@ -98,13 +98,18 @@ std::vector<Neighbours> find_neighbours(const Task &task) {
   const std::vector<std::int64_t> ends = stage_ends(task.point);
   const Messages none(task.crew.size(), count_tags(team.comm()));
   std::vector<Neighbours> stages(ends.size(), Neighbours{none, none});
+  std::int64_t num_messages = 0;
   read_pattern(task.request.pattern, team.size(), [&](const PatternMessage &message) {
     const auto after = std::upper_bound(ends.begin(), ends.end(), message.number);
     if (after == ends.end()) refuse("the pattern has more messages than the stages " + task.point.text("stages"));
+    num_messages = message.number + 1;
     Neighbours &stage = stages[static_cast<std::size_t>(after - ends.begin())];
     if (message.source == team.rank()) stage.sends.append(message.number, message.destination, message.size_bytes);
     if (message.destination == team.rank()) stage.receives.append(message.number, message.source, message.size_bytes);
   });
+  if (task.point.has("stages") && ends.back() != num_messages)
+    refuse("the stages " + task.point.text("stages") + " have " + std::to_string(ends.back()) + " messages and the pattern has " +
+           std::to_string(num_messages) + "; give as many");
   return stages;
 }
 

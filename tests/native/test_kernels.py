@@ -261,7 +261,12 @@ def test_a_rank_begins_a_stage_when_its_messages_of_the_one_before_are_complete(
 
 
 @pytest.mark.parametrize(
-    ("stages", "says"), [("1", "more messages than the stages"), ("1+x", "such as 12+5")]
+    ("stages", "says"),
+    [
+        ("1", "more messages than the stages"),
+        ("1+2", "have 3 messages and the pattern has 2"),
+        ("1+x", "such as 12+5"),
+    ],
 )
 def test_stages_that_do_not_fit_the_pattern_are_refused(mpi, tmp_path, stages, says):
     pattern, layout = Pattern([0, 1], [1, 0], [1, 1]), parse_layout("1x1x2")

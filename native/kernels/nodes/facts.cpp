@@ -149,9 +149,26 @@ pid_t start_process(const std::function<int()> &run) {
   _exit(run());
 }
 
+// While it exists, the end of a child process is kept for waitpid even if this process inherited that it is ignored.
+class KeptChildren {
+ public:
+  KeptChildren() {
+    struct sigaction keep = {};
+    keep.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &keep, &before_);
+  }
+  ~KeptChildren() { sigaction(SIGCHLD, &before_, nullptr); }
+  KeptChildren(const KeptChildren &) = delete;
+  KeptChildren &operator=(const KeptChildren &) = delete;
+
+ private:
+  struct sigaction before_;
+};
+
 }  // namespace
 
 bool can_copy_once() {
+  const KeptChildren kept;
   const pid_t other = start_process([] {
     while (true) pause();
     return 0;
