@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from earlybird.compare import changes
-from earlybird.compare.sides import Side
+from earlybird.compare.sides import Side, more_launches
 from earlybird.data.collective_algorithms import (
     COMPLETION,
     DEFAULT,
@@ -148,7 +148,7 @@ def check_guidelines(side: Side, *, level: float, min_effect: float, seed: int =
         checks.append(_check(claim, estimate, p, found))
     return GuidelineChecks(
         side.name, side.mpi, level, min_effect, tuple(checks), tuple(_unchecked(measured)),
-        tuple(_notes(checks, level)),
+        tuple(_notes(checks, side, level)),
     )  # fmt: skip
 
 
@@ -298,14 +298,13 @@ def _unchecked(measured: Measured) -> Iterator[str]:
             yield f"{operation} <= {' + '.join(names)} (needs {listed(missing)})"
 
 
-def _notes(checks: Sequence[GuidelineCheck], level: float) -> Iterator[str]:
+def _notes(checks: Sequence[GuidelineCheck], side: Side, level: float) -> Iterator[str]:
     few = [one for one in checks if one.p_value is None]
     if few:
         least = min(min(one.launches, one.bound_launches) for one in few)
         yield (
             f"{len(few)} of {counted(len(checks), 'check')} {'has' if len(few) == 1 else 'have'} too few "
-            f"launches to decide ({least}; at least {changes.MIN_LAUNCHES}): continue the run with --resume "
-            "and more --launches"
+            f"launches to decide ({least}; at least {changes.MIN_LAUNCHES}): {more_launches(side)}"
         )
     decided = [one for one in checks if one.p_value is not None]
     if decided:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from earlybird.compare import changes
-from earlybird.compare.sides import Key, Side, differences, point_of
+from earlybird.compare.sides import Key, Side, differences, first_difference, more_launches, point_of
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted, listed
 from earlybird.data.run_comparison import (
@@ -60,8 +60,8 @@ def compare_sides(
     common = [key for key in before.times_s if key in after.times_s]
     if not common:
         raise InputError(
-            f"{before.name} and {after.name} have no point in common: {_few(before)}; {_few(after)}; measure "
-            "the same suite with the same options"
+            f"{before.name} and {after.name} have no point in common: {first_difference(before, after)}; "
+            "measure the same suite with the same options"
         )
     shared = [key for key in common if _is_positive(key, before, after)]
     if not shared:
@@ -87,7 +87,7 @@ def compare_sides(
         tuple(point_of(key) for key in before.times_s if key not in after.times_s),
         tuple(point_of(key) for key in after.times_s if key not in before.times_s),
         tuple(different),
-        tuple(_notes(found, len(common) - len(found), level)),
+        tuple(_notes(found, (before, after), len(common) - len(found), level)),
     )
 
 
@@ -137,31 +137,26 @@ def _change(
     )
 
 
-def _notes(found: Sequence[Change], zeros: int, level: float) -> list[str]:
+def _notes(found: Sequence[Change], sides: tuple[Side, Side], zeros: int, level: float) -> list[str]:
     notes = []
     if zeros:
         notes.append(f"{counted(zeros, 'point')} left out: a time there is 0")
     if few := sum(one.p_value is None for one in found):
-        least = min(min(one.launches_before, one.launches_after) for one in found)
+        fewest = [min(one.launches_before for one in found), min(one.launches_after for one in found)]
+        lacking = [side for side, count in zip(sides, fewest, strict=True) if count < changes.MIN_LAUNCHES]
         notes.append(
             f"{few} of {counted(len(found), 'point')} {'has' if few == 1 else 'have'} too few launches to "
-            f"decide ({least}; at least {changes.MIN_LAUNCHES} on each side): continue both runs with "
-            "--resume and more --launches"
+            f"decide ({min(fewest)}; at least {changes.MIN_LAUNCHES} on each side): {more_launches(*lacking)}"
         )
     decided = [one for one in found if one.p_value is not None]
     if decided:
         before = min(one.launches_before for one in decided)
         after = min(one.launches_after for one in decided)
-        fewest = changes.fewest_changes(before, after, len(decided), level)
-        if fewest > 1:
+        needed = changes.fewest_changes(before, after, len(decided), level)
+        if needed > 1:
             notes.append(
-                f"with {before} and {after} launches a change is significant only if at least {fewest} of "
+                f"with {before} and {after} launches a change is significant only if at least {needed} of "
                 f"{len(decided)} points changed; {changes.launches_for(len(decided), level)} launches on "
                 "each side show a single one"
             )
     return notes
-
-
-def _few(side: Side) -> str:
-    kernels = listed(list(dict.fromkeys(kernel for kernel, *_ in side.times_s)))
-    return f"{side.name} has {counted(len(side.times_s), 'point')} of {kernels}"

@@ -27,9 +27,15 @@ _OF_LAUNCH = (
 )  # fmt: skip
 # Mappings whose entries are compared one by one.
 _MAPPINGS = ("environment", "settings", "control_variables")
+# The parts of a key before the configuration.
+_OF_KEY = ("kernel", "quantity", "method")
 _PREVENTING = frozenset({"host", "network"})
 _PLACEMENT = "placement of "
 _LIBRARY = "library: "
+# What a launch counts with; of earlier versions the median.
+_STATISTIC = "value of a launch"
+_STATISTICS = {"median": "median of its iterations", "mean": "mean of its iterations"}
+_DEFAULTS = {_STATISTIC: _STATISTICS["median"]}
 _OF_ONE_MPI = ("control_variables.", _LIBRARY)
 
 
@@ -43,12 +49,14 @@ class Side:
     mpi : the flavour, with the settings that distinguish it in its run.
     times_s : key -> for every launch its steady iterations, (I,) seconds.
     circumstances : what holds for all launches, as text; several values of one thing are listed.
+    is_baseline : whether it is kept in a baseline, not in a run.
     """
 
     name: str
     mpi: str
     times_s: Mapping[Key, Sequence[np.ndarray]]
     circumstances: Mapping[str, str]
+    is_baseline: bool = False
 
     def medians(self) -> "Side":
         """The same with one value per launch, its median: single iterations need not be held in memory."""
@@ -126,7 +134,7 @@ def side_of_baseline(baseline: Baseline) -> Side:
         _key(one.kernel, one.quantity, one.method, one.config): list(one.launch_medians_s[:, None])
         for one in baseline.points
     }
-    return Side(baseline.name, baseline.mpi, times, baseline.circumstances)
+    return Side(baseline.name, baseline.mpi, times, baseline.circumstances, is_baseline=True)
 
 
 def baseline_of(side: Side, name: str, run: Run) -> Baseline:
@@ -155,12 +163,64 @@ def differences(before: Side, after: Side) -> list[Difference]:
     names = {name: None for name in names if not name.startswith(_PLACEMENT) or name in both}
     if _flavour(before.mpi) != _flavour(after.mpi):
         names = {name: None for name in names if not name.startswith(_OF_ONE_MPI)}
+    pairs = {
+        name: [side.circumstances.get(name, _DEFAULTS.get(name, "")) for side in (before, after)]
+        for name in names
+    }
     found = [
         Difference(name, one, other, name in _PREVENTING or name.startswith(_PLACEMENT))
-        for name in names
-        if (one := before.circumstances.get(name, "")) != (other := after.circumstances.get(name, ""))
+        for name, (one, other) in pairs.items()
+        if one != other
     ]
     return sorted(found, key=lambda one: not one.prevents_comparison)
+
+
+def first_difference(before: Side, after: Side) -> str:
+    """What distinguishes the points of two sides without a common one, for a sentence: the kernel, the
+    quantity, the method, or the first key of the configuration of which points that agree in everything
+    before it have no value in common; sizes come last."""
+    keys = [[_parts(key) for key in side.times_s] for side in (before, after)]
+    of_config = {name for side in keys for parts in side for name in parts} - set(_OF_KEY)
+    names = [*_OF_KEY, *sorted(of_config, key=lambda name: (name == "size_bytes", name))]
+    agreeing: tuple[Any, ...] = ()
+    for count in range(1, len(names) + 1):
+        starts = [{_values(parts, names[:count]): None for parts in side} for side in keys]
+        common = [start for start in starts[0] if start in starts[1]]
+        if not common:
+            break
+        agreeing = common[0]
+        keys = [[one for one in side if _values(one, names[:count]) in common] for side in keys]
+    found = []
+    for side, points in zip((before, after), keys, strict=True):
+        alike = [parts for parts in points if _values(parts, names[: len(agreeing)]) == agreeing]
+        values = dict.fromkeys(str(parts.get(names[len(agreeing)], "")) or "none" for parts in alike)
+        found.append(f"{side.name} has {labels.listed_briefly(list(values))}")
+    which = f"the points of {agreeing[0]}" if agreeing else "they"
+    return f"{which} first differ in {names[len(agreeing)]} ({'; '.join(found)})"
+
+
+def _parts(key: Key) -> dict[str, Any]:
+    return dict(zip(_OF_KEY, key, strict=False)) | dict(key[3])
+
+
+def _values(parts: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(parts.get(name) for name in names)
+
+
+def more_launches(*sides: Side) -> str:
+    """What adds launches to one side, or to both of a comparison."""
+    actions = [_more_launches(side) for side in sides]
+    if len(sides) > 1 and len(set(actions)) == 1:
+        return actions[0].format("both")
+    return labels.listed([action.format(side.name) for action, side in zip(actions, sides, strict=True)])
+
+
+def _more_launches(side: Side) -> str:
+    if side.is_baseline:
+        return "save {} again from a run of more launches"
+    if side.circumstances.get("launcher") == "import":
+        return "import {} again with more outputs, each of another launch"
+    return "continue {} with --resume and more --launches"
 
 
 def _key(kernel: str, quantity: str, method: str, config: Mapping[str, Any]) -> Key:
@@ -184,6 +244,8 @@ def _circumstances(
             for variable, value in (launch.get(name) or {}).items():
                 values.setdefault(f"{name}.{variable}", set()).add(_text(value))
     for launch in launches:
+        if statistic := _STATISTICS.get(launch.get("statistic", "")):
+            values.setdefault(_STATISTIC, set()).add(statistic)
         values.setdefault(f"{_PLACEMENT}{launch.get('layout', '')}", set()).add(_cores(launch))
     values |= {
         f"{_LIBRARY}{name}": {value} for name, value in _library_lines(launches).items() if name != "MPI"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from earlybird.data.errors import InputError
 # Messages in a window of the bandwidth tests by default, which the programs do not print: OSU's option -W,
 # IMB's -window_size.
 OSU_WINDOW, IMB_WINDOW = 64, 256
+Statistic = Literal["mean", "median"]
 _MEANS_ONLY = "; intervals then describe launches alone"
 _OPERATIONS = {
     "allgather": "allgather", "allreduce": "allreduce", "all-to-all personalized exchange": "alltoall",
@@ -65,6 +66,7 @@ class Imported:
     points : without level and MPI, which the texts do not say.
     hidden : what of the measurement the text does not show, in a sentence.
     started : when it began, on the clock of its machine; None if it does not say so.
+    statistic : of the iterations, that each value is where the text has one value per point.
     """
 
     tool: str
@@ -72,6 +74,7 @@ class Imported:
     points: tuple[ImportedPoint, ...]
     hidden: str
     started: datetime | None = None
+    statistic: Statistic = "median"
 
 
 def date_in(pattern: str, text: str) -> datetime | None:
@@ -111,11 +114,11 @@ def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW)
         for row in rows
         for point in _osu_points(name, dict(zip(columns, row, strict=True)), where, ranks, pairs, window)
     ]
-    value = "median" if {MEDIAN_LATENCY, MEDIAN_BANDWIDTH} & set(columns) else "mean"
+    value: Statistic = "median" if {MEDIAN_LATENCY, MEDIAN_BANDWIDTH} & set(columns) else "mean"
     hidden = f"each value is the {value} over all iterations, of the mean over ranks where a test has several"
     if "bandwidth" in name and not pairs:
         hidden += _assumed(window)
-    return Imported("OSU Micro-Benchmarks", version, tuple(points), hidden + _MEANS_ONLY)
+    return Imported("OSU Micro-Benchmarks", version, tuple(points), hidden + _MEANS_ONLY, statistic=value)
 
 
 def _only_title(pattern: re.Pattern[str], text: str, where: str, such_as: str) -> re.Match[str]:
@@ -218,7 +221,7 @@ def read_imb(text: str, where: str, window: int = IMB_WINDOW) -> Imported:
     if skipped:
         hidden += f"; left out: {', '.join(skipped)}"
     started = date_in(r"^# Date +: ", text)
-    return Imported("Intel MPI Benchmarks", title[1], tuple(points), hidden + _MEANS_ONLY, started)
+    return Imported("Intel MPI Benchmarks", title[1], tuple(points), hidden + _MEANS_ONLY, started, "mean")
 
 
 def _assumed(window: int) -> str:

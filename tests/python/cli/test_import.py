@@ -420,3 +420,15 @@ def test_means_are_not_written_as_medians(earlybird, tmp_path):
 def test_means_over_ranks_do_not_check_guidelines(earlybird, refused):
     earlybird("import", "osu", RECORDED / "osu_allreduce.txt", *OSU, "-o", "run")
     refused(earlybird("compare", "--guidelines", "run", check=False), "import -f")
+
+
+def test_what_is_a_mean_is_named_and_more_outputs_are_asked_for(earlybird, tmp_path):
+    """OSU prints a mean, with -z 50 also the median; an imported run cannot be resumed."""
+    for name in ("osu_latency", "osu_latency-z"):
+        earlybird("import", "osu", RECORDED / f"{name}.txt", *OSU, "-o", name)
+    result = earlybird("compare", "osu_latency", "osu_latency-z")
+    assert "differs   value of a launch: mean of its iterations -> median of its iterations" in result.stdout
+    assert "import both again with more outputs" in result.stderr
+    saved = earlybird("baseline", "save", "site", "osu_latency")
+    assert "import osu_latency again with more outputs" in saved.stderr
+    assert "--resume" not in result.stderr + saved.stderr

@@ -1,12 +1,13 @@
 """What a side of a comparison holds: one sample per launch, and the circumstances."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 from earlybird.compare.runs import compare_sides
-from earlybird.compare.sides import differences, side_of
+from earlybird.compare.sides import baseline_of, differences, side_of, side_of_baseline
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample
 
@@ -94,3 +95,68 @@ def test_times_of_zero_are_left_out_and_counted(written):
     assert "1 point left out" in found.notes[0]
     with pytest.raises(InputError, match="times of 0"):
         compare_sides(*[side_of(written(name, [[0.0]] * 5)) for name in "bc"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"kernel": "contention"}, "they first differ in kernel (A has pingpong; B has contention)"),
+        ({"quantity": "latency"}, "the points of pingpong first differ in quantity (A has half_round_trip;"),
+        (
+            {"config": {"mpi": "mpich", "size_bytes": 16}},
+            "the points of pingpong first differ in size_bytes (A has 8; B has 16)",
+        ),
+        (
+            {"config": {"mpi": "mpich", "size_bytes": 16, "buffers": "reuse"}},
+            "the points of pingpong first differ in buffers (A has none; B has reuse)",
+        ),
+    ],
+)
+def test_runs_without_a_common_point_differ_first_in(written, changed, sentence):
+    sides = [side_of(written("a", [[1.0]]), name="A"), side_of(written("b", [[1.0]], **changed), name="B")]
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        compare_sides(*sides)
+
+
+def test_points_that_agree_in_every_value_but_in_no_whole_point(written):
+    """Level and size each have common values; the sentence is about those of one level."""
+
+    def side(name, points):
+        run = written(name, [])
+        run.append_launch({"id": "l"})
+        run.append_samples(
+            Sample("pingpong", "t", {"mpi": "m", "level": level, "size_bytes": size}, "l", np.ones(1))
+            for level, size in points
+        )
+        return side_of(run, name=name)
+
+    sides = side("A", [("near", 8), ("far", 16)]), side("B", [("near", 16), ("far", 8)])
+    with pytest.raises(InputError, match=re.escape("first differ in size_bytes (A has 8; B has 16)")):
+        compare_sides(*sides)
+
+
+def test_means_of_iterations_differ_from_medians(written):
+    imported = side_of(written("a", [[1.0]], {"launcher": "import", "statistic": "mean"}))
+    measured = side_of(written("b", [[1.0]], {"launcher": "import"}))
+    (found,) = differences(imported, measured)
+    assert (found.what, found.before) == ("value of a launch", "mean of its iterations")
+    assert found.after == "median of its iterations"
+    medians = side_of(written("c", [[1.0]], {"launcher": "import", "statistic": "median"}))
+    assert not differences(medians, measured)
+
+
+def test_what_adds_launches(written):
+    run = side_of(written("a", [[1.0]], {"launcher": "local"}), name="A")
+    imported = side_of(written("b", [[1.0]], {"launcher": "import"}), name="B")
+    kept = side_of_baseline(baseline_of(run, "kept", written("c", [[1.0]])))
+    enough = side_of(written("d", [[1.0]] * 5, {"launcher": "local"}))
+    for sides, advice in [
+        ((run, run), "continue both with --resume and more --launches"),
+        ((imported, imported), "import both again with more outputs, each of another launch"),
+        ((run, imported), "continue A with --resume and more --launches and import B again"),
+        ((kept, run), "save kept again from a run of more launches and continue A with --resume"),
+        ((enough, imported), "import B again with more outputs"),
+    ]:
+        (note,) = compare_sides(*sides).notes
+        assert f"(1; at least 5 on each side): {advice}" in note
+        assert ("resume" in note) == ("continue" in advice)

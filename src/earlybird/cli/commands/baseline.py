@@ -68,7 +68,7 @@ def save(
     if path.exists() and not replace:
         raise InputError(f"{path} exists already; choose another name, or replace it with --replace")
     from earlybird.compare.changes import MIN_LAUNCHES
-    from earlybird.compare.sides import baseline_of, side_of
+    from earlybird.compare.sides import baseline_of, more_launches, side_of
 
     side = side_of(run, mpi)
     try:
@@ -82,7 +82,7 @@ def save(
     if (least := min(map(len, side.times_s.values()))) < MIN_LAUNCHES:
         note(
             f"warning: some points have {counted(least, 'launch', 'launches')}; comparisons decide from "
-            f"{MIN_LAUNCHES} on: continue the run with --resume and more --launches, and save it again"
+            f"{MIN_LAUNCHES} on: {more_launches(side)}, and save it again"
         )
     if json:
         print_json({"file": str(path), "mpi": side.mpi, "points": len(side.times_s), "launches": least})

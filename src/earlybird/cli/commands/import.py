@@ -215,7 +215,7 @@ def _import(
         run.append_launch({
             "id": launch, "launcher": "import", "flavour": mpi, "version": version,
             "tool": f"{one.tool} {one.version}".strip(), "hidden": one.hidden, "file": source.name,
-            "sha256": digest,
+            "sha256": digest, "statistic": one.statistic,
         })  # fmt: skip
         run.append_samples(_samples(one, launch, mpi, level))
     count = sum(len(positive(one.points)) for _, _, one in found)
