@@ -75,10 +75,10 @@ WITH_OPTIONS = (
 )  # fmt: skip
 
 
-def run(words: list[str]) -> int:
+def run(arguments: list[str]) -> int:
     """Run the comparisons named first, or all; return the worst exit status. Options go to a lone one."""
-    first = next((k for k, word in enumerate(words) if word.startswith("-")), len(words))
-    names, options = words[:first], words[first:]
+    first = next((k for k, word in enumerate(arguments) if word.startswith("-")), len(arguments))
+    names, options = arguments[:first], arguments[first:]
     unknown = [name for name in names if name not in COMPARISONS]
     if unknown:
         print(f"there is no comparison {unknown[0]!r}; there are {', '.join(COMPARISONS)}", file=sys.stderr)

@@ -5,13 +5,12 @@ exchange and the three through each number of leaders (`replay --then`) are repl
 slowest rank's time of the direct one over that through the leaders. About five minutes for an MPI.
 """
 
-import argparse
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from bench.exchange_comparison import describe_ratios, measured_profile, replayed_by_turns
+from bench.commands import earlybird, say
+from bench.exchange_comparison import describe_ratios, on_virtual_cluster, replayed_by_turns
 from earlybird.cli.output.printing import print_table
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
@@ -27,19 +26,10 @@ CASES = ((960, 200), (240, 200), (960, 2000), (240, 20_000), (56, 100_000))
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Advise, replay by turns, and print a table for each MPI."""
-    parser = argparse.ArgumentParser(prog="python -m bench aggregation-advice", description=__doc__)
-    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
-    options = parser.parse_args(list(arguments))
-    with tempfile.TemporaryDirectory() as folder, virtual_cluster(NODES, RATE) as name:
-        for mpi in options.mpi or built_mpis():
-            _compare(mpi, name, Path(folder) / mpi)
-    return 0
+    return on_virtual_cluster("aggregation-advice", __doc__, arguments, NODES, RATE, _compare)
 
 
-def _compare(mpi: str, cluster: str, folder: Path) -> None:
-    where = ["--mpi", mpi, "--launcher", f"cluster:{cluster}", "--quiet"]
-    say(f"{mpi}: measuring the cluster")
-    profile = measured_profile(where, folder, {"contention": "60s", "completion": "30s"})
+def _compare(mpi: str, where: Sequence[Any], profile: Path, folder: Path) -> None:
     rows = []
     for count, size_bytes in CASES:
         what = f"{count} x {size_bytes} B"

@@ -18,7 +18,7 @@ from bench.exchange_patterns import exchanges
 LAUNCHES = 3
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Measure, predict and replay; print the errors and keep them in a file."""
     parser = argparse.ArgumentParser(prog="python -m bench cluster-exchanges", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
@@ -29,7 +29,7 @@ def main(words: Sequence[str] = ()) -> int:
     parser.add_argument(
         "--json", type=Path, default=Path("bench-cluster-exchanges.json"), help="file to write"
     )
-    options = parser.parse_args(list(words))
+    options = parser.parse_args(list(arguments))
     ranks = options.nodes * options.ranks_per_node
     if options.nodes < 2 or options.ranks_per_node < 1 or ranks & (ranks - 1):
         parser.error(f"{options.nodes} x {options.ranks_per_node} are {ranks} ranks, not a power of two")

@@ -94,7 +94,7 @@ def _early_bird(mpis: list[str], name: str, folder: Path) -> None:
     rows = []
     for mpi in mpis:
         runs = [(mpi, None)] + ([(f"{mpi}, eager up to 1 MiB", EAGER[mpi])] if mpi in EAGER else [])
-        for words, env in runs:
+        for label, env in runs:
             output = earlybird(
                 "measure", "pipeline", "--levels", "inter_node", "--sizes", "1MiB", "--partitions", 4,
                 "--gamma", f"{GAMMA_S_PER_BYTE!r}", "--budget", "30s",
@@ -102,7 +102,7 @@ def _early_bird(mpis: list[str], name: str, folder: Path) -> None:
             )  # fmt: skip
             many = next(point for point in output["points"] if point["method"] == "many")
             rows.append([
-                words, f"{many['speed_up']:.2f}",
+                label, f"{many['speed_up']:.2f}",
                 f"{many['speed_up_low']:.2f} .. {many['speed_up_high']:.2f}", f"{many['ideal_speed_up']:.2f}",
                 f"{many['speed_up'] / many['ideal_speed_up']:.3f}",
             ])  # fmt: skip

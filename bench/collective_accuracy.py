@@ -28,14 +28,14 @@ LAUNCHES, QUICK_LAUNCHES = 3, 1
 ASKED_HELD_OUT, ASKED_EXTRAPOLATION = 0.15, 0.25
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(label: Sequence[str] = ()) -> int:
     """Measure, or read runs, fit, and print every form's errors next to those of Insaghi (paper)."""
     parser = argparse.ArgumentParser(prog="python -m bench collective-accuracy", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--quick", action="store_true", help="one launch")
     parser.add_argument("--keep", type=Path, help="keep the runs in this folder, one for each MPI")
     parser.add_argument("--from", dest="read", type=Path, nargs="+", help="measure nothing: read these runs")
-    options = parser.parse_args(list(words))
+    options = parser.parse_args(list(label))
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
         runs = options.read or measure_runs(options.mpi or built_mpis(), folder, options.quick)
@@ -71,7 +71,7 @@ def _report(mpi: str, forms: Sequence[dict[str, Any]]) -> None:
          "the same of 1 KiB", "form 2", ""],
         [_row(form) for form in judged],
     )  # fmt: skip
-    for key, words, asked in (
+    for key, label, asked in (
         ("held_out_error", "process counts left out", ASKED_HELD_OUT),
         ("extrapolation_error", "5 to 8 processes from 2 to 4", ASKED_EXTRAPOLATION),
     ):
@@ -79,7 +79,7 @@ def _report(mpi: str, forms: Sequence[dict[str, Any]]) -> None:
         if found:
             middle = float(np.median(found))
             print(
-                f"{words}: median {_per_cent(middle)}, worst {_per_cent(max(found))} of {len(found)} forms "
+                f"{label}: median {_per_cent(middle)}, worst {_per_cent(max(found))} of {len(found)} forms "
                 f"(asked: at most {_per_cent(asked)}, {_verdict(middle, asked)})"
             )
     pairs = [pair for form in judged if None not in (pair := _smallest_size(form))]

@@ -22,11 +22,11 @@ REFERENCE, CHOICE = "own-binomial", "default"
 LAUNCHES = 3
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """For each run: fit, advise, measure `default` twice, print what was predicted and what was gained."""
     parser = argparse.ArgumentParser(prog="python -m bench collective-advice", description=__doc__)
     parser.add_argument("--from", dest="runs", type=Path, nargs="+", help="runs, one per MPI; else made")
-    options = parser.parse_args(list(words))
+    options = parser.parse_args(list(arguments))
     with tempfile.TemporaryDirectory() as scratch:
         runs = options.runs or measure_runs(built_mpis(), Path(scratch), quick=True)
         with virtual_cluster(NODES, RATE) as name:

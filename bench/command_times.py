@@ -34,13 +34,13 @@ int main(int argc, char **argv) {
 """
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Run the command so many rounds and print a table for each MPI."""
     parser = argparse.ArgumentParser(prog="python -m bench command-times", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"default {ROUNDS}")
-    parser.add_argument("command", nargs="*", help="after --: mpiexec and its words, for one --mpi")
-    options = parser.parse_args(list(words))
+    parser.add_argument("command", nargs="*", help="after --: mpiexec and its arguments, for one --mpi")
+    options = parser.parse_args(list(arguments))
     if options.rounds < 1:
         say(f"command-times: --rounds is {options.rounds}; give 1 or more")
         return 2
@@ -75,20 +75,22 @@ def _measure(flavour: Flavour, command: list[str], rounds: int) -> dict[str, np.
     order = random.Random(0)
     for _ in range(rounds + 1):
         for method in order.sample(list(methods), len(methods)):
-            words, env = methods[method]
+            arguments, env = methods[method]
             begin_s = time.perf_counter()
-            ended = subprocess.run(words, env=env, capture_output=True, text=True)
+            ended = subprocess.run(arguments, env=env, capture_output=True, text=True)
             times_s[method].append(time.perf_counter() - begin_s)
             if ended.returncode != 0:
                 say(ended.stderr)
-                sys.exit(f"command-times: {' '.join(map(str, words))} ended with status {ended.returncode}")
+                sys.exit(
+                    f"command-times: {' '.join(map(str, arguments))} ended with status {ended.returncode}"
+                )
     return {method: np.array(found[1:]) for method, found in times_s.items()}
 
 
 def _report(mpi: str, command: Sequence[str], times_s: dict[str, np.ndarray]) -> None:
     rounds = len(times_s[ALONE])
-    words = " ".join(Path(word).name for word in command)
-    print(f"\n{mpi}: {words}, medians of {rounds} rounds")
+    names = " ".join(Path(word).name for word in command)
+    print(f"\n{mpi}: {names}, medians of {rounds} rounds")
     rows = []
     for method, found in times_s.items():
         longer_s, ratio = found - times_s[ALONE], found / times_s[ALONE]

@@ -36,9 +36,9 @@ class Usage:
     memory_bytes: float
 
 
-def watched(*words: Any) -> Usage:
+def watched(*arguments: Any) -> Usage:
     """Run `earlybird WORDS...` without its output; raises SystemExit with its error."""
-    command = list(map(str, words))
+    command = list(map(str, arguments))
     ran = subprocess.run(
         [sys.executable, "-c", _WATCH, str(EARLYBIRD), *command], capture_output=True, text=True
     )
@@ -58,9 +58,9 @@ def chosen_flavours(names: Sequence[str] | None) -> list[flavours.Flavour]:
     return [flavours.find_flavour(name) for name in names or built_mpis()]
 
 
-def earlybird(*words: Any, env: dict[str, str] | None = None) -> dict[str, Any]:
+def earlybird(*arguments: Any, env: dict[str, str] | None = None) -> dict[str, Any]:
     """Run `earlybird WORDS... --json`, its warnings passed on, and return what it prints."""
-    command = [str(EARLYBIRD), *map(str, words), "--json"]
+    command = [str(EARLYBIRD), *map(str, arguments), "--json"]
     result = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ | (env or {}))
     if result.returncode != 0:
         raise SystemExit(f"{' '.join(command[1:])} ended with status {result.returncode}")

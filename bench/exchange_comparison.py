@@ -1,12 +1,14 @@
 """What comparisons of predicted with replayed exchanges share: the profile, the replays and the table."""
 
-from collections.abc import Mapping, Sequence
+import argparse
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.commands import earlybird, say
+from bench.commands import built_mpis, earlybird, say, virtual_cluster
 from earlybird.cli.output.printing import print_table
 from earlybird.data.pattern import Pattern, save_pattern
 
@@ -27,6 +29,29 @@ def measured_profile(where: Sequence[Any], folder: Path, budgets: Mapping[str, s
     profile = folder / "profile.json"
     earlybird("fit", *(folder / suite for suite in budgets), "-o", profile)
     return profile
+
+
+def on_virtual_cluster(
+    name: str,
+    description: str | None,
+    arguments: Sequence[str],
+    nodes: int,
+    rate: str,
+    compare: Callable[[str, Sequence[Any], Path, Path], None],
+) -> int:
+    """Call `compare` for each MPI with its name, the options of a virtual cluster, the profile measured there
+    and a folder; the exit status."""
+    parser = argparse.ArgumentParser(prog=f"python -m bench {name}", description=description)
+    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
+    options = parser.parse_args(list(arguments))
+    with tempfile.TemporaryDirectory() as folder, virtual_cluster(nodes, rate) as cluster:
+        for mpi in options.mpi or built_mpis():
+            where = ["--mpi", mpi, "--launcher", f"cluster:{cluster}", "--quiet"]
+            say(f"{mpi}: measuring the cluster")
+            of_mpi = Path(folder) / mpi
+            profile = measured_profile(where, of_mpi, {"contention": "60s", "completion": "30s"})
+            compare(mpi, where, profile, of_mpi)
+    return 0
 
 
 def replayed(

@@ -5,15 +5,14 @@ bad for others. Both layouts are replayed by turns; the ratio is that of the slo
 for an MPI.
 """
 
-import argparse
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from bench.exchange_comparison import describe_ratios, measured_profile, replayed_by_turns
+from bench.commands import earlybird, say
+from bench.exchange_comparison import describe_ratios, on_virtual_cluster, replayed_by_turns
 from earlybird.cli.output.printing import print_table
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.patterns.halo import halo_exchange
@@ -26,15 +25,9 @@ ROUNDS = 3
 SIZE_BYTES = 200_000
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Advise, replay both layouts by turns, and print a table for each MPI."""
-    parser = argparse.ArgumentParser(prog="python -m bench layout-advice", description=__doc__)
-    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
-    options = parser.parse_args(list(words))
-    with tempfile.TemporaryDirectory() as folder, virtual_cluster(NODES, RATE) as name:
-        for mpi in options.mpi or built_mpis():
-            _compare(mpi, name, Path(folder) / mpi)
-    return 0
+    return on_virtual_cluster("layout-advice", __doc__, arguments, NODES, RATE, _compare)
 
 
 def exchanges() -> dict[str, Pattern]:
@@ -53,10 +46,7 @@ def exchanges() -> dict[str, Pattern]:
     return found
 
 
-def _compare(mpi: str, cluster: str, folder: Path) -> None:
-    where = ["--mpi", mpi, "--launcher", f"cluster:{cluster}", "--quiet"]
-    say(f"{mpi}: measuring the cluster")
-    profile = measured_profile(where, folder, {"contention": "60s", "completion": "30s"})
+def _compare(mpi: str, where: Sequence[Any], profile: Path, folder: Path) -> None:
     rows = []
     for what, pattern in exchanges().items():
         say(f"{mpi}: {what}")

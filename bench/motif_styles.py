@@ -56,9 +56,9 @@ class Found:
         }  # fmt: skip
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Measure, print a table and the slower points; 1 if an MPI has more of them than allowed."""
-    options = _parser().parse_args(list(words))
+    options = _parser().parse_args(list(arguments))
     found: list[Found] = []
     with tempfile.TemporaryDirectory() as folder:
         try:

@@ -69,11 +69,11 @@ class PaperRow:
         return parse_layout(self.layout, MAP_BY[self.table])
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Print both tables, and what the partitions took."""
     parser = argparse.ArgumentParser(prog="python -m bench paper-tables", description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help=f"folder of {GRID} and {TABLE_I}")
-    data = parser.parse_args(list(words)).data
+    data = parser.parse_args(list(arguments)).data
     if missing := [name for name in (GRID, TABLE_I) if not (data / name).exists()]:
         say(f"paper-tables: skipped, {data} does not have {' and '.join(missing)}; see --data")
         return 0

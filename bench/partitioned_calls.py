@@ -53,9 +53,9 @@ class Medians:
         return np.array(self.values[key]) / np.array(self.values[other])
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Measure and print one table for each MPI."""
-    options = _parser().parse_args(list(words))
+    options = _parser().parse_args(list(arguments))
     kept: list[dict[str, Any]] = []
     try:
         for mpi in options.mpi or built_mpis():
@@ -163,12 +163,12 @@ def _report(mpi: str, medians: Medians, launches: int) -> None:
         if target is None:
             rows.append([what, f"{value:.2f}", "", ""])
             return
-        words = f"{'at least ' if at_least else ''}{target:g}"
+        text = f"{'at least ' if at_least else ''}{target:g}"
         rows.append(
             [
                 what,
                 f"{value:.2f}",
-                *_judged(-value if at_least else value, -target if at_least else target, words),
+                *_judged(-value if at_least else value, -target if at_least else target, text),
             ]
         )
 
@@ -231,5 +231,5 @@ def _num_cores() -> int:
     return sum(len(socket) for socket in hardware.cores_by_socket())
 
 
-def _judged(value: float, target: float | None, words: str) -> tuple[str, str]:
-    return ("", "") if target is None else (words, "met" if value <= target else "missed")
+def _judged(value: float, target: float | None, text: str) -> tuple[str, str]:
+    return ("", "") if target is None else (text, "met" if value <= target else "missed")

@@ -84,16 +84,16 @@ class Cell:
         )
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Measure, or read what was measured, and print a table and the verdicts for each MPI."""
-    return run_with("partitioned-grid", __doc__, words, _report)
+    return run_with("partitioned-grid", __doc__, arguments, _report)
 
 
 def run_with(
-    name: str, description: str | None, words: Sequence[str], report: Callable[[str, list[Sample]], None]
+    name: str, description: str | None, arguments: Sequence[str], report: Callable[[str, list[Sample]], None]
 ) -> int:
-    """Measure the grid, or read it, as `words` say, and `report` on each MPI; the exit status."""
-    options = _parser(name, description).parse_args(list(words))
+    """Measure the grid, or read it, as `arguments` say, and `report` on each MPI; the exit status."""
+    options = _parser(name, description).parse_args(list(arguments))
     try:
         samples = _take(options)
         for mpi in dict.fromkeys(sample.config["mpi"] for sample in samples):
@@ -121,10 +121,10 @@ def _take(options: argparse.Namespace) -> list[Sample]:
     return samples
 
 
-def main_on_cluster(words: Sequence[str] = ()) -> int:
+def main_on_cluster(arguments: Sequence[str] = ()) -> int:
     """The grid between two virtual nodes at 1 Gbit/s."""
     with virtual_cluster(2, "1gbit") as name:
-        return main([*words, "--launcher", f"cluster:{name}"])
+        return main([*arguments, "--launcher", f"cluster:{name}"])
 
 
 def _parser(name: str, description: str | None) -> argparse.ArgumentParser:
@@ -272,17 +272,17 @@ def geometric_mean(values: Sequence[float]) -> float:
 def verdicts(cells: Sequence[Cell]) -> list[str]:
     """What the cells say of each criterion, a line each."""
     lines = []
-    for words, name, mean, worst in (
+    for label, name, mean, worst in (
         ("libearlybird", "ours", TARGETS.mean, TARGETS.worst),
         ("libearlybird, first iterations", "fresh", TARGETS.fresh_mean, TARGETS.fresh_worst),
         ("the MPI's own", "own", None, None),
     ):
-        lines += _ratio_lines(words, name, cells, mean, worst)
+        lines += _ratio_lines(label, name, cells, mean, worst)
     return lines + _small_lines(cells)
 
 
 def _ratio_lines(
-    words: str, name: str, cells: Sequence[Cell], mean: float | None, worst: float | None
+    label: str, name: str, cells: Sequence[Cell], mean: float | None, worst: float | None
 ) -> list[str]:
     having = [cell for cell in cells if getattr(cell, name) is not None]
     taking = [cell for cell in having if cell.better_s >= COUNTED_S]
@@ -291,13 +291,13 @@ def _ratio_lines(
         return []
     found = geometric_mean([getattr(cell, name) for cell in taking])
     lines = [
-        f"{words}: geometric mean of {len(taking)} cells of 1 us or more {found:.3f}{_judged(found, mean)}"
+        f"{label}: geometric mean of {len(taking)} cells of 1 us or more {found:.3f}{_judged(found, mean)}"
     ]
     if judged:
         last = max(judged, key=lambda cell: getattr(cell, name))
         found = getattr(last, name)
         lines.append(
-            f"{words}: worst of {len(judged)} cells of 5 us or more {found:.2f}{_judged(found, worst)}, "
+            f"{label}: worst of {len(judged)} cells of 5 us or more {found:.2f}{_judged(found, worst)}, "
             f"{last.describe()}"
         )
     return lines

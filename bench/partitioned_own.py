@@ -84,8 +84,8 @@ def _run(flavour: Flavour, cases: list[str], program: Path) -> dict[str, Outcome
 
 
 def _stress(flavour: Flavour, program: Path) -> Outcome:
-    words = [program, "--transfers", TRANSFERS, "--seconds", LIMIT_S]
-    status, output = run_ranks(flavour, 2, words, timeout_s=LIMIT_S + 20)
+    arguments = [program, "--transfers", TRANSFERS, "--seconds", LIMIT_S]
+    status, output = run_ranks(flavour, 2, arguments, timeout_s=LIMIT_S + 20)
     if status == 0:
         return Outcome("ok")
     why = re.search(rf"^failed {STRESS}:? (.*)", output, re.MULTILINE)
@@ -98,7 +98,7 @@ def _share(outcomes: dict[str, Outcome]) -> str:
 
 
 def _kind(outcome: Outcome) -> str:
-    return next((kind for kind, words in KINDS.items() if re.search(words, outcome.why)), OTHER)
+    return next((kind for kind, pattern in KINDS.items() if re.search(pattern, outcome.why)), OTHER)
 
 
 def _report(mpi: str, found: dict[str, dict[str, Outcome]]) -> None:

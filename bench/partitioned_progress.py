@@ -40,12 +40,12 @@ def main() -> int:
 def _rows(mpi: str, transport: str, thread: str, program: Path, cluster: str, folder: Path) -> Iterator[list]:
     for size_bytes in SIZES_BYTES:
         trace = folder / "trace.json"
-        words = [program, PARTITIONS, size_bytes, LATE_MS[transport], STARTS]
+        arguments = [program, PARTITIONS, size_bytes, LATE_MS[transport], STARTS]
         if transport == "shared memory":
-            command = [EARLYBIRD, "exec", "--mpi", mpi, "--", "mpiexec", "-n", 2, *words]
+            command = [EARLYBIRD, "exec", "--mpi", mpi, "--", "mpiexec", "-n", 2, *arguments]
         else:
             command = [EARLYBIRD, "exec", "--mpi", mpi, "--", EARLYBIRD, "cluster", "mpiexec"]
-            command += ["--name", cluster, "--mpi", mpi, "--layout", "2x1x1", "--", *words]
+            command += ["--name", cluster, "--mpi", mpi, "--layout", "2x1x1", "--", *arguments]
         env = {"EARLYBIRD_TRACE": str(trace), "EARLYBIRD_SEGMENTS": "partition"}
         _run(command, env | {"EARLYBIRD_PROGRESS_THREAD": thread})
         share = early_share(json.loads(trace.read_text())["traceEvents"])

@@ -89,7 +89,7 @@ def number_of(method: str) -> int:
     return int(method.removeprefix(PREFIX))
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Measure, or read what was measured, and print a table and the means for each MPI."""
     parser = argparse.ArgumentParser(prog="python -m bench partitioned-regret", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
@@ -97,7 +97,7 @@ def main(words: Sequence[str] = ()) -> int:
     parser.add_argument("--largest", type=int, default=HUGE_BYTES, help="leave out cells of more bytes")
     parser.add_argument("--json", type=Path, help="keep every sample here (FILE.json or FILE.json.gz)")
     parser.add_argument("--from", dest="read", type=Path, help="measure nothing: read what --json kept")
-    options = parser.parse_args(list(words))
+    options = parser.parse_args(list(arguments))
     if options.launches < 1:
         say(f"partitioned-regret: --launches is {options.launches}; give 1 or more")
         return 2

@@ -55,13 +55,13 @@ class Programs:
     has_fortran: bool
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Run so many transfers on each MPI and print a table; 1 when one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m bench partitioned-soak", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--transfers", type=int, default=TRANSFERS, help=f"of each MPI; default {TRANSFERS}")
     parser.add_argument("--seed", type=int, default=1, help="of the first launch; default 1")
-    options = parser.parse_args(list(words))
+    options = parser.parse_args(list(arguments))
     flavours = chosen_flavours(options.mpi)
     rows = [_soak(flavour, options) for flavour in flavours]
     print_table(["MPI", "transfers", "launches", "with a tool", "Fortran", "minutes", "failed"], rows)
@@ -94,8 +94,8 @@ def _launch(flavour: Flavour, programs: Programs, seed: int, draw: random.Random
     ranks, level, env = draw.choice(RANKS), draw.choice(LEVELS), draw.choice(SETTINGS)
     library = native_prefix(flavour) / "lib" / "libearlybird.so"
     preloaded = [library, *([programs.tool] if uses_tool else [])]
-    words = ["--transfers", OF_A_LAUNCH, "--seed", seed, "--level", level, "--seconds", LIMIT_S]
-    command = ["env", f"LD_PRELOAD={' '.join(map(str, preloaded))}", programs.transfers, *words]
+    arguments = ["--transfers", OF_A_LAUNCH, "--seed", seed, "--level", level, "--seconds", LIMIT_S]
+    command = ["env", f"LD_PRELOAD={' '.join(map(str, preloaded))}", programs.transfers, *arguments]
     status, output = run_ranks(flavour, ranks, command, env, LIMIT_S)
     counted = re.search(r"^transfers (\d+)", output, re.MULTILINE)
     if status != 0 or counted is None:
@@ -123,11 +123,11 @@ def _compile(flavour: Flavour, folder: Path) -> Programs:
     sources = native_sources() / "tests"
     program, tool = folder / "transfers", folder / "tool.so"
     own = [sources / f"{name}.c" for name in ("partitioned_stress", "case", "report")]
-    words = [flavour.mpicc, "-std=gnu11", "-O1", "-D_GNU_SOURCE", f"-I{sources.parent / 'include'}", *own]
-    words += ["-pthread", "-ldl", "-o", program]
+    arguments = [flavour.mpicc, "-std=gnu11", "-O1", "-D_GNU_SOURCE", f"-I{sources.parent / 'include'}", *own]
+    arguments += ["-pthread", "-ldl", "-o", program]
     fortran = ["-DWITH_FORTRAN", "-lmpifort"]
-    has_fortran = _compiles(flavour, [*words, *fortran])
-    if not has_fortran and not _compiles(flavour, words):
+    has_fortran = _compiles(flavour, [*arguments, *fortran])
+    if not has_fortran and not _compiles(flavour, arguments):
         sys.exit(f"partitioned-soak: {sources / 'partitioned_stress.c'} does not compile for {flavour.name}")
     (folder / "tool.c").write_text(TOOL)
     if not _compiles(flavour, [flavour.mpicc, "-shared", "-fPIC", folder / "tool.c", "-o", tool]):
@@ -135,8 +135,8 @@ def _compile(flavour: Flavour, folder: Path) -> Programs:
     return Programs(program, tool, has_fortran)
 
 
-def _compiles(flavour: Flavour, words: Sequence[object]) -> bool:
-    made = subprocess.run([str(word) for word in words], env=flavour.environment(), capture_output=True)
+def _compiles(flavour: Flavour, arguments: Sequence[object]) -> bool:
+    made = subprocess.run([str(word) for word in arguments], env=flavour.environment(), capture_output=True)
     return made.returncode == 0
 
 

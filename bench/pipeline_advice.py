@@ -94,9 +94,9 @@ class Judgement:
         return [choice for choice in self.choices if choice.advised != SINGLE and choice.speed_up < 1]
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Measure the grid, or read it, and print coverage and losses for each MPI."""
-    return run_with("pipeline-advice", __doc__, words, _report)
+    return run_with("pipeline-advice", __doc__, arguments, _report)
 
 
 def where_of(config) -> Where:

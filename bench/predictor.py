@@ -33,9 +33,9 @@ SWAPS = 5000
 FINER = 1e-3  # a fifth of the usual step of `fair`
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Print a table of commands and one of swaps."""
-    if words:
+    if arguments:
         say("predictor: takes no arguments")
         return 2
     with tempfile.TemporaryDirectory() as folder:

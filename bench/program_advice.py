@@ -89,9 +89,9 @@ class Unusable(Exception):
     """A launch that failed or hung."""
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Record, advise, run and print a table; 1 if advice contradicts what was measured."""
-    options = _parser().parse_args(list(words))
+    options = _parser().parse_args(list(arguments))
     if options.programs is None:
         say("program-advice: left out, as no --programs are given")
         return 0

@@ -147,9 +147,9 @@ int main(int argc, char **argv) {
 """
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Project, run and print a table; 1 if a partitioned style is further off than allowed."""
-    options = _parser().parse_args(list(words))
+    options = _parser().parse_args(list(arguments))
     if options.rounds < 1:
         say(f"projection-checks: --rounds is {options.rounds}; give 1 or more")
         return 2
@@ -200,13 +200,13 @@ class _Bench:
     def _layouts(self, mpi: str) -> Iterator[Check]:
         program = self._program(mpi)
         for what, size in _exchanges():
-            words = (program, what, size, ITERATIONS)
-            plain = self._on_cluster(mpi, NARROW, words)
+            arguments = (program, what, size, ITERATIONS)
+            plain = self._on_cluster(mpi, NARROW, arguments)
             projection = self._project(mpi, plain, "--to-layout", WIDE)
             if (change := _change(projection, LAYOUT)) is None:
                 say(f"{mpi}, {_case(what, size)}: no layout is projected: {_notes(projection)}")
             else:
-                measured = self._speed_up(plain, self._on_cluster(mpi, WIDE, words))
+                measured = self._speed_up(plain, self._on_cluster(mpi, WIDE, arguments))
                 yield Check(LAYOUT, mpi, _case(what, size), change.speed_up, measured)
 
     def _other_mpis(self, mpi: str) -> Iterator[Check]:
@@ -244,7 +244,7 @@ class _Bench:
     def _partitions(self, mpi: str) -> Iterator[Check]:
         for motif, numbers in VARIABLES.items():
             for variables in numbers:
-                words = (
+                arguments = (
                     "measure", motif, "--mpi", mpi, "--launcher", f"cluster:{self.cluster}", "--ranks", NODES,
                     "--map-by", "node", "--process-grid", "2x2x1", "--cells", "64x64x64", "--variables",
                     variables, "--threads", THREADS, "--partitions", THREADS, "--compute", "4ms", "--noise",
@@ -253,7 +253,7 @@ class _Bench:
                 folder = self._next(motif)
                 once = ("--methods", FUNNELLED, "--launches", 1, "--quiet", "-o", folder / "recorded")
                 projection = self._project(
-                    mpi, [EARLYBIRD, *words, *once], "--partitions", THREADS, "--delay", "2ms"
+                    mpi, [EARLYBIRD, *arguments, *once], "--partitions", THREADS, "--delay", "2ms"
                 )
                 change = _change(projection, PARTITIONS)
                 if change is None:
@@ -261,7 +261,7 @@ class _Bench:
                     continue
                 both = f"{FUNNELLED},{EARLYBIRD_STYLE}"
                 run = folder / "compared"
-                earlybird(*words, "--methods", both, "--launches", self.rounds, "--quiet", "-o", run)
+                earlybird(*arguments, "--methods", both, "--launches", self.rounds, "--quiet", "-o", run)
                 for over in over_best(list(Run.open(run).samples()), EARLYBIRD_STYLE):
                     case = f"{motif}, {labels.counted(variables, 'variable')}"
                     yield Check(PARTITIONS, mpi, case, change.speed_up, over.speed_up.estimate)
@@ -270,8 +270,8 @@ class _Bench:
         program = self._compiled(find_flavour(mpi), THREADS_SOURCE.read_text(), "threads")
 
         def launch(communicators: str) -> list[Any]:
-            words = ("exec", "--mpi", mpi, "--no-interpose", "--", "mpiexec", "-n", 2, program)
-            return [EARLYBIRD, *words, communicators, THREADS, WINDOWS]
+            arguments = ("exec", "--mpi", mpi, "--no-interpose", "--", "mpiexec", "-n", 2, program)
+            return [EARLYBIRD, *arguments, communicators, THREADS, WINDOWS]
 
         rates = self.folder / f"{mpi}-msgrate"
         where = ("--mpi", mpi, "--threads", THREADS)
@@ -290,9 +290,9 @@ class _Bench:
             measured = self._speed_up(launch("shared"), launch("own"), settings)
             yield Check(COMMUNICATORS, mpi, change.change, change.speed_up, measured)
 
-    def _on_cluster(self, mpi: str, layout: str, words: Sequence[Any]) -> list[Any]:
+    def _on_cluster(self, mpi: str, layout: str, arguments: Sequence[Any]) -> list[Any]:
         where = ("--name", self.cluster, "--mpi", mpi, "--layout", layout)
-        return [EARLYBIRD, "cluster", "mpiexec", *where, "--", *words]
+        return [EARLYBIRD, "cluster", "mpiexec", *where, "--", *arguments]
 
     def _project(
         self, mpi: str, command: Sequence[Any], *changes: Any, profile: Path | None = None
@@ -374,8 +374,8 @@ def _seconds(command: Sequence[Any], settings: Mapping[str, str]) -> float:
 
 
 def _run(command: Sequence[Any], settings: Mapping[str, str]) -> str:
-    words = [str(word) for word in command]
-    ended = subprocess.run(words, env=os.environ | settings, stdout=subprocess.PIPE, text=True)
+    arguments = [str(word) for word in command]
+    ended = subprocess.run(arguments, env=os.environ | settings, stdout=subprocess.PIPE, text=True)
     if ended.returncode != 0:
-        raise SystemExit(f"projection-checks: {' '.join(words)} ended with status {ended.returncode}")
+        raise SystemExit(f"projection-checks: {' '.join(arguments)} ended with status {ended.returncode}")
     return ended.stdout

@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
 """
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Run the program so many rounds and print a table for each MPI; 1 if a call costs more than allowed."""
     parser = argparse.ArgumentParser(prog="python -m bench recorder-cost", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
@@ -113,7 +113,7 @@ def main(words: Sequence[str] = ()) -> int:
         "--beside", metavar="COMMAND", type=shlex.split, default=[],
         help="another tool: what precedes the program of each rank",
     )  # fmt: skip
-    options = parser.parse_args(list(words))
+    options = parser.parse_args(list(arguments))
     if options.rounds < 1:
         say(f"recorder-cost: --rounds is {options.rounds}; give 1 or more")
         return 2

@@ -47,13 +47,13 @@ int main(int argc, char **argv) {{
 """
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Kill so many times and print a table; 1 unless every recording is readable and right."""
     parser = argparse.ArgumentParser(prog="python -m bench recorder-kills", description=__doc__)
     parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
     parser.add_argument("--kills", type=int, default=KILLS, help=f"of each MPI; default {KILLS}")
     parser.add_argument("--seed", type=int, default=0, help="of the moments and ranks; default 0")
-    options = parser.parse_args(list(words))
+    options = parser.parse_args(list(arguments))
     if options.kills < 1:
         say(f"recorder-kills: --kills is {options.kills}; give 1 or more")
         return 2

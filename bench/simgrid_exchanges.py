@@ -75,7 +75,7 @@ MACHINES = (
 )
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Measure, predict and replay on each machine; print the errors and keep them in a file."""
     parser = argparse.ArgumentParser(prog="python -m bench simgrid-exchanges", description=__doc__)
     parser.add_argument(
@@ -85,7 +85,7 @@ def main(words: Sequence[str] = ()) -> int:
         "--json", type=Path, default=Path("bench-simgrid-exchanges.json"), help="file to write"
     )
     parser.add_argument("--from", dest="earlier", type=Path, help="print the tables of an earlier --json")
-    options = parser.parse_args(list(words))
+    options = parser.parse_args(list(arguments))
     if options.earlier:
         for name, one in json.loads(options.earlier.read_text()).items():
             _report(name, one)

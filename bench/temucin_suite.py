@@ -86,9 +86,9 @@ def settings_of(cores: int) -> list[Setting]:
     ]
 
 
-def main(words: Sequence[str] = ()) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Compare and print a table; 1 if a whole interval is further from 1 than allowed."""
-    options = _parser().parse_args(list(words))
+    options = _parser().parse_args(list(arguments))
     if not options.programs:
         say(
             f"temucin-suite skipped: build the programs of {SUITE}, with an MPI's mpicc and give their "

@@ -31,11 +31,11 @@ def new_name() -> str:
 
 
 @contextlib.contextmanager
-def running_cluster(nodes: int, rate: str, *words: str) -> Iterator[dict]:
+def running_cluster(nodes: int, rate: str, *arguments: str) -> Iterator[dict]:
     """The output of `cluster up --json`; afterwards none of the cluster's processes is left."""
     require_cluster()
     name = new_name()
-    asked = ["cluster", "up", "--nodes", str(nodes), "--rate", rate, "--name", name, "--json", *words]
+    asked = ["cluster", "up", "--nodes", str(nodes), "--rate", rate, "--name", name, "--json", *arguments]
     result = subprocess.run([EARLYBIRD, *asked], capture_output=True, text=True, timeout=180)
     assert result.returncode == 0, result.stderr
     output = json.loads(result.stdout)

@@ -168,9 +168,9 @@ def earlybird(own_process):
 def own_process(tmp_path):
     """What `earlybird` is, unless a file or folder takes `in_process` for it."""
 
-    def run(*words: str, check: bool = True, timeout: float = 300, **more) -> subprocess.CompletedProcess:
+    def run(*arguments: str, check: bool = True, timeout: float = 300, **more) -> subprocess.CompletedProcess:
         result = subprocess.run(
-            [EARLYBIRD, *map(str, words)],
+            [EARLYBIRD, *map(str, arguments)],
             cwd=more.pop("cwd", tmp_path),
             env=dict(os.environ) | more.pop("env", {}),
             capture_output=True,
@@ -194,9 +194,9 @@ def in_process(tmp_path, monkeypatch, capsys):
     """
     from earlybird.cli import main
 
-    def run(*words: str, check: bool = True) -> subprocess.CompletedProcess:
+    def run(*arguments: str, check: bool = True) -> subprocess.CompletedProcess:
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, words)])
+        monkeypatch.setattr("sys.argv", ["earlybird", *map(str, arguments)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             main.run()
@@ -208,13 +208,13 @@ def in_process(tmp_path, monkeypatch, capsys):
     return run
 
 
-def assert_refused(result: subprocess.CompletedProcess, *words: str, status: int = 2) -> None:
-    """One sentence on stderr with `words` in it, nothing on stdout, no traceback, the exit status."""
+def assert_refused(result: subprocess.CompletedProcess, *arguments: str, status: int = 2) -> None:
+    """One sentence on stderr with `arguments` in it, nothing on stdout, no traceback, the exit status."""
     assert result.returncode == status, result.stdout + result.stderr
     assert "Traceback" not in result.stderr
     sentence = [line for line in result.stderr.splitlines() if line.startswith("earlybird: ")]
     assert len(sentence) == 1, result.stderr
-    for word in words:
+    for word in arguments:
         assert word in sentence[0], sentence[0]
 
 

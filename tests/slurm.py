@@ -75,10 +75,10 @@ class Slurm:
     def environment(self) -> dict[str, str]:
         return {"SLURM_CONF": str(self.folder / "slurm.conf")}
 
-    def run(self, *words: str, timeout: float = 120, **more) -> subprocess.CompletedProcess:
+    def run(self, *arguments: str, timeout: float = 120, **more) -> subprocess.CompletedProcess:
         """Run one of its commands to its end."""
         return subprocess.run(
-            [*map(str, words)],
+            [*map(str, arguments)],
             env=dict(os.environ) | self.environment | more.pop("env", {}),
             capture_output=True,
             text=True,

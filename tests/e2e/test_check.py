@@ -29,9 +29,9 @@ def cluster():
 
 @pytest.fixture
 def check(earlybird, any_mpi):
-    def run(cluster, *words, env=None):
+    def run(cluster, *arguments, env=None):
         launcher = ("--mpi", any_mpi, "--launcher", f"cluster:{cluster.name}")
-        return earlybird("check", *launcher, *LIMITS, *words, check=False, env=env or {}, timeout=120)
+        return earlybird("check", *launcher, *LIMITS, *arguments, check=False, env=env or {}, timeout=120)
 
     return run
 
@@ -133,8 +133,8 @@ def test_a_host_that_cannot_be_reached_is_named(earlybird, any_mpi, tmp_path, re
 
 
 def test_wrong_input_is_refused_before_anything_starts(in_process, refused, any_mpi):
-    def refuse(*words, says):
-        refused(in_process("check", "--mpi", any_mpi, *words, check=False), says)
+    def refuse(*arguments, says):
+        refused(in_process("check", "--mpi", any_mpi, *arguments, check=False), says)
 
     refuse(says="this job has 1 node; give at least two")
     refuse("--launcher", "synthetic:x.json", says="no node to check")

@@ -324,7 +324,7 @@ def _run(arguments) -> subprocess.CompletedProcess:
 
 
 def _as_ordinary_user(folder: Path) -> list:
-    """The words before `earlybird`'s own that run it without privilege; skips where that cannot be."""
+    """The arguments before `earlybird`'s own that run it without privilege; skips where that cannot be."""
     if os.geteuid() != 0:
         return [EARLYBIRD]
     nobody = 65534

@@ -97,7 +97,7 @@ def test_an_incast_is_limited_by_the_link_of_the_receiver(any_mpi, cluster, in_p
     [("core", ["node0", "node0", "node1", "node1"]), ("node", ["node0", "node1", "node0", "node1"])],
 )
 def test_ranks_sit_where_the_layout_says(mpi, cluster, earlybird, map_by, hosts):
-    """`replay` and `measure` start theirs by the same words."""
+    """`replay` and `measure` start theirs by the same arguments."""
     arguments = ["cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi, "--layout", "2x1x2"]
     tell = f"echo ${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}} $(hostname); {STAY}"
     told = earlybird(*arguments, "--map-by", map_by, "--", "sh", "-c", tell)

@@ -42,8 +42,19 @@ def where_of(tmp_path_factory):
             pytest.skip(f"libearlybird is not built for {mpi}")
         program = folder / f"where-{mpi}"
         if not program.exists():
-            words = [EARLYBIRD, "exec", "--no-interpose", "--mpi", mpi, "--", "mpicc", WHERE, "-o", program]
-            subprocess.run(words, check=True, timeout=60)
+            arguments = [
+                EARLYBIRD,
+                "exec",
+                "--no-interpose",
+                "--mpi",
+                mpi,
+                "--",
+                "mpicc",
+                WHERE,
+                "-o",
+                program,
+            ]
+            subprocess.run(arguments, check=True, timeout=60)
         return str(program)
 
     return compiled
@@ -51,12 +62,12 @@ def where_of(tmp_path_factory):
 
 @pytest.fixture
 def stuck(tmp_path):
-    """start(mpi, *words): a launch under `exec` whose ranks wait for partitions that never come, and their
-    processes; what is left of it in the end is killed."""
+    """start(mpi, *arguments): a launch under `exec` whose ranks wait for partitions that never come, and
+    their processes; what is left of it in the end is killed."""
     started: list[subprocess.Popen] = []
     children: list[psutil.Process] = []
 
-    def start(mpi: str, *words: str) -> tuple[subprocess.Popen, list[psutil.Process]]:
+    def start(mpi: str, *arguments: str) -> tuple[subprocess.Popen, list[psutil.Process]]:
         require_mpi(mpi)
         if not has_library(find_flavour(mpi)):
             pytest.skip(f"libearlybird is not built for {mpi}")
@@ -64,7 +75,7 @@ def stuck(tmp_path):
         header = f"-I{native_sources() / 'include'}"
         subprocess.run([*within, "mpicc", header, STUCK, "-o", program], check=True, timeout=60)
         process = subprocess.Popen(
-            [*within, "mpiexec", "-n", "2", program, *words],
+            [*within, "mpiexec", "-n", "2", program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -138,8 +149,8 @@ def test_a_program_without_launcher_is_reached_and_other_commands_are_not(mpi, e
 
 def test_a_program_that_loads_its_mpi_while_it_runs_finds_it(mpi, earlybird):
     script = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).MPI_Init is not None)"
-    words = (sys.executable, "-c", script, SONAMES[find_flavour(mpi).family])
-    assert earlybird("exec", "--mpi", mpi, "--", *words).stdout == "True\n"
+    arguments = (sys.executable, "-c", script, SONAMES[find_flavour(mpi).family])
+    assert earlybird("exec", "--mpi", mpi, "--", *arguments).stdout == "True\n"
 
 
 def test_the_command_begins_at_the_first_word_that_is_no_option(any_mpi, earlybird):
@@ -150,13 +161,13 @@ def test_the_command_begins_at_the_first_word_that_is_no_option(any_mpi, earlybi
 
 def test_an_exec_inside_an_exec_adds_nothing_twice(any_mpi, earlybird, where_of):
     where, inner = where_of(any_mpi), [EARLYBIRD, "exec", "--mpi", any_mpi, "--"]
-    words = ["exec", "--mpi", any_mpi, "--", *inner, "mpiexec", "-n", "2"]
-    assert_reached(ranks(earlybird(*words, where).stdout), 2, any_mpi)
-    around = ranks(earlybird(*words, *inner, where).stdout)
+    arguments = ["exec", "--mpi", any_mpi, "--", *inner, "mpiexec", "-n", "2"]
+    assert_reached(ranks(earlybird(*arguments, where).stdout), 2, any_mpi)
+    around = ranks(earlybird(*arguments, *inner, where).stdout)
     assert [one["preload"].count("libearlybird.so") for one in around] == [1, 1]
     # Without --mpi it is the MPI of the exec around it.
-    assert_reached(ranks(earlybird(*words[:4], EARLYBIRD, "exec", "--", where).stdout), 1, any_mpi)
-    alone = earlybird(*words[:4], EARLYBIRD, "exec", "--no-interpose", "--", "mpiexec", "-n", "2", where)
+    assert_reached(ranks(earlybird(*arguments[:4], EARLYBIRD, "exec", "--", where).stdout), 1, any_mpi)
+    alone = earlybird(*arguments[:4], EARLYBIRD, "exec", "--no-interpose", "--", "mpiexec", "-n", "2", where)
     assert [one["reached"] for one in ranks(alone.stdout)] == ["0", "0"]
 
 
@@ -168,8 +179,8 @@ def test_what_a_person_preloads_and_sets_stays(mpi, earlybird, where_of):
 
 
 def test_no_interpose_leaves_the_mpi_alone(any_mpi, earlybird, where_of):
-    words = ("exec", "--no-interpose", "--mpi", any_mpi, "--", "mpiexec", "-n", "2", where_of(any_mpi))
-    result = earlybird(*words)
+    arguments = ("exec", "--no-interpose", "--mpi", any_mpi, "--", "mpiexec", "-n", "2", where_of(any_mpi))
+    result = earlybird(*arguments)
     assert [one["reached"] for one in ranks(result.stdout)] == ["0", "0"]
     assert result.stderr == ""
 
@@ -230,22 +241,22 @@ def test_the_example_of_the_page_runs(any_mpi, earlybird, where_of, tmp_path):
     where_of(any_mpi)
     (source,) = re.findall(r"^```c\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "app.c").write_text(source)
-    words = ("exec", "--mpi", any_mpi)
-    earlybird(*words, "--", "mpicc", "-O2", "-Wall", "-Werror", "app.c", "-o", "app")
+    arguments = ("exec", "--mpi", any_mpi)
+    earlybird(*arguments, "--", "mpicc", "-O2", "-Wall", "-Werror", "app.c", "-o", "app")
     for alone in ([], ["--no-interpose"]):
-        output = earlybird(*words, *alone, "--", "mpiexec", "-n", "2", "./app").stdout
+        output = earlybird(*arguments, *alone, "--", "mpiexec", "-n", "2", "./app").stdout
         assert re.fullmatch(r"\d+\.\d\d ms from the last MPI_Pready until all has arrived\n", output)
 
 
 def test_a_profile_reaches_the_ranks_as_costs(any_mpi, earlybird, where_of, refused):
     where_of(any_mpi)
-    words = ("exec", "--mpi", any_mpi, "--profile", PROFILE)
-    result = earlybird(*words, "--", "mpiexec", "-n", "1", "printenv", "EARLYBIRD_COSTS")
+    arguments = ("exec", "--mpi", any_mpi, "--profile", PROFILE)
+    result = earlybird(*arguments, "--", "mpiexec", "-n", "1", "printenv", "EARLYBIRD_COSTS")
     assert result.stdout.startswith("intra_node_protocols=0:")
     assert "latency" in result.stderr
-    refused(earlybird(*words, "--no-interpose", "--", "true", check=False), "--profile", "--no-interpose")
-    words = ("exec", "--mpi", any_mpi, "--profile", COLLECTIVES_PROFILE)
-    refused(earlybird(*words, "--", "true", check=False), "no latency and bandwidth")
+    refused(earlybird(*arguments, "--no-interpose", "--", "true", check=False), "--profile", "--no-interpose")
+    arguments = ("exec", "--mpi", any_mpi, "--profile", COLLECTIVES_PROFILE)
+    refused(earlybird(*arguments, "--", "true", check=False), "no latency and bandwidth")
 
 
 def test_an_mpi_that_is_loaded_while_the_program_runs_is_found(mpi, earlybird, where_of, tmp_path):
@@ -312,13 +323,13 @@ def cluster():
 
 
 def test_ranks_on_other_nodes_are_reached_with_our_variables(mpi, cluster, earlybird, where_of):
-    words = ["cluster", "mpiexec", "--name", cluster["name"], "--layout", "2x1x1", "--", where_of(mpi)]
-    result = earlybird("exec", "--mpi", mpi, "--", EARLYBIRD, *words, env={"EARLYBIRD_TEST_NOTE": NOTE})
+    arguments = ["cluster", "mpiexec", "--name", cluster["name"], "--layout", "2x1x1", "--", where_of(mpi)]
+    result = earlybird("exec", "--mpi", mpi, "--", EARLYBIRD, *arguments, env={"EARLYBIRD_TEST_NOTE": NOTE})
     output = ranks(result.stdout)
     assert [one["host"] for one in output] == ["node0", "node1"]
     assert_reached(output, 2, mpi)
     assert [one["note"] for one in output] == [NOTE, NOTE]
-    outside = ranks(earlybird(*words[:3], words[3], "--mpi", mpi, *words[4:]).stdout)
+    outside = ranks(earlybird(*arguments[:3], arguments[3], "--mpi", mpi, *arguments[4:]).stdout)
     assert [one["reached"] for one in outside] == ["0", "0"]
 
 
@@ -336,8 +347,11 @@ def test_ranks_of_srun_are_reached(slurm, where_of, any_mpi, tmp_path):
     begin = ["salloc", "-Q", "-N2", EARLYBIRD, "exec", "--mpi", any_mpi, "--"]
     environment = {"EARLYBIRD_TEST_NOTE": NOTE}
     step = ["srun", "--mpi=pmi2", "-N2", "-n2"]
-    for words in ([*step, where], [shutil.which("srun"), *step[1:], "--export=NONE", where, "--export=x"]):
-        result = slurm.run(*begin, *words, cwd=tmp_path, env=environment)
+    for arguments in (
+        [*step, where],
+        [shutil.which("srun"), *step[1:], "--export=NONE", where, "--export=x"],
+    ):
+        result = slurm.run(*begin, *arguments, cwd=tmp_path, env=environment)
         assert result.returncode == 0, result.stderr
         output = ranks(result.stdout)
         assert_reached(output, 2, any_mpi)

@@ -43,11 +43,11 @@ int main(void) {
 """
 
 
-def compile_for(mpi: str, *words: object) -> None:
+def compile_for(mpi: str, *arguments: object) -> None:
     if not has_library(find_flavour(mpi)):
         pytest.skip(f"libearlybird is not built for {mpi}")
     within = [EARLYBIRD, "exec", "--no-interpose", "--mpi", mpi, "--", "mpicc"]
-    subprocess.run([*within, *words], check=True, timeout=60)
+    subprocess.run([*within, *arguments], check=True, timeout=60)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def says(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("launcher", "words"),
+    ("launcher", "arguments"),
     [
         ("jsrun", ["-n", "1"]),
         ("aprun", ["-n", "1"]),
@@ -75,7 +75,7 @@ def says(tmp_path):
     ],
 )
 def test_a_sites_launcher_preloads_the_library_in_the_rank_alone(
-    any_mpi, earlybird, tmp_path, launcher, words
+    any_mpi, earlybird, tmp_path, launcher, arguments
 ):
     program, record = tmp_path / "where", tmp_path / "record"
     compile_for(any_mpi, WHERE, "-o", program)
@@ -85,7 +85,7 @@ def test_a_sites_launcher_preloads_the_library_in_the_rank_alone(
     path.chmod(0o755)
     environment = {"PATH": f"{tmp_path / 'site'}:{os.environ['PATH']}", "RECORD": str(record)}
     begin = ("exec", "--mpi", any_mpi, "--", str(path) if "/" in launcher else launcher)
-    result = earlybird(*begin, *words, program, "a b", env=environment)
+    result = earlybird(*begin, *arguments, program, "a b", env=environment)
     (line,) = result.stdout.splitlines()
     output = dict(item.split("=", 1) for item in line.split("|"))
     assert output["reached"] == "1"
@@ -98,8 +98,8 @@ def test_a_sites_launcher_preloads_the_library_in_the_rank_alone(
 def test_ranks_know_of_a_whole_job_if_every_program_is_reached(mpi, earlybird, says):
     program = says(mpi)
 
-    def output(*words, **variables) -> list[str]:
-        out = earlybird("exec", "--mpi", mpi, "--", *words, env=variables).stdout
+    def output(*arguments, **variables) -> list[str]:
+        out = earlybird("exec", "--mpi", mpi, "--", *arguments, env=variables).stdout
         assert out.count("libearlybird.so") == 2
         return sorted(line.split()[0] for line in out.splitlines() if line.strip())
 
@@ -132,19 +132,19 @@ def test_a_python_under_open_mpi_preloads_it_behind_the_library(earlybird, says,
     wrapper.chmod(0o755)
     job = f"mpiexec -n 1 {sys.executable} {script}"
     library = library_path(find_flavour("openmpi"))
-    for words in (["mpiexec", "-n", "1", script], ["mpiexec", "-n", "1", wrapper], ["sh", "-c", job]):
-        preloaded = earlybird("exec", "--mpi", "openmpi", "--", *words).stdout.strip().split(":")
+    for arguments in (["mpiexec", "-n", "1", script], ["mpiexec", "-n", "1", wrapper], ["sh", "-c", job]):
+        preloaded = earlybird("exec", "--mpi", "openmpi", "--", *arguments).stdout.strip().split(":")
         assert preloaded[0] == str(library)
         assert [Path(entry).name for entry in preloaded[1:]] == ["libmpi.so.40"]
 
 
 def test_exec_reads_its_options_as_the_parser_of_all_commands_does(any_mpi, earlybird, refused):
-    for words in (
+    for arguments in (
         ["--mpi", any_mpi],
         [f"--mpi={any_mpi}", "--no-interpose"],
         ["--no-interpose", "--mpi", any_mpi],
     ):
-        assert earlybird("exec", *words, "--", "echo", "-n", "--mpi").stdout == "--mpi"
+        assert earlybird("exec", *arguments, "--", "echo", "-n", "--mpi").stdout == "--mpi"
     assert "Usage: " in earlybird("exec", "--help").stdout
     refused(earlybird("exec", "--none", "true", check=False), "--none")
     refused(earlybird("exec", "--mpi", any_mpi, check=False), "COMMAND")

@@ -56,7 +56,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def shown_commands(text: str) -> list[list[str]]:
-    """The `earlybird ...` commands of a page, in its blocks and in its inline code, as words."""
+    """The `earlybird ...` commands of a page, in its blocks and in its inline code, as arguments."""
     prose = _BLOCK.sub("", text)
     places = [
         _without_output(body.replace("\\\n", " "))
@@ -74,11 +74,11 @@ def _without_output(body: str) -> str:
     return "\n".join(prompted) or body
 
 
-def command_called(words: list[str]) -> tuple[Any, list[str]] | None:
-    """The command that `words` (after `earlybird`) call and what is left for it; None where there is none."""
-    if not words or words[0].startswith("-") or _PLACEHOLDER.fullmatch(words[0]):
+def command_called(arguments: list[str]) -> tuple[Any, list[str]] | None:
+    """The command that `arguments` (after `earlybird`) call and what is left for it; None without one."""
+    if not arguments or arguments[0].startswith("-") or _PLACEHOLDER.fullmatch(arguments[0]):
         return None
-    name, *rest = words
+    name, *rest = arguments
     assert name in COMMANDS, f"there is no command {name!r}"
     command = importlib.import_module(f"earlybird.cli.commands.{name}").command
     while hasattr(command, "commands"):
@@ -93,9 +93,9 @@ def command_called(words: list[str]) -> tuple[Any, list[str]] | None:
     return command, rest
 
 
-def unknown_options(words: list[str]) -> list[str]:
-    """Options of an `earlybird ...` command, given as words, that its help does not list."""
-    called = command_called(words[1:])
+def unknown_options(arguments: list[str]) -> list[str]:
+    """Options of an `earlybird ...` command, given as arguments, that its help does not list."""
+    called = command_called(arguments[1:])
     if called is None:
         return []
     command, rest = called
@@ -122,9 +122,9 @@ def test_every_relative_link_resolves(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_shown_exists_with_its_options(page):
-    for words in shown_commands(page.read_text()):
-        unknown = unknown_options(words)
-        assert not unknown, f"`{shlex.join(words)}` uses {', '.join(unknown)}"
+    for arguments in shown_commands(page.read_text()):
+        unknown = unknown_options(arguments)
+        assert not unknown, f"`{shlex.join(arguments)}` uses {', '.join(unknown)}"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in REFERENCES], ids=name_of)
@@ -167,7 +167,7 @@ def test_pages_show_commands_at_all():
     ],
 )
 def test_a_wrong_option_is_noticed(text, fault):
-    unknown = [option for words in shown_commands(text) for option in unknown_options(words)]
+    unknown = [option for arguments in shown_commands(text) for option in unknown_options(arguments)]
     assert unknown == ([fault] if fault else [])
 
 

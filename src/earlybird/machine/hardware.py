@@ -58,9 +58,9 @@ def describe() -> dict[str, Any]:
 
 def cpu_quota(cgroup_folder: Path = Path("/sys/fs/cgroup")) -> float | None:
     """How many cores' time this control group may use, a container's CPU limit; None without a limit."""
-    words = _text(cgroup_folder / "cpu.max").split()
-    if len(words) == 2 and words[0].isdigit():
-        return int(words[0]) / int(words[1])
+    values = _text(cgroup_folder / "cpu.max").split()
+    if len(values) == 2 and values[0].isdigit():
+        return int(values[0]) / int(values[1])
     quota_us = _number(cgroup_folder / "cpu" / "cpu.cfs_quota_us", -1)
     period_us = _number(cgroup_folder / "cpu" / "cpu.cfs_period_us", 0)
     return quota_us / period_us if quota_us > 0 and period_us > 0 else None

@@ -63,8 +63,8 @@ def _without_types(text: str) -> str:
     while num:  # the innermost first
         text, num = re.subn(r"<[^<>()]*>|\([^<>()]*\)", "", text)
     text = text.replace("operator call", "operator()")
-    words = re.sub(r"\b(const|volatile|\[clone[^\]]*\])", "", text).split()
-    return words[-1] if words else text
+    parts = re.sub(r"\b(const|volatile|\[clone[^\]]*\])", "", text).split()
+    return parts[-1] if parts else text
 
 
 @cache

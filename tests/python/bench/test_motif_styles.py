@@ -23,9 +23,9 @@ def point(speed_up, mpi="mpich", motif="halo3d", style="earlybird"):
 
 @pytest.fixture
 def measured(monkeypatch):
-    def run(points, *words):
+    def run(points, *arguments):
         monkeypatch.setattr(motif_styles, "_measure", lambda *arguments: iter(points))
-        return motif_styles.main(["--place", "memory", *words])
+        return motif_styles.main(["--place", "memory", *arguments])
 
     return run
 

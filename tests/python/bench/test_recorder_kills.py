@@ -8,14 +8,14 @@ from tests.recordings import in_memory, ring
 
 @pytest.fixture
 def campaign(monkeypatch, tmp_path):
-    def run(results, *words):
+    def run(results, *arguments):
         left = iter(results)
         monkeypatch.setattr(recorder_kills, "_compiled", lambda *arguments: tmp_path)
         monkeypatch.setattr(recorder_kills, "_kill_once", lambda *arguments: next(left))
         monkeypatch.setattr(
             recorder_kills, "chosen_flavours", lambda names: [type("F", (), {"name": name}) for name in names]
         )
-        return recorder_kills.main(["--mpi", "mpich", "--kills", str(len(results)), *words])
+        return recorder_kills.main(["--mpi", "mpich", "--kills", str(len(results)), *arguments])
 
     return run
 

@@ -71,14 +71,14 @@ def test_a_misspelt_command_names_the_one_that_is_like_it(earlybird, typed, mean
     )
 
 
-def completed(own_process, *words):
-    """What the shell is offered for the last of `words`, by the protocol of typer's script for bash."""
-    line = {"COMP_WORDS": " ".join(("earlybird", *words)), "COMP_CWORD": str(len(words))}
+def completed(own_process, *arguments):
+    """What the shell is offered for the last of `arguments`, by the protocol of typer's script for bash."""
+    line = {"COMP_WORDS": " ".join(("earlybird", *arguments)), "COMP_CWORD": str(len(arguments))}
     return own_process(env={"_EARLYBIRD_COMPLETE": "complete_bash"} | line).stdout.split()
 
 
 @pytest.mark.parametrize(
-    ("words", "offered"),
+    ("arguments", "offered"),
     [
         (("me",), {"measure"}),
         (("measure", "pi"), {"pingpong", "pipeline"}),
@@ -90,8 +90,8 @@ def completed(own_process, *words):
         (("predict", "p"), {"pipeline"}),
     ],
 )
-def test_the_shell_completes_commands_suites_and_options(own_process, words, offered):
-    assert set(completed(own_process, *words)) == offered
+def test_the_shell_completes_commands_suites_and_options(own_process, arguments, offered):
+    assert set(completed(own_process, *arguments)) == offered
 
 
 def test_the_shell_completes_baselines(own_process, tmp_path):

@@ -20,7 +20,7 @@ printf '%s\\n' "$@" "own=${LD_PRELOAD-}" "path=$PATH"
 
 @pytest.fixture
 def call(tmp_path):
-    """Call a launcher through its shim; returns (words it got, what it has preloaded itself, its PATH)."""
+    """Call a launcher through its shim; returns its arguments, what it preloads itself, and its PATH."""
     shims, real = tmp_path / "shims", tmp_path / "real"
     shims.mkdir()
     real.mkdir()
@@ -30,11 +30,11 @@ def call(tmp_path):
         (real / name).write_text(PRINTS)
         (real / name).chmod(0o755)
 
-    def run(name, *words, family="mpich", program=None, **variables):
+    def run(name, *arguments, family="mpich", program=None, **variables):
         environment = {"PATH": f"{shims}:{real}:/usr/bin:/bin", f"{PREFIX}LIBRARY": LIBRARY}
         environment |= {f"{PREFIX}FAMILY": family, f"{PREFIX}BIN": str(real)} | variables
         result = subprocess.run(
-            [program or shims / name, *words], env=environment, capture_output=True, text=True, timeout=20
+            [program or shims / name, *arguments], env=environment, capture_output=True, text=True, timeout=20
         )
         assert result.returncode == 0, result.stderr
         *got, own, path = result.stdout.splitlines()
@@ -45,18 +45,18 @@ def call(tmp_path):
 
 
 def compile_program(
-    folder: Path, name: str, *words: str, source: str = "int main(void) { return 0; }"
+    folder: Path, name: str, *arguments: str, source: str = "int main(void) { return 0; }"
 ) -> str:
-    """Compile `source` with some words in `folder`; returns the program's path."""
+    """Compile `source` with some arguments in `folder`; returns the program's path."""
     (folder / f"{name}.c").write_text(source)
-    subprocess.run(["cc", folder / f"{name}.c", "-o", folder / name, *words], check=True, cwd=folder)
+    subprocess.run(["cc", folder / f"{name}.c", "-o", folder / name, *arguments], check=True, cwd=folder)
     return str(folder / name)
 
 
 def make_libmpi(folder: Path, soname: str) -> list[str]:
-    """A shared library with the soname of some MPI; returns the words that link it."""
-    words = ("-shared", "-fPIC", f"-Wl,-soname,{soname}")
-    path = compile_program(folder, soname, *words, source="int MPI_Init;")
+    """A shared library with the soname of some MPI; returns the arguments that link it."""
+    arguments = ("-shared", "-fPIC", f"-Wl,-soname,{soname}")
+    path = compile_program(folder, soname, *arguments, source="int MPI_Init;")
     return ["-Wl,--no-as-needed", f"-Wl,-rpath,{folder}", path]
 
 

@@ -27,12 +27,12 @@ def run(tmp_path, monkeypatch):
             name="none", family="mpich", version="0", environment=lambda: dict(os.environ),
             settings=settings or {},
         )  # fmt: skip
-        words = ("sh", "-c", script, "mpiexec")
+        arguments = ("sh", "-c", script, "mpiexec")
         job = jobs.Job("local", mpi, "core", watch=watch)
         limits = {"time_limit_s": 20, "stall_limit_s": 20}
         request = Request("0", "pingpong", [POINT], parse_layout("1x1x1"), **limits, **more)
         return jobs.run_kernel(
-            job, Invocation(words, {"OUT": str(tmp_path / "samples.ndjson")}), request, tmp_path,
+            job, Invocation(arguments, {"OUT": str(tmp_path / "samples.ndjson")}), request, tmp_path,
             lambda *output: None,
         )  # fmt: skip
 

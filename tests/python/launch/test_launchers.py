@@ -11,7 +11,7 @@ LIBMPI = "/opt/openmpi/lib/libmpi.so.40"
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "expected"),
+    ("name", "arguments", "expected"),
     [
         ("jsrun", "-n 2 app -E", "-E LD_PRELOAD={} -n 2 app -E"),
         ("jsrun", "-n 1 a : -n 1 b", "-E LD_PRELOAD={} -n 1 a : -E LD_PRELOAD={} -n 1 b"),
@@ -37,17 +37,17 @@ LIBMPI = "/opt/openmpi/lib/libmpi.so.40"
         ("ibrun", "-n 4 -o 2 task_affinity app", "-n 4 -o 2 env LD_PRELOAD={} task_affinity app"),
     ],
 )  # fmt: skip
-def test_the_ranks_of_a_sites_launcher_preload_the_library(call, name, words, expected):
-    got, own, _ = call(name, *words.split())
+def test_the_ranks_of_a_sites_launcher_preload_the_library(call, name, arguments, expected):
+    got, own, _ = call(name, *arguments.split())
     assert got == expected.replace("{}", LIBRARY).split()
     assert own == ""
 
 
 @pytest.mark.parametrize("name", ["jsrun", "palsrun", "aprun", "flux", "ibrun"])
 def test_arguments_arrive_as_they_are_and_what_a_person_preloads_comes_first(call, name):
-    words = (["run"] if name == "flux" else []) + ["app", "a b", "*", "", "$HOME"]
-    got, own, _ = call(name, *words, LD_PRELOAD="/asan.so")
-    assert got[-5:] == words[-5:]
+    arguments = (["run"] if name == "flux" else []) + ["app", "a b", "*", "", "$HOME"]
+    got, own, _ = call(name, *arguments, LD_PRELOAD="/asan.so")
+    assert got[-5:] == arguments[-5:]
     assert any(word.endswith(f"LD_PRELOAD=/asan.so:{LIBRARY}") for word in got)
     assert own == "/asan.so"
 
@@ -66,20 +66,20 @@ def test_mpiexec_of_pals_is_known_by_its_place(call, tmp_path, folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("ibrun", ["--unknown", "app"]), ("mpiexec", ["-n", "2", "app"])]
+    ("name", "arguments"), [("ibrun", ["--unknown", "app"]), ("mpiexec", ["-n", "2", "app"])]
 )
-def test_what_cannot_be_done_is_said_with_what_to_write_instead(call, name, words):
+def test_what_cannot_be_done_is_said_with_what_to_write_instead(call, name, arguments):
     environment = {"PATH": f"{call.shims}:{call.real}:/usr/bin:/bin", f"{PREFIX}LIBRARY": LIBRARY}
     result = subprocess.run(
-        [call.shims / name, *words], env=environment, capture_output=True, text=True, timeout=20
+        [call.shims / name, *arguments], env=environment, capture_output=True, text=True, timeout=20
     )
-    assert result.stdout.splitlines()[: len(words)] == words
+    assert result.stdout.splitlines()[: len(arguments)] == arguments
     (sentence,) = result.stderr.splitlines()
     assert f"`{name} ... env LD_PRELOAD={LIBRARY} PROGRAM`" in sentence
 
 
 @pytest.mark.parametrize(
-    ("words", "late", "expected"),
+    ("arguments", "late", "expected"),
     [
         ("python3 script.py", "", f"{LIBRARY}:{LIBMPI}"),
         ("numactl -l /venv/bin/python3.11 -c x", "", f"{LIBRARY}:{LIBMPI}"),
@@ -88,13 +88,13 @@ def test_what_cannot_be_done_is_said_with_what_to_write_instead(call, name, word
     ],
 )
 @pytest.mark.parametrize("name", ["mpiexec", "srun", "jsrun"])
-def test_a_python_preloads_open_mpi_behind_the_library(call, name, words, late, expected):
+def test_a_python_preloads_open_mpi_behind_the_library(call, name, arguments, late, expected):
     variables = {f"{PREFIX}LIBMPI": LIBMPI, f"{PREFIX}LATE": late}
-    got, own, _ = call(name, *words.split(), family="openmpi", **variables)
+    got, own, _ = call(name, *arguments.split(), family="openmpi", **variables)
     assert any(word.endswith(f"LD_PRELOAD={expected}") for word in got)
     assert own == ""
     # Of another MPI nothing more is needed.
-    got, _, _ = call("mpiexec", *words.split(), family="mpich", **{f"{PREFIX}LATE": late})
+    got, _, _ = call("mpiexec", *arguments.split(), family="mpich", **{f"{PREFIX}LATE": late})
     assert got[:3] == ["-genv", "LD_PRELOAD", LIBRARY]
 
 

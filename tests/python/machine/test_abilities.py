@@ -31,8 +31,8 @@ def test_a_kernel_that_forbids_reading_another_process_is_named(monkeypatch, tmp
     assert can or "ptrace_scope=0" in output.remedy
 
 
-def _doctor(monkeypatch, capsys, *words) -> str:
-    monkeypatch.setattr("sys.argv", ["earlybird", "doctor", *words])
+def _doctor(monkeypatch, capsys, *arguments) -> str:
+    monkeypatch.setattr("sys.argv", ["earlybird", "doctor", *arguments])
     with pytest.raises(SystemExit) as end:
         main.run()
     assert end.value.code == 0

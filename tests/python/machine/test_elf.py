@@ -12,12 +12,12 @@ MAIN = "int main(void) { return 0; }"
 
 @pytest.fixture
 def compiled(tmp_path):
-    def compile_(*words, source=MAIN):
+    def compile_(*arguments, source=MAIN):
         (tmp_path / "app.c").write_text(source)
         result = subprocess.run(
-            ["cc", "app.c", "-o", "app", *words], cwd=tmp_path, capture_output=True, text=True
+            ["cc", "app.c", "-o", "app", *arguments], cwd=tmp_path, capture_output=True, text=True
         )
-        if "-static" in " ".join(words) and result.returncode != 0:
+        if "-static" in " ".join(arguments) and result.returncode != 0:
             pytest.skip("no static libc is installed")
         assert result.returncode == 0, result.stderr
         return tmp_path / "app"

@@ -90,7 +90,7 @@ def test_contexts_are_taken_at_their_word_where_the_mpi_is_not_known_yet():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "sentence"),
     [
         ({"window": 0}, "--window is 0; give 1 to 65536"),
         ({"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
@@ -103,6 +103,6 @@ def test_contexts_are_taken_at_their_word_where_the_mpi_is_not_known_yet():
          "openmpi has no communication contexts"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_measured_is_refused(options, words):
-    with pytest.raises(InputError, match=words):
+def test_what_cannot_be_measured_is_refused(options, sentence):
+    with pytest.raises(InputError, match=sentence):
         groups(**options)

@@ -80,7 +80,7 @@ def test_between_virtual_nodes_mpich_has_no_streams_unless_they_are_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("resources", "options", "words"),
+    ("resources", "options", "sentence"),
     [
         (
             MPICH,
@@ -110,6 +110,6 @@ def test_between_virtual_nodes_mpich_has_no_streams_unless_they_are_asked_for():
         (Resources.of(4, 1), {"vcis": (1,)}, "synthetic draws its times"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(resources, options, words):
-    with pytest.raises(InputError, match=words):
+def test_what_cannot_be_measured_is_refused(resources, options, sentence):
+    with pytest.raises(InputError, match=sentence):
         groups(resources, **options)

@@ -73,7 +73,7 @@ def test_an_mpi_without_contexts_leaves_out_the_figure_that_needs_them_and_says_
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "sentence"),
     [
         (Options(reproduce="gilis"), "the papers are gillis"),
         (Options(reproduce="gillis", sizes_bytes=(8,)), "leave --sizes out"),
@@ -81,6 +81,6 @@ def test_an_mpi_without_contexts_leaves_out_the_figure_that_needs_them_and_says_
         (Options(reproduce="gillis", levels=("intra_socket", "inter_socket")), "one of --levels"),
     ],
 )
-def test_what_the_set_decides_is_refused_in_one_sentence(options, words):
-    with pytest.raises(InputError, match=words):
+def test_what_the_set_decides_is_refused_in_one_sentence(options, sentence):
+    with pytest.raises(InputError, match=sentence):
         groups(options)

@@ -116,7 +116,7 @@ def test_chosen_options_are_taken():
 
 
 @pytest.mark.parametrize(
-    ("suite", "options", "words"),
+    ("suite", "options", "sentence"),
     [
         ("pingpong", {"levels": ("inter_rack",)}, "inter_rack"),
         ("pingpong", {"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
@@ -128,8 +128,8 @@ def test_chosen_options_are_taken():
         ("completion", {"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(suite, options, words):
-    with pytest.raises(InputError, match=words):
+def test_what_cannot_be_measured_is_refused(suite, options, sentence):
+    with pytest.raises(InputError, match=sentence):
         groups(suite, **options)
 
 

@@ -201,8 +201,8 @@ def test_measuring_with_an_mpi_that_is_not_built_leaves_no_run_folder(flavour, t
     mpiexec.write_text("#!/bin/sh\necho HYDRA build details: Version: 1.0\n")
     for path in (flavour.mpicc, mpiexec):
         path.chmod(0o755)
-    words = ["measure", "pingpong", "--mpi", str(flavour.mpicc), "-o", str(tmp_path / "run")]
-    monkeypatch.setattr("sys.argv", ["earlybird", *words])
+    arguments = ["measure", "pingpong", "--mpi", str(flavour.mpicc), "-o", str(tmp_path / "run")]
+    monkeypatch.setattr("sys.argv", ["earlybird", *arguments])
     with pytest.raises(SystemExit) as end:
         main.run()
     assert end.value.code == 2
