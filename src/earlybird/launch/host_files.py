@@ -24,6 +24,12 @@ class PlacementFile:
     binds: bool = False
 
 
+def host_of(entry: str) -> str:
+    """The host of `node1:4`: the number of its places is the layout's business."""
+    host, _, places = entry.partition(":")
+    return host if places.isdecimal() else entry
+
+
 def host_lines(hosts: Sequence[str], line: str) -> str:
     """A line for each rank: `hosts` is where each one runs, `line` HYDRA or SEQUENTIAL."""
     return "".join(line.format(host=host) for host in hosts)

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from earlybird.data.clocks import residual_s
 from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
 from earlybird.data.files import read_whole_lines
+from earlybird.data.layout import Layout
 from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
@@ -56,7 +58,7 @@ def run_kernel(
     arguments.append(str(_write_request(request, job.threads, out)))
     set_by_us = invocation.env | context_variables(mpi.family, request.vcis, request.streams)
     set_by_us |= request.environment
-    _refuse_conflicts(mpi.settings, set_by_us)
+    refuse_conflicts(mpi.settings, set_by_us)
     environment = mpi.environment() | dict(mpi.settings) | set_by_us
     if request.preload:
         require_library(mpi)
@@ -121,14 +123,23 @@ def run_kernel(
     return _collect(request, record, out, ended, job)
 
 
-def _refuse_conflicts(settings: Mapping[str, str], set_by_us: Mapping[str, str]) -> None:
+def refuse_conflicts(settings: Mapping[str, str], set_by_us: Mapping[str, str]) -> None:
     """Raise InputError for a setting of the user that the launch needs otherwise: it would have no effect."""
     for name, value in settings.items():
         if set_by_us.get(name, value) != value:
             raise InputError(
-                f"--env {name}={value} has no effect in this launch, which needs {name}={set_by_us[name]} "
+                f"--env {name}={value} has no effect in a launch that needs {name}={set_by_us[name]} "
                 "for its ranks or its algorithms; omit it, or measure other points"
             )
+
+
+def refuse_conflicts_ahead(
+    settings: Mapping[str, str], invocation: Callable[[Layout, Path], Invocation], layout: Layout
+) -> None:
+    """The same for what starts the ranks of `layout`, before anything is measured or written."""
+    if settings:
+        with tempfile.TemporaryDirectory() as folder:
+            refuse_conflicts(settings, invocation(layout, Path(folder)).env)
 
 
 def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, job: Job) -> Launched:

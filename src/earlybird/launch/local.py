@@ -13,9 +13,10 @@ from pathlib import Path
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.launch import mpiexec, placement
-from earlybird.launch.job import Job, run_kernel
+from earlybird.launch.host_files import host_of
+from earlybird.launch.job import Job, refuse_conflicts_ahead, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
-from earlybird.launch.mpiexec import RemoteHosts
+from earlybird.launch.mpiexec import Invocation, RemoteHosts
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
 
@@ -54,6 +55,7 @@ class MpiexecLauncher:
                 "without options: what needs some goes into a script of its own"
             )
         self._binding(layout)
+        refuse_conflicts_ahead(self.mpi.settings, self.invocation, layout)
 
     def shares_cores(self, layout: Layout) -> bool:
         return placement.is_oversubscribed(layout, hardware.cores_by_socket(), self.threads)
@@ -62,25 +64,31 @@ class MpiexecLauncher:
         if request.threads not in (None, self.threads):
             return replace(self, threads=request.threads).launch(request, scratch, progress)
         layout = request.layout
-        binding = self._binding(layout)
-        remote = (
-            RemoteHosts(tuple(self.hosts[node] for node in layout.node), self.agent) if self.hosts else None
-        )
-        invocation = mpiexec.invocation(
+        invocation = self.invocation(layout, scratch)
+        job = Job(self.name, self.mpi, self._binding(layout).name, self.threads)
+        launched = run_kernel(job, invocation, request, scratch, progress)
+        if launched.cause is None or launched.interrupted or launched.record["placement"] or not self.hosts:
+            return launched
+        used = dict.fromkeys(self.hosts[node] for node in layout.node)
+        cause = self._unreachable(tuple(used)) or launched.cause
+        return replace(launched, record=launched.record | {"cause": cause}, cause=cause)
+
+    def invocation(self, layout: Layout, folder: Path) -> Invocation:
+        """The arguments before a program that runs as the ranks of `layout`, and the variables to set.
+
+        `folder` is for files that the ranks read.
+        """
+        return mpiexec.invocation(
             self.mpi,
             layout.num_ranks,
-            binding,
-            scratch,
+            self._binding(layout),
+            folder,
             oversubscribed=self.shares_cores(layout),
-            remote=remote,
+            remote=RemoteHosts(tuple(self.hosts[node] for node in layout.node), self.agent)
+            if self.hosts
+            else None,
             threads=self.threads,
         )
-        job = Job(self.name, self.mpi, binding.name, self.threads)
-        launched = run_kernel(job, invocation, request, scratch, progress)
-        if launched.cause is None or launched.interrupted or launched.record["placement"] or remote is None:
-            return launched
-        cause = self._unreachable(tuple(dict.fromkeys(remote.hosts))) or launched.cause
-        return replace(launched, record=launched.record | {"cause": cause}, cause=cause)
 
     def _unreachable(self, hosts: tuple[str, ...]) -> str | None:
         """A sentence naming the first of `hosts` that cannot be reached; None where all can, or where it is
@@ -122,7 +130,10 @@ class MpiexecLauncher:
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:
-    """`a,b,c` or the path of a file with a host per line -> host names; InputError when there are none."""
+    """`a,b,c` or the path of a file with a host per line -> host names; InputError when there are none.
+
+    A number of places, as in `a:2`, is left out: the layout says how many ranks a node has.
+    """
     if os.path.sep in text or os.path.isfile(text) or text.endswith((".txt", ".hosts")):
         try:
             lines = [line.split("#")[0].split() for line in Path(text).read_text().splitlines()]
@@ -130,11 +141,11 @@ def parse_hosts(text: str) -> tuple[str, ...]:
             raise InputError(
                 f"the host file {text} cannot be read: {error.strerror}; check the path"
             ) from error
-        hosts: Sequence[str] = [line[0].split(":")[0] for line in lines if line]
+        hosts: Sequence[str] = [host_of(line[0]) for line in lines if line]
         if not hosts:
             raise InputError(f"the host file {text} names no host; give one per line")
     else:
-        hosts = [host.strip() for host in text.split(",") if host.strip()]
+        hosts = [host_of(host.strip()) for host in text.split(",") if host.strip()]
     if not hosts or any(not re.fullmatch(r"[A-Za-z0-9._-]+", host) or host.startswith("-") for host in hosts):
         raise InputError(
             f"--hosts is {text!r}; give host names such as node1,node2, or a file with one per line"

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from earlybird.data.collective_algorithms import VERIFICATION
+from earlybird.data.contexts import context_variables
 from earlybird.data.errors import WorkError
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.units import format_bytes
+from earlybird.launch.job import refuse_conflicts
 from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
 from earlybird.launch.placement import require_placed
+from earlybird.launch.several import launchers_in
 from earlybird.measure.groups import Group
 
 # Share of the budget for starting ranks and for filling and checking buffers; the rest is for timed
@@ -68,6 +71,17 @@ def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Res
         for left in run.path.glob(".launch-*"):  # of a session that was killed outright
             shutil.rmtree(left, ignore_errors=True)
         return _measure(run, launcher, plan, progress)
+
+
+def refuse_conflicts_of(groups: Iterable[Group], launcher: Launcher) -> None:
+    """Raise InputError for a setting of an MPI that the points of `groups` need otherwise, as their launches
+    would."""
+    mpis = {one.flavour: getattr(one, "mpi", None) for one in launchers_in(launcher)}
+    for group in groups:
+        mpi = mpis.get(group.points[0]["mpi"])
+        if mpi is not None and mpi.settings:
+            needed = context_variables(mpi.family, group.vcis, group.streams) | dict(group.environment)
+            refuse_conflicts(mpi.settings, needed)
 
 
 def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Result:

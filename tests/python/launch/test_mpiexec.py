@@ -164,13 +164,13 @@ def test_open_mpi_binds_nothing_when_hosts_are_oversubscribed(tmp_path):
 
 
 def test_hosts_come_as_a_list_or_a_file(tmp_path):
-    assert parse_hosts("node1, node2") == ("node1", "node2")
+    assert parse_hosts("node1, node2") == parse_hosts("node1:2,node2:16") == ("node1", "node2")
     path = tmp_path / "hosts"
     path.write_text("# comment\nnode1 slots=4\n\nnode2:8  # the other\n")
     assert parse_hosts(str(path)) == ("node1", "node2")
 
 
-@pytest.mark.parametrize("text", ["", ",", "a b", "-f", "node1;reboot"])
+@pytest.mark.parametrize("text", ["", ",", "a b", "-f", "node1;reboot", "node1:", "node1:x", ":2"])
 def test_what_is_no_host_is_refused(text):
     with pytest.raises(InputError, match="--hosts is"):
         parse_hosts(text)

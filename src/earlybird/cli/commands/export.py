@@ -218,14 +218,14 @@ def _write_osu(run: "Run", output: Path) -> int:
 def _write_placement(source: Path, to: Target, hosts: str | None, output: Path, json: bool) -> None:
     from earlybird.data import files
     from earlybird.data.layout import parse_layout
-    from earlybird.launch.host_files import placement_file
+    from earlybird.launch.host_files import host_of, placement_file
 
     if source.suffix != ".csv":
         raise InputError(f"{source} is no layout; give a CSV with the header rank,node,socket")
     if to == Target.rank_order and hosts is not None:
         raise InputError("--to rank-order needs no --hosts: it renumbers ranks where they are; omit it")
     layout = parse_layout(str(source))
-    names = [name.strip() for name in (hosts or "").split(",") if name.strip()]
+    names = [host_of(name.strip()) for name in (hosts or "").split(",") if name.strip()]
     made = placement_file(layout, to, names)
     files.write_text(output, made.text)
     use = made.use.format(file=output, ranks=layout.num_ranks)

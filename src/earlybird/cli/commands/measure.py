@@ -22,6 +22,7 @@ from earlybird.data.run import Run
 from earlybird.measure import reproduce, suites
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
 from earlybird.measure.options import thread_counts
+from earlybird.measure.session import refuse_conflicts_of
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick")
 FIRST_PIPELINE_METHODS = "single,many"  # of runs that store no methods
@@ -161,6 +162,7 @@ def measure(
         note(f"measuring {' and '.join(resources)}, their launches interleaved")
     for group in groups:
         starter.check(group.layout)
+    refuse_conflicts_of(groups, starter)
     if format == "osu":
         check_one_column(groups)
     if session.resume:

@@ -11,7 +11,7 @@ from earlybird.launch import mpiexec, placement, shared_memory, temporary_files
 from earlybird.launch.cluster import network
 from earlybird.launch.cluster.node import TEMPORARY
 from earlybird.launch.cluster.state import Cluster
-from earlybird.launch.job import Job, run_kernel
+from earlybird.launch.job import Job, refuse_conflicts_ahead, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation, RemoteHosts
 from earlybird.machine import hardware
@@ -53,6 +53,7 @@ class ClusterLauncher:
                 "cluster"
             )
         self._binding(layout)
+        refuse_conflicts_ahead(self.mpi.settings, self.invocation, layout)
 
     def shares_cores(self, layout: Layout) -> bool:
         cores = hardware.cores_by_socket()
