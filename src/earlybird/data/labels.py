@@ -13,6 +13,10 @@ FLAVOURS = {
     "system": "the system's MPI",
     "simgrid": "SimGrid's SMPI",
 }
+# What `import` also takes: MPIs that are not installed here.
+OTHER_MPIS = (
+    "bullxmpi", "craympich", "fujitsu", "hpcx", "hpe", "mpt", "mvapich", "nvidia", "parastation", "spectrum",
+)  # fmt: skip
 # Methods that send a buffer in partitions, in legend order: display name, and letters for a small cell.
 METHODS = {
     "single": ("single message", "S"),

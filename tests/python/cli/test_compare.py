@@ -197,6 +197,9 @@ def test_two_mpis_of_one_run(earlybird, measured, refused):
         (("a", "a", "--level", "0"), "--level"),
         (("a", "a", "--min-effect", "much"), "--min-effect"),
         (("a", "a", "a", "-o", "file.json"), "-o"),
+        (("a", "--guidelines", "--anyway"), "omit --anyway"),
+        (("a", "--guidelines", "--folder", "kept"), "--folder"),
+        (("a", "a", "--folder", "kept"), "--folder"),
     ],
 )
 def test_bad_input_is_refused(earlybird, measured, refused, arguments, named):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from earlybird.data.run import Run
+from earlybird.data.tables import THUNE_HEADER
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "benchmarks"
 OSU = ("--mpi", "mpich", "--level", "intra_socket", "--ranks", "2")
@@ -432,3 +433,25 @@ def test_what_is_a_mean_is_named_and_more_outputs_are_asked_for(earlybird, tmp_p
     saved = earlybird("baseline", "save", "site", "osu_latency")
     assert "import osu_latency again with more outputs" in saved.stderr
     assert "--resume" not in result.stderr + saved.stderr
+
+
+@pytest.mark.parametrize("named", ["my own MPI", "MPICH", "", "mpich 4", "-4.2", "mpich-", "mpich+", "fast"])
+def test_a_text_that_names_no_mpi_is_refused(earlybird, refused, tmp_path, named):
+    where = ("--level", "intra_socket", "-o", "run")
+    text = RECORDED / "osu_latency.txt"
+    refused(earlybird("import", "osu", text, f"--mpi={named}", *where, check=False), "--mpi is", "mpich-4.2")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("named", ["openmpi-5.0.11-ucx", "craympich", "mpich+MPIR_CVAR_CH4_NUM_VCIS=2"])
+def test_an_mpi_may_have_a_label_or_settings(earlybird, tmp_path, named):
+    text = RECORDED / "osu_latency.txt"
+    earlybird("import", "osu", text, "--mpi", named, "--level", "intra_socket", "-o", "run")
+    assert {one.config["mpi"] for one in Run.open(tmp_path / "run").samples()} == {named}
+
+
+@pytest.mark.parametrize("option", ["--mpi", "--host", "--version", "--started"])
+def test_profiles_of_a_table_refuse_the_options_of_a_run(earlybird, refused, tmp_path, option):
+    (tmp_path / "table.csv").write_text(",".join(THUNE_HEADER) + "\n")
+    result = earlybird("import", "table", "table.csv", option, "mpich", "-o", "out", check=False)
+    refused(result, f"omit {option}")

@@ -83,7 +83,11 @@ def compare(
     Exit status: 0 without a slower point, 1 with one, 2 if the runs cannot be compared.
     """
     fractions = parse_level(level, "--level"), parse_fraction(min_effect, "--min-effect")
+    if baseline is None and folder != FOLDER:
+        raise InputError(f"--folder {folder} is where --baseline looks for one; give --baseline, or omit it")
     if guidelines:
+        if anyway:
+            raise InputError("--guidelines compares operations within one run; omit --anyway")
         return _check_guidelines(sources, mpi or [], baseline, fractions, strict, output, format)
     pairs = _pairs_with(baseline, folder, sources, mpi or []) if baseline else _pairs(sources, mpi or [])
     if output is not None and len(pairs) > 1:

@@ -1,6 +1,7 @@
 """`earlybird import`: makes a run of what other benchmarks printed."""
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -15,8 +16,9 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_json
 from earlybird.data import files
 from earlybird.data.errors import InputError
-from earlybird.data.labels import counted
+from earlybird.data.labels import FLAVOURS, OTHER_MPIS, counted, listed
 from earlybird.data.layout import LEVELS
+from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import save_profile
 from earlybird.data.run import Run, Sample
 from earlybird.data.tables import THUNE_HEADER, load_thune_table
@@ -28,7 +30,10 @@ FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Outputs, as printed; each is one launch.")
 ]
 OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Run folder to create.")]
-MpiOption = Annotated[str, typer.Option(help="The MPI that was measured, such as mpich or craympich.")]
+UNKNOWN, IMPORTED = "unknown", "imported"
+MpiOption = Annotated[
+    str, typer.Option(help="The MPI that was measured: mpich, craympich-8.1 or mpich+MPIR_CVAR_X=1.")
+]
 LevelOption = Annotated[
     str, typer.Option(help="Where the two ranks of a pair were: intra_socket, inter_socket or inter_node.")
 ]
@@ -54,7 +59,7 @@ def osu(
         int | None, typer.Option(help="Ranks of a collective, which OSU does not print.")
     ] = None,
     window: Annotated[int, typer.Option(help="Window of osu_bw and osu_bibw (their -W).")] = OSU_WINDOW,
-    host: HostOption = "imported",
+    host: HostOption = IMPORTED,
     version: VersionOption = "",
     started: StartedOption = None,
     json: bool = AS_JSON,
@@ -78,7 +83,7 @@ def imb(
     window: Annotated[
         int, typer.Option(help="Window of Uniband and Biband (their -window_size).")
     ] = IMB_WINDOW,
-    host: HostOption = "imported",
+    host: HostOption = IMPORTED,
     version: VersionOption = "",
     started: StartedOption = None,
     json: bool = AS_JSON,
@@ -97,7 +102,7 @@ def repro(
     sources: FilesArgument,
     mpi: MpiOption,
     output: OutputOption,
-    host: HostOption = "imported",
+    host: HostOption = IMPORTED,
     version: VersionOption = "",
     started: StartedOption = None,
     json: bool = AS_JSON,
@@ -117,8 +122,8 @@ def table(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Run folder to create; of Table I, folder of profiles.")
     ],
-    mpi: MpiOption = "unknown",
-    host: HostOption = "imported",
+    mpi: MpiOption = UNKNOWN,
+    host: HostOption = IMPORTED,
     version: VersionOption = "",
     started: StartedOption = None,
     json: bool = AS_JSON,
@@ -132,6 +137,17 @@ def table(
     """
     header = files.read_text(source, "table").partition("\n")[0].strip()
     if header == ",".join(THUNE_HEADER):
+        given = {
+            "--mpi": mpi != UNKNOWN,
+            "--host": host != IMPORTED,
+            "--version": version,
+            "--started": started,
+        }
+        if useless := [name for name, is_given in given.items() if is_given]:
+            raise InputError(
+                f"{source} is laid out as Table I of Thune et al. 2023, whose profiles have no "
+                f"{listed([name.removeprefix('--') for name in useless])}; omit {listed(useless)}"
+            )
         _import_profiles(source, output, json)
         return
     _import(
@@ -170,6 +186,17 @@ def _check(level: str, counts: Mapping[str, int | None]) -> None:
         raise InputError(f"--level is {level!r}; choose one of {', '.join(LEVELS)}")
 
 
+def _check_mpi(mpi: str) -> None:
+    """InputError unless it begins with the name of an MPI, which a label or settings may follow."""
+    name, hyphen, label = split_settings(mpi)[0].partition("-")
+    known = (*(one for one in FLAVOURS if one != "system"), *OTHER_MPIS, UNKNOWN)
+    if name not in known or (hyphen and not re.fullmatch(r"[\w.-]+", label)):
+        raise InputError(
+            f"--mpi is {mpi!r}; give one of {', '.join(known)}, with a label after a hyphen if needed, such "
+            "as mpich-4.2, or with its settings, such as mpich+MPIR_CVAR_X=1"
+        )
+
+
 Read = Callable[[str, str], Sequence[Imported]]  # text, name of the file -> what each launch in it holds
 
 
@@ -189,6 +216,7 @@ def _import(
     started: str | None,
     json: bool,
 ) -> None:
+    _check_mpi(mpi)
     texts = [_whole_text(source) for source in sources]
     found = [
         (source, hashlib.sha256(text.encode()).hexdigest(), one)
