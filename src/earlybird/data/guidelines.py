@@ -74,6 +74,12 @@ class GuidelineCheck(Record):
         ]
         return f"{self.subject()} <= {' + '.join(parts)}"
 
+    def rule(self) -> str:
+        """The same for all sizes: `allgather <= gather + bcast`, or `monotony of bcast`."""
+        if self.kind != COMPOSITION:
+            return f"{self.kind} of {self.operation}"
+        return f"{self.operation} <= {' + '.join(one.operation for one in self.replacement)}"
+
     def row(self) -> dict[str, Any]:
         """One flat row, for CSV."""
         value = self.to_json()

@@ -12,6 +12,7 @@ from earlybird.report.chapters.changes import changes_chapter
 from earlybird.report.chapters.check import check_chapter
 from earlybird.report.chapters.collectives import collective_chapter
 from earlybird.report.chapters.exchange import exchange_chapter
+from earlybird.report.chapters.guidelines import guidelines_chapter
 from earlybird.report.chapters.machine import machine_chapter
 from earlybird.report.chapters.measured import measured_chapter, trust
 from earlybird.report.chapters.motifs import motif_chapter
@@ -29,6 +30,7 @@ _FIRST = (
     ADVICE,
     "check",
     "changes",
+    "guidelines",
     "projection",
     "recording",
     "exchange",
@@ -73,6 +75,7 @@ def contents(material: Material) -> Contents:
         advice_chapter(material),
         check_chapter(material),
         changes_chapter(material),
+        guidelines_chapter(material),
         projection_chapter(material),
         recording_chapter(material),
         exchange_chapter(all_exchanges, material),

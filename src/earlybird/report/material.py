@@ -14,6 +14,8 @@ from earlybird.data.check import SCHEMA as CHECK
 from earlybird.data.check import Check, check_from_json
 from earlybird.data.comparison import Comparison, comparison_from_json
 from earlybird.data.errors import InputError
+from earlybird.data.guidelines import SCHEMA as GUIDELINES
+from earlybird.data.guidelines import GuidelineChecks, guidelines_from_json
 from earlybird.data.history import SCHEMA as HISTORY
 from earlybird.data.history import History, history_from_json
 from earlybird.data.layout import Layout, parse_layout
@@ -31,8 +33,8 @@ from earlybird.data.tolerance import Tolerance, tolerance_from_json
 
 PATTERN_SUFFIXES = (".csv", ".npz", ".mtx", ".mm")
 ALLOWED = (
-    "give run folders, recordings, profiles, predictions, tolerances, comparisons, histories, checks, "
-    "advice, projections (.json) or patterns (.csv, .npz, .mtx)"
+    "give run folders, recordings, profiles, predictions, tolerances, comparisons, histories, guidelines, "
+    "checks, advice, projections (.json) or patterns (.csv, .npz, .mtx)"
 )
 
 
@@ -105,6 +107,7 @@ class Material:
     recordings: tuple[Recording, ...] = ()
     run_comparisons: tuple[RunComparison, ...] = ()
     histories: tuple[History, ...] = ()
+    guidelines: tuple[GuidelineChecks, ...] = ()
     checks: tuple[Check, ...] = ()
     fitted_pipelines: Mapping[tuple, float] = field(default_factory=dict)
     fitted_collectives: Mapping[tuple, float] = field(default_factory=dict)
@@ -136,7 +139,7 @@ def collect(paths: Iterable[str | Path], layout: Layout | None = None) -> Materi
     of file.
     """
     kinds = ("runs", "profiles", "predictions", "tolerances", "comparisons", "patterns", "advice",
-             "projections", "recordings", "run_comparisons", "histories", "checks")  # fmt: skip
+             "projections", "recordings", "run_comparisons", "histories", "guidelines", "checks")  # fmt: skip
     found: dict[str, list[tuple[Any, str, str]]] = {kind: [] for kind in kinds}
     given = [path.parent if path.name in ("run.json", SUMMARY) else path for path in map(Path, paths)]
     name_of = _short_names(given)
@@ -206,6 +209,7 @@ def _from_json(path: Path) -> tuple[str, Any]:
         ADVICE: ("advice", advice_from_json),
         PROJECTION: ("projections", projection_from_json),
         RUN_COMPARISON: ("run_comparisons", run_comparison_from_json),
+        GUIDELINES: ("guidelines", guidelines_from_json),
         HISTORY: ("histories", history_from_json),
         CHECK: ("checks", check_from_json),
     }

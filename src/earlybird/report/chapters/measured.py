@@ -44,7 +44,12 @@ def trust(material: Material) -> str:
     """How many samples converged, are noisy, oversubscribed or wrong; how many ranks were recorded."""
     samples = [sample for run in material.runs for sample in run.samples]
     if not samples:
-        return _recorded(material) or _checked(material) or "No measurement was given to this report."
+        return (
+            _recorded(material)
+            or _checked(material)
+            or _guided(material)
+            or "No measurement was given to this report."
+        )
     wrong = sum(not sample.validated for sample in samples)
     state = f"{_state(material)}. {_recorded(material)}".rstrip()
     return f"Received data were wrong in {labels.counted(wrong, 'sample')}. {state}" if wrong else state
@@ -64,6 +69,14 @@ def _checked(material: Material) -> str:
     """`The nodes were checked in 2 launches.`; "" without a check."""
     launches = sum(check.launches for check in material.checks)
     return f"The nodes were checked in {labels.counted(launches, 'launch', 'launches')}." if launches else ""
+
+
+def _guided(material: Material) -> str:
+    """`Each collective was measured in 10 launches or more.`; "" without guidelines."""
+    counts = [min(c.launches, c.bound_launches) for one in material.guidelines for c in one.checks]
+    if not counts:
+        return ""
+    return f"Each collective was measured in {labels.counted(min(counts), 'launch', 'launches')} or more."
 
 
 def _state(material: Material) -> str:
