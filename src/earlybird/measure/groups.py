@@ -66,6 +66,11 @@ class Group:
     verifies: bool = False
 
     @property
+    def num_methods(self) -> int:
+        """Samples of each point and launch."""
+        return max(len(self.methods), 1)
+
+    @property
     def verification_s(self) -> float:
         """The cost of verifying the tree of each method; see native/kernels/collective.cpp."""
         num_ranks = self.layout.num_ranks
@@ -76,7 +81,7 @@ class Group:
         """For how long an iteration of `point`, one of each method, keeps a link busy at least."""
         if self.link_bytes_per_s is None:
             return 0.0
-        return max(len(self.methods), 1) * self._link_bytes(point) / self.link_bytes_per_s
+        return self.num_methods * self._link_bytes(point) / self.link_bytes_per_s
 
     def computing_s(self, point: Mapping[str, Any]) -> float:
         """For how long the threads of an iteration of `point` compute, one of each method; and the caches are

@@ -40,20 +40,20 @@ class Plan:
     time_limit_s: float = 3600.0
     stall_limit_s: float = 60.0
 
-    def num_points(self) -> int:
-        """Points times launches of a complete run."""
-        return self.launches * sum(len(group.points) for group in self.groups)
+    def num_samples(self) -> int:
+        """Of a complete run: one for each point, method and launch."""
+        return self.launches * sum(len(group.points) * group.num_methods for group in self.groups)
 
 
 class Progress(Protocol):
-    """Hears how the work goes on; `cli` draws it."""
+    """Hears how many samples of a complete run are done; `cli` draws it."""
 
     def update(self, done: int, total: int, what: str, left_s: float, last: Sample | None) -> None: ...
 
 
 @dataclass(frozen=True)
 class Result:
-    """`missing` points were not measured because the budget was spent; this session took `spent_s`."""
+    """`missing` samples were not measured because the budget was spent; this session took `spent_s`."""
 
     samples: list[Sample]
     missing: int
@@ -92,7 +92,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
     held = _Held(run.samples())
     begin_s = time.monotonic()
     done = held.points(plan)
-    total = plan.num_points()
+    samples, total = held.samples(plan), plan.num_samples()
     first = done
     expected_s = 0.0  # expected time of the points measured so far
 
@@ -123,19 +123,20 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
         def heard(
             count: int,
             last: Sample | None,
-            before: int = done,
+            before: int = samples,
             request: Request = request,
+            methods: int = group.num_methods,
             ahead: _Ahead = ahead,
             begun: _Pace = pace,
         ) -> None:
             pace = begun.after(ahead.costs_s[:count], time.monotonic() - begin_s)
             left_s = ahead.seconds(count, pace, plan.budget_s)
-            progress.update(before + count, total, _describe_point(request, count), left_s, last)
+            progress.update(before + count * methods, total, _describe_point(request, count), left_s, last)
 
         launched = _launch(run, launcher, request, heard)
         require_placed(group.layout, launched.record.get("placement", []))
         held.add(launched.samples)
-        done = held.points(plan)
+        done, samples = held.points(plan), held.samples(plan)
         expected_s += sum(ahead.costs_s)
         _keep(run, launched)
         if launched.interrupted:
@@ -143,11 +144,11 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
         if launched.cause is not None:
             raise WorkError(
                 f"{_describe(group)} on {group.points[0]['mpi']} failed: {launched.cause}; "
-                f"{done} of {total} points are kept in {run.path}, continue with --resume"
+                f"{samples} of {total} samples are kept in {run.path}, continue with --resume"
             )
-    samples = run.samples()
-    require_validated(samples)
-    return Result(samples, total - done, time.monotonic() - begin_s)
+    written = run.samples()
+    require_validated(written)
+    return Result(written, total - samples, time.monotonic() - begin_s)
 
 
 def _launch(run: Run, launcher: Launcher, request: Request, heard: Heard) -> Launched:
@@ -205,6 +206,14 @@ class _Held:
         """Points times launches, not counting those beyond `plan`."""
         return sum(min(self.launches(g, point), plan.launches) for g in plan.groups for point in g.points)
 
+    def samples(self, plan: Plan) -> int:
+        """The same in samples: a point that lacks a method is measured again, and counts for none."""
+        return sum(
+            min(self.launches(group, point), plan.launches) * group.num_methods
+            for group in plan.groups
+            for point in group.points
+        )
+
     def every_point(self, plan: Plan) -> bool:
         return all(self.launches(group, point) > 0 for group in plan.groups for point in group.points)
 
@@ -224,10 +233,10 @@ def _smallest(points: Sequence[Mapping[str, Any]]) -> int:
 
 def _share_budget(plan: Plan, group: Group) -> Rules:
     """The rules of a launch of `group`, with an even share of the budget for every method of every point."""
-    series = plan.launches * sum(len(g.points) * max(len(g.methods), 1) for g in plan.groups)
+    series = plan.launches * sum(len(g.points) * g.num_methods for g in plan.groups)
     share_s = plan.budget_s * (1 - _OVERHEAD_SHARE) / max(series, 1)
     share_s = min(max(share_s, _MIN_POINT_BUDGET_S), _MAX_POINT_BUDGET_S)
-    return replace(plan.rules, budget_s=share_s * max(len(group.methods), 1))
+    return replace(plan.rules, budget_s=share_s * group.num_methods)
 
 
 def _expected_s(plan: Plan, group: Group, point: Mapping[str, Any]) -> float:

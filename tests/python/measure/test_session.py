@@ -97,7 +97,7 @@ def test_every_point_gets_its_launches(run):
     result = start(run, FakeLauncher(), plan())
     assert result.missing == 0
     assert set(launches_of_points(run).values()) == {3}
-    assert len(result.samples) == 12 == plan().num_points()
+    assert len(result.samples) == 12 == plan().num_samples()
     assert {sample.launch for sample in run.samples()} == {launch["id"] for launch in run.launches()}
 
 
@@ -178,7 +178,7 @@ def test_a_launch_may_compute_as_long_as_requested_before_it_counts_as_stalled(r
 def test_a_dying_launch_keeps_what_it_had_completed(run):
     launcher = FakeLauncher({1: lambda it: replace(it, samples=it.samples[:1], cause="rank 1 was killed")})
     with pytest.raises(
-        WorkError, match=r"on fake failed: rank 1 was killed; \d of 12 points are kept .*--resume"
+        WorkError, match=r"on fake failed: rank 1 was killed; \d of 12 samples are kept .*--resume"
     ):
         start(run, launcher, plan())
     held = sum(len(request.points) for request in launcher.requests[:1]) + 1
@@ -190,11 +190,11 @@ def test_a_dying_launch_keeps_what_it_had_completed(run):
 METHODS = (replace(group("pipeline"), methods=("single", "many")), GROUPS[1])
 
 
-def test_a_point_of_several_methods_is_one_point(run):
+def test_progress_counts_a_sample_of_each_method_as_the_result_does(run):
     heard = Heard()
     result = start(run, FakeLauncher(), plan(groups=METHODS), heard)
     assert (result.missing, len(result.samples)) == (0, 3 * (3 * 2 + 1))
-    assert heard.updates[-1][:2] == (12, 12)
+    assert heard.updates[-1][:2] == (21, 21)
     idle = FakeLauncher()
     start(run, idle, plan(groups=METHODS))
     assert idle.requests == []
@@ -202,7 +202,7 @@ def test_a_point_of_several_methods_is_one_point(run):
 
 def test_a_point_without_one_of_its_methods_is_measured_again(run):
     launcher = FakeLauncher({0: lambda it: replace(it, samples=it.samples[:3], cause="it died")})
-    with pytest.raises(WorkError, match="1 of 3 points are kept"):
+    with pytest.raises(WorkError, match="2 of 6 samples are kept"):
         start(run, launcher, plan(launches=1, groups=METHODS[:1]))
     assert len(run.samples()) == 3
     lacking = [point for point in launcher.requests[0].points[1:]]

@@ -14,6 +14,7 @@ from earlybird.cli.output.progress import ProgressLine
 from earlybird.cli.session.launchers import machine_of, network_of, with_link_measured
 from earlybird.data import files, labels
 from earlybird.data.clocks import doubt
+from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
 from earlybird.data.units import format_seconds, parse_duration
@@ -200,8 +201,10 @@ def run_session(
         )
     if clock_warning := doubt(result.samples):
         note(clock_warning)
-    noisy = sum(not sample.converged for sample in result.samples)
+    # As the progress counts: without those that only show the tree of an algorithm.
+    timed = [sample for sample in result.samples if sample.quantity != VERIFICATION]
+    noisy = sum(not sample.converged for sample in timed)
     if noisy:
         rule = "the paper's 5 % in 50 attempts" if effort.paper else "2 % within their share of the budget"
-        note(f"{noisy} of {len(result.samples)} samples did not converge to {rule}")
+        note(f"{noisy} of {len(timed)} samples did not converge to {rule}")
     return result
