@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     """Status 1 if a fault is not found, another node or link is named, or a clean check is not clean."""
     parser = argparse.ArgumentParser(prog="python -m bench check-faults", description=__doc__)
     parser.add_argument("--nodes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--mpi", default="mpich", help="[default: %(default)s]")
     parser.add_argument("--clean", type=int, default=CLEAN_CHECKS, help="clean checks, half on each cluster")
     parser.add_argument("--fault", choices=list(FAULTS), nargs="*", default=list(FAULTS))
     parser.add_argument("--simulate", type=int, nargs="*", default=_SIMULATED, help="simulated nodes")
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     good = True
     for nodes in asked.nodes:
         for name in asked.fault:
-            row, found = _fault(FAULTS[name], nodes)
+            row, found = _fault(FAULTS[name], nodes, asked.mpi)
             good &= found
             rows.append(row)
     if rows:
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] = ()) -> int:
             ["fault", "nodes", "found", "also named", "time"], rows, left=["fault", "found", "also named"]
         )
     if asked.clean:
-        good &= _clean(asked.nodes, asked.clean)
+        good &= _clean(asked.nodes, asked.clean, asked.mpi)
     for nodes in asked.simulate:
         good &= _simulated(nodes)
     return int(not good)
@@ -66,12 +67,12 @@ def _rate(nodes: int) -> str:
     return _SLOW if nodes >= _MANY else _FAST
 
 
-def _fault(fault: Fault, nodes: int) -> tuple[list[Any], bool]:
-    say(f"{fault.name} among {nodes} nodes")
+def _fault(fault: Fault, nodes: int, mpi: str) -> tuple[list[Any], bool]:
+    say(f"{mpi}: {fault.name} among {nodes} nodes")
     with virtual_cluster(nodes, _rate(nodes)) as name, tempfile.TemporaryDirectory() as folder:
         try:
             with planted(fault, state.find(name), Path(folder)) as environment:
-                check, spent_s = run_check("--launcher", f"cluster:{name}", env=environment)
+                check, spent_s = run_check("--mpi", mpi, "--launcher", f"cluster:{name}", env=environment)
         except OSError as error:
             return [fault.name, nodes, f"cannot be planted: {error}", "", ""], False
     named = [one for one in check.findings if one.hosts == fault.hosts and one.measure == fault.measure]
@@ -81,14 +82,14 @@ def _fault(fault: Fault, nodes: int) -> tuple[list[Any], bool]:
     return row, bool(named) and not others
 
 
-def _clean(sizes: Sequence[int], count: int) -> bool:
+def _clean(sizes: Sequence[int], count: int, mpi: str) -> bool:
     wrong: list[str] = []
     for nodes in sizes:
-        say(f"{count // len(sizes)} clean checks of {nodes} nodes")
+        say(f"{mpi}: {count // len(sizes)} clean checks of {nodes} nodes")
         twice, times_s = 0, []
         with virtual_cluster(nodes, _rate(nodes)) as name:
             for _ in range(count // len(sizes)):
-                check, spent_s = run_check("--launcher", f"cluster:{name}")
+                check, spent_s = run_check("--mpi", mpi, "--launcher", f"cluster:{name}")
                 wrong += [one.sentence for one in check.findings]
                 twice += check.launches > 1
                 times_s.append(spent_s)
