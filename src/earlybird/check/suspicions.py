@@ -21,8 +21,9 @@ from earlybird.data.check import (
 
 # Segments are also sent again where none was lost, when an acknowledgement is late.
 _LEAST_LOST, _LEAST_LOST_SHARE = 4, 2e-3
-# The least effects between nodes that share cores: times depend on which rank runs.
-_SHARED_BANDWIDTH_EFFECT, _SHARED_LATENCY_EFFECT = 0.3, 1.0
+# The least effects between nodes that share cores: times depend on which rank runs, and on whose turn it is
+# to compute when another process runs.
+_SHARED_EFFECT, _SHARED_LATENCY_EFFECT = 0.3, 1.0
 # NTP keeps clocks of a cluster within a millisecond, of a wide area within tens.
 _LEAST_OFFSET_S, _LEAST_DRIFT = 10e-3, 200e-6
 
@@ -52,22 +53,21 @@ class Suspicion:
 def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> list[Suspicion]:
     """Everything that is not as its like; `like` (N, N) has equal numbers for links that are alike."""
     found: list[Suspicion] = []
-    bandwidth_effect = latency_effect = min_effect
+    effect = latency_effect = min_effect
     if measured.shares_cores:
-        bandwidth_effect = max(min_effect, _SHARED_BANDWIDTH_EFFECT)
+        effect = max(min_effect, _SHARED_EFFECT)
         latency_effect = max(min_effect, _SHARED_LATENCY_EFFECT)
-    for measure, values, effect in (
-        (BANDWIDTH, measured.send_s, bandwidth_effect),
-        (BOTH, measured.both_s, bandwidth_effect),
+    for measure, values, least_effect in (
+        (BANDWIDTH, measured.send_s, effect),
+        (BOTH, measured.both_s, effect),
         (LATENCY, measured.latency_s, latency_effect),
     ):
-        slow, expected = link_outliers(values, like, effect)
+        slow, expected = link_outliers(values, like, least_effect)
         found += _links(measure, slow, values, expected)
     found += _links(LOSS, _losing(measured), measured.lost_share, np.zeros_like(measured.lost_share))
     for measure, of_nodes in (
         (COMPUTATION, measured.compute_s), (INCAST, measured.incast_s), (OUTCAST, measured.outcast_s)
     ):  # fmt: skip
-        effect = min_effect if measure == COMPUTATION else bandwidth_effect
         slow_nodes, centre = outliers(of_nodes, effect)
         found += _nodes(measure, slow_nodes, of_nodes, centre)
     return found + _clocks(measured)
