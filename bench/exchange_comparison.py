@@ -10,7 +10,12 @@ import numpy as np
 
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
 from earlybird.cli.output.printing import print_table
+from earlybird.compare.times import exchange_samples, measured_times
 from earlybird.data.pattern import Pattern, save_pattern
+from earlybird.data.run import Run, Sample
+
+# What stands beside the models: the times of another launch.
+LAUNCH = "(a launch)"
 
 
 def save_patterns(patterns: Mapping[str, Pattern], folder: Path) -> dict[str, Path]:
@@ -57,7 +62,7 @@ def on_virtual_cluster(
 def replayed(
     title: str, patterns: Mapping[str, Path], profile: Path, layout: str, where: Sequence[Any], folder: Path
 ) -> dict[str, Any]:
-    """What `replay --json` prints for each pattern."""
+    """What `replay --json` prints for each pattern, and how far its launches are from each other."""
     compared = {}
     for number, (what, path) in enumerate(patterns.items()):
         say(f"{title}: {what} ({number + 1} of {len(patterns)})")
@@ -65,6 +70,9 @@ def replayed(
             "replay", path, "--layout", layout, "--profile", profile, "--budget", "5s", *where,
             "-o", folder / path.stem,
         )  # fmt: skip
+        launches = exchange_samples(Run.load(folder / path.stem).samples())
+        if len(launches) > 1:
+            add_launches(compared[what], launches)
     return compared
 
 
@@ -93,6 +101,21 @@ def add_prediction(compared: dict[str, Any], name: str, times_s: np.ndarray) -> 
     measured_s = np.array(compared["measured_s"])
     compared["error"][name] = float(np.abs(measured_s - times_s).sum() / measured_s.sum())
     compared["slowest_error"][name] = float(times_s.max() / measured_s.max() - 1)
+
+
+def add_launches(compared: dict[str, Any], launches: Sequence[Sample]) -> None:
+    """Add, like a model, a launch as the prediction of the others: the median over launches of each error.
+
+    What differs from launch to launch, no model can predict.
+    """
+    found = []
+    for k, launch in enumerate(launches):
+        others_s = measured_times([*launches[:k], *launches[k + 1 :]])
+        times_s = measured_times([launch])
+        found.append((np.abs(others_s - times_s).sum() / others_s.sum(), times_s.max() / others_s.max() - 1))
+    errors, slowest = np.array(found).T
+    compared["error"][LAUNCH] = float(np.median(errors))
+    compared["slowest_error"][LAUNCH] = float(np.median(np.abs(slowest)))
 
 
 def report(compared: Mapping[str, Any]) -> None:
