@@ -1,7 +1,8 @@
 """Irregular exchanges over a virtual cluster, predicted by every model and replayed on real MPI.
 
 Random patterns, meshes, halos, hubs and dense exchanges, at a rate where the link and not the cores is the
-limit: 42 patterns, none of which a model was fitted to. About eight minutes for an MPI.
+limit: 42 patterns, none of which a model was fitted to. The row `(a launch)` compares each launch with the
+others: what differs between launches, no model can predict. About eight minutes for an MPI.
 """
 
 import argparse
