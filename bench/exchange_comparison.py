@@ -123,8 +123,8 @@ def report(compared: Mapping[str, Any]) -> None:
     replayed."""
     every = [_errors(one) for one in compared.values()]
     rows = []
-    for model in every[0]:
-        error, slowest = np.array([errors[model] for errors in every]).T
+    for model in dict.fromkeys(model for errors in every for model in errors):
+        error, slowest = np.array([errors[model] for errors in every if model in errors]).T
         worst = slowest[int(np.argmax(np.abs(slowest)))]
         rows.append([
             model, f"{100 * np.median(error):.1f} %", f"{100 * error.max():.1f} %",

@@ -342,39 +342,11 @@ def _completion(run: Run, sample: Sample) -> dict[str, Any]:
         size_bytes,
         receiver,
         launch,
-        float(np.median(_delivered_shares(send_s, receive_s))),
+        float(np.median(send_s / receive_s)),
         sample.oversubscribed,
         num_ranks // 2,
     )
     return dict(zip(_COMPLETION_COLUMNS, values, strict=True))
-
-
-def _delivered_shares(send_s: np.ndarray, receive_s: np.ndarray) -> np.ndarray:
-    """(I, pairs) share of each message that was delivered when its send was complete, from (I, pairs) times.
-
-    The link delivers at a constant rate, and pairs share it: when one has its message, the others get its
-    part of the rate, so the last bytes take less time than the first. Of what the earlier ones left, each
-    takes a constant part until it has its message. A single pair's share is that of the time.
-    """
-    if send_s.shape[1] == 1:
-        return send_s / receive_s
-    return np.array([_delivered_together(*row) for row in zip(send_s, receive_s, strict=True)])
-
-
-def _delivered_together(send_s: np.ndarray, receive_s: np.ndarray) -> np.ndarray:
-    """(pairs,) of one iteration."""
-    order = np.argsort(receive_s, kind="stable")
-    begin_s = np.append(0.0, receive_s[order[:-1]])
-    length_s = receive_s[order] - begin_s
-    # What nobody has taken yet, in messages per second, between one completion and the next.
-    left_per_s = np.full(len(order), len(order) / receive_s.max())
-    share = np.empty(len(order))
-    for k, pair in enumerate(order):
-        until = slice(k + 1)
-        part = min(1.0, 1 / (left_per_s[until] @ length_s[until]))
-        share[pair] = part * left_per_s[until] @ np.clip(send_s[pair] - begin_s, 0, length_s)[until]
-        left_per_s[until] *= 1 - part
-    return share
 
 
 def _completion_table(rows: list[dict[str, Any]]) -> pandas.DataFrame:

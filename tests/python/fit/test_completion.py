@@ -7,7 +7,6 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol, profile_from_json
-from earlybird.data.run import Run, Sample
 from earlybird.fit.completion import Waiting, find_waiting, with_senders
 from earlybird.fit.observations import read_runs
 from earlybird.fit.profile import fit_profile
@@ -268,16 +267,3 @@ def test_the_queue_model_waits_for_what_is_not_buffered():
         profile = Profile({"inter_node": Level("inter_node", (line,))})
         time_s = predict_exchange(pattern, layout, profile, "queue").time_s
         assert time_s.tolist() == pytest.approx([expected / 1e9, size / 1e9])
-
-
-def test_what_was_delivered_counts_where_pairs_share_the_link(make_run):
-    """Two messages on a link that carries one per second: the first pair has two thirds of the link and is
-    done after 1.5 s, the second has the rest, half of its message by then, and the link alone until 2 s."""
-    path = make_run("run", level="inter_node")
-    config = {"mpi": "mpich", "level": "inter_node", "size_bytes": 1 << 20, "receiver": "prompt"}
-    for first_s, second_s, share in ((0.75, 1.75, 0.625), (1.5, 1.9, 0.95), (0.3, 0.6, 0.2)):
-        rows = np.array([[first_s, second_s, 1.5, 2.0]] * 2)
-        sample = Sample("completion", "completion", config, "launch0", rows.max(axis=1), rank_times_s=rows)
-        Run.open(path).append_samples([sample])
-        completions = read_runs([path]).completions
-        assert completions[completions.pairs == 2].share.iloc[-1] == pytest.approx(share)
