@@ -5,7 +5,9 @@ import re
 
 import pytest
 
-from earlybird.data.collective_configuration import Region, configuration
+from earlybird.data.collective_configuration import Region, configuration, selection_configuration
+from earlybird.data.mpich_selection import read_selection
+from earlybird.machine.flavours import present_flavours
 
 pytestmark = pytest.mark.mpi
 
@@ -137,6 +139,30 @@ def test_what_advice_writes_makes_the_mpi_take_the_algorithm(earlybird, mpi, tmp
 
     # A rank that waits for its core is late too; then the tree is not verified.
     assert any(tree_seen(attempt) == {"chain"} for attempt in range(3))
+
+
+@pytest.mark.parametrize(("size", "tree"), [("4095", "linear"), ("4096", "chain")])
+def test_mpich_selects_by_size_what_its_files_contain(earlybird, tmp_path, monkeypatch, size, tree):
+    """The tree of `default`, seen from who waits for a late rank, changes exactly where the rule says."""
+    flavour = next((one for one in present_flavours() if one.name == "mpich"), None)
+    if flavour is None:
+        pytest.skip("MPICH is not installed")
+    libraries = flavour.mpicc.resolve().parents[1].glob("lib*/libmpi.so*")
+    selection = next(found for one in libraries if (found := read_selection(one)) is not None)
+    made = selection_configuration(
+        selection, "bcast", [Region("linear", 5, 8), Region("pipeline", 5, 4096, 8192)], 1
+    )
+    for suffix, text in made.files.items():
+        (tmp_path / f"rules{suffix}").write_text(text)
+    for name, suffix in re.findall(r'(\w+)="FILE([^"]+)"', made.text):
+        monkeypatch.setenv(name, str(tmp_path / f"rules{suffix}"))
+    arguments = ("--mpi", "mpich", "--op", "bcast", "--ranks", "5", "--algorithm", "default")
+
+    def tree_seen(attempt):
+        found = rows(earlybird, *arguments, "--sizes", size, "-o", f"run{attempt}")
+        return {row["tree_seen"] for row in found}
+
+    assert any(tree_seen(attempt) == {tree} for attempt in range(3))
 
 
 def test_one_run_is_checked_against_itself(earlybird, any_mpi):

@@ -12,9 +12,17 @@ from earlybird.advise.crossovers import best_by_size
 from earlybird.advise.options import Option
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, OWN, Method, family_of, mpi_algorithms
-from earlybird.data.collective_configuration import Configuration, Region, configuration, setting
+from earlybird.data.collective_configuration import (
+    Configuration,
+    Region,
+    configuration,
+    mpich_selects,
+    selection_configuration,
+    setting,
+)
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
+from earlybird.data.mpich_selection import Selection
 from earlybird.data.profile import Profile
 from earlybird.data.results import Result
 from earlybird.data.units import format_bytes, size_argument
@@ -192,6 +200,7 @@ def advise_collective(
     root: int = 0,
     mpi_only: bool = False,
     at_size_only: bool = False,
+    selection: Selection | None = None,
 ) -> tuple[Advice, Configuration | None]:
     """Rank every algorithm of `operation` with its best segment size, and find crossovers.
 
@@ -201,6 +210,7 @@ def advise_collective(
     ranks, layout, map_by, root : see `predict.collective.place_ranks`.
     mpi_only : leave out the algorithms of earlybird, which an MPI cannot be set to use.
     at_size_only : leave out crossovers and configuration, which take most of the time.
+    selection : the trees of this MPICH's library, so that its configuration can select by size.
 
     Returns
     -------
@@ -229,7 +239,7 @@ def advise_collective(
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
     regions = [] if at_size_only else question.over_sizes().regions()
-    settings = None if at_size_only else _configure(question, operation, family, size_bytes)
+    settings = None if at_size_only else _configure(question, operation, family, size_bytes, selection)
     asked = {"operation": operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
              "map_by": placed.map_by, "layout": placed.layout.text, "root": root}  # fmt: skip
     again = (
@@ -329,7 +339,11 @@ def _size_range(start: int, end: int, candidate: _Candidate, placed: Placed, fam
 
 
 def _configure(
-    question: _Question, operation: str, family: str | None, size_bytes: int | None
+    question: _Question,
+    operation: str,
+    family: str | None,
+    size_bytes: int | None,
+    selection: Selection | None,
 ) -> Configuration | None:
     """The configuration for the best of the MPI's own algorithms; at `size_bytes` if the MPI accepts only one
     for all sizes."""
@@ -337,6 +351,8 @@ def _configure(
     if family is None or not of_mpi:
         return None
     placed = question.placed
+    if family == "mpich" and selection is not None:
+        return _by_selection(replace(question, candidates=of_mpi), operation, selection)
     regions, lost = _regions(replace(question, candidates=of_mpi)), []
     has_settings = any(region.method != DEFAULT for region in regions)
     if has_settings and family == "openmpi" and _has_nodes_of_several_ranks(placed):
@@ -347,6 +363,18 @@ def _configure(
         regions = _regions(replace(question, candidates=forced))
     settings = configuration(family, operation, regions, size_bytes)
     return replace(settings, left_out=(*settings.left_out, *lost))
+
+
+def _by_selection(question: _Question, operation: str, selection: Selection) -> Configuration | None:
+    """MPICH's files, for the measured sizes only."""
+    ranks = question.placed.ranks
+    able = [one for one in question.candidates if mpich_selects(operation, one.method, ranks)]
+    if not able:
+        return None
+    found = replace(question, candidates=able).over_sizes().regions()
+    regions = [Region(one.method, ranks, start, end) for start, end, one in found]
+    num_nodes = len(np.unique(question.placed.node))
+    return selection_configuration(selection, operation, regions, num_nodes)
 
 
 def _regions(question: _Question) -> list[Region]:

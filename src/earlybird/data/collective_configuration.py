@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from earlybird.data.collective_algorithms import (
     DEFAULT,
@@ -15,6 +15,7 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_algorithms import FAMILIES, MPICH_LABELS, Algorithm
+from earlybird.data.mpich_selection import Selection, SelectionRule, is_selectable, selection_files
 
 # The number of each operation in Open MPI 5's files of rules.
 _OPENMPI_NUMBERS = {
@@ -43,13 +44,15 @@ class Region:
 class Configuration:
     """`kind` is `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun`
     (arguments); `use` explains how to use a file FILE with `text`; `left_out` are regions that cannot be
-    expressed together with the others; `idle`: nothing is set, because the MPI's default is advised."""
+    expressed together with the others; `idle`: nothing is set, because the MPI's default is advised; `files`:
+    texts of further files, by what is added to the name of FILE."""
 
     kind: str
     text: str
     use: str
     left_out: tuple[Region, ...] = ()
     idle: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 def configuration(
@@ -88,6 +91,39 @@ def configuration(
     variables = _variables(family, operation, parse_method(chosen.method), chosen.ranks)
     left_out = tuple(region for region in regions if region.method != chosen.method)
     return _shell(family, operation, variables, (chosen,), left_out)
+
+
+def mpich_selects(operation: str, method: str, ranks: int) -> bool:
+    """Whether MPICH's files can select `method` by size."""
+    parsed = parse_method(method)
+    return not parsed.is_forced or is_selectable(operation, _variables("mpich", operation, parsed, ranks))
+
+
+def selection_configuration(
+    selection: Selection, operation: str, regions: Sequence[Region], num_nodes: int
+) -> Configuration:
+    """The configuration for MPICH with the trees of its library: every region, for exactly their ranks on
+    `num_nodes` nodes. Sizes below the first region and above the last one keep MPICH's choice."""
+    ranks = regions[0].ranks
+    followers = [region.from_bytes - 1 for region in regions[1:]]
+    rules = []
+    for region, last in zip(regions, [*followers, regions[-1].to_bytes or _LAST_BYTES], strict=True):
+        method = parse_method(region.method)
+        if method.is_forced:
+            needs = find_algorithm("mpich", operation, method.name).needs
+            variables = _variables("mpich", operation, method, ranks)
+            rules.append(SelectionRule(region.from_bytes, last, variables, needs))
+    if not rules:
+        return _shell("mpich", operation, {}, regions, ())
+    files = selection_files(selection, operation, ranks, num_nodes, rules)
+    paths = {name: _suffix(name) for name in files}
+    variables = {name: f"FILE{suffix}" for name, suffix in paths.items()}
+    shell = _shell("mpich", operation, variables, regions, ())
+    return replace(shell, files={paths[name]: text for name, text in files.items()})
+
+
+def _suffix(variable: str) -> str:
+    return ".ch4.json" if "_CH4_" in variable else ".json"
 
 
 def setting(family: str, operation: str, method: str, ranks: int) -> str:

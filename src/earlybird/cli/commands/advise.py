@@ -39,8 +39,11 @@ from earlybird.data import files, labels
 from earlybird.data.collective_configuration import Configuration
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout, save_layout
+from earlybird.data.mpich_selection import Selection, read_selection
 from earlybird.data.pattern import save_pattern
+from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes, parse_bytes
+from earlybird.machine.flavours import find_flavour
 from earlybird.predict import MODELS
 from earlybird.record.advice import advise_program
 
@@ -89,14 +92,15 @@ def collective(
 
     Row 1 is the advised algorithm: the MPI's default, unless another one is clearly faster. The others follow
     by time. The second table lists the sizes at which the advised algorithm changes. --config writes a file
-    of rules for Open MPI, and environment variables for MPICH and Intel MPI. It covers the MPI's own
-    algorithms only: an MPI cannot select Earlybird's.
+    of rules for Open MPI, environment variables for Intel MPI, and variables with two JSON files for MPICH.
+    It covers the MPI's own algorithms only: an MPI cannot select Earlybird's.
     """
     joined = load_profiles(call.profile)
     size_bytes = None if size is None else call.size_bytes(size)
     advice, settings = advise_collective(
         joined, call.op, call.ranks, size_bytes,
         layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only,
+        selection=None if config is None else _selection_of(joined),
     )  # fmt: skip
     if config is not None:
         write_settings(settings, config)
@@ -291,6 +295,19 @@ def _check_model(model: str) -> None:
         raise InputError(f"the model is {model!r}; choose one of {', '.join(MODELS)}")
 
 
+def _selection_of(profile: Profile) -> Selection | None:
+    """The trees in the library of the MPICH that was measured; None if that is not installed here."""
+    name, version = profile.context.get("flavour"), profile.context.get("version")
+    try:
+        flavour = find_flavour(name or "")
+    except InputError:
+        return None
+    if flavour.family != "mpich" or flavour.version != version:
+        return None
+    libraries = sorted(flavour.mpicc.resolve().parents[1].glob("lib*/libmpi.so*"))
+    return next((found for one in libraries if (found := read_selection(one)) is not None), None)
+
+
 def write_settings(settings: Configuration | None, path: Path) -> None:
     """Write the settings that select an MPI's algorithms, and report how to use them."""
     if settings is None:
@@ -298,7 +315,9 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
             f"there are no settings to write to {path}: the profile contains no algorithm of Open MPI, "
             "MPICH or Intel MPI; omit --config, or measure some with --algorithm linear,pipeline,binomial"
         )
-    files.write_text(path, settings.text)
+    for suffix, text in settings.files.items():
+        files.write_text(path.with_name(path.name + suffix), text)
+    files.write_text(path, settings.text.replace('="FILE', f'="{path.resolve()}'))
     if settings.idle:
         note(f"wrote {path}, which sets nothing: the default stays, as no other algorithm is clearly faster")
     else:

@@ -1,0 +1,111 @@
+"""The files that select MPICH's algorithms by size: what they decide, and that all else stays as it was."""
+
+import json
+
+import pytest
+
+from earlybird.data.collective_algorithms import DEFAULT
+from earlybird.data.collective_configuration import Region, mpich_selects, selection_configuration
+from earlybird.data.mpich_selection import read_selection
+
+OPERATIONS = ("bcast", "allreduce", "allgather", "alltoall", "ibcast")
+REGIONS = [Region("binomial", 8, 64), Region(DEFAULT, 8, 1024), Region("pipeline:512", 8, 4096, 8192)]
+
+
+def _tree(kind):
+    return {f"collective={one}": {"comm_type=intra": {f"{kind}usual_{one}": {}}} for one in OPERATIONS}
+
+
+@pytest.fixture
+def selection(tmp_path):
+    trees = [_tree("algorithm=MPIDI_POSIX_"), _tree("composition=MPIDI_"), _tree("algorithm=MPIR_")]
+    library = b"\x7fELF\0" + b"\0".join(json.dumps(one, separators=(",", ":")).encode() for one in trees)
+    (tmp_path / "libmpi.so").write_bytes(library + b"\0after")
+    return read_selection(tmp_path / "libmpi.so")
+
+
+def decide(tree, operation, ranks=8, nodes=1, size=0, **call):
+    """What MPICH's search finds: the first key that holds, at every level."""
+    facts = {
+        "comm_size": ranks, "comm_avg_ppn": ranks / nodes, "avg_msg_size": size,
+        "total_msg_size": size * ranks, "count": size // 8,
+    }  # fmt: skip
+    texts = {"is_commutative": "yes", "is_op_built_in": "yes", "is_sendbuf_inplace": "no"} | call
+
+    def holds(key):
+        name, _, value = key.replace("<=", "=").partition("=")
+        if key == "count<pow2":
+            return facts["count"] < 1 << (ranks.bit_length() - 1)
+        if value == "node_comm_size":
+            return nodes == 1
+        if "<=" in key:
+            return facts[name] <= int(value)
+        return value == "any" or key == "comm_type=intra" or texts.get(name) == value
+
+    node = tree[f"collective={operation}"]
+    while not next(iter(node)).startswith(("algorithm=", "composition=")):
+        node = next(below for key, below in node.items() if holds(key))
+    return next(iter(node)).split("_", 1)[1]
+
+
+def _files(selection, operation, regions, nodes=1):
+    made = selection_configuration(selection, operation, regions, nodes)
+    assert 'MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE="FILE.json"' in made.text
+    assert 'MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE="FILE.ch4.json"' in made.text
+    return json.loads(made.files[".json"]), json.loads(made.files[".ch4.json"])
+
+
+def test_rules_hold_for_their_sizes_ranks_and_nodes_only(selection):
+    algorithms, compositions = _files(selection, "bcast", REGIONS)
+    binomial, pipeline = "Bcast_intra_binomial", "Bcast_intra_pipelined_tree"
+    by_size = {8: "usual_bcast", 63: "usual_bcast", 64: binomial, 1023: binomial, 1024: "usual_bcast",
+               4095: "usual_bcast", 4096: pipeline, 8192: pipeline, 8193: "usual_bcast"}  # fmt: skip
+    for size, name in by_size.items():
+        assert decide(algorithms, "bcast", size=size) == name
+        flat = "usual_bcast" if name == "usual_bcast" else "Bcast_intra_composition_gamma"
+        assert decide(compositions, "bcast", size=size) == flat
+    for ranks, nodes in ((7, 1), (9, 1), (8, 2)):
+        assert decide(algorithms, "bcast", ranks, nodes, 64) == "usual_bcast"
+    assert decide(algorithms, "allreduce", size=64) == "usual_allreduce"
+    assert list(algorithms) == list(selection.algorithms)
+
+
+def test_nodes_with_another_number_of_ranks_keep_the_default(selection):
+    algorithms, _ = _files(selection, "bcast", REGIONS, nodes=4)
+    decided = {nodes: decide(algorithms, "bcast", 8, nodes, 64) for nodes in (1, 2, 4, 8)}
+    assert [nodes for nodes, name in decided.items() if name == "Bcast_intra_binomial"] == [4]
+
+
+def test_only_calls_like_those_measured_take_the_algorithm(selection):
+    algorithms, _ = _files(selection, "allreduce", [Region("rabenseifner", 8, 8, 4096)])
+    assert decide(algorithms, "allreduce", size=64) == "Allreduce_intra_reduce_scatter_allgather"
+    assert decide(algorithms, "allreduce", size=56) == "usual_allreduce"  # fewer elements than ranks
+    for other in ({"is_commutative": "no"}, {"is_op_built_in": "no"}):
+        assert decide(algorithms, "allreduce", size=64, **other) == "usual_allreduce"
+    algorithms, _ = _files(selection, "alltoall", [Region("bruck", 8, 8, 64)])
+    assert decide(algorithms, "alltoall", size=64) == "Alltoall_intra_brucks"
+    assert decide(algorithms, "alltoall", size=64, is_sendbuf_inplace="yes") == "usual_alltoall"
+
+
+def test_sizes_of_an_allgather_count_all_blocks(selection):
+    algorithms, _ = _files(selection, "allgather", [Region("ring", 8, 8, 64)])
+    assert decide(algorithms, "allgather", size=64) == "Allgather_intra_ring"
+    assert "total_msg_size<=512" in json.dumps(algorithms)
+
+
+def test_what_a_file_cannot_select_by_size_is_known():
+    assert mpich_selects("bcast", "pipeline:8192", 8) and mpich_selects("bcast", DEFAULT, 8)
+    # The first would change MPI_Ireduce, too; sizes of the second are not the same on all ranks.
+    assert not mpich_selects("reduce", "linear", 8) and not mpich_selects("scatter", "binomial", 8)
+
+
+def test_a_file_never_fills_its_last_page(selection):
+    """MPICH would read beyond it."""
+    for last in range(4097, 4097 + 40):
+        regions = [Region("pipeline:" + "9" * (last - 4090), 8, 64, last)]
+        assert len(selection_configuration(selection, "bcast", regions, 1).files[".json"]) % 4096
+
+
+def test_a_library_without_trees_has_no_selection(tmp_path):
+    (tmp_path / "libmpi.so").write_bytes(b"INPUT(libmpi.so.12)")
+    assert read_selection(tmp_path / "libmpi.so") is None
