@@ -1,5 +1,7 @@
 """Verdicts on synthetic tournaments: planted faults are named, clean ones give no alarm."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from earlybird.check.facts import fact_findings, fact_remarks
 from earlybird.check.measured import measured_from
 from earlybird.check.suspicions import confirmed, find_suspicions
 from earlybird.check.verdicts import findings
-from earlybird.data.check import LINK, NODE
+from earlybird.data.check import BOTH, COMPUTATION, LATENCY, LINK, NODE
 
 SIZE_BYTES = 1 << 20
 
@@ -101,6 +103,30 @@ def test_a_link_that_is_slow_only_in_both_directions_at_once_has_another_cause(m
     (found,) = judged(one)
     assert found.sentence.startswith("the link between node1 and node2: bandwidth both directions")
     assert "duplex" in found.cause
+
+
+def test_a_pair_whose_messages_are_at_times_sent_one_after_the_other_is_not_slow(machine):
+    """As Open MPI does over TCP: most often for some pairs, never for others."""
+    one = machine(6)
+
+    def change(measure, sender, receiver, time_s):
+        if measure != "both" or {sender, receiver} != {1, 2}:
+            return time_s
+        return time_s * np.array([2.0] * 7 + [1.0])
+
+    one.change = change
+    assert named(one) == []
+
+
+def test_between_nodes_that_share_cores_only_large_effects_count(machine):
+    one = machine(6)
+    one.change = lambda measure, sender, receiver, time_s: (
+        {"both": 2.0, "compute": 1.25, "latency": 1.8}.get(measure, 1.0) * time_s if sender == 1 else time_s
+    )
+    measured = measured_from(one.samples(), 6)
+    like = np.zeros((6, 6), dtype=int)
+    assert {found.measure for found in find_suspicions(measured, like, 0.1)} == {BOTH, COMPUTATION, LATENCY}
+    assert not find_suspicions(replace(measured, shares_cores=True), like, 0.1)
 
 
 def test_that_one_rank_of_each_pair_begins_earlier_makes_no_link_slow(machine):
