@@ -108,9 +108,16 @@ def _settings(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[str | None]]
     """The values of every variable on the nodes, None where it is not set."""
     settings = [one.get("settings", {}) for one in facts]
     return {
-        name: [one.get(name) for one in settings]
+        name: [_normal(name, one.get(name)) for one in settings]
         for name in sorted({name for one in settings for name in one})
     }
+
+
+def _normal(name: str, value: str | None) -> str | None:
+    """A list of folders without the empty ones that launchers leave when they add folders to it."""
+    if value is None or not name.endswith("PATH"):
+        return value
+    return ":".join(folder for folder in value.split(":") if folder) or None
 
 
 def _difference(name: str, texts: Sequence[str]) -> list[str]:

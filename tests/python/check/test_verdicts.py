@@ -267,6 +267,13 @@ def test_memory_that_differs_by_pages_is_alike_and_half_of_it_is_named():
     assert (found.hosts, found.measure, found.value_text) == (("node2",), "memory", "128 GiB")
 
 
+def test_empty_folders_in_a_path_are_no_difference():
+    """Open MPI's ssh launcher leaves a colon at its end on all nodes but the first."""
+    paths = ["/opt/mpi/lib", "/opt/mpi/lib:", ":/opt/mpi/lib", "/opt/other/lib:"]
+    (found,) = fact_findings(list("abcd"), [{"settings": {"LD_LIBRARY_PATH": path}} for path in paths], 0.1)
+    assert found.hosts == ("d",) and found.value_text == "/opt/other/lib"
+
+
 def test_a_variable_that_half_of_the_nodes_have_is_a_remark():
     hosts = [f"node{k}" for k in range(4)]
     facts = [{"settings": {"UCX_TLS": "tcp"} if k < 2 else {}} for k in range(4)]
