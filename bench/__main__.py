@@ -26,6 +26,7 @@ from bench import (
     partitioned_soak,
     pipeline_advice,
     predictor,
+    predictor_growth,
     program_advice,
     projection_checks,
     recorder_cost,
@@ -57,6 +58,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "command-times": command_times.main,
     "pipeline-advice": pipeline_advice.main,
     "predictor": predictor.main,
+    "predictor-growth": predictor_growth.main,
     "paper-tables": paper_tables.main,
     "layout-advice": layout_advice.main,
     "aggregation-advice": aggregation_advice.main,
@@ -72,6 +74,7 @@ WITH_OPTIONS = (
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
     "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
+    "predictor-growth",
 )  # fmt: skip
 
 
