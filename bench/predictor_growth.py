@@ -159,11 +159,10 @@ def table(rows: Sequence[Row]) -> str:
         ]
         for row in rows
     ]  # fmt: skip
+    most = format_seconds(MOST_SIMULATED_S)
     with contextlib.redirect_stdout(io.StringIO()) as text:
         print(f"staircase, fair: a Predictor and its first prediction, medians of {ROUNDS}")
-        print(
-            f"SimGrid: one exchange with the start of its ranks, if that takes less than {MOST_SIMULATED_S:g} s"
-        )
+        print(f"SimGrid: one exchange with the start of its ranks, if that takes less than {most}")
         print_table(["ranks", "messages", *MODELS, "SimGrid", "start"], cells)
     return text.getvalue()
 
