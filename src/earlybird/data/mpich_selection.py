@@ -6,9 +6,9 @@ and rules are inserted in front of what they decide for one operation.
 """
 
 import json
-import mmap
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,11 @@ _FLAT = {
 }  # fmt: skip
 _LABEL = "MPIR_CVAR_{}_INTRA_ALGORITHM"
 _INTRA = "comm_type=intra"
-_PAGE_BYTES = mmap.PAGESIZE
+# The smallest pages of any machine: multiples of larger ones are multiples of these, too.
+_PAGE_BYTES = 4096
+_LAST_BYTES = (1 << 31) - 1  # MPICH reads the sizes of a file as int
+# A parameter that files give, and MPICH 4.0.3 does not know.
+_KNOWN_PARAMETER = "recv_pre_posted="
 
 
 @dataclass(frozen=True)
@@ -53,15 +57,32 @@ class SelectionRule:
 
 
 def read_selection(library: Path) -> Selection | None:
-    """The trees inside `library`, a libmpi.so; None if it contains none."""
-    found = [
-        json.loads(match.group()) for match in re.finditer(rb'\{"collective=[^\0]+', library.read_bytes())
-    ]
+    """The trees inside `library`, a libmpi.so.
+
+    None if it contains none, or does not know what files select: at a name that it does not know, MPI_Init of
+    MPICH 4.0.3 aborts.
+    """
+    content = library.read_bytes()
+    found = list(_trees(content))
     algorithms = [one for one in found if "algorithm=MPIR_" in json.dumps(one)]
     compositions = [one for one in found if "composition=MPIDI_" in json.dumps(one)]
-    if not algorithms:
+    needed = [_KNOWN_PARAMETER, *(map(_flat, _FLAT) if compositions else ())]
+    if not algorithms or not all(name.encode() in content for name in needed):
         return None
     return Selection(algorithms[0], compositions[0] if compositions else None)
+
+
+def _trees(content: bytes) -> Iterator[Tree]:
+    """The texts in a library that are trees with every operation of _SIZES."""
+    for match in re.finditer(rb'\{"collective=[^\0]+', content):
+        with suppress(ValueError):
+            tree = json.loads(match.group())
+            if all(_INTRA in tree.get(f"collective={one}", {}) for one in _SIZES):
+                yield tree
+
+
+def _flat(operation: str) -> str:
+    return f"composition=MPIDI_{operation.capitalize()}_intra_composition_{_FLAT[operation]}"
 
 
 def is_selectable(operation: str, variables: Mapping[str, str]) -> bool:
@@ -86,9 +107,9 @@ def selection_files(
         )
     }  # fmt: skip
     if selection.compositions is not None:
-        flat = f"composition=MPIDI_{operation.capitalize()}_intra_composition_{_FLAT[operation]}"
+        leaves: list[Tree] = [{_flat(operation): {}} for _ in rules]
         files["MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"] = _with_rules(
-            selection.compositions, operation, ranks, num_nodes, rules, [{flat: {}} for _ in rules]
+            selection.compositions, operation, ranks, num_nodes, rules, leaves
         )
     return {name: _text(tree) for name, tree in files.items()}
 
@@ -139,9 +160,11 @@ def _of_sizes(
     found: Tree = {}
     covered_to = -1
     for rule, leaf in zip(rules, guarded, strict=True):
+        if rule.from_bytes * blocks > _LAST_BYTES:
+            break
         if rule.from_bytes > covered_to + 1:
             found[f"{kind}_msg_size<={rule.from_bytes * blocks - 1}"] = usual
-        found[f"{kind}_msg_size<={rule.to_bytes * blocks}"] = leaf
+        found[f"{kind}_msg_size<={min(rule.to_bytes * blocks, _LAST_BYTES)}"] = leaf
         covered_to = rule.to_bytes
     return found | {f"{kind}_msg_size=any": usual}
 

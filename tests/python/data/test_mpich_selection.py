@@ -8,7 +8,14 @@ from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.collective_configuration import Region, mpich_selects, selection_configuration
 from earlybird.data.mpich_selection import read_selection
 
-OPERATIONS = ("bcast", "allreduce", "allgather", "alltoall", "ibcast")
+OPERATIONS = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "barrier", "ibcast")
+# Names that MPICH compares those of a file with.
+NAMES = [
+    "recv_pre_posted=",
+    *(f"composition=MPIDI_{one}_intra_composition_beta" for one in ("Allreduce", "Allgather", "Alltoall")),
+    *(f"composition=MPIDI_{one}_intra_composition_gamma" for one in ("Bcast", "Reduce")),
+    "composition=MPIDI_Barrier_intra_composition_beta",
+]
 REGIONS = [Region("binomial", 8, 64), Region(DEFAULT, 8, 1024), Region("pipeline:512", 8, 4096, 8192)]
 
 
@@ -16,12 +23,16 @@ def _tree(kind):
     return {f"collective={one}": {"comm_type=intra": {f"{kind}usual_{one}": {}}} for one in OPERATIONS}
 
 
+def _read(folder, names=NAMES):
+    trees = [_tree("algorithm=MPIDI_POSIX_"), _tree("composition=MPIDI_"), _tree("algorithm=MPIR_")]
+    texts = [json.dumps(one, separators=(",", ":")) for one in trees]
+    (folder / "libmpi.so").write_bytes("\0".join(["\x7fELF", '{"collective=%s', *texts, *names, ""]).encode())
+    return read_selection(folder / "libmpi.so")
+
+
 @pytest.fixture
 def selection(tmp_path):
-    trees = [_tree("algorithm=MPIDI_POSIX_"), _tree("composition=MPIDI_"), _tree("algorithm=MPIR_")]
-    library = b"\x7fELF\0" + b"\0".join(json.dumps(one, separators=(",", ":")).encode() for one in trees)
-    (tmp_path / "libmpi.so").write_bytes(library + b"\0after")
-    return read_selection(tmp_path / "libmpi.so")
+    return _read(tmp_path)
 
 
 def decide(tree, operation, ranks=8, nodes=1, size=0, **call):
@@ -93,6 +104,16 @@ def test_sizes_of_an_allgather_count_all_blocks(selection):
     assert "total_msg_size<=512" in json.dumps(algorithms)
 
 
+def test_sizes_beyond_an_int_keep_the_default(selection):
+    """MPICH would read another number."""
+    million = 1 << 20
+    regions = [Region("ring", 2048, 1024, million - 1), Region("bruck", 2048, million, 4 * million)]
+    text = json.dumps(_files(selection, "allgather", regions)[0])
+    assert f"total_msg_size<={(1 << 31) - 2048}" in text and "brucks" not in text
+    regions = [Region("ring", 2048, 1024, 4 * million)]
+    assert f"total_msg_size<={(1 << 31) - 1}" in json.dumps(_files(selection, "allgather", regions)[0])
+
+
 def test_what_a_file_cannot_select_by_size_is_known():
     assert mpich_selects("bcast", "pipeline:8192", 8) and mpich_selects("bcast", DEFAULT, 8)
     # The first would change MPI_Ireduce, too; sizes of the second are not the same on all ranks.
@@ -109,3 +130,9 @@ def test_a_file_never_fills_its_last_page(selection):
 def test_a_library_without_trees_has_no_selection(tmp_path):
     (tmp_path / "libmpi.so").write_bytes(b"INPUT(libmpi.so.12)")
     assert read_selection(tmp_path / "libmpi.so") is None
+
+
+@pytest.mark.parametrize("missing", [NAMES[0], NAMES[3]])
+def test_a_library_that_does_not_know_a_name_has_no_selection(tmp_path, missing):
+    """As MPICH 4.0.3, whose MPI_Init aborts at the name."""
+    assert _read(tmp_path, [name for name in NAMES if name != missing]) is None
