@@ -28,7 +28,7 @@ def test_the_worst_violation_is_the_answer_with_its_remedy(golden):
     chapter = guidelines_chapter(Material(guidelines=(golden,)))
     (answer,) = chapter.answers
     assert (answer.number, answer.interval) == ("+212 %", "+205 % to +219 %")
-    assert "1 guideline violated, allgather(64 B) <= gather(64 B) + bcast(256 B) most" in answer.sentence
+    assert "1 of 2 checks violated, allgather(64 B) <= gather(64 B) + bcast(256 B) most" in answer.sentence
     assert answer.do.startswith("call gather and bcast instead")
     assert "of 2 checks 1 violated and 1 kept" in chapter.sentence
     assert [row[-1] for row in chapter.tables[0].rows] == ["violated", "holds"]

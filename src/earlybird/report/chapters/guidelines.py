@@ -58,7 +58,7 @@ def _answer(one: GuidelineChecks) -> Answer:
         return Answer(_what(one), "", "", f"No guideline is violated{more}.", "" if undecided else NOTHING)
     worst = max(violated, key=lambda check: check.ratio.value)
     low, high = (labels.signed_percent(end - 1) for end in (worst.ratio.low, worst.ratio.high))
-    number = labels.capital(labels.counted(len(violated), "guideline"))
+    number = f"{len(violated)} of {labels.counted(len(one.checks), 'check')}"
     return Answer(
         _what(one),
         labels.signed_percent(worst.ratio.value - 1),
