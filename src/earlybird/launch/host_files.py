@@ -25,9 +25,9 @@ class PlacementFile:
 
 
 def host_of(entry: str) -> str:
-    """The host of `node1:4`: the number of its places is the layout's business."""
-    host, _, places = entry.partition(":")
-    return host if places.isdecimal() else entry
+    """The host of `node1:4`; how many ranks it gets is for the layout to say."""
+    host, _, slots = entry.partition(":")
+    return host if slots.isdecimal() else entry
 
 
 def host_lines(hosts: Sequence[str], line: str) -> str:

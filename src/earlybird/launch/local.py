@@ -132,7 +132,7 @@ class MpiexecLauncher:
 def parse_hosts(text: str) -> tuple[str, ...]:
     """`a,b,c` or the path of a file with a host per line -> host names; InputError when there are none.
 
-    A number of places, as in `a:2`, is left out: the layout says how many ranks a node has.
+    A number of slots, as in `a:2`, is ignored: the layout says how many ranks a node has.
     """
     if os.path.sep in text or os.path.isfile(text) or text.endswith((".txt", ".hosts")):
         try:
