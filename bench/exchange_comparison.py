@@ -14,7 +14,7 @@ from earlybird.compare.times import exchange_samples, measured_times
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.run import Run, Sample
 
-# What stands beside the models: the times of another launch.
+# What is listed next to the models: the times of another launch.
 LAUNCH = "(a launch)"
 
 

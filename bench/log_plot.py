@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 80, 200, 20, 50  # margins
@@ -46,7 +46,7 @@ def log_plot(
     y_axis = _Axis(10.0**lowest, 10.0**highest, HEIGHT - BOTTOM, TOP)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
-        f'font-size="12" fill="{TEXT}" role="img" aria-label="{escape(y_label)} by {escape(x_label)}">',
+        f'font-size="12" fill="{TEXT}" role="img" aria-label={quoteattr(f"{y_label} by {x_label}")}>',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
     ]
     for x in ticks_x:

@@ -208,14 +208,14 @@ def in_process(tmp_path, monkeypatch, capsys):
     return run
 
 
-def assert_refused(result: subprocess.CompletedProcess, *arguments: str, status: int = 2) -> None:
-    """One sentence on stderr with `arguments` in it, nothing on stdout, no traceback, the exit status."""
+def assert_refused(result: subprocess.CompletedProcess, *texts: str, status: int = 2) -> None:
+    """One sentence on stderr with `texts` in it, nothing on stdout, no traceback, the exit status."""
     assert result.returncode == status, result.stdout + result.stderr
     assert "Traceback" not in result.stderr
     sentence = [line for line in result.stderr.splitlines() if line.startswith("earlybird: ")]
     assert len(sentence) == 1, result.stderr
-    for word in arguments:
-        assert word in sentence[0], sentence[0]
+    for text in texts:
+        assert text in sentence[0], sentence[0]
 
 
 @pytest.fixture

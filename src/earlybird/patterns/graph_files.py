@@ -66,7 +66,7 @@ def _parse_metis(text: str, path: Path) -> csr_array:
     for cell, (line_number, line) in enumerate(body):
         numbers = _integers(line, line_number, path)[num_leading:]
         own = numbers[::stride]
-        if len(numbers) % stride or any(not 1 <= word <= num_cells or word == cell + 1 for word in own):
+        if len(numbers) % stride or any(not 1 <= one <= num_cells or one == cell + 1 for one in own):
             raise InputError(
                 f"{path} line {line_number}: the neighbours of vertex {cell + 1} must be other vertices "
                 f"between 1 and {num_cells}{', each with its edge weight' if stride == 2 else ''}"
