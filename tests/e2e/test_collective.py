@@ -165,6 +165,29 @@ def test_mpich_selects_by_size_what_its_files_contain(earlybird, tmp_path, monke
     assert any(tree_seen(attempt) == {tree} for attempt in range(3))
 
 
+@pytest.mark.parametrize(
+    ("ranks", "size", "is_ruled"), [(5, 63, False), (5, 64, True), (5, 128, False), (4, 64, False), (6, 64, False)]
+)
+def test_rules_of_open_mpi_hold_for_their_ranks_and_sizes_only(
+    earlybird, tmp_path, monkeypatch, ranks, size, is_ruled
+):
+    """Elsewhere its default stays, whose tree is not the chain of the rule."""
+    if not any(one.name == "openmpi" for one in present_flavours()):
+        pytest.skip("Open MPI is not installed")
+    made = configuration("openmpi", "bcast", [Region("pipeline", 5, 64, 127)])
+    (tmp_path / "rules").write_text(made.text)
+    for name, value in re.findall(r"(\w+)=(\S+)", made.use.replace("FILE", str(tmp_path / "rules"))):
+        monkeypatch.setenv(name, value)
+    arguments = ("--mpi", "openmpi", "--op", "bcast", "--ranks", str(ranks), "--algorithm", "default")
+
+    def tree_seen(attempt):
+        found = rows(earlybird, *arguments, "--sizes", str(size), "-o", f"run{attempt}")
+        return {row["tree_seen"] for row in found}
+
+    expected = "chain" if is_ruled else "binomial-doubling"
+    assert any(tree_seen(attempt) == {expected} for attempt in range(3))
+
+
 def test_one_run_is_checked_against_itself(earlybird, any_mpi):
     """Whatever the times are: every size and operation has its guidelines, and one launch decides nothing."""
     earlybird(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,13 @@ from earlybird.predict.collective import (
 from earlybird.predict.measured_collectives import MeasuredCollectives
 from earlybird.predict.outlook import Outlook
 from earlybird.predict.profiles import measured_results
+
+
+# Why Open MPI's rules cannot leave a size to the default on several nodes of several ranks.
+_OTHER_DEFAULT = (
+    "rules give Open MPI's component tuned priority over the one that chooses on these nodes, which is best at "
+    "other sizes"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +195,48 @@ class _Question:
         if smallest == largest:  # a barrier has only size 0
             return [(smallest, largest, self.best(smallest).candidate)]
         return best_by_size(smallest, largest, lambda size: self.best(size).candidate, self.keeps)
+
+    def measured_regions(self) -> list[tuple[int, int, _Candidate]]:
+        """Regions that deviate from the default only where that was measured to be clearly faster: at
+        measured sizes, and between two of them where this holds at both. All else between is the default's.
+
+        None without a measured default on this placement. The last size of a region belongs to it.
+        """
+        sizes = [] if self.default is None else self.measured.sizes_bytes(self.default)
+        if not sizes:
+            return []
+        default = next(one for one in self.candidates if one.model is self.default)
+        best = self._best_measured(default, sizes)
+        pieces = [(sizes[0], best[0])]  # last size and candidate of each
+        for (low, before), (high, after) in pairwise(zip(sizes, best, strict=True)):
+            holding = [one for one in (before, after) if self._proven(one, low) and self._proven(one, high)]
+            pieces += [(high - 1, holding[0] if holding else default)] if high - 1 > low else []
+            pieces.append((high, after))
+        regions, first = [], sizes[0]
+        for candidate, same in groupby(pieces, key=lambda piece: piece[1]):
+            *_, (last, _) = same
+            regions.append((first, last, candidate))
+            first = last + 1
+        return regions
+
+    def _best_measured(self, default: _Candidate, sizes: Sequence[int]) -> list[_Candidate]:
+        """The best at each size of those that are proven; one stays until another is clearly faster."""
+        found, current = [], default
+        for size in sizes:
+            proven = [one for one in self.judged(size) if self._proven(one.candidate, size)]
+            known = [one.option for one in proven]
+            kept = next((one.option for one in proven if one.candidate is current), None)
+            if kept is None or not options.stays(kept, known):
+                current = proven[options.choose(known)].candidate
+            found.append(current)
+        return found
+
+    def _proven(self, candidate: _Candidate, size_bytes: int) -> bool:
+        """Whether it is the default, or was measured at this size to be clearly faster."""
+        option = next((one.option for one in self.judged(size_bytes) if one.candidate is candidate), None)
+        if option is None or option.is_reference:
+            return option is not None
+        return option.basis == MEASURED and option.is_clearly_faster
 
 
 def advise_collective(
@@ -350,38 +400,32 @@ def _configure(
     of_mpi = [one for one in question.candidates if _has_setting(one.form, family)]
     if family is None or not of_mpi:
         return None
-    placed = question.placed
+    ranks, num_nodes = question.placed.ranks, len(np.unique(question.placed.node))
     if family == "mpich" and selection is not None:
-        return _by_selection(replace(question, candidates=of_mpi), operation, selection)
-    regions, lost = _regions(replace(question, candidates=of_mpi)), []
-    has_settings = any(region.method != DEFAULT for region in regions)
-    if has_settings and family == "openmpi" and _has_nodes_of_several_ranks(placed):
+        able = [one for one in of_mpi if mpich_selects(operation, one.method, ranks)]
+        regions = _regions(replace(question, candidates=able)) if able else [Region(DEFAULT, ranks)]
+        return selection_configuration(selection, operation, regions, num_nodes)
+    regions = _regions(replace(question, candidates=of_mpi))
+    others = tuple(region for region in regions if region.method != DEFAULT)
+    if family == "openmpi" and _has_nodes_of_several_ranks(question.placed) and len(others) < len(regions):
         # Rules only apply if the component `tuned` has priority; its own choice differs from that of `han`,
         # the default of the MPI on such nodes.
-        lost = [region for region in regions if region.method == DEFAULT]
-        forced = [one for one in of_mpi if one.form.algorithm != DEFAULT]
-        regions = _regions(replace(question, candidates=forced))
-    settings = configuration(family, operation, regions, size_bytes)
-    return replace(settings, left_out=(*settings.left_out, *lost))
-
-
-def _by_selection(question: _Question, operation: str, selection: Selection) -> Configuration | None:
-    """MPICH's files, for the measured sizes only."""
-    ranks = question.placed.ranks
-    able = [one for one in question.candidates if mpich_selects(operation, one.method, ranks)]
-    if not able:
-        return None
-    found = replace(question, candidates=able).over_sizes().regions()
-    regions = [Region(one.method, ranks, start, end) for start, end, one in found]
-    num_nodes = len(np.unique(question.placed.node))
-    return selection_configuration(selection, operation, regions, num_nodes)
+        nothing = configuration(family, operation, [Region(DEFAULT, ranks)])
+        return replace(nothing, left_out=others, reason=_OTHER_DEFAULT)
+    return configuration(family, operation, regions, size_bytes)
 
 
 def _regions(question: _Question) -> list[Region]:
+    """What was measured to be faster than the default; without any times of the default, what the models
+    predict to be fastest."""
+    ranks = question.placed.ranks
+    if question.default is not None:
+        found = question.measured_regions()
+        return [Region(one.method, ranks, start, end) for start, end, one in found] or [Region(DEFAULT, ranks)]
     found = question.over_sizes().regions()
     last = len(found) - 1
     return [
-        Region(one.method, question.placed.ranks, start if k else 0, None if k == last else end)
+        Region(one.method, ranks, start if k else 0, None if k == last else end - 1)
         for k, (start, end, one) in enumerate(found)
     ]
 

@@ -23,12 +23,17 @@ _OPENMPI_NUMBERS = {
     "scatter": 15,
 }  # fmt: skip
 _LAST_BYTES = (1 << 31) - 1
+# Each rank of these compares its own count with the sizes of Open MPI's rules, and the counts need not agree: a
+# rule of some sizes could make ranks choose different algorithms, and wait for each other for ever.
+_OF_OWN_COUNTS = ("gather", "scatter")
+_ONE_FOR_ALL = "this MPI uses one algorithm for all sizes"
 _NETWORK = "_NETWORK"  # the variable of Intel MPI's algorithms that ignore nodes
 
 
 @dataclass(frozen=True)
 class Region:
-    """Sizes from `from_bytes` to `to_bytes` (None: unlimited) for which `ranks` use `method`."""
+    """Sizes from `from_bytes` to `to_bytes`, both included (None: unlimited), for which `ranks` use
+    `method`."""
 
     method: str
     ranks: int
@@ -44,8 +49,8 @@ class Region:
 class Configuration:
     """`kind` is `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun`
     (arguments); `use` explains how to use a file FILE with `text`; `left_out` are regions that cannot be
-    expressed together with the others; `idle`: nothing is set, because the MPI's default is advised; `files`:
-    texts of further files, by what is added to the name of FILE."""
+    expressed together with the others, for `reason`; `idle`: nothing is set, because the MPI's default is
+    advised; `files`: texts of further files, by what is added to the name of FILE."""
 
     kind: str
     text: str
@@ -53,6 +58,7 @@ class Configuration:
     left_out: tuple[Region, ...] = ()
     idle: bool = False
     files: Mapping[str, str] = field(default_factory=dict)
+    reason: str = _ONE_FOR_ALL
 
 
 def configuration(
@@ -60,10 +66,12 @@ def configuration(
 ) -> Configuration:
     """The configuration for an MPI of `family`, with regions in order of size, all of the same rank count.
 
-    Open MPI takes every region. MPICH takes one algorithm for all sizes: that of the region which contains
-    `size_bytes`, otherwise of the widest region, because its selection file would have to list every
-    collective operation. Intel MPI takes all if they are presets, or k-ary and binomial trees of one radix;
-    otherwise one.
+    Open MPI takes every region, but of gather and scatter only one algorithm for all sizes; so does MPICH,
+    whose selection file would have to list every collective operation. Intel MPI takes all if they are
+    presets, or k-ary and binomial trees of one radix; otherwise one. That one is the algorithm of the region
+    which contains `size_bytes`. Without `size_bytes` it is the default if that has a region, as another one
+    would lose there, else that of the widest region. Sizes outside the regions keep the default of Open MPI,
+    and of Intel MPI's presets.
 
     InputError for Earlybird's algorithms, which no MPI can be forced to use.
     """
@@ -79,18 +87,27 @@ def configuration(
             find_algorithm(family, operation, method.name)
     if not any(method.is_forced for method in methods):
         return _shell(family, operation, {}, regions, ())
-    if family == "openmpi":
-        return _rules(operation, regions, methods)
-    sizes = _intel_ranges(operation, regions, methods) if family == "intel" and len(regions) > 1 else None
+    if family == "openmpi" and operation not in _OF_OWN_COUNTS:
+        return _rules(operation, regions)
+    sizes = _intel_ranges(operation, regions) if family == "intel" and len(regions) > 1 else None
     if sizes is not None:
         return _shell(family, operation, sizes, regions, ())
-    if size_bytes is None:
-        chosen = max(regions, key=_span)
-    else:
-        chosen = next((one for one in reversed(regions) if one.from_bytes <= size_bytes), regions[0])
+    chosen = _of_all_sizes(regions, size_bytes)
+    left_out = tuple(region for region in regions if region.method not in (chosen.method, DEFAULT))
+    if family == "openmpi" and chosen.method != DEFAULT:
+        rules = _rules(operation, [Region(chosen.method, chosen.ranks)])
+        return replace(rules, left_out=left_out, reason=f"ranks may count different sizes of {operation}")
     variables = _variables(family, operation, parse_method(chosen.method), chosen.ranks)
-    left_out = tuple(region for region in regions if region.method != chosen.method)
     return _shell(family, operation, variables, (chosen,), left_out)
+
+
+def _of_all_sizes(regions: Sequence[Region], size_bytes: int | None) -> Region:
+    """The region whose algorithm is used for all sizes."""
+    if size_bytes is not None:
+        around = [one for one in regions if one.from_bytes <= size_bytes <= (one.to_bytes or _LAST_BYTES)]
+        return around[0] if around else Region(DEFAULT, regions[0].ranks)
+    default = next((one for one in regions if one.method == DEFAULT), None)
+    return default or max(regions, key=_span)
 
 
 def mpich_selects(operation: str, method: str, ranks: int) -> bool:
@@ -193,43 +210,65 @@ def _smpirun_arguments(variables: Mapping[str, str]) -> list[str]:
     return [f"--cfg={name}:{value}" for name, value in variables.items()]
 
 
-def _rules(operation: str, regions: Sequence[Region], methods: Sequence[Method]) -> Configuration:
-    """From how many bytes on, among at least so many ranks, which algorithm, with which segments; sizes
-    of blocks count all blocks."""
+def _rules(operation: str, regions: Sequence[Region]) -> Configuration:
+    """From how many bytes on, among how many ranks, which algorithm, with which segments; sizes of blocks
+    count all blocks.
+
+    Open MPI also applies the rules of its first number of ranks to fewer ranks, and those of its last number
+    to more: both are the default here.
+    """
     ranks = regions[0].ranks
-    blocks = ranks if operation in PER_PAIR else 1
-    lines = [
-        "1  # operations",
-        f"{_OPENMPI_NUMBERS[operation]}  # {operation}",
-        "1  # numbers of ranks",
-        f"{ranks}  # from so many ranks on",
-        f"{len(regions)}  # sizes; of each: from so many bytes on, algorithm, fan-out, bytes of a segment",
-    ]
-    for index, (region, method) in enumerate(zip(regions, methods, strict=True)):
-        algorithm = find_algorithm("openmpi", operation, method.name) if method.is_forced else Algorithm(0)
-        # Without a rule from 0 bytes on no rule of the file counts.
-        first = region.from_bytes * blocks if index else 0
-        lines.append(
-            f"{first} {algorithm.choice} {algorithm.fan_out} {method.segment_bytes}  # {method.text}"
-        )
+    rules = [f"{_OPENMPI_NUMBERS[operation]}  # {operation}", "3  # numbers of ranks"]
+    of_others = ["0 0 0 0  # default"]
+    of_ranks = [_rule(operation, region) for region in _with_default(regions)]
+    for first, of_sizes in ((1, of_others), (ranks, of_ranks), (ranks + 1, of_others)):
+        rules += [
+            f"{first}  # from so many ranks on",
+            f"{len(of_sizes)}  # sizes; of each: from so many bytes on, algorithm, fan-out, bytes of a segment",
+            *of_sizes,
+        ]
     use = (
         "export OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_dynamic_rules_filename=FILE "
         "OMPI_MCA_coll_tuned_priority=90"
     )
-    return Configuration("rules", "\n".join(lines) + "\n", use)
+    return Configuration("rules", "\n".join(["1  # operations", *rules]) + "\n", use)
 
 
-def _intel_ranges(
-    operation: str, regions: Sequence[Region], methods: Sequence[Method]
-) -> dict[str, str] | None:
+def _rule(operation: str, region: Region) -> str:
+    method = parse_method(region.method)
+    algorithm = find_algorithm("openmpi", operation, method.name) if method.is_forced else Algorithm(0)
+    first = region.from_bytes * (region.ranks if operation in PER_PAIR else 1)
+    return f"{first} {algorithm.choice} {algorithm.fan_out} {method.segment_bytes}  # {method.text}"
+
+
+def _with_default(regions: Sequence[Region]) -> list[Region]:
+    """Regions that cover all sizes: the default below the first one and above the last one."""
+    first, last, ranks = regions[0].from_bytes, regions[-1].to_bytes, regions[0].ranks
+    below = [] if first == 0 else [Region(DEFAULT, ranks, 0, first - 1)]
+    above = [] if last is None else [Region(DEFAULT, ranks, last + 1)]
+    found: list[Region] = []
+    for region in (*below, *regions, *above):
+        if found and found[-1].method == region.method:
+            found[-1] = replace(found[-1], to_bytes=region.to_bytes)
+        else:
+            found.append(region)
+    return found
+
+
+def _intel_ranges(operation: str, regions: Sequence[Region]) -> dict[str, str] | None:
     """One variable with a range of sizes for each region; None where the algorithms need different values of
     another variable. 2021.18.1 ignores a single range, and numbers of ranks."""
     known = FAMILIES["intel"][operation]
+    methods = [parse_method(region.method) for region in regions]
     found = [known[method.name] if method.is_forced else None for method in methods]
     name = f"I_MPI_ADJUST_{operation.upper()}"
-    presets = [0 if one is None else one.choice or one.preset for one in found]
-    if None not in presets and not any(method.segment_bytes for method in methods):
-        return {name: _ranges(presets, regions)}
+    preset_of = {DEFAULT: 0} | {
+        region.method: 0 if one is None else one.choice or one.preset
+        for region, one in zip(regions, found, strict=True)
+    }
+    if None not in preset_of.values() and not any(method.segment_bytes for method in methods):
+        covering = _with_default(regions)
+        return {name: _ranges([preset_of[region.method] for region in covering], covering)}
     if None in found or any(one.choice for one in found if one is not None):
         return None
     of_methods = [

@@ -52,6 +52,10 @@ class MeasuredCollectives:
         """The measured results of an algorithm on this placement."""
         return list(self._algorithms[id(model)].results.values())
 
+    def sizes_bytes(self, model: AlgorithmModel) -> list[int]:
+        """The sizes at which an algorithm was measured on this placement, in order."""
+        return sorted({size for size, _ in self._algorithms[id(model)].results})
+
     def outlook(self, model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> Outlook:
         """Time and speed-up of an algorithm at one size."""
         algorithm = self._algorithms[id(model)]

@@ -162,15 +162,56 @@ def test_measured_points_that_make_no_sense_are_refused(points, says):
 
 def test_rules_do_not_name_what_open_mpi_does_by_itself_on_nodes_of_several_ranks():
     """There another component than the one that reads rules chooses; where that is best, nothing is set."""
-    default = form("default", hop={"alpha_s": 5e-5, "beta_s_per_byte": 1e-7})
-    _, pipeline, _ = trees()
-    _, settings = advise(default, pipeline, layout="4x1x2")
-    assert settings.kind == "rules" and "default" not in settings.text
-    assert [region.method for region in settings.left_out] == ["default"]
-    _, alone = advise(default, pipeline)
-    assert "default" in alone.text and not alone.left_out
-    _, idle = advise(form("default", hop={"alpha_s": 1e-9}), pipeline, layout="4x1x2")
-    assert idle.idle and idle.kind == "shell" and not idle.left_out
+    forms = measured(default=(1, 1, 1), linear=(1, 0.5, 0.5))
+    machine = {"machine": {"nodes": 4, "sockets": 1, "cores": 2}}
+    _, settings = advise(*(one | machine for one in forms), layout="4x1x2")
+    assert settings.idle and [region.method for region in settings.left_out] == ["linear"]
+    assert "priority" in settings.reason
+    _, alone = advise(*forms)
+    assert alone.kind == "rules" and not alone.left_out
+    forms = measured(default=(1, 1, 1), linear=(0.5, 0.5, 0.5))
+    _, everywhere = advise(*(one | machine for one in forms), layout="4x1x2")
+    assert everywhere.kind == "rules" and not everywhere.left_out
+
+
+def test_settings_deviate_from_the_default_only_where_that_was_measured_to_be_faster():
+    """However much faster the models of the algorithms are between and beyond the measured sizes."""
+    for times, expected in (
+        # At both sizes that bound it; the default's from the next measured size on, and beyond the last one.
+        ((1, 0.5, 0.5), [(0, 0), (4096, 1), (65537, 0)]),
+        ((0.5, 0.5, 1), [(0, 0), (64, 1), (4097, 0)]),
+        # At one size only: between it and the others nothing is known.
+        ((1, 0.5, 1), [(0, 0), (4096, 1), (4097, 0)]),
+        ((0.5, 1, 0.5), [(0, 0), (64, 1), (65, 0), (65536, 1), (65537, 0)]),
+    ):
+        _, settings = advise(*measured(default=(1, 1, 1), linear=times))
+        assert rules_of(settings) == expected
+    # Faster, but not clearly; and on other ranks than those measured.
+    assert advise(*measured(default=(1, 1, 1), linear=(0.97, 0.97, 0.97)))[1].idle
+    assert advise(*measured(default=(1, 1, 1), linear=(0.5, 0.5, 0.5)), ranks=4)[1].idle
+
+
+def test_between_two_algorithms_the_one_that_is_faster_at_both_sizes_is_set():
+    forms = measured(default=(1, 1, 1), linear=(0.3, 0.9, 0.5), binomial=(1, 0.3, 0.3))
+    assert rules_of(advise(*forms)[1]) == [(0, 0), (64, 1), (65, 0), (4096, 6), (65537, 0)]
+    forms = measured(default=(1, 1, 1), linear=(0.3, 0.5, 0.5), binomial=(1, 0.3, 0.3))
+    assert rules_of(advise(*forms)[1]) == [(0, 0), (64, 1), (4096, 6), (65537, 0)]
+
+
+def measured(**times):
+    """Forms of algorithms that took these times at 64 B, 4 KiB and 64 KiB, times their size."""
+    return [
+        form(name, measured=[[8, size, 0, "node", 1e-7 * size * factor]
+                             for size, factor in zip((64, 4096, 65536), factors, strict=True)])
+        for name, factors in times.items()
+    ]  # fmt: skip
+
+
+def rules_of(settings):
+    """From how many bytes on which algorithm, of the file for the 8 ranks that were asked for."""
+    lines = [line.split("#")[0].split() for line in settings.text.splitlines()]
+    begin = lines.index(["8"]) + 2
+    return [(int(lines[k][0]), int(lines[k][1])) for k in range(begin, begin + int(lines[begin - 1][0]))]
 
 
 def test_crossovers_are_where_another_method_takes_clearly_less():
@@ -235,14 +276,13 @@ def test_own_algorithms_are_advised_but_not_configured():
 
 def test_open_mpi_gets_a_rule_for_every_region():
     advice, settings = advise(*trees())
-    rules = [line.split("#")[0].split() for line in settings.text.splitlines()]
-    found = [tuple(map(int, fields)) for fields in rules if len(fields) == 4]
     numbers = {"binomial": 6, "pipeline": 3, "linear": 1}
     expected = [
-        (one.from_bytes if k else 0, numbers[one.extra["algorithm"]], 0, one.extra["segment_bytes"])
+        (one.from_bytes if k else 0, numbers[one.extra["algorithm"]])
         for k, one in enumerate(advice.size_ranges)
     ]
-    assert settings.kind == "rules" and found == expected
+    assert settings.kind == "rules" and rules_of(settings) == expected
+    assert f"0 {advice.size_ranges[-1].extra['segment_bytes']}  #" in settings.text
     assert advice.to_json()["config"]["text"] == settings.text
 
 
@@ -278,4 +318,4 @@ def test_a_speed_up_within_the_errors_of_the_forms_is_not_advised():
         assert advice.ranked[0].method == ("binomial" if is_advised else "default")
         assert any("too uncertain to tell" in note for note in advice.notes) != is_advised
         assert [one.method for one in advice.size_ranges] == [advice.ranked[0].method]
-        assert settings.idle != is_advised
+        assert settings.idle  # nothing was measured

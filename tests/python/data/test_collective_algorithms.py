@@ -161,27 +161,63 @@ def test_the_family_is_reported_by_the_library_itself(version, family):
 REGIONS = [Region("binomial", 8, 0, 1023), Region("linear", 8, 1024, 4095)]
 
 
+def rules_of(made):
+    """The rules of a file for Open MPI, by from how many ranks on they apply."""
+    numbers = iter([tuple(map(int, line.split("#")[0].split())) for line in made.text.splitlines()])
+    _, _, (num_rank_counts,) = next(numbers), next(numbers), next(numbers)
+    found = {}
+    for _ in range(num_rank_counts):
+        (ranks,), (num_sizes,) = next(numbers), next(numbers)
+        found[ranks] = [next(numbers) for _ in range(num_sizes)]
+    return found
+
+
 def test_open_mpi_gets_a_rule_for_every_region():
     made = configuration("openmpi", "bcast", [*REGIONS, Region("pipeline:8192", 8, 4096)])
-    numbers = [line.split("#")[0].split() for line in made.text.splitlines()]
     assert made.kind == "rules" and made.left_out == ()
-    assert numbers[:5] == [["1"], ["7"], ["1"], ["8"], ["3"]]
-    assert numbers[5:] == [["0", "6", "0", "0"], ["1024", "1", "0", "0"], ["4096", "3", "0", "8192"]]
+    assert made.text.startswith("1  # operations\n7  # bcast\n")
+    assert rules_of(made)[8] == [(0, 6, 0, 0), (1024, 1, 0, 0), (4096, 3, 0, 8192)]
     assert "dynamic_rules_filename=FILE" in made.use
+
+
+def test_other_numbers_of_ranks_keep_the_default_of_open_mpi():
+    """It applies the rules of the first number of ranks to fewer, too, and those of the last to more."""
+    of_ranks = rules_of(configuration("openmpi", "bcast", REGIONS))
+    assert list(of_ranks) == [1, 8, 9] and of_ranks[1] == of_ranks[9] == [(0, 0, 0, 0)]
+
+
+def test_sizes_outside_the_regions_keep_the_default():
+    regions = [Region("binomial", 8, 64, 1023), Region("linear", 8, 1024, 4095)]
+    rules = rules_of(configuration("openmpi", "allgather", [Region("ring", 8, 64, 1023)]))[8]
+    assert rules == [(0, 0, 0, 0), (8 * 64, 4, 0, 0), (8 * 1024, 0, 0, 0)]
+    assert rules_of(configuration("openmpi", "bcast", regions))[8][0] == (0, 0, 0, 0)
+    intel = configuration("intel", "reduce", [Region("binomial", 8, 8, 63), Region("rabenseifner", 8, 64, 99)])
+    assert 'I_MPI_ADJUST_REDUCE="0:0-7;2:8-63;5:64-99;0:100-2147483647"' in intel.text
 
 
 def test_a_rule_of_chains_names_how_many():
     """None would be one chain, which is another algorithm."""
     made = configuration("openmpi", "bcast", [Region("chain:4096", 8), Region(DEFAULT, 8, 65536)])
-    assert [line.split("#")[0].split() for line in made.text.splitlines()[5:]] == [
-        ["0", "2", "4", "4096"],
-        ["65536", "0", "0", "0"],
-    ]
+    assert rules_of(made)[8] == [(0, 2, 4, 4096), (65536, 0, 0, 0)]
 
 
 def test_rules_of_blocks_count_all_blocks():
-    made = configuration("openmpi", "gather", REGIONS)
-    assert "8192 1 0 0" in made.text
+    made = configuration("openmpi", "alltoall", [Region("bruck", 8, 0, 1023), Region("linear", 8, 1024)])
+    assert rules_of(made)[8] == [(0, 3, 0, 0), (8 * 1024, 1, 0, 0)]
+
+
+@pytest.mark.parametrize("operation", ["gather", "scatter"])
+def test_ranks_that_count_different_sizes_get_one_algorithm(operation):
+    """Open MPI's gather and scatter compare sizes of each rank's own arguments; these need not agree."""
+    made = configuration("openmpi", operation, REGIONS, size_bytes=2048)
+    assert [rule[0] for rule in rules_of(made)[8]] == [0] and "linear" in made.text
+    assert [region.method for region in made.left_out] == ["binomial"] and operation in made.reason
+    # Where the default is best at some size, no other algorithm can serve all.
+    regions = [Region(DEFAULT, 8, 8, 1023), Region("linear", 8, 1024, 4096)]
+    made = configuration("openmpi", operation, regions)
+    assert made.idle and [region.method for region in made.left_out] == ["linear"]
+    assert "linear" in configuration("openmpi", operation, regions, size_bytes=2048).text
+    assert configuration("openmpi", operation, regions, size_bytes=8192).idle
 
 
 def test_mpich_takes_the_algorithm_of_most_sizes_and_the_others_are_named():

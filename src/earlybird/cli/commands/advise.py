@@ -93,7 +93,8 @@ def collective(
     Row 1 is the advised algorithm: the MPI's default, unless another one is clearly faster. The others follow
     by time. The second table lists the sizes at which the advised algorithm changes. --config writes a file
     of rules for Open MPI, environment variables for Intel MPI, and variables with two JSON files for MPICH.
-    It covers the MPI's own algorithms only: an MPI cannot select Earlybird's.
+    It sets what was measured to be clearly faster than the default, and no algorithm of Earlybird's, which an
+    MPI cannot select.
     """
     joined = load_profiles(call.profile)
     size_bytes = None if size is None else call.size_bytes(size)
@@ -319,17 +320,15 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
         files.write_text(path.with_name(path.name + suffix), text)
     files.write_text(path, settings.text.replace('="FILE', f'="{path.resolve()}'))
     if settings.idle:
-        note(f"wrote {path}, which sets nothing: the default stays, as no other algorithm is clearly faster")
+        note(
+            f"wrote {path}, which sets nothing: the default stays, as no other algorithm that the file can set "
+            "was measured to be clearly faster on these ranks"
+        )
     else:
         note(f"wrote {path}; use it with: {settings.use.replace('FILE', str(path.resolve()))}")
     if settings.left_out:
         omitted = "; ".join(region.describe() for region in settings.left_out)
-        reason = (
-            "rules give Open MPI's component tuned priority over the one that chooses automatically"
-            if settings.kind == "rules"
-            else "this MPI uses one algorithm for all sizes"
-        )
-        note(f"warning: {reason}, so {path} does not cover: {omitted}")
+        note(f"warning: {settings.reason}, so {path} does not cover: {omitted}")
 
 
 _PIPELINE = "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json"
