@@ -52,12 +52,12 @@ def _check(run: Path, folder: Path, cluster: str) -> None:
             _environment(advice["config"]["use"].replace("FILE", str(config))),
         )  # fmt: skip
         for size in plain:
-            best = _advised(advice["size_ranges"], advice["config"]["left_out"], size)
+            method = _set(advice["config"]["regions"], size)
             predicted = earlybird("advise", "collective", *about, "--size", size)["ranked"]
-            alike = (one for one in predicted if one["algorithm"] == best["algorithm"])
+            alike = (one for one in predicted if one["algorithm"] == method.partition(":")[0])
             speed_up = next(alike, {}).get("speed_up")
             rows.append([
-                operation, format_bytes(size), best["method"], "" if speed_up is None else f"{speed_up:.2f}",
+                operation, format_bytes(size), method, "" if speed_up is None else f"{speed_up:.2f}",
                 f"{plain[size] / output[size]:.2f}",
             ])  # fmt: skip
     print(
@@ -66,16 +66,12 @@ def _check(run: Path, folder: Path, cluster: str) -> None:
     print_table(["", "size", "advised", "predicted", "measured"], rows)
 
 
-def _advised(regions: Sequence[dict[str, Any]], left_out: Sequence[str], size: int) -> dict[str, Any]:
-    """The region of `size`, of those that the MPI accepts together; each begins where the one before
-    ends."""
-    firsts = [0, *(one["from_bytes"] for one in regions[1:])]
-    output = [
-        (first, one)
-        for one, first in zip(regions, firsts, strict=True)
-        if not any(text.startswith(f"{one['method']} from {first} bytes") for text in left_out)
-    ]
-    return next((one for first, one in reversed(output) if first <= size), output[0][1])
+def _set(regions: Sequence[dict[str, Any]], size: int) -> str:
+    """The method that the settings select at `size`."""
+    for one in regions:
+        if one["from_bytes"] <= size and (one["to_bytes"] is None or size <= one["to_bytes"]):
+            return one["method"]
+    return CHOICE
 
 
 def _environment(use: str) -> dict[str, str]:

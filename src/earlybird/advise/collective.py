@@ -441,4 +441,8 @@ def _config_json(settings: Configuration) -> dict[str, Any]:
         "text": settings.text,
         "use": settings.use,
         "left_out": [region.describe() for region in settings.left_out],
+        "regions": [
+            {"method": one.method, "from_bytes": one.from_bytes, "to_bytes": one.to_bytes}
+            for one in settings.regions
+        ],
     }

@@ -50,7 +50,8 @@ class Configuration:
     """`kind` is `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun`
     (arguments); `use` explains how to use a file FILE with `text`; `left_out` are regions that cannot be
     expressed together with the others, for `reason`; `idle`: nothing is set, because the MPI's default is
-    advised; `files`: texts of further files, by what is added to the name of FILE."""
+    advised; `files`: texts of further files, by what is added to the name of FILE; `regions`: which algorithm is in force for
+    which sizes."""
 
     kind: str
     text: str
@@ -59,6 +60,7 @@ class Configuration:
     idle: bool = False
     files: Mapping[str, str] = field(default_factory=dict)
     reason: str = _ONE_FOR_ALL
+    regions: tuple[Region, ...] = ()
 
 
 def configuration(
@@ -92,10 +94,10 @@ def configuration(
     sizes = _intel_ranges(operation, regions) if family == "intel" and len(regions) > 1 else None
     if sizes is not None:
         return _shell(family, operation, sizes, regions, ())
-    chosen = _of_all_sizes(regions, size_bytes)
+    chosen = Region(_of_all_sizes(regions, size_bytes).method, regions[0].ranks)
     left_out = tuple(region for region in regions if region.method not in (chosen.method, DEFAULT))
     if family == "openmpi" and chosen.method != DEFAULT:
-        rules = _rules(operation, [Region(chosen.method, chosen.ranks)])
+        rules = _rules(operation, [chosen])
         return replace(rules, left_out=left_out, reason=f"ranks may count different sizes of {operation}")
     variables = _variables(family, operation, parse_method(chosen.method), chosen.ranks)
     return _shell(family, operation, variables, (chosen,), left_out)
@@ -199,11 +201,13 @@ def _shell(
     ]
     if family == "simgrid":
         lines += _smpirun_arguments(variables)
-        return Configuration(
-            "smpirun", "\n".join(lines) + "\n", "smpirun $(grep -v '^#' FILE)", tuple(left_out), not variables
-        )
-    lines += [f'export {name}="{value}"' for name, value in variables.items()]
-    return Configuration("shell", "\n".join(lines) + "\n", ". FILE", tuple(left_out), not variables)
+        kind, use = "smpirun", "smpirun $(grep -v '^#' FILE)"
+    else:
+        lines += [f'export {name}="{value}"' for name, value in variables.items()]
+        kind, use = "shell", ". FILE"
+    return Configuration(
+        kind, "\n".join(lines) + "\n", use, tuple(left_out), not variables, regions=tuple(regions)
+    )
 
 
 def _smpirun_arguments(variables: Mapping[str, str]) -> list[str]:
@@ -231,7 +235,7 @@ def _rules(operation: str, regions: Sequence[Region]) -> Configuration:
         "export OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_dynamic_rules_filename=FILE "
         "OMPI_MCA_coll_tuned_priority=90"
     )
-    return Configuration("rules", "\n".join(["1  # operations", *rules]) + "\n", use)
+    return Configuration("rules", "\n".join(["1  # operations", *rules]) + "\n", use, regions=tuple(regions))
 
 
 def _rule(operation: str, region: Region) -> str:

@@ -325,6 +325,7 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
             "was measured to be clearly faster on these ranks"
         )
     else:
+        note(f"{path} sets {'; '.join(region.describe() for region in settings.regions)}")
         note(f"wrote {path}; use it with: {settings.use.replace('FILE', str(path.resolve()))}")
     if settings.left_out:
         omitted = "; ".join(region.describe() for region in settings.left_out)
