@@ -43,7 +43,6 @@ from earlybird.predict.measured_collectives import MeasuredCollectives
 from earlybird.predict.outlook import Outlook
 from earlybird.predict.profiles import measured_results
 
-
 # Why Open MPI's rules cannot leave a size to the default on several nodes of several ranks.
 _OTHER_DEFAULT = (
     "rules give Open MPI's component tuned priority over the one that chooses on these nodes, which is best at "
@@ -421,7 +420,9 @@ def _regions(question: _Question) -> list[Region]:
     ranks = question.placed.ranks
     if question.default is not None:
         found = question.measured_regions()
-        return [Region(one.method, ranks, start, end) for start, end, one in found] or [Region(DEFAULT, ranks)]
+        return [Region(one.method, ranks, start, end) for start, end, one in found] or [
+            Region(DEFAULT, ranks)
+        ]
     found = question.over_sizes().regions()
     last = len(found) - 1
     return [

@@ -191,7 +191,9 @@ def test_sizes_outside_the_regions_keep_the_default():
     rules = rules_of(configuration("openmpi", "allgather", [Region("ring", 8, 64, 1023)]))[8]
     assert rules == [(0, 0, 0, 0), (8 * 64, 4, 0, 0), (8 * 1024, 0, 0, 0)]
     assert rules_of(configuration("openmpi", "bcast", regions))[8][0] == (0, 0, 0, 0)
-    intel = configuration("intel", "reduce", [Region("binomial", 8, 8, 63), Region("rabenseifner", 8, 64, 99)])
+    intel = configuration(
+        "intel", "reduce", [Region("binomial", 8, 8, 63), Region("rabenseifner", 8, 64, 99)]
+    )
     assert 'I_MPI_ADJUST_REDUCE="0:0-7;2:8-63;5:64-99;0:100-2147483647"' in intel.text
 
 
