@@ -45,8 +45,8 @@ from earlybird.predict.profiles import measured_results
 
 # Why Open MPI's rules cannot leave a size to the default on several nodes of several ranks.
 _OTHER_DEFAULT = (
-    "rules give Open MPI's component tuned priority over the one that chooses on these nodes, which is best at "
-    "other sizes"
+    "rules give Open MPI's component tuned priority over the one that chooses on these nodes, which is best "
+    "at other sizes"
 )
 
 

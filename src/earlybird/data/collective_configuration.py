@@ -23,8 +23,8 @@ _OPENMPI_NUMBERS = {
     "scatter": 15,
 }  # fmt: skip
 _LAST_BYTES = (1 << 31) - 1
-# Each rank of these compares its own count with the sizes of Open MPI's rules, and the counts need not agree: a
-# rule of some sizes could make ranks choose different algorithms, and wait for each other for ever.
+# Each rank of these compares its own count with the sizes of Open MPI's rules, and the counts need not agree:
+# a rule of some sizes could make ranks choose different algorithms, and wait for each other for ever.
 _OF_OWN_COUNTS = ("gather", "scatter")
 _ONE_FOR_ALL = "this MPI uses one algorithm for all sizes"
 _NETWORK = "_NETWORK"  # the variable of Intel MPI's algorithms that ignore nodes
@@ -50,8 +50,8 @@ class Configuration:
     """`kind` is `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun`
     (arguments); `use` explains how to use a file FILE with `text`; `left_out` are regions that cannot be
     expressed together with the others, for `reason`; `idle`: nothing is set, because the MPI's default is
-    advised; `files`: texts of further files, by what is added to the name of FILE; `regions`: which algorithm is in force for
-    which sizes."""
+    advised; `files`: texts of further files, by what is added to the name of FILE; `regions`: which algorithm
+    is in force for which sizes."""
 
     kind: str
     text: str
@@ -225,10 +225,11 @@ def _rules(operation: str, regions: Sequence[Region]) -> Configuration:
     rules = [f"{_OPENMPI_NUMBERS[operation]}  # {operation}", "3  # numbers of ranks"]
     of_others = ["0 0 0 0  # default"]
     of_ranks = [_rule(operation, region) for region in _with_default(regions)]
+    fields = "of each: from so many bytes on, algorithm, fan-out, bytes of a segment"
     for first, of_sizes in ((1, of_others), (ranks, of_ranks), (ranks + 1, of_others)):
         rules += [
             f"{first}  # from so many ranks on",
-            f"{len(of_sizes)}  # sizes; of each: from so many bytes on, algorithm, fan-out, bytes of a segment",
+            f"{len(of_sizes)}  # sizes; {fields}",
             *of_sizes,
         ]
     use = (

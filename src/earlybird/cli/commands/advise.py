@@ -321,8 +321,8 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
     files.write_text(path, settings.text.replace('="FILE', f'="{path.resolve()}'))
     if settings.idle:
         note(
-            f"wrote {path}, which sets nothing: the default stays, as no other algorithm that the file can set "
-            "was measured to be clearly faster on these ranks"
+            f"wrote {path}, which sets nothing: the default stays, as no other algorithm that the file can "
+            "set was measured to be clearly faster on these ranks"
         )
     else:
         note(f"{path} sets {'; '.join(region.describe() for region in settings.regions)}")
