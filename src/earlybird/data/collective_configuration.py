@@ -68,8 +68,8 @@ def configuration(
 ) -> Configuration:
     """The configuration for an MPI of `family`, with regions in order of size, all of the same rank count.
 
-    Open MPI takes every region, but of gather and scatter only one algorithm for all sizes; so does MPICH,
-    whose selection file would have to list every collective operation. Intel MPI takes all if they are
+    Open MPI takes every region, but of gather and scatter only one algorithm for all sizes; so does MPICH by
+    its variables (by size: `selection_configuration`). Intel MPI takes all if they are
     presets, or k-ary and binomial trees of one radix; otherwise one. That one is the algorithm of the region
     which contains `size_bytes`. Without `size_bytes` it is the default if that has a region, as another one
     would lose there, else that of the widest region. Sizes outside the regions keep the default of Open MPI,
@@ -106,7 +106,7 @@ def configuration(
 def _of_all_sizes(regions: Sequence[Region], size_bytes: int | None) -> Region:
     """The region whose algorithm is used for all sizes."""
     if size_bytes is not None:
-        around = [one for one in regions if one.from_bytes <= size_bytes <= (one.to_bytes or _LAST_BYTES)]
+        around = [one for one in regions if one.from_bytes <= size_bytes <= _end(one)]
         return around[0] if around else Region(DEFAULT, regions[0].ranks)
     default = next((one for one in regions if one.method == DEFAULT), None)
     return default or max(regions, key=_span)
@@ -126,7 +126,7 @@ def selection_configuration(
     ranks = regions[0].ranks
     followers = [region.from_bytes - 1 for region in regions[1:]]
     rules = []
-    for region, last in zip(regions, [*followers, regions[-1].to_bytes or _LAST_BYTES], strict=True):
+    for region, last in zip(regions, [*followers, _end(regions[-1])], strict=True):
         method = parse_method(region.method)
         if method.is_forced:
             needs = find_algorithm("mpich", operation, method.name).needs
@@ -297,8 +297,11 @@ def _ranges(choices: Sequence[object], regions: Sequence[Region]) -> str:
     )
 
 
+def _end(region: Region) -> int:
+    """The last size."""
+    return _LAST_BYTES if region.to_bytes is None else region.to_bytes
+
+
 def _span(region: Region) -> float:
     """How many times its size doubles."""
-    return math.log2((_LAST_BYTES if region.to_bytes is None else region.to_bytes) + 1) - math.log2(
-        region.from_bytes + 1
-    )
+    return math.log2(_end(region) + 1) - math.log2(region.from_bytes + 1)

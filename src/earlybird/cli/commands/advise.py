@@ -305,7 +305,8 @@ def _selection_of(profile: Profile) -> Selection | None:
         return None
     if flavour.family != "mpich" or flavour.version != version:
         return None
-    libraries = sorted(flavour.mpicc.resolve().parents[1].glob("lib*/libmpi.so*"))
+    installed = flavour.mpicc.resolve().parents[1].glob("lib*/libmpi.so*")
+    libraries = sorted(path for path in installed if path.is_file())
     return next((found for one in libraries if (found := read_selection(one)) is not None), None)
 
 
