@@ -204,7 +204,8 @@ def _parts(key: Key) -> dict[str, Any]:
 
 
 def _values(parts: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(parts.get(name) for name in names)
+    # A key without a value differs from a key that is absent.
+    return tuple(parts.get(name, "") for name in names)
 
 
 def more_launches(*sides: Side) -> str:

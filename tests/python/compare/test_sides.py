@@ -118,6 +118,19 @@ def test_runs_without_a_common_point_differ_first_in(written, changed, sentence)
         compare_sides(*sides)
 
 
+def test_a_key_without_a_value_differs_from_an_absent_key(written):
+    def side(name, config):
+        run = written(name, [])
+        run.append_launch({"id": "l"})
+        run.append_samples(
+            [Sample("pingpong", "t", {"mpi": "m", "level": "near", **config}, "l", np.ones(1))]
+        )
+        return side_of(run, name=name)
+
+    with pytest.raises(InputError, match=re.escape("first differ in buffers (A has None; B has none)")):
+        compare_sides(side("A", {"buffers": None}), side("B", {}))
+
+
 def test_points_that_agree_in_every_value_but_in_no_whole_point(written):
     """Level and size each have common values; the sentence is about those of one level."""
 
