@@ -114,7 +114,7 @@ def _add_round(matrices: dict[str, np.ndarray], sample: Sample, num_nodes: int) 
         matrices["latency_s"][one, other] = (quartiles_s[one][0] + quartiles_s[other][0]) / 2
         matrices["send_s"][one, other] = quartiles_s[one][1]
         # Both wait for both messages, but one of them begins a latency earlier. The shortest, because an MPI
-        # may send one message after the other, as Open MPI does in about half of all cases over TCP.
+        # may send one message after the other, as Open MPI often does over TCP.
         matrices["both_s"][one, other] = times_s[:, [one, other], 2].max(axis=1).min()
         sent, sent_again = sample.extra["segments"][one] if "segments" in sample.extra else (0, 0)
         if sent > needed:
