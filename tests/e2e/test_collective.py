@@ -6,7 +6,7 @@ import re
 import pytest
 
 from earlybird.data.collective_configuration import Region, configuration, selection_configuration
-from earlybird.data.mpich_selection import read_selection
+from earlybird.data.mpich_selection import find_selection
 from earlybird.machine.flavours import present_flavours
 
 pytestmark = pytest.mark.mpi
@@ -147,8 +147,8 @@ def test_mpich_selects_by_size_what_its_files_contain(earlybird, tmp_path, monke
     flavour = next((one for one in present_flavours() if one.name == "mpich"), None)
     if flavour is None:
         pytest.skip("MPICH is not installed")
-    libraries = flavour.mpicc.resolve().parents[1].glob("lib*/libmpi.so*")
-    selection = next(found for one in libraries if (found := read_selection(one)) is not None)
+    selection = find_selection(flavour.mpicc.resolve().parents[1])
+    assert selection is not None
     made = selection_configuration(
         selection, "bcast", [Region("linear", 5, 8), Region("pipeline", 5, 4096, 8192)], 1
     )

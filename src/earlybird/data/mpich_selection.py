@@ -56,6 +56,12 @@ class SelectionRule:
     needs: str | None = None
 
 
+def find_selection(installed: Path) -> Selection | None:
+    """The trees of the MPICH in the folder `installed`; None if no library there has them."""
+    libraries = sorted(path for path in installed.glob("lib*/libmpi.so*") if path.is_file())
+    return next((found for one in libraries if (found := read_selection(one)) is not None), None)
+
+
 def read_selection(library: Path) -> Selection | None:
     """The trees inside `library`, a libmpi.so.
 

@@ -39,7 +39,7 @@ from earlybird.data import files, labels
 from earlybird.data.collective_configuration import Configuration
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout, save_layout
-from earlybird.data.mpich_selection import Selection, read_selection
+from earlybird.data.mpich_selection import Selection, find_selection
 from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes, parse_bytes
@@ -305,9 +305,7 @@ def _selection_of(profile: Profile) -> Selection | None:
         return None
     if flavour.family != "mpich" or flavour.version != version:
         return None
-    installed = flavour.mpicc.resolve().parents[1].glob("lib*/libmpi.so*")
-    libraries = sorted(path for path in installed if path.is_file())
-    return next((found for one in libraries if (found := read_selection(one)) is not None), None)
+    return find_selection(flavour.mpicc.resolve().parents[1])
 
 
 def write_settings(settings: Configuration | None, path: Path) -> None:
