@@ -1,9 +1,10 @@
-"""Advise which algorithm of a collective operation to use, and at which sizes the best one changes."""
+"""Advise which algorithm of a collective operation to use, and at which sizes the best one changes; with one
+configuration of the MPI for several operations."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,26 @@ import numpy as np
 from earlybird.advise import options
 from earlybird.advise.crossovers import best_by_size
 from earlybird.advise.options import Option
-from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
-from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, OWN, Method, family_of, mpi_algorithms
+from earlybird.data import labels
+from earlybird.data.advice import (
+    CONFIG,
+    EXTRAPOLATED,
+    MEASURED,
+    MODEL,
+    Advice,
+    Alternative,
+    CollectivesAdvice,
+    SizeRange,
+)
+from earlybird.data.collective_algorithms import (
+    DEFAULT,
+    FAMILY_NAMES,
+    OWN,
+    ROOTED,
+    Method,
+    family_of,
+    mpi_algorithms,
+)
 from earlybird.data.collective_configuration import (
     Configuration,
     Region,
@@ -44,10 +63,7 @@ from earlybird.predict.outlook import Outlook
 from earlybird.predict.profiles import measured_results
 
 # Why Open MPI's rules cannot leave a size to the default on several nodes of several ranks.
-_OTHER_DEFAULT = (
-    "rules give Open MPI's component tuned priority over the one that chooses on these nodes, which is best "
-    "at other sizes"
-)
+_OTHER_DEFAULT = "rules give Open MPI's component tuned priority over the one that chooses on these nodes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +111,19 @@ class _Judged:
 
 @dataclass(frozen=True)
 class _Question:
-    """The algorithms to choose from, on one placement."""
+    """The algorithms of an operation to choose from, on one placement."""
 
     candidates: Sequence[_Candidate]
     results: Sequence[Result]
     placed: Placed
+    family: str | None  # of the MPI
+    left_out: Sequence[str] = ()  # why further algorithms are no candidates
     _reliable: dict[int, bool] = field(default_factory=dict, init=False)
     _judged: dict[float, list[_Judged]] = field(default_factory=dict, init=False)
+
+    @property
+    def operation(self) -> str:
+        return self.candidates[0].form.operation
 
     @cached_property
     def default(self) -> AlgorithmModel | None:
@@ -268,53 +290,113 @@ def advise_collective(
     those of the form, corrected by the measured points of the same placement. And the configuration that
     makes the MPI use the best of its own algorithms in every region; None if it is not known for this MPI.
     """
-    forms = forms_of(profile, operation)
-    if mpi_only:
-        forms = _of_mpi(forms)
+    forms = _forms(profile, operation, mpi_only)
     placed, notes = place_ranks(forms, ranks, layout, map_by, root)
-    asked_bytes = max(form.range["size_bytes"][1] for form in forms) if size_bytes is None else size_bytes
+    question = _question(profile, forms, placed)
+    advice = _advise(question, _asked_bytes(forms, size_bytes), notes, profile.id, at_size_only)
+    settings = None if at_size_only else _configure([question], size_bytes, selection)
+    return replace(advice, extra=_extra(settings)), settings
+
+
+def advise_collectives(
+    profile: Profile,
+    operations: Sequence[str],
+    ranks: int | None,
+    size_bytes: int | None = None,
+    *,
+    layout: str | None = None,
+    map_by: str | None = None,
+    root: int = 0,
+    mpi_only: bool = False,
+    selection: Selection | None = None,
+) -> tuple[CollectivesAdvice, Configuration | None]:
+    """The same for several operations of a job, with one configuration for all; parameters are those of
+    `advise_collective`. Operations without a root ignore `root`, a barrier ignores `size_bytes`."""
+    of_operations = [_forms(profile, operation, mpi_only) for operation in operations]
+    _require_one_mpi(of_operations)
+    placed, notes = place_ranks([*chain.from_iterable(of_operations)], ranks, layout, map_by, root)
+    questions, pieces = [], []
+    for operation, forms in zip(operations, of_operations, strict=True):
+        own_placed = placed if operation in ROOTED else replace(placed, root=0)
+        own_bytes = None if operation == "barrier" else size_bytes
+        try:
+            question = _question(profile, forms, own_placed)
+            pieces.append(_advise(question, _asked_bytes(forms, own_bytes), notes, profile.id))
+        except InputError as error:
+            raise InputError(f"{operation}: {error}") from error
+        questions.append(question)
+    settings = _configure(questions, size_bytes, selection)
+    return CollectivesAdvice(tuple(pieces), _extra(settings)), settings
+
+
+def _forms(profile: Profile, operation: str, mpi_only: bool) -> list[CollectiveForm]:
+    forms = forms_of(profile, operation)
+    return _of_mpi(forms) if mpi_only else forms
+
+
+def _require_one_mpi(of_operations: Iterable[Sequence[CollectiveForm]]) -> None:
+    """InputError if the operations, each of one MPI, are of several."""
+    mpis = {forms[0].mpi: forms[0].operation for forms in of_operations}
+    if len(mpis) > 1:
+        held = " and ".join(f"{operation} of {mpi}" for mpi, operation in mpis.items())
+        raise InputError(f"the profiles given hold {held}; give profiles of one MPI")
+
+
+def _asked_bytes(forms: Sequence[CollectiveForm], size_bytes: int | None) -> int:
+    return max(form.range["size_bytes"][1] for form in forms) if size_bytes is None else size_bytes
+
+
+def _question(profile: Profile, forms: Sequence[CollectiveForm], placed: Placed) -> _Question:
     models, left_out = algorithm_models(forms, placed)
     candidates = [_Candidate(model, one) for model in models for one in _segments(model.form)]
-    of_operation = [one for one in measured_results(profile) if one.config.get("operation") == operation]
-    question = _Question(candidates, of_operation, placed)
-    family = forms[0].mpi if forms[0].mpi in FAMILY_NAMES else family_of(profile.context)
+    operation, mpi = forms[0].operation, forms[0].mpi
+    results = [one for one in measured_results(profile) if one.config.get("operation") == operation]
+    family = mpi if mpi in FAMILY_NAMES else family_of(profile.context)
+    return _Question(candidates, results, placed, family, left_out)
+
+
+def _advise(
+    question: _Question,
+    asked_bytes: int,
+    notes: Sequence[str],
+    profile_id: str,
+    at_size_only: bool = False,
+) -> Advice:
+    placed, candidates = question.placed, question.candidates
     ranked = question.ranking(asked_bytes)
     names = {one.candidate.form.algorithm for one in ranked}
-    left_out += [
-        f"{candidate.form.algorithm} is not ranked at {format_bytes(asked_bytes)}: it needs {needed}"
-        for candidate in {one.form.algorithm: one for one in reversed(candidates)}.values()
-        if candidate.form.algorithm not in names and (needed := candidate.refused(asked_bytes))
+    left_out = [
+        *question.left_out,
+        *(
+            f"{one.form.algorithm} is not ranked at {format_bytes(asked_bytes)}: it needs {needed}"
+            for one in {one.form.algorithm: one for one in reversed(candidates)}.values()
+            if one.form.algorithm not in names and (needed := one.refused(asked_bytes))
+        ),
     ]
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
     regions = [] if at_size_only else question.over_sizes().regions()
-    settings = None if at_size_only else _configure(question, operation, family, size_bytes, selection)
-    asked = {"operation": operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
-             "map_by": placed.map_by, "layout": placed.layout.text, "root": root}  # fmt: skip
     again = (
-        f"`earlybird measure collective --op {operation} --ranks {placed.ranks} --map-by {placed.map_by} "
-        f"--sizes {size_argument(asked_bytes)} --launches 7 -o RUN` on an idle machine"
+        f"`earlybird measure collective --op {question.operation} --ranks {placed.ranks} "
+        f"--map-by {placed.map_by} --sizes {size_argument(asked_bytes)} --launches 7 -o RUN` on an idle "
+        "machine"
     )
-    return (
-        Advice(
-            "collective",
-            asked,
-            DEFAULT if ranked[0].option.speed_up else "",
-            tuple(_alternative(one, placed, asked_bytes, family) for one in ranked),
-            tuple(_size_range(*region, placed, family) for region in regions),
-            profile.id,
-            (
-                *options.notes([one.option for one in ranked], ranked[0].option, again),
-                *notes,
-                *left_out,
-                *reservations(
-                    [model for model in models if model.form.algorithm in names], placed, [asked_bytes]
-                ),
-            ),
-            {} if settings is None else {"config": _config_json(settings)},
+    models = {id(one.model): one.model for one in candidates if one.form.algorithm in names}
+    return Advice(
+        "collective",
+        {"operation": question.operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
+         "map_by": placed.map_by, "layout": placed.layout.text, "root": placed.root},
+        DEFAULT if ranked[0].option.speed_up else "",
+        tuple(_alternative(one, placed, asked_bytes, question.family) for one in ranked),
+        tuple(_size_range(*region, placed, question.family) for region in regions),
+        profile_id,
+        (
+            *options.notes([one.option for one in ranked], ranked[0].option, again),
+            *notes,
+            *left_out,
+            *reservations([*models.values()], placed, [asked_bytes]),
         ),
-        settings,
-    )
+    )  # fmt: skip
 
 
 def beyond(form: CollectiveForm, placed: Placed, size_bytes: float, segment_bytes: int) -> tuple[str, ...]:
@@ -388,47 +470,75 @@ def _size_range(start: int, end: int, candidate: _Candidate, placed: Placed, fam
 
 
 def _configure(
-    question: _Question,
-    operation: str,
-    family: str | None,
-    size_bytes: int | None,
-    selection: Selection | None,
+    questions: Sequence[_Question], size_bytes: int | None, selection: Selection | None
 ) -> Configuration | None:
-    """The configuration for the best of the MPI's own algorithms; at `size_bytes` if the MPI accepts only one
-    for all sizes."""
-    of_mpi = [one for one in question.candidates if _has_setting(one.form, family)]
-    if family is None or not of_mpi:
+    """The configuration for the best of the MPI's own algorithms of all operations; at `size_bytes` if the
+    MPI accepts only one for all sizes."""
+    placed, family = questions[0].placed, questions[0].family
+    of_mpi = [
+        [one for one in question.candidates if _has_setting(one.form, family)] for question in questions
+    ]
+    if family is None or not any(of_mpi):
         return None
-    ranks, num_nodes = question.placed.ranks, len(np.unique(question.placed.node))
     if family == "mpich" and selection is not None:
-        able = [one for one in of_mpi if mpich_selects(operation, one.method, ranks)]
-        regions = _regions(replace(question, candidates=able)) if able else [Region(DEFAULT, ranks)]
-        return selection_configuration(selection, operation, regions, num_nodes)
-    regions = _regions(replace(question, candidates=of_mpi))
-    others = tuple(region for region in regions if region.method != DEFAULT)
-    if family == "openmpi" and _has_nodes_of_several_ranks(question.placed) and len(others) < len(regions):
-        # Rules only apply if the component `tuned` has priority; its own choice differs from that of `han`,
-        # the default of the MPI on such nodes.
-        nothing = configuration(family, operation, [Region(DEFAULT, ranks)])
-        return replace(nothing, left_out=others, reason=_OTHER_DEFAULT)
-    return configuration(family, operation, regions, size_bytes)
+        of_mpi = [
+            [one for one in able if mpich_selects(one.form.operation, one.method, placed.ranks)]
+            for able in of_mpi
+        ]
+    regions = [
+        region
+        for question, able in zip(questions, of_mpi, strict=True)
+        for region in _regions(question, able)
+    ]
+    if family == "mpich" and selection is not None:
+        return selection_configuration(selection, regions, len(np.unique(placed.node)))
+    if family == "openmpi" and _has_nodes_of_several_ranks(placed):
+        return _rules_for_all_or_none(regions, size_bytes)
+    return configuration(family, regions, size_bytes)
 
 
-def _regions(question: _Question) -> list[Region]:
-    """What was measured to be faster than the default; without any times of the default, what the models
-    predict to be fastest."""
-    ranks = question.placed.ranks
+def _regions(question: _Question, able: Sequence[_Candidate]) -> list[Region]:
+    """What was measured to be faster than the default, among the candidates that can be set; without any
+    times of the default, what the models predict to be fastest."""
+    operation, ranks = question.operation, question.placed.ranks
+    if not able:
+        return [Region(operation, DEFAULT, ranks)]
+    question = replace(question, candidates=able)
     if question.default is not None:
         found = question.measured_regions()
-        return [Region(one.method, ranks, start, end) for start, end, one in found] or [
-            Region(DEFAULT, ranks)
+        return [Region(operation, one.method, ranks, start, end) for start, end, one in found] or [
+            Region(operation, DEFAULT, ranks)
         ]
     found = question.over_sizes().regions()
     last = len(found) - 1
     return [
-        Region(one.method, ranks, start if k else 0, None if k == last else end - 1)
+        Region(operation, one.method, ranks, start if k else 0, None if k == last else end - 1)
         for k, (start, end, one) in enumerate(found)
     ]
+
+
+def _rules_for_all_or_none(regions: Sequence[Region], size_bytes: int | None) -> Configuration:
+    """Rules of Open MPI on several nodes of several ranks, if no operation keeps its default at any size.
+
+    They only apply if the component `tuned` has priority, for every operation; its own choice differs from
+    that of `han`, the default of the MPI on such nodes.
+    """
+    keeping = list(dict.fromkeys(one.operation for one in regions if one.method == DEFAULT))
+    others = [one for one in regions if one.method != DEFAULT]
+    if not keeping:
+        return configuration("openmpi", regions, size_bytes)
+    operations = dict.fromkeys(one.operation for one in regions)
+    reason = f"{_OTHER_DEFAULT}, which is best at other sizes"
+    if len(operations) > 1:
+        kept = labels.listed(keeping)
+        reason = f"{_OTHER_DEFAULT}, in every operation, and that one is best at some sizes of {kept}"
+        gaining = [one for one in operations if one not in keeping]
+        if gaining:
+            reason += (
+                f" (rules for {labels.listed(gaining)} alone would change {labels.listed(keeping)}, too)"
+            )
+    nothing = [Region(operation, DEFAULT, regions[0].ranks) for operation in operations]
+    return replace(configuration("openmpi", nothing), left_out=dict.fromkeys(others, reason))
 
 
 def _has_nodes_of_several_ranks(placed: Placed) -> bool:
@@ -436,14 +546,24 @@ def _has_nodes_of_several_ranks(placed: Placed) -> bool:
     return len(ranks) > 1 and bool(ranks.max() > 1)
 
 
+def _extra(settings: Configuration | None) -> dict[str, Any]:
+    return {} if settings is None else {CONFIG: _config_json(settings)}
+
+
 def _config_json(settings: Configuration) -> dict[str, Any]:
+    """Of several operations, regions name theirs."""
+    several = len(settings.operations) > 1
     return {
         "kind": settings.kind,
         "text": settings.text,
         "use": settings.use,
-        "left_out": [region.describe() for region in settings.left_out],
+        "left_out": [
+            f"{region.operation}: {region.describe()}" if several else region.describe()
+            for region in settings.left_out
+        ],
         "regions": [
-            {"method": one.method, "from_bytes": one.from_bytes, "to_bytes": one.to_bytes}
+            ({"operation": one.operation} if several else {})
+            | {"method": one.method, "from_bytes": one.from_bytes, "to_bytes": one.to_bytes}
             for one in settings.regions
         ],
     }

@@ -1,8 +1,8 @@
 """Advice: alternatives ranked by what was measured or predicted, and the sizes at which the best one
-changes."""
+changes; of one operation, or of several collective operations of a job."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,6 +10,8 @@ from earlybird.data import files
 from earlybird.data.schema import OMIT_EMPTY, Bytes, Estimate, Extra, Record, decode
 
 SCHEMA = "earlybird.advice/1"
+COLLECTIVES_SCHEMA = "earlybird.collectives-advice/1"
+CONFIG = "config"  # the key of the settings
 # What the values of an alternative are based on: this point was measured, lies within the measured range, or
 # outside of it.
 MEASURED, MODEL, EXTRAPOLATED = "measured", "model", "extrapolated"
@@ -76,6 +78,25 @@ class Advice(Record):
             raise ValueError("ranked is missing or empty; give an alternative")
 
 
+@dataclass(frozen=True)
+class CollectivesAdvice(Record):
+    """Advice on several collective operations among the same ranks; `extra` has the settings of all."""
+
+    schema: ClassVar[str] = COLLECTIVES_SCHEMA
+
+    advice: tuple[Advice, ...] = ()
+    extra: Extra = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.advice:
+            raise ValueError("advice is missing or empty; give that on an operation")
+
+    def pieces(self) -> list[Advice]:
+        """The advice on each operation, with the settings of all."""
+        config = {CONFIG: self.extra[CONFIG]} if CONFIG in self.extra else {}
+        return [replace(one, extra={**one.extra, **config}) for one in self.advice]
+
+
 def load_advice(path: str | Path) -> Advice:
     return advice_from_json(files.read_json(path, "advice", SCHEMA), f"the advice {path}")
 
@@ -83,3 +104,8 @@ def load_advice(path: str | Path) -> Advice:
 def advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> Advice:
     """Build an Advice from its JSON object; raises InputError when a part is missing."""
     return decode(value, Advice, where, "make it again with `earlybird advise --json`")
+
+
+def collectives_advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> CollectivesAdvice:
+    """The same for several collective operations."""
+    return decode(value, CollectivesAdvice, where, "make it again with `earlybird advise collective --json`")

@@ -1,8 +1,10 @@
-"""Configuration that makes an MPI use the advised algorithms: a file of rules, or variables."""
+"""Configuration that makes an MPI use the advised algorithms of its operations: a file of rules, or
+variables."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from earlybird.data.collective_algorithms import (
     DEFAULT,
@@ -15,7 +17,7 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_algorithms import FAMILIES, MPICH_LABELS, Algorithm
-from earlybird.data.mpich_selection import Selection, SelectionRule, is_selectable, selection_files
+from earlybird.data.mpich_selection import Selection, SelectionRule, is_selectable
 
 # The number of each operation in Open MPI 5's files of rules.
 _OPENMPI_NUMBERS = {
@@ -32,9 +34,10 @@ _NETWORK = "_NETWORK"  # the variable of Intel MPI's algorithms that ignore node
 
 @dataclass(frozen=True)
 class Region:
-    """Sizes from `from_bytes` to `to_bytes`, both included (None: unlimited), for which `ranks` use
-    `method`."""
+    """Sizes from `from_bytes` to `to_bytes`, both included (None: unlimited), for which `ranks` use `method`
+    in `operation`."""
 
+    operation: str
     method: str
     ranks: int
     from_bytes: int = 0
@@ -45,28 +48,67 @@ class Region:
         return f"{self.method} from {self.from_bytes} bytes {end}"
 
 
+def by_operation(regions: Iterable[Region]) -> dict[str, list[Region]]:
+    """The regions of each operation."""
+    found: dict[str, list[Region]] = {}
+    for region in regions:
+        found.setdefault(region.operation, []).append(region)
+    return found
+
+
+def describe(regions: Iterable[Region]) -> str:
+    """The regions of one operation."""
+    return "; ".join(region.describe() for region in regions)
+
+
 @dataclass(frozen=True)
 class Configuration:
-    """`kind` is `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun`
-    (arguments); `use` explains how to use a file FILE with `text`; `left_out` are regions that cannot be
-    expressed together with the others, for `reason`; `idle`: nothing is set, because the MPI's default is
-    advised; `files`: texts of further files, by what is added to the name of FILE; `regions`: which algorithm
-    is in force for which sizes."""
+    """Settings of one job, for one operation or several.
+
+    Attributes
+    ----------
+    kind : `rules` (a file that Open MPI reads), `shell` (lines for a job script) or `smpirun` (arguments).
+    use : how to use a file FILE with `text`.
+    regions : which algorithm is in force for which sizes.
+    left_out : regions that cannot be expressed together with the others, with the reason.
+    files : texts of further files, by what is added to the name of FILE.
+    """
 
     kind: str
     text: str
     use: str
-    left_out: tuple[Region, ...] = ()
-    idle: bool = False
-    files: Mapping[str, str] = field(default_factory=dict)
-    reason: str = _ONE_FOR_ALL
     regions: tuple[Region, ...] = ()
+    left_out: Mapping[Region, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        return tuple(by_operation(self.regions))
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The operations for which something is set; the others keep the MPI's default."""
+        return tuple(by_operation(region for region in self.regions if region.method != DEFAULT))
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is set."""
+        return not self.changed
 
 
-def configuration(
-    family: str, operation: str, regions: Sequence[Region], size_bytes: int | None = None
-) -> Configuration:
-    """The configuration for an MPI of `family`, with regions in order of size, all of the same rank count.
+@dataclass(frozen=True)
+class _Part:
+    """What makes an MPI use `regions` of one operation: variables, or rules of Open MPI."""
+
+    regions: Sequence[Region]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    rules: Sequence[str] = ()
+    left_out: Mapping[Region, str] = field(default_factory=dict)
+
+
+def configuration(family: str, regions: Sequence[Region], size_bytes: int | None = None) -> Configuration:
+    """The configuration for an MPI of `family`, with the regions of each operation in order of size, all of
+    the same rank count.
 
     Open MPI takes every region, but of gather and scatter only one algorithm for all sizes; so does MPICH by
     its variables (by size: `selection_configuration`). Intel MPI takes all if they are
@@ -75,8 +117,19 @@ def configuration(
     would lose there, else that of the widest region. Sizes outside the regions keep the default of Open MPI,
     and of Intel MPI's presets.
 
-    InputError for Earlybird's algorithms, which no MPI can be forced to use.
+    InputError for Earlybird's algorithms, which no MPI can be forced to use, and for operations that need
+    different values of a variable.
     """
+    parts = [
+        _part(family, operation, of_operation, size_bytes)
+        for operation, of_operation in by_operation(regions).items()
+    ]
+    if any(part.rules for part in parts):
+        return _rules_file(parts)
+    return _shell(family, parts, _merged(parts))
+
+
+def _part(family: str, operation: str, regions: Sequence[Region], size_bytes: int | None) -> _Part:
     methods = [parse_method(region.method) for region in regions]
     for method in methods:
         if method.is_persistent:
@@ -88,26 +141,53 @@ def configuration(
         if method.is_forced:
             find_algorithm(family, operation, method.name)
     if not any(method.is_forced for method in methods):
-        return _shell(family, operation, {}, regions, ())
+        return _Part(regions)
     if family == "openmpi" and operation not in _OF_OWN_COUNTS:
-        return _rules(operation, regions)
+        return _Part(regions, rules=_rules(operation, regions))
     sizes = _intel_ranges(operation, regions) if family == "intel" and len(regions) > 1 else None
     if sizes is not None:
-        return _shell(family, operation, sizes, regions, ())
-    chosen = Region(_of_all_sizes(regions, size_bytes).method, regions[0].ranks)
-    left_out = tuple(region for region in regions if region.method not in (chosen.method, DEFAULT))
-    if family == "openmpi" and chosen.method != DEFAULT:
-        rules = _rules(operation, [chosen])
-        return replace(rules, left_out=left_out, reason=f"ranks may count different sizes of {operation}")
+        return _Part(regions, sizes)
+    return _part_of_all_sizes(family, operation, regions, size_bytes)
+
+
+def _part_of_all_sizes(
+    family: str, operation: str, regions: Sequence[Region], size_bytes: int | None
+) -> _Part:
+    """One algorithm for all sizes; the others are left out."""
+    if operation == "barrier":  # it has no other size than its own
+        size_bytes = None
+    chosen = Region(operation, _of_all_sizes(regions, size_bytes).method, regions[0].ranks)
+    reason = f"ranks may count different sizes of {operation}" if family == "openmpi" else _ONE_FOR_ALL
+    left_out = {region: reason for region in regions if region.method not in (chosen.method, DEFAULT)}
+    if chosen.method == DEFAULT:
+        return _Part([chosen], left_out=left_out)
+    if family == "openmpi":
+        return _Part([chosen], rules=_rules(operation, [chosen]), left_out=left_out)
     variables = _variables(family, operation, parse_method(chosen.method), chosen.ranks)
-    return _shell(family, operation, variables, (chosen,), left_out)
+    return _Part([chosen], variables, left_out=left_out)
+
+
+def _merged(parts: Sequence[_Part]) -> dict[str, str]:
+    """The variables of all parts; InputError if two need different values of one."""
+    merged: dict[str, str] = {}
+    set_by: dict[str, str] = {}
+    for part in parts:
+        operation = part.regions[0].operation
+        for name, value in part.variables.items():
+            if merged.setdefault(name, value) != value:
+                raise InputError(
+                    f"{set_by[name]} and {operation} need {name} to be {merged[name]} and {value}, so one "
+                    "file cannot set both; give one --op at a time"
+                )
+            set_by.setdefault(name, operation)
+    return merged
 
 
 def _of_all_sizes(regions: Sequence[Region], size_bytes: int | None) -> Region:
     """The region whose algorithm is used for all sizes."""
     if size_bytes is not None:
         around = [one for one in regions if one.from_bytes <= size_bytes <= _end(one)]
-        return around[0] if around else Region(DEFAULT, regions[0].ranks)
+        return around[0] if around else Region(regions[0].operation, DEFAULT, regions[0].ranks)
     default = next((one for one in regions if one.method == DEFAULT), None)
     return default or max(regions, key=_span)
 
@@ -118,27 +198,32 @@ def mpich_selects(operation: str, method: str, ranks: int) -> bool:
     return not parsed.is_forced or is_selectable(operation, _variables("mpich", operation, parsed, ranks))
 
 
-def selection_configuration(
-    selection: Selection, operation: str, regions: Sequence[Region], num_nodes: int
-) -> Configuration:
+def selection_configuration(selection: Selection, regions: Sequence[Region], num_nodes: int) -> Configuration:
     """The configuration for MPICH with the trees of its library: every region, for exactly their ranks on
-    `num_nodes` nodes. Sizes below the first region and above the last one keep MPICH's choice."""
-    ranks = regions[0].ranks
+    `num_nodes` nodes. Sizes below the first region of an operation and above its last one keep MPICH's
+    choice."""
+    parts = []
+    for operation, of_operation in by_operation(regions).items():
+        rules = _selection_rules(operation, of_operation)
+        selection = selection.with_rules(operation, of_operation[0].ranks, num_nodes, rules)
+        parts.append(_Part(of_operation))
+    if all(region.method == DEFAULT for region in regions):
+        return _shell("mpich", parts, {})
+    texts = selection.files()
+    shell = _shell("mpich", parts, {name: f"FILE{_suffix(name)}" for name in texts})
+    return replace(shell, files={_suffix(name): text for name, text in texts.items()})
+
+
+def _selection_rules(operation: str, regions: Sequence[Region]) -> list[SelectionRule]:
     followers = [region.from_bytes - 1 for region in regions[1:]]
     rules = []
     for region, last in zip(regions, [*followers, _end(regions[-1])], strict=True):
         method = parse_method(region.method)
         if method.is_forced:
             needs = find_algorithm("mpich", operation, method.name).needs
-            variables = _variables("mpich", operation, method, ranks)
+            variables = _variables("mpich", operation, method, region.ranks)
             rules.append(SelectionRule(region.from_bytes, last, variables, needs))
-    if not rules:
-        return _shell("mpich", operation, {}, regions, ())
-    files = selection_files(selection, operation, ranks, num_nodes, rules)
-    paths = {name: _suffix(name) for name in files}
-    variables = {name: f"FILE{suffix}" for name, suffix in paths.items()}
-    shell = _shell("mpich", operation, variables, regions, ())
-    return replace(shell, files={paths[name]: text for name, text in files.items()})
+    return rules
 
 
 def _suffix(variable: str) -> str:
@@ -187,26 +272,31 @@ def _variables(family: str, operation: str, method: Method, ranks: int) -> dict[
     return variables | {f"OMPI_MCA_{name}": value for name, value in forced.communicator.items()}
 
 
-def _shell(
-    family: str,
-    operation: str,
-    variables: Mapping[str, str],
-    regions: Sequence[Region],
-    left_out: Sequence[Region],
-) -> Configuration:
-    description = "; ".join(region.describe() for region in regions)
-    lines = [f"# {FAMILY_NAMES[family]}, {operation} on {regions[0].ranks} ranks: {description}"]
-    lines += [
-        f"# omitted, because one algorithm serves all sizes here: {region.describe()}" for region in left_out
-    ]
+def _shell(family: str, parts: Sequence[_Part], variables: Mapping[str, str]) -> Configuration:
+    lines = []
+    for part in parts:
+        about = f"{part.regions[0].operation} on {part.regions[0].ranks} ranks"
+        lines.append(f"# {FAMILY_NAMES[family]}, {about}: {describe(part.regions)}")
+        lines += [
+            f"# omitted, because one algorithm serves all sizes here: {region.describe()}"
+            for region in part.left_out
+        ]
     if family == "simgrid":
         lines += _smpirun_arguments(variables)
         kind, use = "smpirun", "smpirun $(grep -v '^#' FILE)"
     else:
         lines += [f'export {name}="{value}"' for name, value in variables.items()]
         kind, use = "shell", ". FILE"
+    return _of_parts(kind, lines, use, parts)
+
+
+def _of_parts(kind: str, lines: Sequence[str], use: str, parts: Sequence[_Part]) -> Configuration:
     return Configuration(
-        kind, "\n".join(lines) + "\n", use, tuple(left_out), not variables, regions=tuple(regions)
+        kind,
+        "\n".join(lines) + "\n",
+        use,
+        tuple(region for part in parts for region in part.regions),
+        {region: reason for part in parts for region, reason in part.left_out.items()},
     )
 
 
@@ -214,7 +304,17 @@ def _smpirun_arguments(variables: Mapping[str, str]) -> list[str]:
     return [f"--cfg={name}:{value}" for name, value in variables.items()]
 
 
-def _rules(operation: str, regions: Sequence[Region]) -> Configuration:
+def _rules_file(parts: Sequence[_Part]) -> Configuration:
+    """The file of Open MPI; operations without rules keep the choice of its component `tuned`."""
+    rules = [part.rules for part in parts if part.rules]
+    use = (
+        "export OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_dynamic_rules_filename=FILE "
+        "OMPI_MCA_coll_tuned_priority=90"
+    )
+    return _of_parts("rules", [f"{len(rules)}  # operations", *chain.from_iterable(rules)], use, parts)
+
+
+def _rules(operation: str, regions: Sequence[Region]) -> list[str]:
     """From how many bytes on, among how many ranks, which algorithm, with which segments; sizes of blocks
     count all blocks.
 
@@ -232,11 +332,7 @@ def _rules(operation: str, regions: Sequence[Region]) -> Configuration:
             f"{len(of_sizes)}  # sizes; {fields}",
             *of_sizes,
         ]
-    use = (
-        "export OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_dynamic_rules_filename=FILE "
-        "OMPI_MCA_coll_tuned_priority=90"
-    )
-    return Configuration("rules", "\n".join(["1  # operations", *rules]) + "\n", use, regions=tuple(regions))
+    return rules
 
 
 def _rule(operation: str, region: Region) -> str:
@@ -248,9 +344,10 @@ def _rule(operation: str, region: Region) -> str:
 
 def _with_default(regions: Sequence[Region]) -> list[Region]:
     """Regions that cover all sizes: the default below the first one and above the last one."""
-    first, last, ranks = regions[0].from_bytes, regions[-1].to_bytes, regions[0].ranks
-    below = [] if first == 0 else [Region(DEFAULT, ranks, 0, first - 1)]
-    above = [] if last is None else [Region(DEFAULT, ranks, last + 1)]
+    first, last = regions[0].from_bytes, regions[-1].to_bytes
+    default = Region(regions[0].operation, DEFAULT, regions[0].ranks)
+    below = [] if first == 0 else [replace(default, to_bytes=first - 1)]
+    above = [] if last is None else [replace(default, from_bytes=last + 1)]
     found: list[Region] = []
     for region in (*below, *regions, *above):
         if found and found[-1].method == region.method:

@@ -2,7 +2,7 @@
 
 MPICH has two trees of decisions, one of ch4 for compositions over nodes and one for algorithms. A file
 replaces a whole tree, for every collective operation. So the trees inside the library are taken as they are,
-and rules are inserted in front of what they decide for one operation.
+and rules are inserted in front of what they decide, for one operation after the other.
 """
 
 import json
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +39,6 @@ _KNOWN_PARAMETER = "recv_pre_posted="
 
 
 @dataclass(frozen=True)
-class Selection:
-    """The trees inside a library of MPICH: of algorithms, and of compositions (None without ch4)."""
-
-    algorithms: Tree
-    compositions: Tree | None
-
-
-@dataclass(frozen=True)
 class SelectionRule:
     """Sizes from `from_bytes` to `to_bytes`, both included, for which `variables` force an algorithm; `needs`
     is its requirement (mpi_algorithms.NEEDS)."""
@@ -54,6 +47,39 @@ class SelectionRule:
     to_bytes: int
     variables: Mapping[str, str]
     needs: str | None = None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The decisions of an MPICH: its tree of algorithms, and that of compositions (None without ch4)."""
+
+    algorithms: Tree
+    compositions: Tree | None
+
+    def with_rules(
+        self, operation: str, ranks: int, num_nodes: int, rules: Sequence[SelectionRule]
+    ) -> "Selection":
+        """The same decisions, but for the rules of one operation; those of others may be in it already.
+
+        Rules, in order of size, hold for communicators of exactly `ranks` on `num_nodes` nodes; for
+        reductions, if the operator is built in and commutative, as only those were measured.
+        """
+        if not rules:
+            return self
+        inserting = partial(_with_rules, operation=operation, ranks=ranks, num_nodes=num_nodes, rules=rules)
+        algorithms = inserting(
+            self.algorithms, leaves=[_algorithm(operation, rule.variables) for rule in rules]
+        )
+        flat: list[Tree] = [{_flat(operation): {}} for _ in rules]
+        compositions = None if self.compositions is None else inserting(self.compositions, leaves=flat)
+        return Selection(algorithms, compositions)
+
+    def files(self) -> dict[str, str]:
+        """The text of each file by the name of its variable."""
+        files = {"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": _text(self.algorithms)}
+        if self.compositions is not None:
+            files["MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"] = _text(self.compositions)
+        return files
 
 
 def find_selection(installed: Path) -> Selection | None:
@@ -95,29 +121,6 @@ def is_selectable(operation: str, variables: Mapping[str, str]) -> bool:
     """Whether a file can select this algorithm. Those of nonblocking operations (`nb`) would be selected for
     the nonblocking calls of the program, too."""
     return operation in _SIZES and variables[_LABEL.format(operation.upper())] != "nb"
-
-
-def selection_files(
-    selection: Selection, operation: str, ranks: int, num_nodes: int, rules: Sequence[SelectionRule]
-) -> dict[str, str]:
-    """The text of each file by the name of its variable.
-
-    Rules, in order of size, hold for communicators of exactly `ranks` on `num_nodes` nodes; for reductions,
-    if the operator is built in and commutative, as only those were measured. Everything else stays with
-    MPICH's own decisions.
-    """
-    files = {
-        "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": _with_rules(
-            selection.algorithms, operation, ranks, num_nodes, rules,
-            [_algorithm(operation, rule.variables) for rule in rules],
-        )
-    }  # fmt: skip
-    if selection.compositions is not None:
-        leaves: list[Tree] = [{_flat(operation): {}} for _ in rules]
-        files["MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"] = _with_rules(
-            selection.compositions, operation, ranks, num_nodes, rules, leaves
-        )
-    return {name: _text(tree) for name, tree in files.items()}
 
 
 def _text(tree: Tree) -> str:

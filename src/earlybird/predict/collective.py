@@ -189,11 +189,7 @@ def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
         raise InputError(f"--op is {operation!r}; give one of {', '.join(OPERATIONS)}")
     if operation in UNMODELLED:
         raise InputError(f"--op is {operation!r}, and {unmodelled_hint([operation])}")
-    forms = profile.collectives
-    if not forms:
-        raise InputError(
-            f"the profile {profile.id or '(no id)'} holds no collectives; {measure_hint(operation)}"
-        )
+    forms = _collectives(profile, operation)
     found = [form for form in forms if form.operation == operation]
     if not found:
         known = ", ".join(dict.fromkeys(form.operation for form in forms))
@@ -208,6 +204,21 @@ def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
     return found
 
 
+def operations_of(profile: Profile) -> list[str]:
+    """The operations of which the profile has forms; InputError if there are none."""
+    known = {form.operation for form in _collectives(profile, OPERATIONS[0])}
+    return [operation for operation in OPERATIONS if operation in known]
+
+
+def _collectives(profile: Profile, operation: str) -> list[CollectiveForm]:
+    """All forms; InputError with how to measure `operation` if there are none."""
+    if not profile.collectives:
+        raise InputError(
+            f"the profile {profile.id or '(no id)'} holds no collectives; {measure_hint(operation)}"
+        )
+    return profile.collectives
+
+
 def place_ranks(
     forms: Sequence[CollectiveForm],
     ranks: int | None,
@@ -218,7 +229,8 @@ def place_ranks(
     """The placement of ranks, and notes: on `layout`, else on the machine of the profile, with further nodes
     of the same kind if the ranks need them.
 
-    The default of `map_by` is a measured mapping. Raises InputError.
+    `forms` are those of one operation, or of several that share the placement. The default of `map_by` is a
+    measured mapping. Raises InputError.
     """
     measured = list(dict.fromkeys(one for form in forms for one in form.map_by))
     chosen = map_by or ("core" if not measured or "core" in measured else measured[0])
@@ -254,8 +266,9 @@ def place_ranks(
         found = parse_layout(shape, chosen)
     if not 0 <= root < ranks:
         raise InputError(f"--root is {root} of {ranks} ranks; give 0 to {ranks - 1}")
-    if root and forms[0].operation not in ROOTED:
-        raise InputError(f"--root is {root} and {forms[0].operation} has no root; leave --root out")
+    operations = list(dict.fromkeys(form.operation for form in forms))
+    if root and not set(operations) & set(ROOTED):
+        raise InputError(f"--root is {root} and {' and '.join(operations)} has no root; leave --root out")
     return Placed(found, ranks, chosen, root, shape), notes
 
 

@@ -1,12 +1,13 @@
 """`earlybird advise`: the recommended method or algorithm, with the setting or command to use it."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from earlybird.advise.aggregation import advise_aggregation
-from earlybird.advise.collective import advise_collective
+from earlybird.advise.collective import advise_collective, advise_collectives
 from earlybird.advise.layout import SWAPS, advise_layout
 from earlybird.advise.pipelined import advise_pipeline
 from earlybird.cli.options.command import FORMAT, make_group
@@ -28,15 +29,16 @@ from earlybird.cli.options.shared import (
     BufferOptions,
     CollectiveOptions,
     ProfilesOption,
+    call_bytes,
     load_profiles,
 )
-from earlybird.cli.output.advice import print_advice
+from earlybird.cli.output.advice import print_advice, print_collectives_advice
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.cli.output.projection import MORE_CHANGES
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import files, labels
-from earlybird.data.collective_configuration import Configuration
+from earlybird.data.collective_configuration import Configuration, Region, by_operation, describe
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout, save_layout
 from earlybird.data.mpich_selection import Selection, find_selection
@@ -45,6 +47,7 @@ from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes, parse_bytes
 from earlybird.machine.flavours import find_flavour
 from earlybird.predict import MODELS
+from earlybird.predict.collective import operations_of
 from earlybird.record.advice import advise_program
 
 
@@ -70,8 +73,20 @@ def pipeline(buffer: BufferOptions, delay: DelayOptions, format: Format = FORMAT
     )
 
 
+_ALL_OPERATIONS = "all"
+
+
+@dataclass(frozen=True)
+class CollectivesOptions(CollectiveOptions):
+    """One collective operation or several."""
+
+    op: Annotated[
+        str, typer.Option(help="Operations, such as bcast,allreduce, or all, those of the profile.")
+    ]
+
+
 def collective(
-    call: CollectiveOptions,
+    call: CollectivesOptions,
     size: Annotated[
         str | None,
         typer.Option(help="Size at which to rank the algorithms.  [default: the largest measured]"),
@@ -88,30 +103,50 @@ def collective(
     ] = None,
     format: Format = FORMAT,
 ) -> None:
-    """Recommend the algorithm of a collective operation.
+    """Recommend the algorithm of a collective operation, or of several.
 
     Row 1 is the advised algorithm: the MPI's default, unless another one is clearly faster. The others follow
-    by time. The second table lists the sizes at which the advised algorithm changes. --config writes a file
-    of rules for Open MPI, environment variables for Intel MPI, and variables with two JSON files for MPICH.
+    by time. The second table lists the sizes at which the advised algorithm changes. Of several operations,
+    the first table has the advised algorithm of each. --config writes a file
+    of rules for Open MPI, environment variables for Intel MPI, and variables with two JSON files for MPICH,
+    for all operations given.
     It sets what was measured to be clearly faster than the default, and no algorithm of Earlybird's, which an
     MPI cannot select.
     """
     joined = load_profiles(call.profile)
-    size_bytes = None if size is None else call.size_bytes(size)
-    advice, settings = advise_collective(
-        joined, call.op, call.ranks, size_bytes,
-        layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only,
-        selection=None if config is None else _selection_of(joined),
-    )  # fmt: skip
+    operations = _operations(call.op, joined)
+    size_bytes = None if size is None else call_bytes(size, operations)
+    selection = None if config is None else _selection_of(joined)
+    if len(operations) == 1:
+        advice, settings = advise_collective(
+            joined, operations[0], call.ranks, size_bytes,
+            layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only, selection=selection,
+        )  # fmt: skip
+        pieces = [advice]
+    else:
+        several, settings = advise_collectives(
+            joined, operations, call.ranks, size_bytes,
+            layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only, selection=selection,
+        )  # fmt: skip
+        pieces = [*several.advice]
     if config is not None:
         write_settings(settings, config)
-    print_advice(advice, format)
-    asked = advice.asked
-    default = "; default is the MPI's own choice" if advice.baseline else ""
-    note(
-        f"{asked['operation']} of {format_bytes(asked['size_bytes'])} among {asked['ranks']} ranks on "
-        f"{asked['layout']}{default}"
-    )
+    if len(operations) == 1:
+        print_advice(advice, format)
+    else:
+        print_collectives_advice(several, format)
+    asked = pieces[0].asked
+    what = f"{asked['operation']} of {format_bytes(asked['size_bytes'])} among "
+    default = "; default is the MPI's own choice" if any(one.baseline for one in pieces) else ""
+    note(f"{what if len(pieces) == 1 else ''}{asked['ranks']} ranks on {asked['layout']}{default}")
+
+
+def _operations(text: str, profile: Profile) -> list[str]:
+    """The operations of `--op`, each once."""
+    found: list[str] = []
+    for name in map(str.strip, text.split(",")):
+        found += operations_of(profile) if name == _ALL_OPERATIONS else [name]
+    return list(dict.fromkeys(found))
 
 
 def program(
@@ -319,20 +354,39 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
         files.write_text(path.with_name(path.name + suffix), text)
     files.write_text(path, settings.text.replace('="FILE', f'="{path.resolve()}'))
     if settings.idle:
-        note(
-            f"wrote {path}, which sets nothing: the default stays, as no other algorithm that the file can "
-            "set was measured to be clearly faster on these ranks"
-        )
+        why = ", as no other algorithm that the file can set was measured to be clearly faster on these ranks"
+        why = "" if settings.left_out else why
+        note(f"wrote {path}, which sets nothing: the default stays{why}")
     else:
-        note(f"{path} sets {'; '.join(region.describe() for region in settings.regions)}")
+        for text in _in_force(settings):
+            note(f"{path} sets {text}")
         note(f"wrote {path}; use it with: {settings.use.replace('FILE', str(path.resolve()))}")
-    if settings.left_out:
-        omitted = "; ".join(region.describe() for region in settings.left_out)
-        note(f"warning: {settings.reason}, so {path} does not cover: {omitted}")
+    for reason in dict.fromkeys(settings.left_out.values()):
+        omitted = [region for region, why in settings.left_out.items() if why == reason]
+        note(f"warning: {reason}, so {path} does not cover: {_named(omitted, settings)}")
+
+
+def _in_force(settings: Configuration) -> list[str]:
+    """What is set for each operation, and for which nothing is."""
+    found = [
+        _named(regions, settings)
+        for operation, regions in by_operation(settings.regions).items()
+        if operation in settings.changed
+    ]
+    others = [operation for operation in settings.operations if operation not in settings.changed]
+    return [*found, f"nothing for {labels.listed(others)}"] if others else found
+
+
+def _named(regions: list[Region], settings: Configuration) -> str:
+    """The regions of each operation, which is named if the settings are for several."""
+    if len(settings.operations) == 1:
+        return describe(regions)
+    found = by_operation(regions).items()
+    return "; ".join(f"{operation}: {describe(of_operation)}" for operation, of_operation in found)
 
 
 _PIPELINE = "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json"
-_COLLECTIVE = "earlybird advise collective --op bcast --ranks 8 --size 64KiB --profile profile.json"
+_COLLECTIVE = "earlybird advise collective --op bcast,allreduce --ranks 8 --profile p.json --config rules"
 _PROGRAM = "earlybird advise program rec --profile profile.json --layout 2x1x4 --to-layout 4x1x2"
 _LAYOUT = "earlybird advise layout mesh.csv --profile profile.json --layout 4x1x2 -o layout.csv"
 _PARTITION = (

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from earlybird.cli.options.command import FORMAT
-from earlybird.cli.options.shared import CollectiveOptions, load_profiles
+from earlybird.cli.options.shared import CollectiveOptions, call_bytes, load_profiles
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import (
     Column,
@@ -60,7 +60,7 @@ def collective(
     of the same kind if needed.
     """
     joined = load_profiles(call.profile)
-    size_bytes = 0 if size is None else call.size_bytes(size)
+    size_bytes = 0 if size is None else call_bytes(size, [call.op])
     forms = forms_of(joined, call.op)
     if size is None and call.op != "barrier":
         raise InputError(f"{call.op} needs a size; add --size, such as --size 64KiB")

@@ -1,5 +1,6 @@
 """Options shared by several commands: types of single options, and groups of options as dataclasses."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -132,14 +133,17 @@ class CollectiveOptions:
     ] = None
     root: Annotated[int, typer.Option(help="The root rank.")] = 0
 
-    def size_bytes(self, text: str) -> int:
-        """Bytes in `--size`; InputError if a barrier has a size, or another operation has none."""
-        size_bytes = parse_bytes(text, "--size")
-        if (self.op == "barrier") != (size_bytes == 0):
-            is_barrier = self.op == "barrier"
-            allowed = "0, because a barrier has no data" if is_barrier else "bytes, such as --size 64KiB"
-            raise InputError(f"--size is {size_bytes} bytes for {self.op}; give {allowed}")
-        return size_bytes
+
+def call_bytes(text: str, operations: Sequence[str]) -> int:
+    """Bytes in `--size`; InputError if there are only barriers and they have a size, or another operation has
+    none."""
+    size_bytes = parse_bytes(text, "--size")
+    others = [operation for operation in operations if operation != "barrier"]
+    if not others and size_bytes:
+        raise InputError(f"--size is {size_bytes} bytes for barrier; give 0, because a barrier has no data")
+    if others and not size_bytes:
+        raise InputError(f"--size is 0 bytes for {others[0]}; give bytes, such as --size 64KiB")
+    return size_bytes
 
 
 def load_profiles(names: list[str] | None) -> "Profile":

@@ -1,11 +1,12 @@
-"""Prints advice on any operation: warnings first, then JSON, CSV or tables of alternatives and sizes."""
+"""Prints advice on an operation or several: warnings first, then JSON, CSV or tables of alternatives and
+sizes."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import interval_text, print_data, print_table, ratio_text
 from earlybird.data import labels
-from earlybird.data.advice import Advice, Alternative, SizeRange
+from earlybird.data.advice import Advice, Alternative, CollectivesAdvice, SizeRange
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 
@@ -21,6 +22,7 @@ _EXTRA = {
 # CSV columns of every alternative, after those of the operation.
 _VALUES = ("time_s", "speed_up", "basis", "measured_speed_up", "measured_state", "predicted_speed_up",
            "action")  # fmt: skip
+_SIZES_HEADER = ("from", "to", "advised")
 
 
 def print_advice(advice: Advice, format: str) -> None:
@@ -30,10 +32,9 @@ def print_advice(advice: Advice, format: str) -> None:
     records = [one.to_json() for one in advice.ranked]
     if print_data(format, advice.to_json(), records, ("method", *extra, *_VALUES)):
         return
-    reference = f" over {advice.baseline}" if advice.baseline else ""
-    header = ["", "method", *extra.values(), "time", f"speed-up{reference}", "95 %"]
+    header = _header(extra, advice.baseline)
     _print_without_empty_columns(
-        [*header, "measured speed-up", "model speed-up", "basis"],
+        ["", *header],
         [[rank, *_row(one, extra, advice.baseline)] for rank, one in enumerate(advice.ranked, start=1)],
     )
     print()
@@ -42,14 +43,72 @@ def print_advice(advice: Advice, format: str) -> None:
     if advice.size_ranges:
         print()
         _print_without_empty_columns(
-            ["from", "to", "advised", *extra.values(), "basis"],
+            [*_SIZES_HEADER, *extra.values(), "basis"],
             [_size_row(one, extra) for one in advice.size_ranges],
         )
 
 
-def _print_without_empty_columns(header: list[str], rows: list[list]) -> None:
+def print_collectives_advice(several: CollectivesAdvice, format: str) -> None:
+    """A row for each operation with what is advised at its size, and all sizes with their settings."""
+    for reservation in _notes(several.advice):
+        note(f"warning: {reservation}")
+    extra = _EXTRA["collective"]
+    asked = ("operation", "size_bytes")
+    records = [
+        {key: piece.asked.get(key) for key in asked} | one.to_json()
+        for piece in several.advice
+        for one in piece.ranked
+    ]
+    if print_data(format, several.to_json(), records, (*asked, "method", *extra, *_VALUES)):
+        return
+    baselines = dict.fromkeys(piece.baseline for piece in several.advice if piece.baseline)
+    header = _header(extra, " or ".join(baselines))
+    _print_without_empty_columns(
+        ["operation", "size", *header],
+        [[_operation(one), _size(one), *_row(one.ranked[0], extra, one.baseline)] for one in several.advice],
+    )
+    print()
+    _print_without_empty_columns(
+        ["operation", *_SIZES_HEADER, *extra.values(), "basis", "setting"],
+        [
+            [_operation(piece), *_size_row(one, extra), one.action]
+            for piece in several.advice
+            for one in piece.size_ranges
+        ],
+        left=["setting"],
+    )
+
+
+def _operation(piece: Advice) -> str:
+    return str(piece.asked.get("operation", piece.operation))
+
+
+def _size(piece: Advice) -> str:
+    size_bytes = piece.asked.get("size_bytes")
+    return format_bytes(size_bytes) if isinstance(size_bytes, int) else ""
+
+
+def _notes(pieces: Sequence[Advice]) -> list[str]:
+    """Each note once, after the operations that it is about if these are not all."""
+    operations_of: dict[str, list[str]] = {}
+    for piece in pieces:
+        for text in piece.notes:
+            operations_of.setdefault(text, []).append(_operation(piece))
+    return [
+        text if len(operations) == len(pieces) else f"{', '.join(operations)}: {text}"
+        for text, operations in operations_of.items()
+    ]
+
+
+def _header(extra: Mapping[str, str], baseline: str) -> list[str]:
+    reference = f" over {baseline}" if baseline else ""
+    columns = ["method", *extra.values(), "time", f"speed-up{reference}", "95 %"]
+    return [*columns, "measured speed-up", "model speed-up", "basis"]
+
+
+def _print_without_empty_columns(header: list[str], rows: list[list], left: Collection[str] = ()) -> None:
     kept = [k for k in range(len(header)) if any(row[k] != "" for row in rows)]
-    print_table([header[k] for k in kept], [[row[k] for k in kept] for row in rows])
+    print_table([header[k] for k in kept], [[row[k] for k in kept] for row in rows], left)
 
 
 def _row(one: Alternative, extra: Iterable[str], baseline: str) -> list[str]:
