@@ -126,8 +126,8 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(
 
 def test_what_advice_writes_makes_the_mpi_take_the_algorithm(earlybird, mpi, tmp_path, monkeypatch):
     """Checked as docs/advice.md describes: by measuring `default` under it."""
-    regions = [Region("binomial", 5, 0, 31), Region("pipeline", 5, 32)]
-    made = configuration(mpi, "bcast", regions)
+    regions = [Region("bcast", "binomial", 5, 0, 31), Region("bcast", "pipeline", 5, 32)]
+    made = configuration(mpi, regions)
     (tmp_path / "config").write_text(made.text)
     lines = made.text if made.kind == "shell" else made.use.replace("FILE", str(tmp_path / "config"))
     for name, value in re.findall(r'(\w+)="?([^"\s]+)"?', lines.replace("export ", "")):
@@ -143,15 +143,15 @@ def test_what_advice_writes_makes_the_mpi_take_the_algorithm(earlybird, mpi, tmp
 
 @pytest.mark.parametrize(("size", "tree"), [("4095", "linear"), ("4096", "chain")])
 def test_mpich_selects_by_size_what_its_files_contain(earlybird, tmp_path, monkeypatch, size, tree):
-    """The tree of `default`, seen from who waits for a late rank, changes exactly where the rule says."""
+    """The tree of `default`, seen from who waits for a late rank, changes exactly where the rule says; rules
+    of another operation are in the same files."""
     flavour = next((one for one in present_flavours() if one.name == "mpich"), None)
     if flavour is None:
         pytest.skip("MPICH is not installed")
     selection = find_selection(flavour.mpicc.resolve().parents[1])
     assert selection is not None
-    made = selection_configuration(
-        selection, "bcast", [Region("linear", 5, 8), Region("pipeline", 5, 4096, 8192)], 1
-    )
+    bcast = [Region("bcast", "linear", 5, 8), Region("bcast", "pipeline", 5, 4096, 8192)]
+    made = selection_configuration(selection, [*bcast, Region("allreduce", "ring", 5, 8)], 1)
     for suffix, text in made.files.items():
         (tmp_path / f"rules{suffix}").write_text(text)
     for name, suffix in re.findall(r'(\w+)="FILE([^"]+)"', made.text):
@@ -177,10 +177,12 @@ def test_mpich_selects_by_size_what_its_files_contain(earlybird, tmp_path, monke
 def test_rules_of_open_mpi_hold_for_their_ranks_and_sizes_only(
     earlybird, tmp_path, monkeypatch, ranks, size, tree
 ):
-    """Elsewhere its default stays, whose tree is not the chain of the rule."""
+    """Elsewhere its default stays, whose tree is not the chain of the rule. Rules of other operations stand
+    before and after."""
     if not any(one.name == "openmpi" for one in present_flavours()):
         pytest.skip("Open MPI is not installed")
-    made = configuration("openmpi", "bcast", [Region("pipeline", 4, 64, 127)])
+    others = Region("allreduce", "ring", 4), Region("gather", "linear", 4)
+    made = configuration("openmpi", [others[0], Region("bcast", "pipeline", 4, 64, 127), others[1]])
     (tmp_path / "rules").write_text(made.text)
     for name, value in re.findall(r"(\w+)=(\S+)", made.use.replace("FILE", str(tmp_path / "rules"))):
         monkeypatch.setenv(name, value)

@@ -1,16 +1,20 @@
 """Collectives with counts, among neighbours, and persistent ones, in the kernel under mpiexec."""
 
+import re
 import subprocess
 
 import numpy as np
 import pytest
 
 from earlybird.data.collective_algorithms import Method, forcing
+from earlybird.data.collective_configuration import Region, selection_configuration
 from earlybird.data.mpi_algorithms import FAULTY_PERSISTENT
+from earlybird.data.mpich_selection import find_selection
 from earlybird.data.topologies import num_neighbours
 from earlybird.machine.flavours import find_flavour
 from earlybird.models.trees import reaches
 from tests.collective_kernel import late_ranks, launch, point
+from tests.conftest import require_mpi
 
 pytestmark = pytest.mark.mpi
 
@@ -109,6 +113,20 @@ int MPI_Allgatherv(const void *in, int count, MPI_Datatype itype, void *out, con
 """
 
 
+# The second rank gives half of 8 elements.
+TRUNCATED_ALLREDUCE = """
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  int rank;
+  PMPI_Comm_rank(comm, &rank);
+  if (rank == 1 && count == 8) freopen(getenv("ERROR_STACK"), "w", stderr);
+  return PMPI_Allreduce(in, out, rank == 1 && count == 8 ? 4 : count, type, op, comm);
+}
+"""
+
+
 @pytest.fixture
 def preload(tmp_path, monkeypatch):
     """Compile a source for an MPI, and load it before the MPI."""
@@ -200,6 +218,22 @@ def test_mpich_runs_the_forced_allgatherv(mpi, tmp_path, preload, monkeypatch, a
     monkeypatch.setenv("ERROR_STACK", str(tmp_path / "stack"))
     launch(mpi, tmp_path / "run", 4, [point("allgatherv", 64, skew=1)], (algorithm,), {algorithm: made})
     assert f"MPIR_Allgatherv_intra_{function}(" in (tmp_path / "stack").read_text()
+
+
+def test_mpich_selects_from_one_file_what_it_contains_for_several_operations(tmp_path, preload, monkeypatch):
+    """That of bcast is in force, too: tests/e2e/test_collective.py."""
+    require_mpi("mpich")
+    selection = find_selection(find_flavour("mpich").mpicc.resolve().parents[1])
+    regions = [Region("bcast", "linear", 4, 8), Region("allreduce", "ring", 4, 64, 64)]
+    made = selection_configuration(selection, regions, 1)
+    for suffix, text in made.files.items():
+        (tmp_path / f"rules{suffix}").write_text(text)
+    for name, suffix in re.findall(r'(\w+)="FILE([^"]+)"', made.text):
+        monkeypatch.setenv(name, str(tmp_path / f"rules{suffix}"))
+    preload("mpich", TRUNCATED_ALLREDUCE)
+    monkeypatch.setenv("ERROR_STACK", str(tmp_path / "stack"))
+    launch("mpich", tmp_path / "run", 4, [point("allreduce", 64)], ("default",))
+    assert "MPIR_Allreduce_intra_ring(" in (tmp_path / "stack").read_text()
 
 
 @pytest.mark.parametrize(

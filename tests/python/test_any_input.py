@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from earlybird.data import files, units
-from earlybird.data.advice import load_advice
+from earlybird.data.advice import collectives_advice_from_json, load_advice
 from earlybird.data.check import load_check
 from earlybird.data.collective_algorithms import parse_method
 from earlybird.data.comparison import load_comparison
@@ -136,8 +136,13 @@ def load_and_print_check(path):
     return check, check.bad_hosts(), [one.sentence for one in check.findings], check.bandwidth_bytes_per_s()
 
 
+def load_collectives_advice(path):
+    return collectives_advice_from_json(files.read_json(path, "advice"))
+
+
 JSON_FILES = {
     "advice": (load_advice, golden("advice-1.json")),
+    "collectives-advice": (load_collectives_advice, golden("collectives-advice-1.json")),
     "check": (load_and_print_check, golden("check-1.json")),
     "comparison": (load_comparison, golden("comparison-1.json")),
     "guidelines": (load_guidelines, golden("guidelines-1.json")),

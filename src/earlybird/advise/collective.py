@@ -534,9 +534,7 @@ def _rules_for_all_or_none(regions: Sequence[Region], size_bytes: int | None) ->
         reason = f"{_OTHER_DEFAULT}, in every operation, and that one is best at some sizes of {kept}"
         gaining = [one for one in operations if one not in keeping]
         if gaining:
-            reason += (
-                f" (rules for {labels.listed(gaining)} alone would change {labels.listed(keeping)}, too)"
-            )
+            reason += f" (rules for {labels.listed(gaining)} alone would change {kept}, too)"
     nothing = [Region(operation, DEFAULT, regions[0].ranks) for operation in operations]
     return replace(configuration("openmpi", nothing), left_out=dict.fromkeys(others, reason))
 

@@ -268,7 +268,8 @@ def place_ranks(
         raise InputError(f"--root is {root} of {ranks} ranks; give 0 to {ranks - 1}")
     operations = list(dict.fromkeys(form.operation for form in forms))
     if root and not set(operations) & set(ROOTED):
-        raise InputError(f"--root is {root} and {' and '.join(operations)} has no root; leave --root out")
+        have = "has" if len(operations) == 1 else "have"
+        raise InputError(f"--root is {root} and {' and '.join(operations)} {have} no root; leave --root out")
     return Placed(found, ranks, chosen, root, shape), notes
 
 

@@ -1,6 +1,6 @@
 """Material: all inputs of one report, loaded and classified by schema."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import files, labels
+from earlybird.data.advice import COLLECTIVES_SCHEMA as COLLECTIVES_ADVICE
 from earlybird.data.advice import SCHEMA as ADVICE
-from earlybird.data.advice import Advice, advice_from_json
+from earlybird.data.advice import Advice, advice_from_json, collectives_advice_from_json
 from earlybird.data.check import SCHEMA as CHECK
 from earlybird.data.check import Check, check_from_json
 from earlybird.data.comparison import Comparison, comparison_from_json
@@ -148,8 +149,8 @@ def collect(paths: Iterable[str | Path], layout: Layout | None = None) -> Materi
         for path in _expand(argument):
             if path.resolve() not in seen:
                 seen.add(path.resolve())
-                kind, value = _load(path, name_of[argument.resolve()])
-                found[kind].append((value, name_of[argument.resolve()], _path_text(path)))
+                kind, values = _load(path, name_of[argument.resolve()])
+                found[kind] += [(value, name_of[argument.resolve()], _path_text(path)) for value in values]
     return Material(
         **{kind: tuple(value for value, _, _ in items) for kind, items in found.items()},
         layout=layout,
@@ -184,22 +185,24 @@ def _expand(path: Path) -> list[Path]:
     return [path, *(path / name for name in inside if (path / name).exists())]
 
 
-def _load(path: Path, name: str) -> tuple[str, Any]:
+def _load(path: Path, name: str) -> tuple[str, Sequence[Any]]:
+    """The part of the material, and the items for it."""
     if (path / SUMMARY).exists():
-        return "recordings", load_recording(path)
+        return "recordings", [load_recording(path)]
     if path.is_dir():
         run = Run.open(path)
         launches = tuple(launch for launch in run.launches() if isinstance(launch, dict))
         layout = parse_layout(str(path / "layout.csv")) if (path / "layout.csv").exists() else None
-        return "runs", MeasuredRun(name, run.header, launches, tuple(run.samples()), _path_text(path), layout)
+        samples = tuple(run.samples())
+        return "runs", [MeasuredRun(name, run.header, launches, samples, _path_text(path), layout)]
     if path.suffix in PATTERN_SUFFIXES:
-        return "patterns", load_pattern(path)
+        return "patterns", [load_pattern(path)]
     if path.exists() and path.suffix != ".json":
         raise InputError(f"{path} is not an input of a report; {ALLOWED}")
     return _from_json(path)
 
 
-def _from_json(path: Path) -> tuple[str, Any]:
+def _from_json(path: Path) -> tuple[str, Sequence[Any]]:
     value = files.read_json(path, "file")
     readers = {
         "earlybird.profile/1": ("profiles", profile_from_json),
@@ -214,6 +217,8 @@ def _from_json(path: Path) -> tuple[str, Any]:
         CHECK: ("checks", check_from_json),
     }
     schema = value.get("schema")
+    if schema == COLLECTIVES_ADVICE:
+        return "advice", collectives_advice_from_json(value, f"the file {path}").pieces()
     if not isinstance(schema, str) or schema not in readers:
         raise InputError(f"{path} has the schema {schema!r}, which is not an input of a report; {ALLOWED}")
     kind, reader = readers[schema]
@@ -222,7 +227,7 @@ def _from_json(path: Path) -> tuple[str, Any]:
         _require_ranks(path, item.measured_s)
     elif isinstance(item, Prediction):
         _require_ranks(path, item.time_s)
-    return kind, item
+    return kind, [item]
 
 
 def _require_ranks(path: Path, times_s: np.ndarray) -> None:

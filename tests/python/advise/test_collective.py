@@ -1,12 +1,13 @@
 """Advice on collectives: the best algorithm and segments by size, and settings that make the MPI use them."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
-from earlybird.advise.collective import advise_collective
+from earlybird.advise.collective import advise_collective, advise_collectives
 from earlybird.compare.ranking import MIN_EFFECT
-from earlybird.data.advice import advice_from_json
+from earlybird.data.advice import advice_from_json, collectives_advice_from_json
 from earlybird.data.errors import InputError
 from earlybird.data.profile import profile_from_json
 
@@ -166,12 +167,69 @@ def test_rules_do_not_name_what_open_mpi_does_by_itself_on_nodes_of_several_rank
     machine = {"machine": {"nodes": 4, "sockets": 1, "cores": 2}}
     _, settings = advise(*(one | machine for one in forms), layout="4x1x2")
     assert settings.idle and [region.method for region in settings.left_out] == ["linear"]
-    assert "priority" in settings.reason
+    assert "priority" in str(settings.left_out.values())
     _, alone = advise(*forms)
     assert alone.kind == "rules" and not alone.left_out
     forms = measured(default=(1, 1, 1), linear=(0.5, 0.5, 0.5))
     _, everywhere = advise(*(one | machine for one in forms), layout="4x1x2")
     assert everywhere.kind == "rules" and not everywhere.left_out
+
+
+def of(operation, forms, **more):
+    """Forms of bcast as those of another operation."""
+    return [one | {"what": one["what"] | {"operation": operation}} | more for one in forms]
+
+
+def advise_several(*forms, ranks=8, size_bytes=None, **more):
+    profile = profile_from_json(
+        {"schema": "earlybird.profile/1", "id": "p", "levels": {}, "forms": list(forms)}
+    )
+    operations = list(dict.fromkeys(one["what"]["operation"] for one in forms))
+    return advise_collectives(profile, operations, ranks, size_bytes, **more)
+
+
+def test_several_operations_get_one_file():
+    bcast = measured(default=(1, 1, 1), linear=(1, 0.5, 0.5))
+    reduce = of("reduce", measured(default=(1, 1, 1), binomial=(0.5, 1, 1)))
+    gather = of("gather", measured(default=(1, 1, 1), linear=(1, 1, 1)))
+    advice, settings = advise_several(*bcast, *reduce, *gather)
+    assert settings.changed == ("bcast", "reduce") and settings.text.startswith("2  # operations")
+    alone = [advise(*bcast)[1], advise_several(*reduce)[1]]
+    blocks = [one.text.partition("\n")[2] for one in alone]
+    assert settings.text == "2  # operations\n" + "".join(blocks)
+    assert [one.asked["operation"] for one in advice.advice] == ["bcast", "reduce", "gather"]
+    # On disk: each as alone but for the settings, which are those of all.
+    again = collectives_advice_from_json(advice.to_json())
+    assert again == advice and again.to_json()["config"]["text"] == settings.text
+    assert {one["operation"] for one in again.to_json()["config"]["regions"]} == {"bcast", "reduce", "gather"}
+    assert advice.advice[0] == replace(advise(*bcast, size_bytes=None)[0], extra={})
+
+
+def test_rules_for_nodes_of_several_ranks_are_for_all_operations_or_none():
+    """They take every operation away from the component that chooses by default there."""
+    machine = {"machine": {"nodes": 4, "sockets": 1, "cores": 2}}
+    faster = measured(default=(1, 1, 1), linear=(0.5, 0.5, 0.5))
+    partly = measured(default=(1, 1, 1), linear=(1, 0.5, 0.5))
+    bcast, reduce = of("bcast", faster, **machine), of("reduce", partly, **machine)
+    _, settings = advise_several(*bcast, *reduce, layout="4x1x2")
+    assert settings.idle and {region.operation for region in settings.left_out} == {"bcast", "reduce"}
+    (reason,) = set(settings.left_out.values())
+    assert "some sizes of reduce" in reason and "rules for bcast alone would change reduce, too" in reason
+    _, settings = advise_several(*bcast, *of("reduce", faster, **machine), layout="4x1x2")
+    assert settings.changed == ("bcast", "reduce") and not settings.left_out
+
+
+def test_a_root_and_a_size_are_those_of_the_operations_that_have_them():
+    barrier = of("barrier", [form("default"), form("tree")], range={"ranks": [2, 8], "size_bytes": [0, 0]})
+    advice, _ = advise_several(*measured(default=(1, 1, 1)), *barrier, root=1, size_bytes=4096)
+    assert [(one.asked["root"], one.asked["size_bytes"]) for one in advice.advice] == [(1, 4096), (0, 0)]
+    with pytest.raises(InputError, match="--root is 1 and barrier and allreduce have no root"):
+        advise_several(*barrier, *of("allreduce", [form("ring")]), root=1)
+
+
+def test_operations_of_two_mpis_have_no_common_settings():
+    with pytest.raises(InputError, match="hold bcast of openmpi and reduce of mpich"):
+        advise_several(*trees(), *of("reduce", trees("mpich")))
 
 
 def test_settings_deviate_from_the_default_only_where_that_was_measured_to_be_faster():

@@ -144,6 +144,35 @@ def test_advise_ranks_algorithms_and_writes_the_rules(earlybird, folder):
     assert out.startswith("method,form,time_s,speed_up,basis,measured_speed_up,")
 
 
+def test_advice_on_several_operations_is_one_table_and_one_file(earlybird, folder):
+    arguments = ("advise", "collective", "--ranks", 8, "--map-by", "node", "--profile", "p.json")
+    status, out, err = earlybird(*arguments, "--op", "bcast,reduce,bcast", "--config", "rules")
+    assert status == 0
+    best, sizes = (table.splitlines() for table in out.split("\n\n"))
+    assert [line.split()[0] for line in best] == ["operation", "bcast", "reduce"]
+    assert {line.split()[0] for line in sizes[1:]} == {"bcast", "reduce"}
+    assert "coll_tuned_reduce_algorithm=" in out
+    assert "rules sets bcast: " in err and "rules sets reduce: " in err and err.count("use it with") == 1
+    assert (folder / "rules").read_text().startswith("2  # operations\n7  # bcast\n")
+    assert earlybird(*arguments, "--op", "all")[1] == out
+    status, written, _ = earlybird(*arguments, "--op", "all", "--json")
+    assert json.loads(written)["schema"] == "earlybird.collectives-advice/1"
+    (folder / "several.json").write_text(written)
+    assert earlybird("show", "several.json")[1] == out
+    rows = list(csv.DictReader(io.StringIO(earlybird(*arguments, "--op", "all", "--format", "csv")[1])))
+    assert [(row["operation"], row["size_bytes"]) for row in rows[::3]] == [
+        ("bcast", str(max(SIZES))), ("reduce", str(max(SIZES))),
+    ]  # fmt: skip
+
+
+def test_notes_on_several_operations_are_printed_once(earlybird):
+    arguments = ("advise", "collective", "--ranks", 64, "--map-by", "node", "--profile", "p.json")
+    _, _, err = earlybird(*arguments, "--op", "bcast,reduce")
+    warnings = [line for line in err.splitlines() if line.startswith("warning: ")]
+    assert len(warnings) == len(set(warnings))
+    assert len([line for line in warnings if "do not fit on the 4 nodes" in line]) == 1
+
+
 @pytest.mark.parametrize("command", EXAMPLES)
 def test_the_commands_of_the_example_work(earlybird, monkeypatch, tmp_path, command):
     monkeypatch.chdir(ROOT)
@@ -166,6 +195,9 @@ def test_the_commands_of_the_example_work(earlybird, monkeypatch, tmp_path, comm
         (("predict", "--op", "barrier", "--ranks", 4, "--size", 8), "a barrier has no data"),
         (("predict", "--op", "bcast", "--size", 1), "add --ranks, or --layout"),
         (("predict", "--op", "bcast", "--ranks", 4, "--size", 1, "--algorithm", "ring"), "has linear"),
+        (("advise", "--op", "bcast,gather", "--ranks", 4), "holds no gather but bcast, reduce"),
+        (("advise", "--op", "bcast,magic", "--ranks", 4), "--op is 'magic'; give one of bcast"),
+        (("advise", "--op", "bcast,reduce", "--ranks", 4, "--size", 0), "--size is 0 bytes for bcast"),
         (("advise", "--op", "bcast", "--ranks", 4, "--layout", "1x1x2"), "the layout 1x1x2 has 2 ranks"),
         (("advise", "--op", "bcast", "--ranks", 4, "--map-by", "moon"), "--map-by is 'moon'"),
     ],
@@ -197,14 +229,17 @@ def test_runs_of_too_few_points_make_no_profile(earlybird, folder):
 def test_a_file_that_sets_nothing_is_reported(capsys, tmp_path):
     settings = configuration(
         "mpich",
-        "bcast",
-        [Region("default", 8, 0, 7), Region("linear", 8, 8, 1023), Region("default", 8, 1024)],
+        [
+            Region("bcast", "default", 8, 0, 7),
+            Region("bcast", "linear", 8, 8, 1023),
+            Region("bcast", "default", 8, 1024),
+        ],
     )
     write_settings(settings, tmp_path / "rules")
     output = capsys.readouterr().err
     assert "rules, which sets nothing" in output and "use it with" not in output and "linear from 8" in output
     assert "default from 0" not in output
-    write_settings(configuration("mpich", "bcast", [Region("linear", 8)]), tmp_path / "rules")
+    write_settings(configuration("mpich", [Region("bcast", "linear", 8)]), tmp_path / "rules")
     assert "use it with: . " in capsys.readouterr().err
 
 

@@ -73,6 +73,7 @@ def test_a_profile_is_printed_as_by_fit(earlybird, folder):
     ("name", "part"),
     [
         ("advice-1.json", "extrapolated"),
+        ("collectives-advice-1.json", "a setting"),
         ("comparison-1.json", "staircase"),
         ("layout-1.csv", "0"),
         ("pattern-1.csv", "400000"),

@@ -20,7 +20,7 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.collective_configuration import Region, configuration, setting
 from earlybird.data.errors import InputError
-from earlybird.data.mpi_algorithms import FAMILIES, MPICH_LABELS
+from earlybird.data.mpi_algorithms import FAMILIES, MPICH_LABELS, Algorithm
 from earlybird.models.trees import TREES
 
 
@@ -96,7 +96,7 @@ def test_a_persistent_operation_is_another_call_of_the_program():
         "openmpi", "allreduce", "persistent-ring", 8
     )
     with pytest.raises(InputError, match="another call of the program"):
-        configuration("mpich", "bcast", [Region(PERSISTENT, 8)])
+        configuration("mpich", [Region("bcast", PERSISTENT, 8)])
 
 
 def test_control_variables_are_of_the_communicator_or_of_calls():
@@ -158,23 +158,43 @@ def test_the_family_is_reported_by_the_library_itself(version, family):
     assert family_of({"library_version": version}) == family
 
 
-REGIONS = [Region("binomial", 8, 0, 1023), Region("linear", 8, 1024, 4095)]
+# Methods with their first and last sizes.
+REGIONS = ("binomial", 0, 1023), ("linear", 1024, 4095)
+
+
+def regions_of(operation, *regions):
+    return [Region(operation, method, 8, *sizes) for method, *sizes in regions]
+
+
+def configure(family, operation, *regions, **more):
+    """Settings of one operation among 8 ranks."""
+    return configuration(family, regions_of(operation, *regions), **more)
 
 
 def rules_of(made):
-    """The rules of a file for Open MPI, by from how many ranks on they apply."""
+    """The rules of a file for Open MPI for one operation, by from how many ranks on they apply."""
+    (found,) = all_rules_of(made).values()
+    return found
+
+
+def all_rules_of(made):
+    """The same for each operation, by its number."""
     numbers = iter([tuple(map(int, line.split("#")[0].split())) for line in made.text.splitlines()])
-    _, _, (num_rank_counts,) = next(numbers), next(numbers), next(numbers)
+    (num_operations,) = next(numbers)
     found = {}
-    for _ in range(num_rank_counts):
-        (ranks,), (num_sizes,) = next(numbers), next(numbers)
-        found[ranks] = [next(numbers) for _ in range(num_sizes)]
+    for _ in range(num_operations):
+        (operation,), (num_rank_counts,) = next(numbers), next(numbers)
+        found[operation] = {}
+        for _ in range(num_rank_counts):
+            (ranks,), (num_sizes,) = next(numbers), next(numbers)
+            found[operation][ranks] = [next(numbers) for _ in range(num_sizes)]
+    assert not list(numbers)
     return found
 
 
 def test_open_mpi_gets_a_rule_for_every_region():
-    made = configuration("openmpi", "bcast", [*REGIONS, Region("pipeline:8192", 8, 4096)])
-    assert made.kind == "rules" and made.left_out == ()
+    made = configure("openmpi", "bcast", *REGIONS, ("pipeline:8192", 4096))
+    assert made.kind == "rules" and not made.left_out
     assert made.text.startswith("1  # operations\n7  # bcast\n")
     assert rules_of(made)[8] == [(0, 6, 0, 0), (1024, 1, 0, 0), (4096, 3, 0, 8192)]
     assert "dynamic_rules_filename=FILE" in made.use
@@ -182,78 +202,111 @@ def test_open_mpi_gets_a_rule_for_every_region():
 
 def test_other_numbers_of_ranks_keep_the_default_of_open_mpi():
     """It applies the rules of the first number of ranks to fewer, too, and those of the last to more."""
-    of_ranks = rules_of(configuration("openmpi", "bcast", REGIONS))
+    of_ranks = rules_of(configure("openmpi", "bcast", *REGIONS))
     assert list(of_ranks) == [1, 8, 9] and of_ranks[1] == of_ranks[9] == [(0, 0, 0, 0)]
 
 
 def test_sizes_outside_the_regions_keep_the_default():
-    regions = [Region("binomial", 8, 64, 1023), Region("linear", 8, 1024, 4095)]
-    rules = rules_of(configuration("openmpi", "allgather", [Region("ring", 8, 64, 1023)]))[8]
+    rules = rules_of(configure("openmpi", "allgather", ("ring", 64, 1023)))[8]
     assert rules == [(0, 0, 0, 0), (8 * 64, 4, 0, 0), (8 * 1024, 0, 0, 0)]
-    assert rules_of(configuration("openmpi", "bcast", regions))[8][0] == (0, 0, 0, 0)
-    intel = configuration(
-        "intel", "reduce", [Region("binomial", 8, 8, 63), Region("rabenseifner", 8, 64, 99)]
-    )
+    made = configure("openmpi", "bcast", ("binomial", 64, 1023), ("linear", 1024, 4095))
+    assert rules_of(made)[8][0] == (0, 0, 0, 0)
+    intel = configure("intel", "reduce", ("binomial", 8, 63), ("rabenseifner", 64, 99))
     assert 'I_MPI_ADJUST_REDUCE="0:0-7;2:8-63;5:64-99;0:100-2147483647"' in intel.text
 
 
 def test_a_rule_of_chains_names_how_many():
     """None would be one chain, which is another algorithm."""
-    made = configuration("openmpi", "bcast", [Region("chain:4096", 8), Region(DEFAULT, 8, 65536)])
+    made = configure("openmpi", "bcast", ("chain:4096", 0, 65535), (DEFAULT, 65536))
     assert rules_of(made)[8] == [(0, 2, 4, 4096), (65536, 0, 0, 0)]
 
 
 def test_rules_of_blocks_count_all_blocks():
-    made = configuration("openmpi", "alltoall", [Region("bruck", 8, 0, 1023), Region("linear", 8, 1024)])
+    made = configure("openmpi", "alltoall", ("bruck", 0, 1023), ("linear", 1024))
     assert rules_of(made)[8] == [(0, 3, 0, 0), (8 * 1024, 1, 0, 0)]
 
 
 @pytest.mark.parametrize("operation", ["gather", "scatter"])
 def test_ranks_that_count_different_sizes_get_one_algorithm(operation):
     """Open MPI's gather and scatter compare sizes of each rank's own arguments; these need not agree."""
-    made = configuration("openmpi", operation, REGIONS, size_bytes=2048)
+    made = configure("openmpi", operation, *REGIONS, size_bytes=2048)
     assert [rule[0] for rule in rules_of(made)[8]] == [0] and "linear" in made.text
-    assert [region.method for region in made.left_out] == ["binomial"] and operation in made.reason
+    assert [region.method for region in made.left_out] == ["binomial"] and operation in str(
+        made.left_out.values()
+    )
     # Where the default is best at some size, no other algorithm can serve all.
-    regions = [Region(DEFAULT, 8, 8, 1023), Region("linear", 8, 1024, 4096)]
-    made = configuration("openmpi", operation, regions)
+    regions = (DEFAULT, 8, 1023), ("linear", 1024, 4096)
+    made = configure("openmpi", operation, *regions)
     assert made.idle and [region.method for region in made.left_out] == ["linear"]
-    assert "linear" in configuration("openmpi", operation, regions, size_bytes=2048).text
-    assert configuration("openmpi", operation, regions, size_bytes=8192).idle
+    assert "linear" in configure("openmpi", operation, *regions, size_bytes=2048).text
+    assert configure("openmpi", operation, *regions, size_bytes=8192).idle
 
 
 def test_mpich_takes_the_algorithm_of_most_sizes_and_the_others_are_named():
-    made = configuration("mpich", "reduce", REGIONS)
+    made = configure("mpich", "reduce", *REGIONS)
     assert made.kind == "shell" and [region.method for region in made.left_out] == ["linear"]
     assert 'export MPIR_CVAR_REDUCE_INTRA_ALGORITHM="binomial"' in made.text
     assert "# omitted" in made.text
     # Of the size asked for where there is one.
-    large = configuration("mpich", "reduce", REGIONS, size_bytes=2048)
+    large = configure("mpich", "reduce", *REGIONS, size_bytes=2048)
     assert [region.method for region in large.left_out] == ["binomial"]
 
 
 def test_intel_takes_ranges_of_sizes_where_one_variable_distinguishes_them():
-    made = configuration("intel", "bcast", REGIONS)
+    made = configure("intel", "bcast", *REGIONS)
     assert 'export I_MPI_ADJUST_BCAST_NETWORK="3:0-1023;2:1024-2147483647"' in made.text
-    presets = configuration(
-        "intel", "reduce", [Region("binomial", 8, 0, 1023), Region("rabenseifner", 8, 1024)]
-    )
+    presets = configure("intel", "reduce", ("binomial", 0, 1023), ("rabenseifner", 1024))
     assert 'export I_MPI_ADJUST_REDUCE="2:0-1023;5:1024-2147483647"' in presets.text
-    mixed = configuration("intel", "bcast", [Region("linear", 8, 0, 1023), Region("pipeline", 8, 1024)])
-    assert [region.method for region in mixed.left_out] == ["pipeline"] or mixed.left_out[
-        0
-    ].method == "linear"
+    mixed = configure("intel", "bcast", ("linear", 0, 1023), ("pipeline", 1024))
+    assert [region.method for region in mixed.left_out] in (["pipeline"], ["linear"])
 
 
 def test_no_mpi_can_use_our_own_algorithms():
     with pytest.raises(InputError, match="Earlybird's algorithm"):
-        configuration("mpich", "bcast", [Region("own-linear", 8)])
+        configure("mpich", "bcast", ("own-linear",))
     with pytest.raises(InputError, match="there is no algorithm 'magic'"):
-        configuration("mpich", "bcast", [Region("magic", 8)])
+        configure("mpich", "bcast", ("magic",))
 
 
 def test_a_simulation_is_given_arguments_of_smpirun():
     assert setting("simgrid", "bcast", "linear", 8) == "--cfg=smpi/bcast:flattree"
-    made = configuration("simgrid", "bcast", REGIONS)
+    made = configure("simgrid", "bcast", *REGIONS)
     assert "--cfg=smpi/bcast:binomial_tree" in made.text.splitlines() and "smpirun" in made.use
     assert [region.method for region in made.left_out] == ["linear"]
+
+
+def test_one_rules_file_has_every_operation_that_deviates():
+    gather, allreduce = regions_of("gather", (DEFAULT,)), regions_of("allreduce", ("ring", 64))
+    made = configuration("openmpi", [*regions_of("bcast", *REGIONS), *gather, *allreduce])
+    rules = all_rules_of(made)
+    assert {operation: list(of_ranks) for operation, of_ranks in rules.items()} == {
+        7: [1, 8, 9],
+        2: [1, 8, 9],
+    }
+    assert rules[7] == rules_of(configure("openmpi", "bcast", *REGIONS))
+    assert rules[2][8] == [(0, 0, 0, 0), (64, 4, 0, 0)]
+    assert made.changed == ("bcast", "allreduce") and made.operations == ("bcast", "gather", "allreduce")
+
+
+@pytest.mark.parametrize(
+    ("family", "bcast", "reduce"),
+    [
+        ("intel", "I_MPI_ADJUST_BCAST_NETWORK", "I_MPI_ADJUST_REDUCE_NETWORK"),
+        ("mpich", "MPIR_CVAR_BCAST_INTRA_ALGORITHM", "MPIR_CVAR_REDUCE_INTRA_ALGORITHM"),
+        ("simgrid", "--cfg=smpi/bcast:", "--cfg=smpi/reduce:"),
+    ],
+)
+def test_one_file_has_the_variables_of_all_operations(family, bcast, reduce):
+    """Those of each alone, and none twice."""
+    regions = {"bcast": regions_of("bcast", *REGIONS), "reduce": regions_of("reduce", ("binomial",))}
+    lines = configuration(family, [one for regions in regions.values() for one in regions]).text.splitlines()
+    alone = {line for one in regions.values() for line in configuration(family, one).text.splitlines()}
+    assert sorted(lines) == sorted(alone)
+    assert bcast in "".join(lines) and reduce in "".join(lines)
+
+
+def test_operations_that_need_different_values_of_a_variable_are_refused(monkeypatch):
+    monkeypatch.setitem(FAMILIES["mpich"]["allreduce"], "ring", Algorithm(8, more={"BCAST_TREE_KVAL": "3"}))
+    regions = [*regions_of("bcast", ("linear",)), *regions_of("allreduce", ("ring",))]
+    with pytest.raises(InputError, match=r"bcast and allreduce need MPIR_CVAR_BCAST_TREE_KVAL to be 7 and 3"):
+        configuration("mpich", regions)

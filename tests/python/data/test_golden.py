@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from earlybird.data import files
-from earlybird.data.advice import load_advice
+from earlybird.data.advice import collectives_advice_from_json, load_advice
 from earlybird.data.baseline import load_baseline
 from earlybird.data.check import load_check
 from earlybird.data.comparison import load_comparison
@@ -166,6 +166,17 @@ def test_advice_1_loads():
     ]  # fmt: skip
     assert (advice.operation, advice.asked["threads"], advice.baseline) == ("pipeline", 8, "single")
     assert advice.notes == ("a note",) and advice.extra == {"a_later_key": "kept"}
+
+
+def test_collectives_advice_1_loads():
+    value = files.read_json(GOLDEN / "collectives-advice-1.json", "advice")
+    found = collectives_advice_from_json(value)
+    assert [one.asked["operation"] for one in found.advice] == ["bcast", "barrier"]
+    assert found.advice[0].ranked[0].speed_up == (2.0, 1.8, 2.2)
+    assert [piece.extra["config"]["kind"] for piece in found.pieces()] == ["rules", "rules"]
+    assert found.to_json() == value
+    with pytest.raises(InputError, match="advice is missing or empty"):
+        collectives_advice_from_json(value | {"advice": []})
 
 
 def test_simulated_machine_1():

@@ -16,7 +16,10 @@ NAMES = [
     *(f"composition=MPIDI_{one}_intra_composition_gamma" for one in ("Bcast", "Reduce")),
     "composition=MPIDI_Barrier_intra_composition_beta",
 ]
-REGIONS = [Region("binomial", 8, 64), Region(DEFAULT, 8, 1024), Region("pipeline:512", 8, 4096, 8192)]
+REGIONS = [
+    Region("bcast", "binomial", 8, 64), Region("bcast", DEFAULT, 8, 1024),
+    Region("bcast", "pipeline:512", 8, 4096, 8192),
+]  # fmt: skip
 
 
 def _tree(kind):
@@ -59,15 +62,15 @@ def decide(tree, operation, ranks=8, nodes=1, size=0, **call):
     return next(iter(node)).split("_", 1)[1]
 
 
-def _files(selection, operation, regions, nodes=1):
-    made = selection_configuration(selection, operation, regions, nodes)
+def _files(selection, regions, nodes=1):
+    made = selection_configuration(selection, regions, nodes)
     assert 'MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE="FILE.json"' in made.text
     assert 'MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE="FILE.ch4.json"' in made.text
     return json.loads(made.files[".json"]), json.loads(made.files[".ch4.json"])
 
 
 def test_rules_hold_for_their_sizes_ranks_and_nodes_only(selection):
-    algorithms, compositions = _files(selection, "bcast", REGIONS)
+    algorithms, compositions = _files(selection, REGIONS)
     binomial, pipeline = "Bcast_intra_binomial", "Bcast_intra_pipelined_tree"
     by_size = {8: "usual_bcast", 63: "usual_bcast", 64: binomial, 1023: binomial, 1024: "usual_bcast",
                4095: "usual_bcast", 4096: pipeline, 8192: pipeline, 8193: "usual_bcast"}  # fmt: skip
@@ -82,24 +85,38 @@ def test_rules_hold_for_their_sizes_ranks_and_nodes_only(selection):
 
 
 def test_nodes_with_another_number_of_ranks_keep_the_default(selection):
-    algorithms, _ = _files(selection, "bcast", REGIONS, nodes=4)
+    algorithms, _ = _files(selection, REGIONS, nodes=4)
     decided = {nodes: decide(algorithms, "bcast", 8, nodes, 64) for nodes in (1, 2, 4, 8)}
     assert [nodes for nodes, name in decided.items() if name == "Bcast_intra_binomial"] == [4]
 
 
 def test_only_calls_like_those_measured_take_the_algorithm(selection):
-    algorithms, _ = _files(selection, "allreduce", [Region("rabenseifner", 8, 8, 4096)])
+    algorithms, _ = _files(selection, [Region("allreduce", "rabenseifner", 8, 8, 4096)])
     assert decide(algorithms, "allreduce", size=64) == "Allreduce_intra_reduce_scatter_allgather"
     assert decide(algorithms, "allreduce", size=56) == "usual_allreduce"  # fewer elements than ranks
     for other in ({"is_commutative": "no"}, {"is_op_built_in": "no"}):
         assert decide(algorithms, "allreduce", size=64, **other) == "usual_allreduce"
-    algorithms, _ = _files(selection, "alltoall", [Region("bruck", 8, 8, 64)])
+    algorithms, _ = _files(selection, [Region("alltoall", "bruck", 8, 8, 64)])
     assert decide(algorithms, "alltoall", size=64) == "Alltoall_intra_brucks"
     assert decide(algorithms, "alltoall", size=64, is_sendbuf_inplace="yes") == "usual_alltoall"
 
 
+def test_rules_of_several_operations_are_in_the_same_files(selection):
+    ring = Region("allreduce", "ring", 8, 64, 4096)
+    algorithms, compositions = _files(selection, [*REGIONS, ring, Region("reduce", DEFAULT, 8)])
+    assert decide(algorithms, "bcast", size=64) == "Bcast_intra_binomial"
+    assert decide(algorithms, "allreduce", size=64) == "Allreduce_intra_ring"
+    assert decide(compositions, "bcast", size=64) == "Bcast_intra_composition_gamma"
+    assert decide(compositions, "allreduce", size=64) == "Allreduce_intra_composition_beta"
+    assert decide(algorithms, "reduce", size=64) == "usual_reduce"
+    # Each as without the other.
+    for alone in (REGIONS, [ring]):
+        key = f"collective={alone[0].operation}"
+        assert [tree[key] for tree in _files(selection, alone)] == [algorithms[key], compositions[key]]
+
+
 def test_sizes_of_an_allgather_count_all_blocks(selection):
-    algorithms, _ = _files(selection, "allgather", [Region("ring", 8, 8, 64)])
+    algorithms, _ = _files(selection, [Region("allgather", "ring", 8, 8, 64)])
     assert decide(algorithms, "allgather", size=64) == "Allgather_intra_ring"
     assert "total_msg_size<=512" in json.dumps(algorithms)
 
@@ -107,11 +124,14 @@ def test_sizes_of_an_allgather_count_all_blocks(selection):
 def test_sizes_beyond_an_int_keep_the_default(selection):
     """MPICH would read another number."""
     million = 1 << 20
-    regions = [Region("ring", 2048, 1024, million - 1), Region("bruck", 2048, million, 4 * million)]
-    text = json.dumps(_files(selection, "allgather", regions)[0])
+    regions = [
+        Region("allgather", "ring", 2048, 1024, million - 1),
+        Region("allgather", "bruck", 2048, million, 4 * million),
+    ]
+    text = json.dumps(_files(selection, regions)[0])
     assert f"total_msg_size<={(1 << 31) - 2048}" in text and "brucks" not in text
-    regions = [Region("ring", 2048, 1024, 4 * million)]
-    assert f"total_msg_size<={(1 << 31) - 1}" in json.dumps(_files(selection, "allgather", regions)[0])
+    regions = [Region("allgather", "ring", 2048, 1024, 4 * million)]
+    assert f"total_msg_size<={(1 << 31) - 1}" in json.dumps(_files(selection, regions)[0])
 
 
 def test_what_a_file_cannot_select_by_size_is_known():
@@ -123,8 +143,8 @@ def test_what_a_file_cannot_select_by_size_is_known():
 def test_a_file_never_fills_its_last_page(selection):
     """MPICH would read beyond it."""
     for last in range(4097, 4097 + 40):
-        regions = [Region("pipeline:" + "9" * (last - 4090), 8, 64, last)]
-        assert len(selection_configuration(selection, "bcast", regions, 1).files[".json"]) % 4096
+        regions = [Region("bcast", "pipeline:" + "9" * (last - 4090), 8, 64, last)]
+        assert len(selection_configuration(selection, regions, 1).files[".json"]) % 4096
 
 
 def test_a_library_without_trees_has_no_selection(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import plotly.graph_objects as go
 
@@ -10,7 +11,7 @@ from earlybird.data.schema import Estimate
 from earlybird.report import page
 from earlybird.report.contents import contents
 from earlybird.report.figures import axes
-from earlybird.report.material import Material
+from earlybird.report.material import Material, collect
 from earlybird.report.terminal import render
 
 
@@ -193,6 +194,15 @@ def test_settings_show_their_use_and_what_is_extrapolated():
     ]  # fmt: skip
     assert table.rows[0][6] == "ranks" and result.tables[0].rows[0][4] == "extrapolated in ranks and size"
     assert not chapter(bcast(extra={"config": {"text": None}})).listings
+
+
+def test_settings_for_several_operations_are_shown_once():
+    collected = collect([Path(__file__).parents[2] / "recorded" / "golden" / "collectives-advice-1.json"])
+    result = contents(collected).chapters["advice"]
+    assert [answer.what.partition(":")[0] for answer in result.answers] == ["Broadcast", "Barrier"]
+    ((title, text),) = result.listings
+    assert text == "2  # operations\n" and "broadcast: " in title and "barrier: " in title
+    assert len(result.warnings) == 1
 
 
 def test_the_terminal_begins_with_every_piece_of_advice(make):

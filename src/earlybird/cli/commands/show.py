@@ -138,6 +138,11 @@ def _show_json(source: Path, format: Format) -> None:
             from earlybird.data.advice import advice_from_json
 
             print_advice(advice_from_json(value, where), format)
+        case "earlybird.collectives-advice/1":
+            from earlybird.cli.output.advice import print_collectives_advice
+            from earlybird.data.advice import collectives_advice_from_json
+
+            print_collectives_advice(collectives_advice_from_json(value, where), format)
         case "earlybird.projection/1":
             from earlybird.cli.output.projection import print_projection
             from earlybird.data.projection import projection_from_json

@@ -83,7 +83,7 @@ def advice_chapter(material: Material) -> Chapter:
         tables=[_crossovers(piece) for piece in pieces if piece.size_ranges],
         shown=[_alternatives(piece) for piece in pieces],
         brief=[_brief(piece) for piece in pieces],
-        listings=[listing for piece in pieces for listing in _listing(piece)],
+        listings=_listings(pieces),
     )
 
 
@@ -235,13 +235,18 @@ def _config(advice: Advice) -> Mapping[str, Any]:
     return config if isinstance(config, Mapping) else {"text": config}
 
 
-def _listing(advice: Advice) -> list[tuple[str, str]]:
-    """The settings as a file, and how to use it if the advice says so."""
-    config = _config(advice)
-    if not isinstance(config.get("text"), str) or not config["text"]:
-        return []
-    use = f" ({config['use']})" if config.get("use") else ""
-    return [(f"The settings as a file{use}: {advice_text.title(advice)}", config["text"])]
+def _listings(pieces: Sequence[Advice]) -> list[tuple[str, str]]:
+    """The settings as files, each once, and how to use them if the advice says so."""
+    titles_of: dict[tuple[str, str], list[str]] = {}
+    for piece in pieces:
+        config = _config(piece)
+        if isinstance(config.get("text"), str) and config["text"]:
+            use = f" ({config['use']})" if config.get("use") else ""
+            titles_of.setdefault((config["text"], use), []).append(advice_text.title(piece))
+    return [
+        (f"The settings as a file{use}: {'; '.join(titles)}", text)
+        for (text, use), titles in titles_of.items()
+    ]
 
 
 def _crossovers(advice: Advice) -> Table:
