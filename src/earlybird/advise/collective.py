@@ -261,41 +261,11 @@ class _Question:
 
 
 def advise_collective(
-    profile: Profile,
-    operation: str,
-    ranks: int | None,
-    size_bytes: int | None = None,
-    *,
-    layout: str | None = None,
-    map_by: str | None = None,
-    root: int = 0,
-    mpi_only: bool = False,
-    at_size_only: bool = False,
-    selection: Selection | None = None,
+    profile: Profile, operation: str, ranks: int | None, size_bytes: int | None = None, **more: Any
 ) -> tuple[Advice, Configuration | None]:
-    """Rank every algorithm of `operation` with its best segment size, and find crossovers.
-
-    Parameters
-    ----------
-    size_bytes : None for the largest measured size.
-    ranks, layout, map_by, root : see `predict.collective.place_ranks`.
-    mpi_only : leave out the algorithms of earlybird, which an MPI cannot be set to use.
-    at_size_only : leave out crossovers and configuration, which take most of the time.
-    selection : the trees of this MPICH's library, so that its configuration can select by size.
-
-    Returns
-    -------
-    Advice whose first alternative is the advised one, see `options.choose`; speed-ups are over the default of
-    the MPI, if that was measured. Where the point was measured, its values are the measured ones; elsewhere
-    those of the form, corrected by the measured points of the same placement. And the configuration that
-    makes the MPI use the best of its own algorithms in every region; None if it is not known for this MPI.
-    """
-    forms = _forms(profile, operation, mpi_only)
-    placed, notes = place_ranks(forms, ranks, layout, map_by, root)
-    question = _question(profile, forms, placed)
-    advice = _advise(question, _asked_bytes(forms, size_bytes), notes, profile.id, at_size_only)
-    settings = None if at_size_only else _configure([question], size_bytes, selection)
-    return replace(advice, extra=_extra(settings)), settings
+    """Advice on one operation, with its configuration; parameters are those of `advise_collectives`."""
+    several, settings = advise_collectives(profile, [operation], ranks, size_bytes, **more)
+    return several.pieces()[0], settings
 
 
 def advise_collectives(
@@ -308,24 +278,42 @@ def advise_collectives(
     map_by: str | None = None,
     root: int = 0,
     mpi_only: bool = False,
+    at_size_only: bool = False,
     selection: Selection | None = None,
 ) -> tuple[CollectivesAdvice, Configuration | None]:
-    """The same for several operations of a job, with one configuration for all; parameters are those of
-    `advise_collective`. Operations without a root ignore `root`, a barrier ignores `size_bytes`."""
+    """Rank every algorithm of each operation with its best segment size, and find crossovers.
+
+    Parameters
+    ----------
+    size_bytes : None for the largest measured size; a barrier ignores it.
+    ranks, layout, map_by, root : see `predict.collective.place_ranks`; operations without a root ignore
+        `root`, if another one has it.
+    mpi_only : leave out the algorithms of earlybird, which an MPI cannot be set to use.
+    at_size_only : leave out crossovers and configuration, which take most of the time.
+    selection : the trees of this MPICH's library, so that its configuration can select by size.
+
+    Returns
+    -------
+    Advice whose first alternative is the advised one, see `options.choose`; speed-ups are over the default of
+    the MPI, if that was measured. Where the point was measured, its values are the measured ones; elsewhere
+    those of the form, corrected by the measured points of the same placement. And one configuration for all
+    operations that makes the MPI use the best of its own algorithms in every region; None if it is not known
+    for this MPI.
+    """
     of_operations = [_forms(profile, operation, mpi_only) for operation in operations]
     _require_one_mpi(of_operations)
     placed, notes = place_ranks([*chain.from_iterable(of_operations)], ranks, layout, map_by, root)
     questions, pieces = [], []
     for operation, forms in zip(operations, of_operations, strict=True):
         own_placed = placed if operation in ROOTED else replace(placed, root=0)
-        own_bytes = None if operation == "barrier" else size_bytes
+        asked_bytes = _asked_bytes(forms, None if operation == "barrier" else size_bytes)
         try:
             question = _question(profile, forms, own_placed)
-            pieces.append(_advise(question, _asked_bytes(forms, own_bytes), notes, profile.id))
+            pieces.append(_advise(question, asked_bytes, notes, profile.id, at_size_only))
         except InputError as error:
-            raise InputError(f"{operation}: {error}") from error
+            raise InputError(f"{operation}: {error}" if len(operations) > 1 else str(error)) from error
         questions.append(question)
-    settings = _configure(questions, size_bytes, selection)
+    settings = None if at_size_only else _configure(questions, size_bytes, selection)
     return CollectivesAdvice(tuple(pieces), _extra(settings)), settings
 
 
@@ -360,7 +348,7 @@ def _advise(
     asked_bytes: int,
     notes: Sequence[str],
     profile_id: str,
-    at_size_only: bool = False,
+    at_size_only: bool,
 ) -> Advice:
     placed, candidates = question.placed, question.candidates
     ranked = question.ranking(asked_bytes)

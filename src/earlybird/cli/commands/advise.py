@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from earlybird.advise.aggregation import advise_aggregation
-from earlybird.advise.collective import advise_collective, advise_collectives
+from earlybird.advise.collective import advise_collectives
 from earlybird.advise.layout import SWAPS, advise_layout
 from earlybird.advise.pipelined import advise_pipeline
 from earlybird.cli.options.command import FORMAT, make_group
@@ -80,9 +80,7 @@ _ALL_OPERATIONS = "all"
 class CollectivesOptions(CollectiveOptions):
     """One collective operation or several."""
 
-    op: Annotated[
-        str, typer.Option(help="Operations, such as bcast,allreduce, or all, those of the profile.")
-    ]
+    op: Annotated[str, typer.Option(help="Operations such as bcast,allreduce, or all of the profile: all.")]
 
 
 def collective(
@@ -106,39 +104,30 @@ def collective(
     """Recommend the algorithm of a collective operation, or of several.
 
     Row 1 is the advised algorithm: the MPI's default, unless another one is clearly faster. The others follow
-    by time. The second table lists the sizes at which the advised algorithm changes. Of several operations,
-    the first table has the advised algorithm of each. --config writes a file
-    of rules for Open MPI, environment variables for Intel MPI, and variables with two JSON files for MPICH,
-    for all operations given.
-    It sets what was measured to be clearly faster than the default, and no algorithm of Earlybird's, which an
+    by time. The second table lists the sizes at which the advised algorithm changes. With several operations
+    the first table has only the advised algorithm of each. --config writes a file of rules for Open MPI,
+    environment variables for Intel MPI, and variables with two JSON files for MPICH, for all operations. It
+    sets what was measured to be clearly faster than the default, and no algorithm of Earlybird's, which an
     MPI cannot select.
     """
     joined = load_profiles(call.profile)
     operations = _operations(call.op, joined)
-    size_bytes = None if size is None else call_bytes(size, operations)
-    selection = None if config is None else _selection_of(joined)
-    if len(operations) == 1:
-        advice, settings = advise_collective(
-            joined, operations[0], call.ranks, size_bytes,
-            layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only, selection=selection,
-        )  # fmt: skip
-        pieces = [advice]
-    else:
-        several, settings = advise_collectives(
-            joined, operations, call.ranks, size_bytes,
-            layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only, selection=selection,
-        )  # fmt: skip
-        pieces = [*several.advice]
+    several, settings = advise_collectives(
+        joined, operations, call.ranks, None if size is None else call_bytes(size, operations),
+        layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only,
+        selection=None if config is None else _selection_of(joined),
+    )  # fmt: skip
     if config is not None:
         write_settings(settings, config)
+    asked = several.advice[0].asked
+    what = ""
     if len(operations) == 1:
-        print_advice(advice, format)
+        print_advice(several.pieces()[0], format)
+        what = f"{asked['operation']} of {format_bytes(asked['size_bytes'])} among "
     else:
         print_collectives_advice(several, format)
-    asked = pieces[0].asked
-    what = f"{asked['operation']} of {format_bytes(asked['size_bytes'])} among "
-    default = "; default is the MPI's own choice" if any(one.baseline for one in pieces) else ""
-    note(f"{what if len(pieces) == 1 else ''}{asked['ranks']} ranks on {asked['layout']}{default}")
+    default = "; default is the MPI's own choice" if any(one.baseline for one in several.advice) else ""
+    note(f"{what}{asked['ranks']} ranks on {asked['layout']}{default}")
 
 
 def _operations(text: str, profile: Profile) -> list[str]:
