@@ -519,7 +519,10 @@ def _rules_for_all_or_none(regions: Sequence[Region], size_bytes: int | None) ->
     reason = f"{_OTHER_DEFAULT}, which is best at other sizes"
     if len(operations) > 1:
         kept = labels.listed(keeping)
-        reason = f"{_OTHER_DEFAULT}, in every operation, and that one is best at some sizes of {kept}"
+        reason = (
+            f"{_OTHER_DEFAULT}, in every operation, and at some sizes of {kept} nothing is clearly faster "
+            "than that one"
+        )
         gaining = [one for one in operations if one not in keeping]
         if gaining:
             reason += f" (rules for {labels.listed(gaining)} alone would change {kept}, too)"
