@@ -8,7 +8,7 @@ from earlybird.models.compiled import Connections
 # The bytes of a connection that are on the way at most. A short message enters the queues whole, so the order
 # of posting decides when it arrives; of long ones, connections get equal shares. Assumed, not measured: it
 # suits three MPIs over TCP at 200 Mbit/s.
-WINDOW_BYTES = 1 << 16
+WINDOW_BYTES = 1 << 15
 # What is carried at a time: fine for few bytes, and 500,000 chunks and the ends of messages for many; beyond
 # 32 GB the window grows with it.
 _LEAST_CHUNK_BYTES, _MOST_CHUNKS = 4096, 500_000

@@ -1,9 +1,8 @@
-"""The first process of a virtual node: gives the node a name, its own /proc and /dev/shm, and reaps what dies
-in it.
+"""The first process of a virtual node: gives the node a name, its own /proc and /dev/shm, settings of TCP, and
+reaps what dies in it.
 
 The keeper starts it in fresh namespaces and reads its process number; when it ends, the kernel ends every
-process of
-the node.
+process of the node.
 """
 
 import os
@@ -13,7 +12,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+from earlybird.launch.cluster import network
+
 TEMPORARY = "/dev/shm/tmp"  # in every node: daemons of Open MPI that share a folder for sessions collide
+_TCP = Path("/proc/sys/net/ipv4")
+# Links then carry the same on every machine and after every pause. With a kernel's usual buffers, which grow
+# with what a connection carried before, launches of one exchange differ; with BBR, links that several
+# connections share carry less than one connection does.
+_TCP_SETTINGS = {
+    "tcp_congestion_control": "reno",
+    "tcp_slow_start_after_idle": "0",
+    "tcp_moderate_rcvbuf": "0",
+    "tcp_rmem": f"4096 {network.BUFFER_BYTES} {network.BUFFER_BYTES}",
+    "tcp_wmem": f"4096 {network.BUFFER_BYTES} {network.BUFFER_BYTES}",
+}
 
 
 def main(name: str, hosts_file: str) -> None:
@@ -27,6 +39,8 @@ def main(name: str, hosts_file: str) -> None:
     Path(TEMPORARY).mkdir(mode=0o1777)
     if Path("/etc/hosts").exists():
         _run("mount", "--bind", hosts_file, "/etc/hosts")
+    for setting, value in _TCP_SETTINGS.items():
+        (_TCP / setting).write_text(value)
     print("ready", flush=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps the orphans that end up here
     while True:

@@ -11,9 +11,9 @@ from earlybird.launch.cluster import network
 # the rate can be kept with. With 50 us, acknowledgements among data took a quarter of the bandwidth.
 _MIN_BURST_BYTES = 2 * network.FRAME_BYTES
 _BURST_S = 200e-6
-# Size of the queue of a link, so that few packets are dropped: networks of large machines drop none.
-_QUEUE_S = 0.1
-_MIN_QUEUE_BYTES = 1 << 20
+# The queue of a link: all that 512 connections have on the way at once, so that no packet is dropped, as in
+# networks of large machines.
+_QUEUE_BYTES = 512 * network.BUFFER_BYTES
 
 
 def make_bridge() -> None:
@@ -64,7 +64,7 @@ def _shape(route: IPRoute, index: int, rate_bytes_per_s: float) -> None:
         handle="1:",
         rate=f"{round(8 * rate_bytes_per_s)}bit",
         burst=burst_bytes,
-        limit=max(_MIN_QUEUE_BYTES, round(rate_bytes_per_s * _QUEUE_S)),
+        limit=_QUEUE_BYTES,
     )
 
 
