@@ -138,11 +138,13 @@ def _advise(profile: Profile, output: Path) -> str:
 
 
 def _advise_collective(forms: list[CollectiveForm], output: Path) -> str:
-    """The command for advice on collectives, at the largest rank count measured."""
+    """The command for advice on collectives, at the largest rank count measured of the first."""
     form = forms[0]
-    mapping = f" --map-by {form.map_by[0]}" if form.map_by else ""
+    ranks, map_by = form.range["ranks"][1], form.map_by
+    alike = [one.operation for one in forms if (one.range["ranks"][1], one.map_by) == (ranks, map_by)]
+    mapping = f" --map-by {map_by[0]}" if map_by else ""
     return (
-        f"earlybird advise collective --op {form.operation} --ranks {form.range['ranks'][1]}{mapping} "
+        f"earlybird advise collective --op {','.join(dict.fromkeys(alike))} --ranks {ranks}{mapping} "
         f"--profile {shlex.quote(str(output))}"
     )
 
