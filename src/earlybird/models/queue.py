@@ -10,7 +10,7 @@ from earlybird.models.compiled import Connections
 # suits three MPIs over TCP at 200 Mbit/s.
 WINDOW_BYTES = 1 << 15
 # What is carried at a time: fine for few bytes, and 500,000 chunks and the ends of messages for many; beyond
-# 32 GB the window grows with it.
+# 16 GB the window grows with it.
 _LEAST_CHUNK_BYTES, _MOST_CHUNKS = 4096, 500_000
 
 

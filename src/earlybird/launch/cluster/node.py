@@ -1,5 +1,5 @@
-"""The first process of a virtual node: gives the node a name, its own /proc and /dev/shm, settings of TCP, and
-reaps what dies in it.
+"""The first process of a virtual node: gives the node a name, its own /proc and /dev/shm, and settings of
+TCP; and reaps what dies in it.
 
 The keeper starts it in fresh namespaces and reads its process number; when it ends, the kernel ends every
 process of the node.
@@ -39,12 +39,23 @@ def main(name: str, hosts_file: str) -> None:
     Path(TEMPORARY).mkdir(mode=0o1777)
     if Path("/etc/hosts").exists():
         _run("mount", "--bind", hosts_file, "/etc/hosts")
-    for setting, value in _TCP_SETTINGS.items():
-        (_TCP / setting).write_text(value)
+    _set_tcp()
     print("ready", flush=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps the orphans that end up here
     while True:
         signal.pause()
+
+
+def _set_tcp() -> None:
+    for name, value in _TCP_SETTINGS.items():
+        path = _TCP / name
+        try:
+            path.write_text(value)
+        except OSError as error:
+            sys.exit(
+                f"{path} cannot be set to {value}: {error.strerror}; network namespaces have this setting "
+                "since Linux 4.15"
+            )
 
 
 def _run(*command: str) -> None:

@@ -11,7 +11,7 @@ from earlybird.launch.cluster import network
 # the rate can be kept with. With 50 us, acknowledgements among data took a quarter of the bandwidth.
 _MIN_BURST_BYTES = 2 * network.FRAME_BYTES
 _BURST_S = 200e-6
-# The queue of a link: all that 512 connections have on the way at once, so that no packet is dropped, as in
+# The queue of a link: all that 512 connections can have in flight, so that no packet is dropped, as in
 # networks of large machines.
 _QUEUE_BYTES = 512 * network.BUFFER_BYTES
 
