@@ -311,7 +311,9 @@ def advise_collectives(
             question = _question(profile, forms, own_placed)
             pieces.append(_advise(question, asked_bytes, notes, profile.id, at_size_only))
         except InputError as error:
-            raise InputError(f"{operation}: {error}" if len(operations) > 1 else str(error)) from error
+            if len(operations) == 1:
+                raise
+            raise InputError(f"{operation}: {error}; or leave {operation} out of --op") from error
         questions.append(question)
     settings = None if at_size_only else _configure(questions, size_bytes, selection)
     return CollectivesAdvice(tuple(pieces), _extra(settings)), settings
@@ -468,7 +470,9 @@ def _configure(
     ]
     if family is None or not any(of_mpi):
         return None
-    if family == "mpich" and selection is not None:
+    if family != "mpich":
+        selection = None
+    if selection is not None:
         of_mpi = [
             [one for one in able if mpich_selects(one.form.operation, one.method, placed.ranks)]
             for able in of_mpi
@@ -478,7 +482,7 @@ def _configure(
         for question, able in zip(questions, of_mpi, strict=True)
         for region in _regions(question, able)
     ]
-    if family == "mpich" and selection is not None:
+    if selection is not None:
         return selection_configuration(selection, regions, len(np.unique(placed.node)))
     if family == "openmpi" and _has_nodes_of_several_ranks(placed):
         return _rules_for_all_or_none(regions, size_bytes)
@@ -511,11 +515,14 @@ def _rules_for_all_or_none(regions: Sequence[Region], size_bytes: int | None) ->
     They only apply if the component `tuned` has priority, for every operation; its own choice differs from
     that of `han`, the default of the MPI on such nodes.
     """
-    keeping = list(dict.fromkeys(one.operation for one in regions if one.method == DEFAULT))
+    settings = configuration("openmpi", regions, size_bytes)
+    # `size_bytes` outside the regions of a gather or scatter gives it the default, though no region has it.
+    kept_regions = [one for one in (*regions, *settings.regions) if one.method == DEFAULT]
+    keeping = list(dict.fromkeys(one.operation for one in kept_regions))
+    if settings.idle or not keeping:
+        return settings
     others = [one for one in regions if one.method != DEFAULT]
-    if not keeping:
-        return configuration("openmpi", regions, size_bytes)
-    operations = dict.fromkeys(one.operation for one in regions)
+    operations = settings.operations
     reason = f"{_OTHER_DEFAULT}, which is best at other sizes"
     if len(operations) > 1:
         kept = labels.listed(keeping)

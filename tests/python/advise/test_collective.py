@@ -217,6 +217,19 @@ def test_rules_for_nodes_of_several_ranks_are_for_all_operations_or_none():
     assert "some sizes of reduce" in reason and "rules for bcast alone would change reduce, too" in reason
     _, settings = advise_several(*bcast, *of("reduce", faster, **machine), layout="4x1x2")
     assert settings.changed == ("bcast", "reduce") and not settings.left_out
+    # One algorithm serves all sizes of a gather: at a size that was not measured, the default.
+    gather = of("gather", faster, **machine)
+    _, settings = advise_several(*bcast, *gather, layout="4x1x2", size_bytes=2 * LARGEST)
+    assert settings.idle and "some sizes of gather" in str(settings.left_out.values())
+    _, settings = advise_several(*bcast, *gather, layout="4x1x2", size_bytes=4096)
+    assert settings.changed == ("bcast", "gather")
+
+
+def test_an_operation_without_advice_is_named():
+    sizes = {"ranks": [2, 8], "size_bytes": [64, 64], "segments_bytes": [0]}
+    gather = of("gather", [form("linear", range=sizes)])
+    with pytest.raises(InputError, match=r"^gather: nothing can be advised.*; or leave gather out of --op$"):
+        advise_several(*trees(), *gather, size_bytes=4096)
 
 
 def test_a_root_and_a_size_are_those_of_the_operations_that_have_them():

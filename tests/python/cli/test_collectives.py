@@ -154,7 +154,8 @@ def test_advice_on_several_operations_is_one_table_and_one_file(earlybird, folde
     assert "coll_tuned_reduce_algorithm=" in out
     assert "rules sets bcast: " in err and "rules sets reduce: " in err and err.count("use it with") == 1
     assert (folder / "rules").read_text().startswith("2  # operations\n7  # bcast\n")
-    assert earlybird(*arguments, "--op", "all")[1] == out
+    for all_of_them in ("all", "bcast, reduce", "all,bcast"):
+        assert earlybird(*arguments, "--op", all_of_them)[1] == out
     status, written, _ = earlybird(*arguments, "--op", "all", "--json")
     assert json.loads(written)["schema"] == "earlybird.collectives-advice/1"
     (folder / "several.json").write_text(written)
@@ -197,6 +198,8 @@ def test_the_commands_of_the_example_work(earlybird, monkeypatch, tmp_path, comm
         (("predict", "--op", "bcast", "--ranks", 4, "--size", 1, "--algorithm", "ring"), "has linear"),
         (("advise", "--op", "bcast,gather", "--ranks", 4), "holds no gather but bcast, reduce"),
         (("advise", "--op", "bcast,magic", "--ranks", 4), "--op is 'magic'; give one of bcast"),
+        (("advise", "--op", "", "--ranks", 4), "--op is ''; give one of bcast"),
+        (("advise", "--op", "barrier", "--ranks", 4, "--size", 8), "a barrier has no data"),
         (("advise", "--op", "bcast,reduce", "--ranks", 4, "--size", 0), "--size is 0 bytes for bcast"),
         (("advise", "--op", "bcast", "--ranks", 4, "--layout", "1x1x2"), "the layout 1x1x2 has 2 ranks"),
         (("advise", "--op", "bcast", "--ranks", 4, "--map-by", "moon"), "--map-by is 'moon'"),
