@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from earlybird.data.run import Run
+from earlybird.launch.cluster.state import LINKS
 from earlybird.launch.process import MARKER
 from tests.cluster import EARLYBIRD, break_bridge, break_node, new_name, require_cluster, running_cluster
 
@@ -46,7 +47,8 @@ def test_messages_between_nodes_take_the_link_on_every_mpi(mpi, cluster, in_proc
     assert hosts_of(run) == [["node0", "node1"]]
     (launch,) = run.launches()
     assert launch["launcher"] == "cluster"
-    assert launch["network"] == "virtual links of 80 Mbit/s each way"
+    links = "virtual links of 80 Mbit/s each way, TCP reno with buffers of 256 KiB"
+    assert launch["network"] == links and LINKS.fullmatch(links)[1] == "80"
     assert launch["link"]["expected_bytes_per_s"] == pytest.approx(PAYLOAD_BYTES_PER_S)
     assert launch["clock"]["residual_s"] == 0.0
     assert launch["link_at_start"] == {}  # --no-check

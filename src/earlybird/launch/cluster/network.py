@@ -12,6 +12,7 @@ MAX_NODES = 64
 # timestamps.
 FRAME_BYTES = 1514
 PAYLOAD_BYTES = 1448
+CONGESTION_CONTROL = "reno"
 # Of each end of a TCP connection; about half of it holds data, the rest is the kernel's.
 BUFFER_BYTES = 256 << 10
 

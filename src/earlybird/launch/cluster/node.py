@@ -20,7 +20,7 @@ _TCP = Path("/proc/sys/net/ipv4")
 # with what a connection carried before, launches of one exchange differ; with BBR, links that several
 # connections share carry less than one connection does.
 _TCP_SETTINGS = {
-    "tcp_congestion_control": "reno",
+    "tcp_congestion_control": network.CONGESTION_CONTROL,
     "tcp_slow_start_after_idle": "0",
     "tcp_moderate_rcvbuf": "0",
     "tcp_rmem": f"4096 {network.BUFFER_BYTES} {network.BUFFER_BYTES}",

@@ -14,13 +14,15 @@ from typing import Any
 
 from earlybird.data import files
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.units import format_bytes
 from earlybird.launch.cluster import network
 from earlybird.machine.namespaces import Mode
 
 SCHEMA = "earlybird.cluster/1"
 NODE_NAMESPACES = ("net", "uts", "ipc", "pid", "mount")
 _SENT_BYTES = 8  # a column of /proc/net/dev: what the bridge's end of a link has sent, the node has received
-LINKS = re.compile(r"virtual links of (\S+) Mbit/s each way")  # what `Cluster.describe` says
+# What `Cluster.describe` says. Without TCP's settings, nodes used those of the machine.
+LINKS = re.compile(r"virtual links of (\S+) Mbit/s each way(, .*)?")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
 
@@ -135,7 +137,10 @@ class Cluster:
 
     def describe(self) -> str:
         """Description of the network, identical for identical clusters."""
-        return f"virtual links of {8 * self.rate_bytes_per_s / 1e6:.10g} Mbit/s each way"
+        return (
+            f"virtual links of {8 * self.rate_bytes_per_s / 1e6:.10g} Mbit/s each way, TCP "
+            f"{network.CONGESTION_CONTROL} with buffers of {format_bytes(network.BUFFER_BYTES)}"
+        )
 
     def _network_devices(self) -> dict[str, list[int]]:
         """Counters of every device at the cluster's head, as /proc/net/dev lists them."""
