@@ -54,7 +54,7 @@ def earlybird(monkeypatch, run_main, folder):
 def test_fit_prints_the_forms_and_the_next_command(earlybird, folder):
     out, err = json.loads((folder / "printed.json").read_text())
     assert "binomial-doubling" in out and "between nodes" in out
-    assert "earlybird advise collective --op bcast --ranks 8 --map-by node --profile p.json" in err
+    assert "earlybird advise collective --op bcast,reduce --ranks 8 --map-by node --profile p.json" in err
     assert "predict PATTERN" not in err
 
 
