@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--ranks-per-node", type=int, default=2, help="times --nodes, a power of two")
     parser.add_argument("--rate", default="200mbit")
+    parser.add_argument("--send-buffer", default="4MiB", help="see earlybird cluster up")
     parser.add_argument("--scale", type=float, default=1.0, help="of most message sizes")
     parser.add_argument(
         "--json", type=Path, default=Path("bench-cluster-exchanges.json"), help="file to write"
@@ -35,8 +36,10 @@ def main(arguments: Sequence[str] = ()) -> int:
     if options.nodes < 2 or options.ranks_per_node < 1 or ranks & (ranks - 1):
         parser.error(f"{options.nodes} x {options.ranks_per_node} are {ranks} ranks, not a power of two")
     layout = f"{options.nodes}x1x{options.ranks_per_node}"
-    found: dict[str, Any] = {"layout": layout, "rate": options.rate, "scale": options.scale, "mpis": {}}
-    with tempfile.TemporaryDirectory() as folder, virtual_cluster(options.nodes, options.rate) as name:
+    asked = {"layout": layout, "rate": options.rate, "send_buffer": options.send_buffer}
+    found: dict[str, Any] = {**asked, "scale": options.scale, "mpis": {}}
+    cluster = virtual_cluster(options.nodes, options.rate, "--send-buffer", options.send_buffer)
+    with tempfile.TemporaryDirectory() as folder, cluster as name:
         patterns = save_patterns(exchanges(ranks, options.scale), Path(folder))
         for mpi in options.mpi or built_mpis():
             found["mpis"][mpi] = _compare(mpi, name, layout, patterns, Path(folder) / mpi)

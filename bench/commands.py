@@ -68,10 +68,10 @@ def earlybird(*arguments: Any, env: dict[str, str] | None = None) -> dict[str, A
 
 
 @contextlib.contextmanager
-def virtual_cluster(nodes: int, rate: str) -> Iterator[str]:
+def virtual_cluster(nodes: int, rate: str, *options: Any) -> Iterator[str]:
     """The name of a cluster that lives as long as the block."""
     name = f"bench-{os.getpid()}"
-    earlybird("cluster", "up", "--nodes", nodes, "--rate", rate, "--name", name)
+    earlybird("cluster", "up", "--nodes", nodes, "--rate", rate, "--name", name, *options)
     try:
         yield name
     finally:

@@ -79,11 +79,11 @@ def test_tcp_in_a_node_does_not_use_the_settings_of_the_machine(two_nodes, run_o
         "tcp_congestion_control", "tcp_slow_start_after_idle", "tcp_moderate_rcvbuf", "tcp_rmem", "tcp_wmem",
     ]  # fmt: skip
     paths = [f"/proc/sys/net/ipv4/{name}" for name in settings]
-    buffer = f"4096\t{network.BUFFER_BYTES}\t{network.BUFFER_BYTES}"
+    buffers = [f"4096\t{size}\t{size}" for size in (network.RECEIVE_BUFFER_BYTES, network.SEND_BUFFER_BYTES)]
     for node in ("node0", "node1"):
-        assert run_on(two_nodes, node, "cat", *paths).splitlines() == ["reno", "0", "0", buffer, buffer]
+        assert run_on(two_nodes, node, "cat", *paths).splitlines() == ["reno", "0", "0", *buffers]
     # The machine keeps its own: no machine has such buffers.
-    assert Path(paths[-1]).read_text().strip() != buffer
+    assert Path(paths[-1]).read_text().strip() != buffers[-1]
 
 
 def test_a_command_on_a_node_begins_where_the_person_stands_and_ends_with_its_own_status(two_nodes, tmp_path):

@@ -47,7 +47,7 @@ def test_messages_between_nodes_take_the_link_on_every_mpi(mpi, cluster, in_proc
     assert hosts_of(run) == [["node0", "node1"]]
     (launch,) = run.launches()
     assert launch["launcher"] == "cluster"
-    links = "virtual links of 80 Mbit/s each way, TCP reno with buffers of 256 KiB"
+    links = "virtual links of 80 Mbit/s each way, TCP reno with buffers of 4 MiB and 256 KiB"
     assert launch["network"] == links and LINKS.fullmatch(links)[1] == "80"
     assert launch["link"]["expected_bytes_per_s"] == pytest.approx(PAYLOAD_BYTES_PER_S)
     assert launch["clock"]["residual_s"] == 0.0

@@ -10,11 +10,11 @@ def test_a_kernel_without_a_setting_of_tcp_is_reported(monkeypatch, tmp_path):
     monkeypatch.setattr(node, "_TCP", tmp_path / "missing")
     message = r"tcp_congestion_control cannot be set to reno: No such file .*Linux 4\.15"
     with pytest.raises(SystemExit, match=message):
-        node._set_tcp()
+        node._set_tcp(node._TCP_SETTINGS)
 
 
 def test_runs_with_the_machines_settings_of_tcp_are_of_another_network():
     earlier = "virtual links of 200 Mbit/s each way"
-    links = Cluster("c", 25e6, Process(1, 1), False, ()).describe()
+    links = Cluster("c", 25e6, 4 << 20, Process(1, 1), False, ()).describe()
     assert links != earlier
     assert [LINKS.fullmatch(one)[1] for one in (links, earlier)] == ["200", "200"]

@@ -35,6 +35,10 @@ def up(
     rate: Annotated[
         str, typer.Option(help="Bandwidth of every node's link in each direction, such as 200mbit.")
     ] = "200mbit",
+    send_buffer: Annotated[
+        str,
+        typer.Option(help="Buffer of each TCP connection where it sends; about half of it holds data."),
+    ] = "4MiB",
     name: Annotated[str, typer.Option(help="Name of the cluster.")] = "virtual",
     check: Annotated[bool, typer.Option(help="Measure the links, which takes 3 s.")] = True,
     json: bool = AS_JSON,
@@ -45,7 +49,10 @@ def up(
     `earlybird doctor` reports which are available. `down`, a crash of the keeper process or a reboot ends the
     cluster and leaves nothing behind.
     """
-    cluster = control.up(name, nodes, _parse_rate(rate), link.measure_link if check else None)
+    cluster = control.up(
+        name, nodes, _parse_rate(rate), link.measure_link if check else None,
+        send_buffer_bytes=units.parse_bytes(send_buffer, "--send-buffer"),
+    )  # fmt: skip
     if json:
         print_json(cluster.to_json())
     else:

@@ -50,10 +50,12 @@ def launchers_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, dict
 def _require_cluster_again(settings: Mapping[str, Any]) -> None:
     """Raise InputError, with the command to start it again, if the cluster of the run is not running."""
     kind, _, name = settings["launcher"].partition(":")
-    rate = state.LINKS.fullmatch(settings.get("network") or "")
-    if kind != "cluster" or rate is None or name in [cluster.name for cluster in state.all_running()]:
+    links = state.LINKS.fullmatch(settings.get("network") or "")
+    if kind != "cluster" or links is None or name in [cluster.name for cluster in state.all_running()]:
         return
-    restart = f"earlybird cluster up --nodes {settings.get('nodes', 'N')} --rate {rate[1]}mbit --name {name}"
+    restart = f"earlybird cluster up --nodes {settings.get('nodes', 'N')} --rate {links[1]}mbit --name {name}"
+    if links[2]:
+        restart += f" --send-buffer {links[2].replace(' ', '')}"
     raise InputError(f"the cluster {name} of this run is not running; start it again with `{restart}`")
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from earlybird.data.errors import EarlybirdError, InputError, WorkError
+from earlybird.data.units import size_argument
 from earlybird.launch.cluster import network, state
 from earlybird.launch.cluster.state import Cluster
 from earlybird.machine import namespaces
@@ -25,7 +26,14 @@ MAX_RATE_BYTES_PER_S = 32e9 / 8
 Measure = Callable[[Cluster], dict[str, Any]]
 
 
-def up(name: str, num_nodes: int, rate_bytes_per_s: float, measure: Measure | None = None) -> Cluster:
+def up(
+    name: str,
+    num_nodes: int,
+    rate_bytes_per_s: float,
+    measure: Measure | None = None,
+    *,
+    send_buffer_bytes: int = network.SEND_BUFFER_BYTES,
+) -> Cluster:
     """Start a cluster of `num_nodes` whose links carry `rate_bytes_per_s` on the wire, each way.
 
     The link measurements of `measure` are kept in the cluster's file. Nothing is left of a cluster whose
@@ -42,10 +50,16 @@ def up(name: str, num_nodes: int, rate_bytes_per_s: float, measure: Measure | No
             f"--rate is {8 * rate_bytes_per_s:g} bit/s; give 10mbit to 32gbit, such as 200mbit, at which the "
             "link and not the CPU is the limit"
         )
+    smallest, largest = network.MIN_SEND_BUFFER_BYTES, network.MAX_SEND_BUFFER_BYTES
+    if not smallest <= send_buffer_bytes <= largest:
+        raise InputError(
+            f"--send-buffer is {send_buffer_bytes} bytes; give {size_argument(smallest)} to "
+            f"{size_argument(largest)}"
+        )
     mode = namespaces.require_mode()
     lock = state.claim(name)
     try:
-        keeper = _start_keeper(name, num_nodes, rate_bytes_per_s, mode, lock)
+        keeper = _start_keeper(name, num_nodes, rate_bytes_per_s, send_buffer_bytes, mode, lock)
     finally:
         os.close(lock)
     try:
@@ -102,11 +116,12 @@ def _ended(cluster: Cluster) -> bool:
     return True
 
 
-def _start_keeper(name, num_nodes, rate_bytes_per_s, mode, lock) -> subprocess.Popen:
+def _start_keeper(name, num_nodes, rate_bytes_per_s, send_buffer_bytes, mode, lock) -> subprocess.Popen:
     return subprocess.Popen(
         [
             *mode.unshare("net"), sys.executable, "-m", "earlybird.launch.cluster.keeper", name,
-            str(num_nodes), repr(rate_bytes_per_s), "user" if mode.user_namespace else "root",
+            str(num_nodes), repr(rate_bytes_per_s), str(send_buffer_bytes),
+            "user" if mode.user_namespace else "root",
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -21,7 +21,9 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-def main(name: str, num_nodes: int, rate_bytes_per_s: float, user_namespace: bool) -> None:
+def main(
+    name: str, num_nodes: int, rate_bytes_per_s: float, send_buffer_bytes: int, user_namespace: bool
+) -> None:
     """Build the cluster, print `ready` on stdout, keep it until SIGTERM; the caller has claimed the name."""
     folder = state.folder_of(name)
     # Blocked, so that none is lost before it is waited for.
@@ -29,13 +31,14 @@ def main(name: str, num_nodes: int, rate_bytes_per_s: float, user_namespace: boo
     wires.make_bridge()
     hosts = folder / "hosts"
     hosts.write_text(_hosts(num_nodes))
-    starters = [_start_node(k, hosts) for k in range(num_nodes)]
+    starters = [_start_node(k, hosts, send_buffer_bytes) for k in range(num_nodes)]
     pids = [int(_heard(k, starter)) for k, starter in enumerate(starters)]
     for k, starter in enumerate(starters):
         _heard(k, starter)
     wires.connect_nodes(pids, rate_bytes_per_s)
     nodes = tuple(Node(f"node{k}", network.node_address(k), Process.of(pid)) for k, pid in enumerate(pids))
-    cluster = Cluster(name, rate_bytes_per_s, Process.of(os.getpid()), user_namespace, nodes)
+    keeper = Process.of(os.getpid())
+    cluster = Cluster(name, rate_bytes_per_s, send_buffer_bytes, keeper, user_namespace, nodes)
     _write_agent(cluster)
     state.save(cluster)
     print("ready", flush=True)
@@ -57,17 +60,20 @@ def _heard(number: int, starter: subprocess.Popen) -> str:
     return line
 
 
-def _start_node(number: int, hosts: Path) -> subprocess.Popen:
+def _start_node(number: int, hosts: Path, send_buffer_bytes: int) -> subprocess.Popen:
     # The keeper is root of the user namespace where there is one: no further one is needed.
     unshare = Mode(user_namespace=False).unshare(*NODE_NAMESPACES, "fork", "kill-child")
     return subprocess.Popen(
-        [*unshare, sys.executable, "-m", "earlybird.launch.cluster.node", f"node{number}", str(hosts)],
+        [
+            *unshare, sys.executable, "-m", "earlybird.launch.cluster.node", f"node{number}", str(hosts),
+            str(send_buffer_bytes),
+        ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=_begin_child,
-    )
+    )  # fmt: skip
 
 
 def _begin_child() -> None:
@@ -106,4 +112,4 @@ TMPDIR={node.TEMPORARY} exec nsenter --target $pid $user {" ".join(kinds)} -- /b
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4] == "user")
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), sys.argv[5] == "user")

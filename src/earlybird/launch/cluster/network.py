@@ -13,8 +13,11 @@ MAX_NODES = 64
 FRAME_BYTES = 1514
 PAYLOAD_BYTES = 1448
 CONGESTION_CONTROL = "reno"
-# Of each end of a TCP connection; about half of it holds data, the rest is the kernel's.
-BUFFER_BYTES = 256 << 10
+# Of the two ends of a TCP connection; about half of each holds data, the rest is the kernel's. By default up
+# to 2 MB leave while the processor does other work, as from a network card that reads memory itself. Little
+# is in flight, so that connections share a link evenly.
+SEND_BUFFER_BYTES, RECEIVE_BUFFER_BYTES = 4 << 20, 256 << 10
+MIN_SEND_BUFFER_BYTES, MAX_SEND_BUFFER_BYTES = 64 << 10, 64 << 20
 
 
 def subnet() -> str:

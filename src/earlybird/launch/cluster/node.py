@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from earlybird.launch.cluster import network
@@ -23,12 +24,11 @@ _TCP_SETTINGS = {
     "tcp_congestion_control": network.CONGESTION_CONTROL,
     "tcp_slow_start_after_idle": "0",
     "tcp_moderate_rcvbuf": "0",
-    "tcp_rmem": f"4096 {network.BUFFER_BYTES} {network.BUFFER_BYTES}",
-    "tcp_wmem": f"4096 {network.BUFFER_BYTES} {network.BUFFER_BYTES}",
+    "tcp_rmem": f"4096 {network.RECEIVE_BUFFER_BYTES} {network.RECEIVE_BUFFER_BYTES}",
 }
 
 
-def main(name: str, hosts_file: str) -> None:
+def main(name: str, hosts_file: str, send_buffer_bytes: str) -> None:
     # /proc is still that of the machine here, so this is our number as the keeper sees it.
     print(os.readlink("/proc/self"), flush=True)
     socket.sethostname(name)
@@ -39,15 +39,15 @@ def main(name: str, hosts_file: str) -> None:
     Path(TEMPORARY).mkdir(mode=0o1777)
     if Path("/etc/hosts").exists():
         _run("mount", "--bind", hosts_file, "/etc/hosts")
-    _set_tcp()
+    _set_tcp(_TCP_SETTINGS | {"tcp_wmem": f"4096 {send_buffer_bytes} {send_buffer_bytes}"})
     print("ready", flush=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps the orphans that end up here
     while True:
         signal.pause()
 
 
-def _set_tcp() -> None:
-    for name, value in _TCP_SETTINGS.items():
+def _set_tcp(settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
         path = _TCP / name
         try:
             path.write_text(value)

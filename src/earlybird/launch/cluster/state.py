@@ -22,7 +22,7 @@ SCHEMA = "earlybird.cluster/1"
 NODE_NAMESPACES = ("net", "uts", "ipc", "pid", "mount")
 _SENT_BYTES = 8  # a column of /proc/net/dev: what the bridge's end of a link has sent, the node has received
 # What `Cluster.describe` says. Without TCP's settings, nodes used those of the machine.
-LINKS = re.compile(r"virtual links of (\S+) Mbit/s each way(, .*)?")
+LINKS = re.compile(r"virtual links of (\S+) Mbit/s each way(?:, TCP .+ with buffers of (.+) and .+)?")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
 
@@ -81,6 +81,7 @@ class Cluster:
 
     name: str
     rate_bytes_per_s: float
+    send_buffer_bytes: int
     keeper: Process
     user_namespace: bool
     nodes: tuple[Node, ...]
@@ -139,7 +140,8 @@ class Cluster:
         """Description of the network, identical for identical clusters."""
         return (
             f"virtual links of {8 * self.rate_bytes_per_s / 1e6:.10g} Mbit/s each way, TCP "
-            f"{network.CONGESTION_CONTROL} with buffers of {format_bytes(network.BUFFER_BYTES)}"
+            f"{network.CONGESTION_CONTROL} with buffers of {format_bytes(self.send_buffer_bytes)} and "
+            f"{format_bytes(network.RECEIVE_BUFFER_BYTES)}"
         )
 
     def _network_devices(self) -> dict[str, list[int]]:
@@ -270,6 +272,7 @@ def _load(folder: Path) -> Cluster:
     return Cluster(
         name=value["name"],
         rate_bytes_per_s=value["rate_bytes_per_s"],
+        send_buffer_bytes=value["send_buffer_bytes"],
         keeper=Process(**value["keeper"]),
         user_namespace=value["user_namespace"],
         nodes=tuple(

@@ -13,7 +13,7 @@ _MIN_BURST_BYTES = 2 * network.FRAME_BYTES
 _BURST_S = 200e-6
 # The queue of a link: all that 512 connections can have in flight, so that no packet is dropped, as in
 # networks of large machines.
-_QUEUE_BYTES = 512 * network.BUFFER_BYTES
+_QUEUE_BYTES = 512 * network.RECEIVE_BUFFER_BYTES
 
 
 def make_bridge() -> None:
