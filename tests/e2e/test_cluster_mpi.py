@@ -215,7 +215,7 @@ def test_a_run_is_continued_on_a_cluster_like_the_one_it_was_begun_on(
 ):
     name = new_name()
     arguments = ["measure", "pingpong", "--sizes", "8", "--levels", "inter_node", "--launches", "1"]
-    up = f"cluster up --nodes 2 --rate 80mbit --name {name}"
+    up = f"cluster up --nodes 2 --rate 80mbit --name {name} --send-buffer 4MiB"
     require_cluster()
     earlybird(*up.split(), "--no-check")
     try:

@@ -272,7 +272,7 @@ def _load(folder: Path) -> Cluster:
     return Cluster(
         name=value["name"],
         rate_bytes_per_s=value["rate_bytes_per_s"],
-        send_buffer_bytes=value.get("send_buffer_bytes", network.SEND_BUFFER_BYTES),  # earlier versions had none
+        send_buffer_bytes=value.get("send_buffer_bytes", network.SEND_BUFFER_BYTES),  # not in earlier files
         keeper=Process(**value["keeper"]),
         user_namespace=value["user_namespace"],
         nodes=tuple(
