@@ -97,7 +97,7 @@ class Configuration:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _OperationSettings:
     """What makes an MPI use `regions` of one operation: variables, or rules of Open MPI."""
 
     regions: Sequence[Region]
@@ -121,7 +121,7 @@ def configuration(family: str, regions: Sequence[Region], size_bytes: int | None
     different values of a variable.
     """
     parts = [
-        _part(family, operation, of_operation, size_bytes)
+        _settings_of(family, operation, of_operation, size_bytes)
         for operation, of_operation in by_operation(regions).items()
     ]
     if any(part.rules for part in parts):
@@ -129,7 +129,9 @@ def configuration(family: str, regions: Sequence[Region], size_bytes: int | None
     return _shell(family, parts, _merged(parts))
 
 
-def _part(family: str, operation: str, regions: Sequence[Region], size_bytes: int | None) -> _Part:
+def _settings_of(
+    family: str, operation: str, regions: Sequence[Region], size_bytes: int | None
+) -> _OperationSettings:
     methods = [parse_method(region.method) for region in regions]
     for method in methods:
         if method.is_persistent:
@@ -141,18 +143,18 @@ def _part(family: str, operation: str, regions: Sequence[Region], size_bytes: in
         if method.is_forced:
             find_algorithm(family, operation, method.name)
     if not any(method.is_forced for method in methods):
-        return _Part(regions)
+        return _OperationSettings(regions)
     if family == "openmpi" and operation not in _OF_OWN_COUNTS:
-        return _Part(regions, rules=_rules(operation, regions))
+        return _OperationSettings(regions, rules=_rules(operation, regions))
     sizes = _intel_ranges(operation, regions) if family == "intel" and len(regions) > 1 else None
     if sizes is not None:
-        return _Part(regions, sizes)
-    return _part_of_all_sizes(family, operation, regions, size_bytes)
+        return _OperationSettings(regions, sizes)
+    return _settings_of_all_sizes(family, operation, regions, size_bytes)
 
 
-def _part_of_all_sizes(
+def _settings_of_all_sizes(
     family: str, operation: str, regions: Sequence[Region], size_bytes: int | None
-) -> _Part:
+) -> _OperationSettings:
     """One algorithm for all sizes; the others are left out."""
     if operation == "barrier":  # it has no other size than its own
         size_bytes = None
@@ -160,14 +162,14 @@ def _part_of_all_sizes(
     reason = f"ranks may count different sizes of {operation}" if family == "openmpi" else _ONE_FOR_ALL
     left_out = {region: reason for region in regions if region.method not in (chosen.method, DEFAULT)}
     if chosen.method == DEFAULT:
-        return _Part([chosen], left_out=left_out)
+        return _OperationSettings([chosen], left_out=left_out)
     if family == "openmpi":
-        return _Part([chosen], rules=_rules(operation, [chosen]), left_out=left_out)
+        return _OperationSettings([chosen], rules=_rules(operation, [chosen]), left_out=left_out)
     variables = _variables(family, operation, parse_method(chosen.method), chosen.ranks)
-    return _Part([chosen], variables, left_out=left_out)
+    return _OperationSettings([chosen], variables, left_out=left_out)
 
 
-def _merged(parts: Sequence[_Part]) -> dict[str, str]:
+def _merged(parts: Sequence[_OperationSettings]) -> dict[str, str]:
     """The variables of all parts; InputError if two need different values of one."""
     merged: dict[str, str] = {}
     set_by: dict[str, str] = {}
@@ -206,7 +208,7 @@ def selection_configuration(selection: Selection, regions: Sequence[Region], num
     for operation, of_operation in by_operation(regions).items():
         rules = _selection_rules(operation, of_operation)
         selection = selection.with_rules(operation, of_operation[0].ranks, num_nodes, rules)
-        parts.append(_Part(of_operation))
+        parts.append(_OperationSettings(of_operation))
     if all(region.method == DEFAULT for region in regions):
         return _shell("mpich", parts, {})
     texts = selection.files()
@@ -272,7 +274,7 @@ def _variables(family: str, operation: str, method: Method, ranks: int) -> dict[
     return variables | {f"OMPI_MCA_{name}": value for name, value in forced.communicator.items()}
 
 
-def _shell(family: str, parts: Sequence[_Part], variables: Mapping[str, str]) -> Configuration:
+def _shell(family: str, parts: Sequence[_OperationSettings], variables: Mapping[str, str]) -> Configuration:
     lines = []
     for part in parts:
         about = f"{part.regions[0].operation} on {part.regions[0].ranks} ranks"
@@ -290,7 +292,9 @@ def _shell(family: str, parts: Sequence[_Part], variables: Mapping[str, str]) ->
     return _of_parts(kind, lines, use, parts)
 
 
-def _of_parts(kind: str, lines: Sequence[str], use: str, parts: Sequence[_Part]) -> Configuration:
+def _of_parts(
+    kind: str, lines: Sequence[str], use: str, parts: Sequence[_OperationSettings]
+) -> Configuration:
     return Configuration(
         kind,
         "\n".join(lines) + "\n",
@@ -304,7 +308,7 @@ def _smpirun_arguments(variables: Mapping[str, str]) -> list[str]:
     return [f"--cfg={name}:{value}" for name, value in variables.items()]
 
 
-def _rules_file(parts: Sequence[_Part]) -> Configuration:
+def _rules_file(parts: Sequence[_OperationSettings]) -> Configuration:
     """The file of Open MPI; operations without rules keep the choice of its component `tuned`."""
     rules = [part.rules for part in parts if part.rules]
     use = (

@@ -1,0 +1,244 @@
+"""The algorithms of a collective operation to choose from on one placement: what is known of each at a size,
+the best one, and the sizes at which it changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby, pairwise
+
+from earlybird.advise import options
+from earlybird.advise.crossovers import best_by_size
+from earlybird.advise.options import Option
+from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL
+from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, OWN, Method, family_of
+from earlybird.data.collective_form import CollectiveForm
+from earlybird.data.profile import Profile
+from earlybird.data.results import Result
+from earlybird.predict.collective import (
+    AlgorithmModel,
+    Placed,
+    algorithm_models,
+    extrapolated,
+    lacking_size,
+    refusal,
+)
+from earlybird.predict.measured_collectives import MeasuredCollectives
+from earlybird.predict.outlook import Outlook
+from earlybird.predict.profiles import measured_results
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An algorithm with one segment size."""
+
+    model: AlgorithmModel
+    segment_bytes: int
+
+    @property
+    def form(self) -> CollectiveForm:
+        return self.model.form
+
+    @property
+    def method(self) -> str:
+        return Method(self.form.algorithm, self.segment_bytes).text
+
+    @property
+    def work(self) -> tuple:
+        """The effort to set it: from the default of the MPI (least) to another call in the program (most)."""
+        return (
+            self.form.algorithm != DEFAULT,
+            self.form.algorithm.startswith(OWN) or Method(self.form.algorithm).is_persistent,
+            self.segment_bytes > 0,
+        )
+
+    def refused(self, size_bytes: float) -> str | None:
+        """The unmet requirement of the algorithm, without which the MPI would silently use another one."""
+        # Reductions use whole doubles, also at sizes between the measured ones.
+        whole_bytes = int(size_bytes) // 8 * 8 or int(size_bytes)
+        return lacking_size(self.form, size_bytes) or refusal(
+            self.form, self.model.hops.ranks, whole_bytes, self.segment_bytes
+        )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A candidate and what is known of it at one size."""
+
+    candidate: Candidate
+    outlook: Outlook
+    option: Option
+    outside: tuple[str, ...]  # quantities outside the measured range
+
+
+@dataclass(frozen=True)
+class AlgorithmChoice:
+    """The algorithms of an operation to choose from, on one placement."""
+
+    candidates: Sequence[Candidate]
+    results: Sequence[Result]
+    placed: Placed
+    family: str | None  # of the MPI
+    left_out: Sequence[str] = ()  # why further algorithms are no candidates
+    _reliable: dict[int, bool] = field(default_factory=dict, init=False)
+    _judged: dict[float, list[Judged]] = field(default_factory=dict, init=False)
+
+    @property
+    def operation(self) -> str:
+        return self.candidates[0].form.operation
+
+    @cached_property
+    def default(self) -> AlgorithmModel | None:
+        return next((one.model for one in self.candidates if one.form.algorithm == DEFAULT), None)
+
+    @cached_property
+    def measured(self) -> MeasuredCollectives:
+        models = {id(one.model): one.model for one in self.candidates}.values()
+        return MeasuredCollectives(models, self.default, self.results, self.placed)
+
+    def judged(self, size_bytes: float) -> list[Judged]:
+        """Every candidate that the MPI accepts at this size."""
+        if size_bytes not in self._judged:
+            has_default = self.default is not None and not lacking_size(self.default.form, size_bytes)
+            self._judged[size_bytes] = [
+                self._judge(one, size_bytes, has_default)
+                for one in self.candidates
+                if not one.refused(size_bytes)
+            ]
+        return self._judged[size_bytes]
+
+    def _judge(self, candidate: Candidate, size_bytes: float, has_default: bool) -> Judged:
+        model, segment = candidate.model, candidate.segment_bytes
+        outlook = self.measured.outlook(model, size_bytes, segment)
+        outside = beyond(candidate.form, self.placed, size_bytes, segment)
+        basis = MEASURED if outlook.result is not None else EXTRAPOLATED if outside else MODEL
+        option = Option(
+            candidate.method,
+            candidate.work,
+            outlook.time_s,
+            outlook.speed_up if has_default else None,
+            basis,
+            has_default and model is self.default,
+            None,
+            outlook.measured_speed_up,
+            self._is_reliable(model),
+        )
+        return Judged(candidate, outlook, option, outside)
+
+    def _is_reliable(self, model: AlgorithmModel) -> bool:
+        if id(model) not in self._reliable:
+            pair = [model, self.default] if self.default else [model]
+            self._reliable[id(model)] = all(options.decides(self.measured.results_of(one)) for one in pair)
+        return self._reliable[id(model)]
+
+    def best(self, size_bytes: float) -> Judged:
+        judged = self.judged(size_bytes)
+        return judged[options.choose([one.option for one in judged])]
+
+    def ranking(self, size_bytes: float) -> list[Judged]:
+        """The advised candidate first, then the best of every other algorithm, see `options.order`."""
+        judged = [self._with_prediction(one, size_bytes) for one in self.judged(size_bytes)]
+        ranked = [judged[k] for k in options.order([one.option for one in judged])] if judged else []
+        first: dict[str, Judged] = {}
+        for one in ranked:
+            first.setdefault(one.candidate.form.algorithm, one)
+        return list(first.values())
+
+    def _with_prediction(self, judged: Judged, size_bytes: float) -> Judged:
+        """With what the form alone predicts."""
+        if judged.option.speed_up is None:
+            return judged
+        candidate = judged.candidate
+        predicted = self.measured.predicted_speed_up(candidate.model, size_bytes, candidate.segment_bytes)
+        return replace(judged, option=replace(judged.option, predicted_speed_up=predicted))
+
+    def keeps(self, candidate: Candidate, size_bytes: float) -> bool:
+        """Whether `candidate` stays advised at this size."""
+        judged = self.judged(size_bytes)
+        current = next((one.option for one in judged if one.candidate is candidate), None)
+        return current is not None and options.stays(current, [one.option for one in judged])
+
+    @cached_property
+    def sizes_bytes(self) -> tuple[int, int]:
+        """The smallest and largest measured size: of the default if it was measured at several."""
+        ranges = [one.form.range["size_bytes"] for one in self.candidates]
+        of_default = self.default and self.default.form.range["size_bytes"]
+        if of_default and of_default[0] < of_default[1]:
+            ranges = [of_default]
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+    def over_sizes(self) -> "AlgorithmChoice":
+        """The choice for candidates measured at several sizes, if there are any: one size is no region."""
+        several = [one for one in self.candidates if len(set(one.form.range["size_bytes"])) > 1]
+        return replace(self, candidates=several or self.candidates)
+
+    def regions(self) -> list[tuple[int, int, Candidate]]:
+        """Regions from small to large sizes: first size, last size and candidate of each."""
+        smallest, largest = self.sizes_bytes
+        if smallest == largest:  # a barrier has only size 0
+            return [(smallest, largest, self.best(smallest).candidate)]
+        return best_by_size(smallest, largest, lambda size: self.best(size).candidate, self.keeps)
+
+    def measured_regions(self) -> list[tuple[int, int, Candidate]]:
+        """Regions that deviate from the default only where that was measured to be clearly faster: at
+        measured sizes, and between two of them where this holds at both. All else between is the default's.
+
+        None without a measured default on this placement. The last size of a region belongs to it.
+        """
+        sizes = [] if self.default is None else self.measured.sizes_bytes(self.default)
+        if not sizes:
+            return []
+        default = next(one for one in self.candidates if one.model is self.default)
+        best = self._best_measured(default, sizes)
+        pieces = [(sizes[0], best[0])]  # last size and candidate of each
+        for (low, before), (high, after) in pairwise(zip(sizes, best, strict=True)):
+            holding = [one for one in (before, after) if self._proven(one, low) and self._proven(one, high)]
+            pieces += [(high - 1, holding[0] if holding else default)] if high - 1 > low else []
+            pieces.append((high, after))
+        regions, first = [], sizes[0]
+        for candidate, same in groupby(pieces, key=lambda piece: piece[1]):
+            *_, (last, _) = same
+            regions.append((first, last, candidate))
+            first = last + 1
+        return regions
+
+    def _best_measured(self, default: Candidate, sizes: Sequence[int]) -> list[Candidate]:
+        """The best at each size of those that are proven; one stays until another is clearly faster."""
+        found, current = [], default
+        for size in sizes:
+            proven = [one for one in self.judged(size) if self._proven(one.candidate, size)]
+            known = [one.option for one in proven]
+            kept = next((one.option for one in proven if one.candidate is current), None)
+            if kept is None or not options.stays(kept, known):
+                current = proven[options.choose(known)].candidate
+            found.append(current)
+        return found
+
+    def _proven(self, candidate: Candidate, size_bytes: int) -> bool:
+        """Whether it is the default, or was measured at this size to be clearly faster."""
+        option = next((one.option for one in self.judged(size_bytes) if one.candidate is candidate), None)
+        if option is None or option.is_reference:
+            return option is not None
+        return option.basis == MEASURED and option.is_clearly_faster
+
+
+def algorithm_choice(profile: Profile, forms: Sequence[CollectiveForm], placed: Placed) -> AlgorithmChoice:
+    models, left_out = algorithm_models(forms, placed)
+    candidates = [Candidate(model, one) for model in models for one in _segments(model.form)]
+    operation, mpi = forms[0].operation, forms[0].mpi
+    results = [one for one in measured_results(profile) if one.config.get("operation") == operation]
+    family = mpi if mpi in FAMILY_NAMES else family_of(profile.context)
+    return AlgorithmChoice(candidates, results, placed, family, left_out)
+
+
+def beyond(form: CollectiveForm, placed: Placed, size_bytes: float, segment_bytes: int) -> tuple[str, ...]:
+    """What is outside the measured range; a layout other than that of the measured machine is, too."""
+    machine = "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
+    outside = extrapolated(form, placed, size_bytes, segment_bytes)
+    return outside if placed.shape == machine or "ranks" in outside else (*outside, "layout")
+
+
+def _segments(form: CollectiveForm) -> list[int]:
+    """The measured segment sizes, and the powers of two between them: the form covers all."""
+    cut = [one for one in form.segments_bytes if one]
+    between = {1 << k for k in range(40) if cut and min(cut) <= 1 << k <= max(cut)}
+    return sorted({*form.segments_bytes, *between})
