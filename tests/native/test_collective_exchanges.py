@@ -229,12 +229,18 @@ def test_mpich_selects_from_one_file_what_it_contains_for_several_operations(tmp
     made = selection_configuration(selection, regions, 1)
     for suffix, text in made.files.items():
         (tmp_path / f"rules{suffix}").write_text(text)
-    for name, suffix in re.findall(r'(\w+)="FILE([^"]+)"', made.text):
-        monkeypatch.setenv(name, str(tmp_path / f"rules{suffix}"))
     preload("mpich", TRUNCATED_ALLREDUCE)
     monkeypatch.setenv("ERROR_STACK", str(tmp_path / "stack"))
-    launch("mpich", tmp_path / "run", 4, [point("allreduce", 64)], ("default",))
-    assert "MPIR_Allreduce_intra_recursive_doubling(" in (tmp_path / "stack").read_text()
+
+    def stack(run):
+        launch("mpich", tmp_path / run, 4, [point("allreduce", 64)], ("default",))
+        return (tmp_path / "stack").read_text()
+
+    selected = "MPIR_Allreduce_intra_recursive_doubling("
+    assert "MPI_Allreduce" in (usual := stack("usual")) and selected not in usual
+    for name, suffix in re.findall(r'(\w+)="FILE([^"]+)"', made.text):
+        monkeypatch.setenv(name, str(tmp_path / f"rules{suffix}"))
+    assert selected in stack("run")
 
 
 @pytest.mark.parametrize(

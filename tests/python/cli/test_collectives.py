@@ -153,6 +153,7 @@ def test_advice_on_several_operations_is_one_table_and_one_file(earlybird, folde
     assert {line.split()[0] for line in sizes[1:]} == {"bcast", "reduce"}
     assert "coll_tuned_reduce_algorithm=" in out
     assert "rules sets bcast: " in err and "rules sets reduce: " in err and err.count("use it with") == 1
+    assert "what models predict between measured sizes; rules does not" in err
     assert (folder / "rules").read_text().startswith("2  # operations\n7  # bcast\n")
     for all_of_them in ("all", "bcast, reduce", "all,bcast"):
         assert earlybird(*arguments, "--op", all_of_them)[1] == out

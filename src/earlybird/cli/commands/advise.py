@@ -128,6 +128,8 @@ def collective(
         print_collectives_advice(several, format)
     default = "; default is the MPI's own choice" if any(one.baseline for one in several.advice) else ""
     note(f"{what}{asked['ranks']} ranks on {asked['layout']}{default}")
+    if config is not None and default:
+        note(f"the table of sizes includes what models predict between measured sizes; {config} does not")
 
 
 def _operations(text: str, profile: Profile) -> list[str]:
