@@ -5,10 +5,13 @@ import numpy as np
 
 from earlybird.models.compiled import Connections
 
-# The bytes of a connection that are on the way at most. A short message enters the queues whole, so the order
-# of posting decides when it arrives; of long ones, connections get equal shares. Chosen with exchanges
-# of MPICH over TCP at 200 Mbit/s; with 8 to 64 KiB the median errors differ little.
-WINDOW_BYTES = 1 << 15
+# The bytes of a connection that are in flight at most: what Linux's usual receive buffer holds, and what
+# nodes of a virtual cluster have.
+WINDOW_BYTES = 1 << 17
+# What waits in the queue of a sending node, as the time that it takes there: about 2 ms on Linux, which
+# lets a connection queue 1 ms of its rate and allows twice the rate. With exchanges of MPICH and Open MPI at
+# 200 and 1000 Mbit/s the median errors differ little from 2 to 4 ms.
+SENDING_QUEUE_S = 3e-3
 # What is carried at a time: fine for few bytes, and 500,000 chunks and the ends of messages for many; beyond
 # 16 GB the window grows with it.
 _LEAST_CHUNK_BYTES, _MOST_CHUNKS = 4096, 500_000
@@ -52,9 +55,11 @@ class Queues:
         Every node has a server for what it sends and one for what it receives. A server carries one chunk at
         a time, first come, first served, at BW(n) of Thune et al. 2023, n the number of processes with
         unfinished messages there. A chunk passes on while it is still sent, so that two idle servers take the
-        time of one, and a single pair that of the postal model. When a chunk is delivered, its connection
-        sends the next one. A send is complete when no more than `buffered_bytes` of its class, on its
-        connection and up to its end, are still to be delivered, and those before it are complete.
+        time of one, and a single pair that of the postal model. Each chunk is acknowledged; acknowledgements
+        take no time, but wait in the queues of the opposite direction. A connection has at most
+        `WINDOW_BYTES` in flight, and at the sending end its part of what this end carries in
+        `SENDING_QUEUE_S`. A send is complete when no more than `buffered_bytes` of its class, on its
+        connection and up to its end, are not acknowledged yet, and those before it are complete.
 
         Parameters
         ----------
@@ -63,6 +68,7 @@ class Queues:
         """
         received_s, sent_s = np.zeros(self._num_messages), np.zeros(self._num_messages)
         received_s[self._here], sent_s[self._here] = self._connections.complete(
-            bandwidth_bytes_per_s, buffered_bytes, max(WINDOW_BYTES, self._chunk_bytes), self._chunk_bytes
-        )
+            bandwidth_bytes_per_s, buffered_bytes, max(WINDOW_BYTES, self._chunk_bytes), self._chunk_bytes,
+            SENDING_QUEUE_S,
+        )  # fmt: skip
         return received_s, sent_s

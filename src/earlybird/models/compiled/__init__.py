@@ -21,6 +21,7 @@ class _QueueCosts(ctypes.Structure):
         ("window_bytes", c_int64),
         ("chunk_bytes", c_int64),
         ("num_classes", c_int64),
+        ("sending_queue_s", c_double),
         ("bandwidth_bytes_per_s", ctypes.POINTER(c_double)),
         ("buffered_bytes", ctypes.POINTER(c_double)),
     )
@@ -182,6 +183,7 @@ class Connections:
         buffered_bytes: np.ndarray,
         window_bytes: int,
         chunk_bytes: int,
+        sending_queue_s: float,
     ) -> tuple[np.ndarray, np.ndarray]:
         """(M,) seconds of receiving and of sending; the table is (n, C), `buffered_bytes` (C,).
 
@@ -190,7 +192,7 @@ class Connections:
         table, buffered = reals(bandwidth_bytes_per_s), reals(buffered_bytes)
         pointer = ctypes.POINTER(c_double)
         costs = _QueueCosts(
-            window_bytes, chunk_bytes, table.shape[1],
+            window_bytes, chunk_bytes, table.shape[1], sending_queue_s,
             table.ctypes.data_as(pointer), buffered.ctypes.data_as(pointer),
         )  # fmt: skip
         received_s, sent_s = np.empty(self._num_messages), np.empty(self._num_messages)

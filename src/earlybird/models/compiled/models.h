@@ -47,12 +47,13 @@ int eb_flows_complete(const eb_flows *flows, int64_t num_counts, const double *s
  * messages from one rank to another follow each other on a connection. */
 typedef struct eb_connections eb_connections;
 
-/* What an exchange through queues depends on: the bytes of a connection that are on the way at most; those that are carried at
- * a time, at most a window; bandwidth_bytes_per_s[n - 1][class], the capacity of an end with n unfinished processes, for n up to
- * the most processes of an end; buffered_bytes[class], what a connection may still have to deliver when a send is complete: 0 if
+/* What an exchange through queues depends on: the bytes of a connection that are in flight at most; those that are carried at
+ * a time, at most a window; what may wait at a sending end, as the time that it takes there; bandwidth_bytes_per_s[n - 1][class], the capacity of an end with n unfinished processes, for n up to
+ * the most processes of an end; buffered_bytes[class], what of a connection may be unacknowledged when a send is complete: 0 if
  * senders wait, infinity if they never do. */
 typedef struct {
   int64_t window_bytes, chunk_bytes, num_classes;
+  double sending_queue_s;
   const double *bandwidth_bytes_per_s, *buffered_bytes;
 } eb_queue_costs;
 

@@ -1,5 +1,6 @@
 /* Messages through first-come-first-served queues: every ordered pair of ranks has a connection, whose bytes pass the sending
- * end of one group and the receiving end of another in chunks, with at most a window of them on the way. */
+ * end of one group and the receiving end of another in chunks, with at most a window of them in flight. Acknowledgements
+ * return through the queues of the opposite direction. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,10 +145,12 @@ eb_connections *eb_connections_create(int64_t num_messages, const int64_t *src, 
   return NULL;
 }
 
+/* Some bytes of a connection, or the acknowledgement of as many, which takes no time but has its place in the queues. */
 typedef struct {
   uint32_t connection, message_class; /* the class of its first byte */
   int64_t bytes;
   double arrived_s; /* when its last byte is there */
+  bool is_acknowledgement;
 } chunk;
 
 /* One end of a group: a server that carries one chunk at a time, in the order in which they come. */
@@ -156,11 +159,11 @@ typedef struct {
   uint32_t head, num, size; /* a power of two */
   bool is_busy;
   chunk carried;
-  uint32_t active; /* its ranks with bytes that are not delivered yet */
+  uint32_t active, connections; /* its ranks and connections with bytes that are not delivered yet */
 } server;
 
 typedef struct {
-  int64_t injected, delivered;
+  int64_t injected, sent, delivered, acknowledged; /* bytes; sent are those that have passed the sending end */
   uint32_t next_injected, next_received, next_sent; /* messages that are not complete yet */
 } progress;
 
@@ -228,50 +231,85 @@ static double bandwidth_of(const simulation *s, const server *end, uint32_t mess
   return s->costs->bandwidth_bytes_per_s[(int64_t)(end->active - 1) * s->costs->num_classes + message_class];
 }
 
-/* Begins to carry the next chunk of an idle server. A chunk goes on to the receiving end while it is still sent, so it passes
- * two idle ends in the time of one, but never leaves before it has arrived. */
-static void begin(simulation *s, uint32_t number) {
+static uint32_t sending_end(const simulation *s, uint32_t rank) { return s->all->group[rank]; }
+
+static uint32_t receiving_end(const simulation *s, uint32_t rank) { return (uint32_t)s->all->num_groups + s->all->group[rank]; }
+
+static void begin(simulation *s, uint32_t number);
+static void acknowledge(simulation *s, chunk one);
+
+/* An acknowledgement goes from the receiving rank to the sending one. */
+static void leave_sending_end(simulation *s, chunk one) {
+  const connection *of = &s->all->connections[one.connection];
+  const uint32_t receiving = receiving_end(s, one.is_acknowledgement ? of->src : of->dst);
+  enqueue(s, receiving, one);
+  begin(s, receiving);
+}
+
+static void pass_acknowledgement(simulation *s, uint32_t number, chunk one) {
+  if (number < s->all->num_groups) leave_sending_end(s, one);
+  else acknowledge(s, one);
+}
+
+/* A chunk goes on to the receiving end while it is still sent, so it passes two idle ends in the time of one, but never leaves
+ * before it has arrived. */
+static void carry(simulation *s, uint32_t number, chunk one) {
   server *end = &s->servers[number];
-  if (end->is_busy || end->num == 0) return;
-  chunk one = end->waiting[end->head];
-  end->head = (end->head + 1) & (end->size - 1);
-  end->num--;
-  const uint32_t groups = (uint32_t)s->all->num_groups;
   const double until_s = fmax(one.arrived_s, s->now_s + (double)one.bytes / bandwidth_of(s, end, one.message_class));
   end->is_busy = true;
   end->carried = one;
   add_event(s, (event){until_s, number});
-  if (number < groups) {
-    const uint32_t receiving = groups + s->all->group[s->all->connections[one.connection].dst];
-    one.arrived_s = until_s;
-    enqueue(s, receiving, one);
-    begin(s, receiving);
+  if (number >= s->all->num_groups) return;
+  one.arrived_s = until_s;
+  leave_sending_end(s, one);
+}
+
+/* Begins with what waits at an idle server: acknowledgements pass, up to the next chunk. */
+static void begin(simulation *s, uint32_t number) {
+  server *end = &s->servers[number];
+  while (!end->is_busy && end->num) {
+    const chunk one = end->waiting[end->head];
+    end->head = (end->head + 1) & (end->size - 1);
+    end->num--;
+    if (one.is_acknowledgement) pass_acknowledgement(s, number, one);
+    else carry(s, number, one);
   }
 }
 
-/* Writes the bytes of a connection up to `until_byte`, in chunks. */
+/* How many bytes of a connection may wait at its sending end: its part of what the end carries in a time, at least a chunk. */
+static int64_t share_of_queue(const simulation *s, const server *end, uint32_t message_class) {
+  const double bytes = s->costs->sending_queue_s * bandwidth_of(s, end, message_class) / end->connections;
+  return bytes > (double)s->costs->chunk_bytes ? (int64_t)fmin(bytes, (double)s->costs->window_bytes) : s->costs->chunk_bytes;
+}
+
+/* Writes the bytes of a connection up to `until_byte`, in whole chunks as far as its window and the queue of its end allow. */
 static void inject(simulation *s, uint32_t c, int64_t until_byte) {
   const connection *of = &s->all->connections[c];
   progress *at = &s->at[c];
-  const int64_t end_byte = s->all->end_byte[of->end - 1];
-  if (until_byte > end_byte) until_byte = end_byte;
   while (at->injected < until_byte) {
-    int64_t bytes = until_byte - at->injected;
-    if (bytes > s->costs->chunk_bytes) bytes = s->costs->chunk_bytes;
     while (s->all->end_byte[at->next_injected] <= at->injected) at->next_injected++;
-    const uint32_t message_class = s->all->message_class[at->next_injected];
-    enqueue(s, s->all->group[of->src], (chunk){.connection = c, .message_class = message_class, .bytes = bytes});
+    const uint32_t end = sending_end(s, of->src), message_class = s->all->message_class[at->next_injected];
+    const int64_t left = until_byte - at->injected, bytes = left < s->costs->chunk_bytes ? left : s->costs->chunk_bytes;
+    if (at->injected + bytes > at->acknowledged + s->costs->window_bytes) return;
+    if (at->injected + bytes > at->sent + share_of_queue(s, &s->servers[end], message_class)) return;
+    enqueue(s, end, (chunk){.connection = c, .message_class = message_class, .bytes = bytes});
     at->injected += bytes;
   }
 }
 
-/* A send is complete when no more than what its connection buffers is still to be delivered. */
+static void inject_rest(simulation *s, uint32_t c) {
+  const connection *of = &s->all->connections[c];
+  inject(s, c, s->all->end_byte[of->end - 1]);
+  begin(s, sending_end(s, of->src));
+}
+
+/* A send is complete when no more than what its connection buffers is not acknowledged yet. */
 static void complete_messages(simulation *s, uint32_t c) {
   const connection *of = &s->all->connections[c];
   const eb_connections *all = s->all;
   progress *at = &s->at[c];
   while (at->next_sent < of->end &&
-         (double)(all->end_byte[at->next_sent] - at->delivered) <= s->costs->buffered_bytes[all->message_class[at->next_sent]])
+         (double)(all->end_byte[at->next_sent] - at->acknowledged) <= s->costs->buffered_bytes[all->message_class[at->next_sent]])
     s->sent_s[all->message[at->next_sent++]] = s->now_s;
   while (at->next_received < of->end && all->end_byte[at->next_received] <= at->delivered)
     s->received_s[all->message[at->next_received++]] = s->now_s;
@@ -279,39 +317,49 @@ static void complete_messages(simulation *s, uint32_t c) {
 
 static void deliver(simulation *s, chunk one) {
   const connection *of = &s->all->connections[one.connection];
-  const uint32_t *group = s->all->group;
-  const int64_t groups = s->all->num_groups;
   progress *at = &s->at[one.connection];
   at->delivered += one.bytes;
   complete_messages(s, one.connection);
   if (at->next_received == of->end) {
-    if (--s->left[of->src] == 0) s->servers[group[of->src]].active--;
-    if (--s->left[s->all->num_ranks + of->dst] == 0) s->servers[groups + group[of->dst]].active--;
-    return;
+    server *sending = &s->servers[sending_end(s, of->src)];
+    sending->connections--;
+    if (--s->left[of->src] == 0) sending->active--;
+    if (--s->left[s->all->num_ranks + of->dst] == 0) s->servers[receiving_end(s, of->dst)].active--;
   }
-  /* Not less than a chunk, or small ones would stay small for ever. */
-  const int64_t fits = at->delivered + s->costs->window_bytes - at->injected;
-  const int64_t left = s->all->end_byte[of->end - 1] - at->injected;
-  if (fits < left && fits < s->costs->chunk_bytes) return;
-  inject(s, one.connection, at->delivered + s->costs->window_bytes);
-  begin(s, group[of->src]);
+  one.is_acknowledgement = true;
+  enqueue(s, sending_end(s, of->dst), one);
+  begin(s, sending_end(s, of->dst));
+}
+
+static void acknowledge(simulation *s, chunk one) {
+  s->at[one.connection].acknowledged += one.bytes;
+  complete_messages(s, one.connection);
+  inject_rest(s, one.connection);
 }
 
 static void finish(simulation *s, uint32_t number) {
   server *end = &s->servers[number];
+  const chunk one = end->carried;
   end->is_busy = false;
-  if (number >= s->all->num_groups) deliver(s, end->carried);
+  if (number >= s->all->num_groups) {
+    deliver(s, one);
+  } else {
+    s->at[one.connection].sent += one.bytes;
+    inject_rest(s, one.connection);
+  }
   begin(s, number);
 }
 
-/* Every message is written as far as its connection's window allows, in the order of posting. */
+/* Every message is written as far as its connection may, in the order of posting. */
 static void post_all(simulation *s) {
   const eb_connections *all = s->all;
   for (int64_t c = 0; c < all->num_connections; c++) {
     const connection *of = &all->connections[c];
     s->at[c] = (progress){.next_injected = of->first, .next_received = of->first, .next_sent = of->first};
-    if (s->left[of->src]++ == 0) s->servers[all->group[of->src]].active++;
-    if (s->left[all->num_ranks + of->dst]++ == 0) s->servers[all->num_groups + all->group[of->dst]].active++;
+    server *sending = &s->servers[sending_end(s, of->src)];
+    sending->connections++;
+    if (s->left[of->src]++ == 0) sending->active++;
+    if (s->left[all->num_ranks + of->dst]++ == 0) s->servers[receiving_end(s, of->dst)].active++;
     complete_messages(s, (uint32_t)c);
   }
   uint32_t *written = calloc((size_t)all->num_connections + 1, sizeof *written);
@@ -321,8 +369,7 @@ static void post_all(simulation *s) {
   }
   for (int64_t i = 0; i < all->num_messages; i++) {
     const uint32_t c = all->posted[i], k = all->connections[c].first + written[c]++;
-    const int64_t window = s->costs->window_bytes;
-    inject(s, c, all->end_byte[k] < window ? all->end_byte[k] : window);
+    inject(s, c, all->end_byte[k]);
   }
   free(written);
   for (int64_t g = 0; g < all->num_groups; g++) begin(s, (uint32_t)g);
