@@ -20,8 +20,8 @@ from earlybird.fit.switches import reported_switch
 # needed: over TCP a rendezvous of some 100 KB needs a reply from its receiver, but completes long before
 # delivery, because the kernel holds the data.
 WAITS_SHARE = 0.5
-# A send that is complete after a share between these of the delivery waits for a part of it: the rest is in
-# buffers on the way, about as many bytes for all sizes. One size whose sends leave less than this share of
+# A send that is complete after a share between these of the delivery waits for a part of it: the rest is
+# buffered, about as many bytes for all sizes. One size whose sends leave less than this share of
 # them there, and all larger ones, wait for the whole delivery.
 PART_SHARES = (0.1, 0.95)
 WHOLE_SHARE = 0.25
@@ -44,8 +44,8 @@ class Waiting:
     share : (S,) share of the delivery after which a send was complete, the lower of late and prompt receiver.
     decided : (S,) bool, constant except for two steps at most.
     oversubscribed : whether ranks shared cores.
-    buffered_bytes : of a message that are on the way when its send is complete, if it waits for a part; None
-        if no size does.
+    buffered_bytes : of a message that are buffered when its send is complete, if it waits for a part; None if
+        no size does.
     whole_from_bytes : smallest size from which sends wait for the whole delivery nevertheless; None without.
     """
 
@@ -144,7 +144,8 @@ def _of_level(rows: pandas.DataFrame) -> Waiting | None:
     shared, rows = rows[rows.pairs > 1], rows[rows.pairs == 1]
     if rows.empty:
         return None
-    buffers = _buffered(shared if len(shared) else rows) if rows.level.iloc[0] == "inter_node" else None
+    between_nodes = rows.level.iloc[0] == "inter_node"
+    buffers = _buffered(shared if len(shared) else rows) if between_nodes else (None, None)
     keys = keys[:2]
     shares = rows.groupby(keys).share.median().unstack("receiver")
     share = shares.min(axis=1)
@@ -158,13 +159,14 @@ def _of_level(rows: pandas.DataFrame) -> Waiting | None:
         values,
         _with_few_steps(values),
         bool(rows[rows.size_bytes.isin(share.index)].oversubscribed.any()),
-        *(buffers or (None, None)),
+        *buffers,
     )
 
 
-def _buffered(rows: pandas.DataFrame) -> tuple[int, int | None] | None:
-    """`Waiting.buffered_bytes` and `whole_from_bytes`, from the sends with a prompt receiver; None if the
-    share of the delivery that they wait for, such as a copy, is rather the same for all sizes."""
+def _buffered(rows: pandas.DataFrame) -> tuple[int | None, int | None]:
+    """`Waiting.buffered_bytes` and `whole_from_bytes`, from the sends with a prompt receiver; the first is
+    None if the share of the delivery that they wait for, such as a copy, is rather the same for all other
+    sizes."""
     shares = rows[rows.receiver == "prompt"].groupby("size_bytes").share.median()
     size_bytes, share = shares.index.to_numpy(dtype=float), shares.to_numpy()
     left_bytes = size_bytes * (1 - share)
@@ -178,8 +180,9 @@ def _buffered(rows: pandas.DataFrame) -> tuple[int, int | None] | None:
         whole_from -= 1
     size_bytes, share, left_bytes = (values[:whole_from] for values in (size_bytes, share, left_bytes))
     candidates = left_bytes[(share >= PART_SHARES[0]) & (share < PART_SHARES[1])]
+    whole_from_bytes = int(shares.index[whole_from]) if 0 < whole_from < len(shares) else None
     if not len(candidates):
-        return None
+        return None, whole_from_bytes
 
     def squares(buffered: float) -> float:
         least = np.median(share[size_bytes <= buffered]) if (size_bytes <= buffered).any() else 0.0
@@ -187,10 +190,10 @@ def _buffered(rows: pandas.DataFrame) -> tuple[int, int | None] | None:
 
     best = min(candidates.tolist(), key=squares)
     if squares(best) >= BETTER * float(((share - np.median(share)) ** 2).sum()):
-        return None
+        return None, whole_from_bytes
     near = left_bytes[(size_bytes > best) & (share < PART_SHARES[1])]
     buffered = float(np.median(near)) if len(near) else best
-    return round(buffered), int(shares.index[whole_from]) if whole_from < len(shares) else None
+    return round(buffered), whole_from_bytes
 
 
 def _with_few_steps(share: np.ndarray) -> np.ndarray:
@@ -240,9 +243,12 @@ def _pieces(level: Level, waiting: Waiting, thresholds_bytes: Mapping[str, int])
         else:
             start = after
         pieces.append(_Piece(start, not pieces[-1].waits, extra, waiting.buffered_bytes))
-    if waiting.whole_from_bytes is None:
-        return pieces
     start = waiting.whole_from_bytes
+    if start is None:
+        return pieces
+    there = [piece for piece in pieces if piece.min_bytes <= start][-1]
+    if there.waits and there.buffered_bytes is None:
+        return pieces
     extra = next((piece.extra for piece in pieces if piece.min_bytes == start), {})
     return [*(piece for piece in pieces if piece.min_bytes < start), _Piece(start, True, extra)]
 

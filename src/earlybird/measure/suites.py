@@ -41,9 +41,10 @@ _CONTENTION_BYTES = 16 * MIB
 _CONTENTION_REPEATS = 64
 # With more, simulating the messages in flight takes minutes.
 _SIMULATED_COMPETITORS = 16
-# Long messages that share a link, by pairs of ranks: kernels hold some hundred KB to MB of each on the way.
+# Long messages that share a link, by pairs of ranks: kernels buffer some hundred KB to MB of each. The sizes
+# are close where send buffers of Linux usually end: with 4 MiB they hold about 3 MB.
 _SHARING_PAIRS = 2
-_BUFFERED_SIZES_BYTES = (MIB, 2 * MIB, 4 * MIB)
+_BUFFERED_SIZES_BYTES = (MIB, 2 * MIB, 5 * MIB // 2, 3 * MIB, 7 * MIB // 2, 4 * MIB)
 # How long they may keep a virtual link busy.
 _SHARED_LINK_S = 1.0
 
@@ -127,7 +128,7 @@ def completion_groups(options: Options, resources: Resources, mpi: str) -> list[
 
 
 def _sharing_group(sizes: Sequence[int], link: float | None, resources: Resources, mpi: str) -> list[Group]:
-    """Long messages of two pairs between the same nodes: how much of a message is on the way, and not waited
+    """Long messages of two pairs between the same nodes: how much of a message is in flight, and not waited
     for, if messages share the link. Without sizes that are long enough there is no such group."""
     most = np.inf if link is None else _SHARED_LINK_S * link / _SHARING_PAIRS
     points = tuple(

@@ -255,6 +255,21 @@ def test_what_the_network_buffers_is_found_and_where_senders_wait_for_all(
         assert protocol.buffered_bytes == (None if buffered is None else pytest.approx(buffered, rel=0.01))
 
 
+def test_sends_that_wait_for_all_or_for_nothing_need_no_size_between(make_run, add_completions):
+    path = add_completions(
+        make_run("run", level="inter_node"),
+        lambda size: False,
+        level="inter_node",
+        sizes=tuple(1 << k for k in range(10, 24)),
+        prompt_share=lambda size, _: 1.0 if size >= 1 << 22 else 0.02,
+    )
+    result = found(path, "inter_node")
+    assert (result.buffered_bytes, result.whole_from_bytes) == (None, 1 << 22)
+    line = Level("inter_node", (Protocol(latency_s=1e-6, bandwidth_bytes_per_s={1: 1e9}),))
+    fitted = with_senders(line, result, {})
+    assert [(p.min_bytes, p.sender_waits) for p in fitted.protocols] == [(0, False), (1 << 22, True)]
+
+
 def test_the_queue_model_waits_for_what_is_not_buffered():
     size = 3 << 20
     pattern, layout = Pattern(np.array([0]), np.array([1]), np.array([size])), parse_layout("2x1x1")
