@@ -144,25 +144,30 @@ def test_advise_ranks_algorithms_and_writes_the_rules(earlybird, folder):
     assert out.startswith("method,form,time_s,speed_up,basis,measured_speed_up,")
 
 
-def test_advice_by_measurement_says_where_its_file_differs_from_its_table(earlybird, folder):
+def test_with_a_file_the_sizes_that_it_sets_are_printed_and_no_algorithm_that_it_cannot_set(
+    earlybird, folder
+):
     example = Path(__file__).parents[3] / "examples" / "collectives" / "profile.json"
     arguments = ("advise", "collective", "--op", "bcast", "--ranks", 8, "--map-by", "node")
-    _, _, err = earlybird(*arguments, "--profile", example, "--config", "rules")
-    assert "what models predict between measured sizes; rules does not" in err
+    _, out, err = earlybird(*arguments, "--profile", example)
+    assert "own-" in out and "advised" in out and " sets " not in err
+    _, out, err = earlybird(*arguments, "--profile", example, "--config", "rules")
+    assert "own-" not in out and "advised" not in out
+    assert "rules sets pipeline:8192 from 1024 bytes" in err
 
 
 def test_advice_on_several_operations_is_one_table_and_one_file(earlybird, folder):
     arguments = ("advise", "collective", "--ranks", 8, "--map-by", "node", "--profile", "p.json")
     status, out, err = earlybird(*arguments, "--op", "bcast,reduce,bcast", "--config", "rules")
     assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["operation", "bcast", "reduce"]
+    assert "rules sets bcast: " in err and "rules sets reduce: " in err and err.count("use it with") == 1
+    assert (folder / "rules").read_text().startswith("2  # operations\n7  # bcast\n")
+    _, out, err = earlybird(*arguments, "--op", "bcast,reduce,bcast")
     best, sizes = (table.splitlines() for table in out.split("\n\n"))
     assert [line.split()[0] for line in best] == ["operation", "bcast", "reduce"]
     assert {line.split()[0] for line in sizes[1:]} == {"bcast", "reduce"}
-    assert "coll_tuned_reduce_algorithm=" in out
-    assert "rules sets bcast: " in err and "rules sets reduce: " in err and err.count("use it with") == 1
-    # Without times of the default, the file follows the models as the table does.
-    assert "what models predict" not in err
-    assert (folder / "rules").read_text().startswith("2  # operations\n7  # bcast\n")
+    assert "coll_tuned_reduce_algorithm=" in out and " sets " not in err
     for all_of_them in ("all", "bcast, reduce", "all,bcast"):
         assert earlybird(*arguments, "--op", all_of_them)[1] == out
     status, written, _ = earlybird(*arguments, "--op", "all", "--json")

@@ -108,13 +108,14 @@ def collective(
     the first table has only the advised algorithm of each. --config writes a file of rules for Open MPI,
     environment variables for Intel MPI, and variables with two JSON files for MPICH, for all operations. It
     sets what was measured to be clearly faster than the default, and no algorithm of Earlybird's, which an
-    MPI cannot select.
+    MPI cannot select. The sizes that it sets are then printed instead of the second table, which includes
+    what models predict between measured sizes.
     """
     joined = load_profiles(call.profile)
     operations = _operations(call.op, joined)
     several, settings = advise_collectives(
         joined, operations, call.ranks, None if size is None else call_bytes(size, operations),
-        layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only,
+        layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only or config is not None,
         selection=None if config is None else _selection_of(joined),
     )  # fmt: skip
     if config is not None:
@@ -122,14 +123,12 @@ def collective(
     asked = several.advice[0].asked
     what = ""
     if len(operations) == 1:
-        print_advice(several.pieces()[0], format)
+        print_advice(several.pieces()[0], format, with_sizes=config is None)
         what = f"{asked['operation']} of {format_bytes(asked['size_bytes'])} among "
     else:
-        print_collectives_advice(several, format)
+        print_collectives_advice(several, format, with_sizes=config is None)
     default = "; default is the MPI's own choice" if any(one.baseline for one in several.advice) else ""
     note(f"{what}{asked['ranks']} ranks on {asked['layout']}{default}")
-    if config is not None and default:
-        note(f"the table of sizes includes what models predict between measured sizes; {config} does not")
 
 
 def _operations(text: str, profile: Profile) -> list[str]:

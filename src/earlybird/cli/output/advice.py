@@ -25,7 +25,8 @@ _VALUES = ("time_s", "speed_up", "basis", "measured_speed_up", "measured_state",
 _SIZES_HEADER = ("from", "to", "advised")
 
 
-def print_advice(advice: Advice, format: str) -> None:
+def print_advice(advice: Advice, format: str, *, with_sizes: bool = True) -> None:
+    """`with_sizes`: with the table of sizes at which the advised alternative changes."""
     for reservation in advice.notes:
         note(f"warning: {reservation}")
     extra = _EXTRA.get(advice.operation, _EXTRA["pipeline"])
@@ -40,7 +41,7 @@ def print_advice(advice: Advice, format: str) -> None:
     print()
     for rank, one in enumerate(advice.ranked, start=1):
         print(f"{rank}. {one.action}")
-    if advice.size_ranges:
+    if advice.size_ranges and with_sizes:
         print()
         _print_without_empty_columns(
             [*_SIZES_HEADER, *extra.values(), "basis"],
@@ -48,7 +49,7 @@ def print_advice(advice: Advice, format: str) -> None:
         )
 
 
-def print_collectives_advice(several: CollectivesAdvice, format: str) -> None:
+def print_collectives_advice(several: CollectivesAdvice, format: str, *, with_sizes: bool = True) -> None:
     """A row for each operation with what is advised at its size, and all sizes with their settings."""
     for reservation in _notes(several.advice):
         note(f"warning: {reservation}")
@@ -67,6 +68,8 @@ def print_collectives_advice(several: CollectivesAdvice, format: str) -> None:
         ["operation", "size", *header],
         [[_operation(one), _size(one), *_row(one.ranked[0], extra, one.baseline)] for one in several.advice],
     )
+    if not with_sizes:
+        return
     print()
     _print_without_empty_columns(
         ["operation", *_SIZES_HEADER, *extra.values(), "basis", "setting"],

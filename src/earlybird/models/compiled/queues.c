@@ -326,6 +326,7 @@ static void deliver(simulation *s, chunk one) {
     if (--s->left[of->src] == 0) sending->active--;
     if (--s->left[s->all->num_ranks + of->dst] == 0) s->servers[receiving_end(s, of->dst)].active--;
   }
+  if (at->injected == s->all->end_byte[of->end - 1] && at->next_sent == of->end) return; /* nothing waits for it */
   one.is_acknowledgement = true;
   enqueue(s, sending_end(s, of->dst), one);
   begin(s, sending_end(s, of->dst));
