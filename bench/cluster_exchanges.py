@@ -9,6 +9,7 @@ import argparse
 import json
 import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--rate", default="200mbit")
     parser.add_argument("--send-buffer", default="4MiB", help="see earlybird cluster up")
     parser.add_argument("--scale", type=float, default=1.0, help="of most message sizes")
+    parser.add_argument("--keep", type=Path, help="new folder for the profiles, patterns and runs")
     parser.add_argument(
         "--json", type=Path, default=Path("bench-cluster-exchanges.json"), help="file to write"
     )
@@ -36,10 +38,13 @@ def main(arguments: Sequence[str] = ()) -> int:
     if options.nodes < 2 or options.ranks_per_node < 1 or ranks & (ranks - 1):
         parser.error(f"{options.nodes} x {options.ranks_per_node} are {ranks} ranks, not a power of two")
     layout = f"{options.nodes}x1x{options.ranks_per_node}"
+    if options.keep is not None:
+        options.keep.mkdir(parents=True)
     asked = {"layout": layout, "rate": options.rate, "send_buffer": options.send_buffer}
     found: dict[str, Any] = {**asked, "scale": options.scale, "mpis": {}}
     cluster = virtual_cluster(options.nodes, options.rate, "--send-buffer", options.send_buffer)
-    with tempfile.TemporaryDirectory() as folder, cluster as name:
+    kept = tempfile.TemporaryDirectory() if options.keep is None else nullcontext(options.keep)
+    with kept as folder, cluster as name:
         patterns = save_patterns(exchanges(ranks, options.scale), Path(folder))
         for mpi in options.mpi or built_mpis():
             found["mpis"][mpi] = _compare(mpi, name, layout, patterns, Path(folder) / mpi)

@@ -44,7 +44,7 @@ _SIMULATED_COMPETITORS = 16
 # Long messages that share a link, by pairs of ranks: kernels buffer some hundred KB to MB of each. The sizes
 # are close where send buffers of Linux usually end: with 4 MiB they hold about 3 MB.
 _SHARING_PAIRS = 2
-_BUFFERED_SIZES_BYTES = (MIB, 2 * MIB, 5 * MIB // 2, 3 * MIB, 7 * MIB // 2, 4 * MIB)
+_BUFFERED_SIZES_BYTES = tuple(quarters * MIB // 4 for quarters in (4, 8, 10, 11, 12, 13, 14, 16))
 # How long they may keep a virtual link busy.
 _SHARED_LINK_S = 1.0
 

@@ -93,7 +93,7 @@ def test_completion_has_a_prompt_and_a_late_receiver_for_one_pair_of_every_level
     assert [group.layout.text for group in found] == ["1x1x2", "1x2x1", "2x1x1", "2x1x2"]
     *found, shared = found
     assert {(point["receiver"], point["pairs"]) for point in shared.points} == {("prompt", 2)}
-    assert [point["size_bytes"] / 2**20 for point in shared.points] == [1, 2, 2.5, 3, 3.5, 4]
+    assert [point["size_bytes"] / 2**20 for point in shared.points] == [1, 2, 2.5, 2.75, 3, 3.25, 3.5, 4]
     for group, level in zip(found, EVERYWHERE.cores, strict=True):
         assert {point["level"] for point in group.points} == {level}
         sizes = [point["size_bytes"] for point in group.points if point["receiver"] == "prompt"]
