@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] = ()) -> int:
         parser.error(f"{options.nodes} x {options.ranks_per_node} are {ranks} ranks, not a power of two")
     layout = f"{options.nodes}x1x{options.ranks_per_node}"
     if options.keep is not None:
+        if options.keep.exists():
+            parser.error(f"{options.keep} exists; name a new folder")
         options.keep.mkdir(parents=True)
     asked = {"layout": layout, "rate": options.rate, "send_buffer": options.send_buffer}
     found: dict[str, Any] = {**asked, "scale": options.scale, "mpis": {}}

@@ -1,9 +1,8 @@
 """Irregular exchanges on machines of 2 to 64 nodes that SimGrid simulates, predicted and replayed.
 
 Nodes on one switch, on fat trees and on a dragonfly. The profile of each machine is measured on it, between
-its first two nodes; no model was fitted to a pattern. "(all links)" shares every link of the machine evenly,
-which no profile describes: the difference of a model from it is what the model leaves out. About twenty
-minutes.
+its first two nodes; no model was fitted to a pattern. The model `links` has the description of the machine
+instead, with the links between switches, which no profile contains. About twenty minutes.
 """
 
 import argparse
@@ -15,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.all_links import exchange_times_s
 from bench.commands import say
 from bench.exchange_comparison import add_prediction, measured_profile, replayed, report, save_patterns
 from bench.exchange_patterns import exchanges
@@ -24,6 +22,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.schema import decode
 from earlybird.data.simulated_machine import SimulatedMachine
 from earlybird.data.simulated_network import Dragonfly, FatTree
+from earlybird.predict.on_machine import MODEL, predict_on_machine
 
 RANKS_PER_NODE = 2
 # Of the NICs: 25 Gbit/s, which two cores fill, and the default of a simulated machine, which they do not.
@@ -124,8 +123,8 @@ def _report(name: str, found: dict[str, Any]) -> None:
     print(f"\n{name}: {len(found['patterns'])} patterns of {ranks} ranks")
     made = _exchanges(ranks)
     for what, compared in found["patterns"].items():
-        times_s = exchange_times_s(made[what], parse_layout(_layout(machine.nodes)), machine)
-        add_prediction(compared, "(all links)", times_s)
+        prediction = predict_on_machine(made[what], parse_layout(_layout(machine.nodes)), machine)
+        add_prediction(compared, MODEL, prediction.time_s)
     report(found["patterns"])
 
 

@@ -3,13 +3,14 @@
 import hashlib
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, MAX_RANKS
+from earlybird.data.layout import LEVELS, MAX_RANKS, Layout
 from earlybird.data.schema import Bytes, Count, NotNegative, Positive, Record, decode
 from earlybird.data.simulated_network import Dragonfly, FatTree
 
@@ -120,6 +121,26 @@ class SimulatedMachine(Record):
     @property
     def overheads_s(self) -> float:
         return self.send_overhead_s + self.receive_overhead_s
+
+    def cores_of(self, layout: Layout) -> list[tuple[int, int, int]]:
+        """Node, socket and core of every rank; InputError if the machine has too few."""
+        taken: Counter = Counter()
+        cores = []
+        for node, socket in zip(layout.node.tolist(), layout.socket.tolist(), strict=True):
+            core = taken[node, socket]
+            taken[node, socket] += 1
+            for number, there, what in (
+                (node, self.nodes, "nodes"),
+                (socket, self.sockets, "sockets in a node"),
+                (core, self.cores, "cores in a socket"),
+            ):
+                if number >= there:
+                    raise InputError(
+                        f"the layout {layout.text} needs at least {number + 1} {what} and the simulated "
+                        f"machine {self.shape} has {there}; give a smaller layout or a larger machine"
+                    )
+            cores.append((node, socket, core))
+        return cores
 
     def describe(self) -> str:
         """A description that is unique to the machine's numbers."""

@@ -1,6 +1,5 @@
 """Start a kernel's ranks on a machine that SimGrid simulates: its platform and the core of each rank."""
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -93,24 +92,7 @@ class SimgridLauncher:
 
 def cores_of_ranks(layout: Layout, machine: SimulatedMachine) -> list[str]:
     """The simulated host of every rank, a core each; InputError where `machine` has too few."""
-    taken: Counter = Counter()
-    cores = []
-    for node, socket in zip(layout.node.tolist(), layout.socket.tolist(), strict=True):
-        core = taken[node, socket]
-        taken[node, socket] += 1
-        for number, there, what in (
-            (node, machine.nodes, "nodes"),
-            (socket, machine.sockets, "sockets in a node"),
-            (core, machine.cores, "cores in a socket"),
-        ):
-            if number >= there:
-                raise InputError(
-                    f"the layout {layout.text} needs at least {number + 1} {what} and the simulated machine "
-                    f"{machine.shape} has {there}; give a smaller layout or a larger --launcher simgrid:"
-                    "NODESxSOCKETSxCORES"
-                )
-        cores.append(_core(node, socket, core))
-    return cores
+    return [_core(*place) for place in machine.cores_of(layout)]
 
 
 def platform_xml(machine: SimulatedMachine) -> str:

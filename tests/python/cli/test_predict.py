@@ -206,3 +206,28 @@ def test_a_broken_replicate_is_refused(earlybird, tmp_path, replicate):
     path = _write_profile(tmp_path / "p.json", "intra_socket", replicates=[replicate])
     refusal = _refusal(earlybird("predict", WORKED[0], "--layout", "1x1x4", "--profile", path))
     assert "replicates[0]" in refusal
+
+
+ACROSS = ("predict", "examples/networks/across.csv", "--layout", "8x1x1")
+
+
+def test_messages_share_the_links_between_switches_of_a_described_machine(earlybird):
+    """Four messages of 1 MB each way pass two uplinks, at 12.5 GB/s."""
+    for machine, expected_s in (("8x1x2", 1e6 / 10.2e9), ("examples/networks/fat-tree.json", 2e6 / 12.5e9)):
+        status, out, _ = earlybird(*ACROSS, "--machine", machine, "--json")
+        assert status == 0
+        assert json.loads(out)["model"] == "links"
+        assert json.loads(out)["receive_s"] == pytest.approx([expected_s] * 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*ACROSS, "--machine", "nope.json"), "nope.json does not exist"),
+        ((*ACROSS, "--machine", "4x1x2"), "at least 5 nodes"),
+        ((*ACROSS, "--machine", "8x1x2", "--model", "fair"), "--machine and --model, which needs a profile"),
+        ((*ACROSS[:2], "--machine", "8x1x2"), "add --layout"),
+    ],
+)
+def test_what_does_not_go_with_a_described_machine_is_refused(earlybird, arguments, message):
+    assert message in _refusal(earlybird(*arguments))

@@ -19,9 +19,12 @@ from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, MAX_RANKS, Layout, even_layout, parse_layout
 from earlybird.data.pattern import Pattern
+from earlybird.data.prediction import Prediction
 from earlybird.data.profile import Profile
+from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.predict import BOTH_ENDS, MIXED, MODELS, SHARES, Predictor, predict_exchange
 from earlybird.predict.node_counts import node_counts
+from earlybird.predict.on_machine import predict_on_machine
 from earlybird.predict.what_if import changed_profile, sensitivities
 from earlybird.predict.what_if import tolerance as tolerances
 
@@ -39,7 +42,9 @@ def predict(
     map_by: Annotated[
         str | None, typer.Option(help="How ranks fill --layout: core, socket or node.  [default: core]")
     ] = None,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "staircase",
+    model: Annotated[
+        str | None, typer.Option(help=f"One of {', '.join(MODELS)}.  [default: {MODELS[0]}]")
+    ] = None,
     share: ShareOption = None,
     mixed: MixedOption = None,
     settings: Annotated[
@@ -49,6 +54,13 @@ def predict(
             help="What if: change a parameter of the profile, such as inter_node.bandwidth=2x, "
             "inter_node.latency=1us or intra_socket.eager.latency=0.5x; repeat for several.",
             metavar="LEVEL.PARAMETER=VALUE",
+        ),
+    ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of --profile: a described machine, NODESxSOCKETSxCORES or a JSON file (see "
+            "docs/simulation.md), all of whose links the messages share, those between switches too."
         ),
     ] = None,
     nodes: Annotated[
@@ -87,13 +99,24 @@ def predict(
     uncertainty of its parameters, without the error of the model. With --sensitivity, a row for each
     parameter says by how many percent the slowest rank takes longer if the parameter makes communication 1 %
     slower. With --nodes, a row for each number of nodes has the time of its slowest rank, and the volume that
-    stays on sockets and nodes.
+    stays on sockets and nodes. With --machine, the model is links: the messages that pass a link of the
+    described machine share it evenly.
     """
     if len(patterns) != 1:
         raise InputError(
             f"predict takes one pattern, but {len(patterns)} are given; give one file, such as mesh.csv"
         )
     _check_options(layout, map_by, nodes, sockets, sensitivity, tolerance)
+    if machine is not None:
+        others = {
+            "--profile": profile, "--model": model, "--share": share, "--mixed": mixed, "--set": settings,
+            "--nodes": nodes, "--sensitivity": sensitivity, "--tolerance": tolerance,
+        }  # fmt: skip
+        given = [name for name, value in others.items() if value]
+        pattern = load_fitting_pattern(patterns[0])
+        print_prediction(_on_machine(pattern, machine, layout, map_by, given), format, pattern)
+        return
+    model = model or MODELS[0]
     joined = changed_profile(load_profiles(profile), settings or ())
     pattern = load_fitting_pattern(patterns[0])
     options = _model_options(model, share, mixed)
@@ -116,6 +139,20 @@ def predict(
     if settings:
         prediction.extra["settings"] = settings
     print_prediction(prediction, format, pattern)
+
+
+def _on_machine(
+    pattern: Pattern, machine: str, layout: str | None, map_by: str | None, others: list[str]
+) -> Prediction:
+    """InputError for `others`, options that need a profile, and without a layout."""
+    if others:
+        raise InputError(
+            f"--machine and {others[0]}, which needs a profile, are both given; give one of them"
+        )
+    if layout is None:
+        raise InputError("--machine needs the nodes of the ranks; add --layout, such as 8x1x2")
+    where = parse_layout(layout, map_by or MAPPINGS[0])
+    return predict_on_machine(pattern, where, parse_simulated_machine(machine))
 
 
 def _one_node(pattern: Pattern, profile: Profile) -> Layout:

@@ -1,23 +1,27 @@
-"""Even sharing of all links of a simulated machine, against closed forms and the model of both ends."""
+"""Even sharing of all links of a described machine, against closed forms and the model of both ends."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 
-from bench.all_links import exchange_times_s
-from bench.simgrid_exchanges import MACHINES, RANKS_PER_NODE
+from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.data.simulated_network import Dragonfly, FatTree
 from earlybird.predict import predict_exchange
+from earlybird.predict.on_machine import predict_on_machine
 
 NIC = 1e9
 PLAIN = dataclasses.replace(parse_simulated_machine("8x1x2"), nic_bandwidth_bytes_per_s=NIC)
 LATENCY_S = PLAIN.levels["inter_node"].latency_s
 LAYOUT = parse_layout("8x1x2")
+
+
+def exchange_times_s(pattern, layout, machine, **more):
+    return predict_on_machine(pattern, layout, machine, **more).time_s
 
 
 def test_where_only_nics_limit_it_is_max_min_sharing_of_both_ends():
@@ -59,9 +63,37 @@ def test_a_core_takes_messages_of_its_own_node_and_of_others_at_once():
     assert times_s[0] == pytest.approx(LATENCY_S + 1e6 / NIC)
 
 
-def test_every_machine_of_the_comparison_can_be_described():
-    names = [machine.name for machine in MACHINES]
-    assert len(set(names)) == len(names)
-    for machine in MACHINES:
-        described = machine.described()
-        assert described.nodes == machine.nodes and described.cores == RANKS_PER_NODE
+def test_messages_between_sockets_of_a_node_have_their_own_limit_and_share_what_is_between():
+    machine = parse_simulated_machine("1x2x16")
+    cost, layout = machine.levels["inter_socket"], parse_layout("1x2x16")
+    alone = predict_on_machine(Pattern(np.array([0]), np.array([16]), np.array([10**7])), layout, machine)
+    expected_s = cost.latency_s + 1e7 / cost.bandwidth_bytes_per_s
+    assert alone.time_s[[0, 16]] == pytest.approx([expected_s] * 2)
+    ranks = np.arange(16)
+    all_of_them = predict_on_machine(Pattern(ranks, ranks + 16, np.full(16, 10**7)), layout, machine)
+    assert all_of_them.time_s == pytest.approx(
+        np.full(32, cost.latency_s + 16e7 / machine.sockets_bandwidth_bytes_per_s)
+    )
+    assert not all_of_them.inter_node_s.any()
+
+
+def test_each_link_between_switches_adds_its_latency_and_a_small_message_costs_its_sender_little():
+    tree = FatTree(4, 4, hop_latency_s=1e-6)
+    pattern = Pattern(np.array([0, 0]), np.array([2, 8]), np.array([1000, 1000]))
+    found = predict_on_machine(pattern, LAYOUT, dataclasses.replace(PLAIN, fat_tree=tree))
+    assert found.time_s[8] - found.time_s[2] == pytest.approx(2e-6)
+    assert found.time_s[0] == pytest.approx(2 * PLAIN.send_overhead_s)
+    assert found.inter_node_s == pytest.approx(found.time_s)
+
+
+def test_empty_exchanges_and_messages_of_no_bytes():
+    nothing = np.zeros(0, dtype=np.int64)
+    assert not predict_on_machine(Pattern(nothing, nothing, nothing), LAYOUT, PLAIN).time_s.any()
+    empty = predict_on_machine(Pattern(np.array([0]), np.array([2]), np.array([0])), LAYOUT, PLAIN)
+    assert empty.time_s[2] == pytest.approx(LATENCY_S)
+
+
+def test_a_layout_that_does_not_fit_on_the_machine_is_refused():
+    pattern = Pattern(np.array([0]), np.array([1]), np.array([8]))
+    with pytest.raises(InputError, match="needs at least 9 nodes"):
+        predict_on_machine(pattern, parse_layout("9x1x1"), PLAIN)

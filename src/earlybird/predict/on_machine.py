@@ -1,0 +1,157 @@
+"""Predict the time of an exchange on a machine whose links are all described, also those between switches."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from earlybird.data.layout import Layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.prediction import Prediction
+from earlybird.data.simulated_machine import SimulatedMachine
+from earlybird.models.links import STEP, completion_times_s
+
+MODEL = "links"
+
+
+def predict_on_machine(
+    pattern: Pattern, layout: Layout, machine: SimulatedMachine, *, step: float = STEP
+) -> Prediction:
+    """Seconds per rank for the messages of `pattern`, all posted at once, if the messages that pass a link of
+    `machine` share it evenly: links of cores, sockets, NICs, and between switches.
+
+    A rank is done when all that it receives has arrived, and what it sends, if that is larger than
+    `eager_bytes`. Each smaller message occupies its sender, then its receiver, for an overhead.
+
+    `step` is that of `models.links.completion_times_s`.
+
+    Returns
+    -------
+    Prediction of the model `links`, which has no profile. The times of messages inside a node and between
+    nodes do not add up here, so the time of a rank is in `inter_node_s` if the message that it is last to
+    wait for goes between nodes, else in `intra_node_s`.
+
+    Raises
+    ------
+    InputError : the pattern has a rank outside the layout, or the layout does not fit on the machine.
+    """
+    pattern.check_ranks(layout.num_ranks)
+    machine.cores_of(layout)
+    network = _Network(pattern, layout, machine)
+    arrived_s = completion_times_s(
+        network.passes(),
+        network.bandwidth_bytes_per_s(),
+        pattern.bytes,
+        network.of_level("bandwidth_bytes_per_s"),
+        step,
+    )
+    complete_s = arrived_s + network.of_level("latency_s") + network.hops() * network.hop_latency_s
+    waits = pattern.bytes > machine.eager_bytes
+    inside_s, between_s, receive_s = (np.zeros(layout.num_ranks) for _ in range(3))
+    np.maximum.at(receive_s, pattern.dst, arrived_s)
+    for done_s, here in ((inside_s, ~network.between), (between_s, network.between)):
+        np.maximum.at(done_s, pattern.dst[here], complete_s[here])
+        np.maximum.at(done_s, pattern.src[here & waits], complete_s[here & waits])
+    busy_s = np.bincount(pattern.src[~waits], minlength=layout.num_ranks) * machine.send_overhead_s
+    busy_s += np.bincount(pattern.dst[~waits], minlength=layout.num_ranks) * machine.receive_overhead_s
+    time_s = np.maximum(np.maximum(inside_s, between_s), busy_s)
+    last_is_between = between_s > inside_s
+    sends_between = np.zeros(layout.num_ranks, dtype=bool)
+    sends_between[pattern.src[network.between]] = True
+    last_is_between |= (inside_s == 0) & sends_between  # all it does is to send small messages
+    return Prediction(
+        model=MODEL,
+        receive_s=receive_s,
+        intra_node_s=np.where(last_is_between, 0.0, time_s),
+        inter_node_s=np.where(last_is_between, time_s, 0.0),
+        pattern_sha256=pattern.sha256(),
+        layout=layout.text,
+        extra={"machine": machine.describe()},
+    )
+
+
+class _Network:
+    """The links of a machine, numbered, and which of them each message passes."""
+
+    def __init__(self, pattern: Pattern, layout: Layout, machine: SimulatedMachine) -> None:
+        self._machine, self._layout = machine, layout
+        self._src, self._dst = pattern.src, pattern.dst
+        self._first, self._last = layout.node[pattern.src], layout.node[pattern.dst]
+        self.between = self._first != self._last
+        first, last = layout.socket[pattern.src], layout.socket[pattern.dst]
+        self._apart = ~self.between & (first != last)
+        self._up = first < last
+        self._from_socket = self._first * machine.sockets + first
+        self._to_socket = self._last * machine.sockets + last
+        self._switched, self._num_hops = self._between_switches()
+
+    @property
+    def hop_latency_s(self) -> float:
+        return self._machine.network.hop_latency_s if self._machine.network else 0.0
+
+    def hops(self) -> np.ndarray:
+        """(M,) the links between switches that each message passes."""
+        return self._num_hops
+
+    def of_level(self, name: str) -> np.ndarray:
+        """(M,) the `name` of the level of each message."""
+        inside, apart, between = (
+            getattr(self._machine.levels[level], name)
+            for level in ("intra_socket", "inter_socket", "inter_node")
+        )
+        return np.where(self.between, between, np.where(self._apart, apart, inside))
+
+    def bandwidth_bytes_per_s(self) -> np.ndarray:
+        """(L,) of each link."""
+        return np.concatenate([bandwidth for bandwidth, *_ in self._kinds()])
+
+    def passes(self) -> csr_array:
+        """(L, M), 1 where a message passes a link."""
+        rows, columns, begin = [], [], 0
+        for bandwidth, links, messages in self._kinds():
+            rows.append(begin + links)
+            columns.append(messages)
+            begin += len(bandwidth)
+        row, column = np.concatenate(rows), np.concatenate(columns)
+        return csr_array((np.ones(len(row)), (row, column)), shape=(begin, len(self._src)))
+
+    def _kinds(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """For each kind of link: the bandwidths, and the pairs of a link and a message that passes it."""
+        machine, every = self._machine, np.arange(len(self._src))
+        core = np.full(self._layout.num_ranks, machine.levels["intra_socket"].bandwidth_bytes_per_s)
+        yield core, self._src, every
+        yield core, self._dst, every
+        socket = np.full(machine.nodes * machine.sockets, machine.socket_bandwidth_bytes_per_s)
+        other = np.flatnonzero(self._from_socket != self._to_socket)
+        links = np.concatenate([self._from_socket, self._to_socket[other]])
+        yield socket, links, np.concatenate([every, other])
+        here = np.flatnonzero(self._apart)
+        sockets = np.full(2 * machine.nodes, machine.sockets_bandwidth_bytes_per_s)
+        yield sockets, 2 * self._first[here] + self._up[here], here
+        here = np.flatnonzero(self.between)
+        nic = np.full(machine.nodes, machine.nic_bandwidth_bytes_per_s)
+        yield nic, self._first[here], here
+        yield nic, self._last[here], here
+        yield self._switched
+
+    def _between_switches(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+        """The last kind, two links for the directions of each; and (M,) how many a message passes."""
+        num_hops = np.zeros(len(self._src), dtype=np.int64)
+        network, nothing = self._machine.network, np.zeros(0, dtype=np.int64)
+        if network is None:
+            return (np.zeros(0), nothing, nothing), num_hops
+        links = network.links(self._machine.nodes)
+        number = {link.name: k for k, link in enumerate(links)}
+        own = [link.bandwidth_bytes_per_s or self._machine.nic_bandwidth_bytes_per_s for link in links]
+        here = np.flatnonzero(self.between)
+        pairs, which = np.unique(
+            np.stack([self._first[here], self._last[here]], axis=1), axis=0, return_inverse=True
+        )
+        routes = [
+            np.array([2 * number[hop.link] + hop.up for hop in network.route(first, last)], dtype=np.int64)
+            for first, last in pairs.tolist()
+        ]
+        which = which.reshape(-1)
+        num_hops[here] = [len(routes[k]) for k in which]
+        passed = np.concatenate([nothing, *(routes[k] for k in which)])
+        return (np.repeat(own, 2), passed, np.repeat(here, num_hops[here])), num_hops
