@@ -9,7 +9,6 @@ import argparse
 import json
 import tempfile
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--rate", default="200mbit")
     parser.add_argument("--send-buffer", default="4MiB", help="see earlybird cluster up")
     parser.add_argument("--scale", type=float, default=1.0, help="of most message sizes")
-    parser.add_argument("--keep", type=Path, help="new folder for the profiles, patterns and runs")
+    parser.add_argument("--keep", type=Path, help="keep patterns, profiles and runs in this folder")
     parser.add_argument(
         "--json", type=Path, default=Path("bench-cluster-exchanges.json"), help="file to write"
     )
@@ -38,18 +37,15 @@ def main(arguments: Sequence[str] = ()) -> int:
     if options.nodes < 2 or options.ranks_per_node < 1 or ranks & (ranks - 1):
         parser.error(f"{options.nodes} x {options.ranks_per_node} are {ranks} ranks, not a power of two")
     layout = f"{options.nodes}x1x{options.ranks_per_node}"
-    if options.keep is not None:
-        if options.keep.exists():
-            parser.error(f"{options.keep} exists; name a new folder")
-        options.keep.mkdir(parents=True)
     asked = {"layout": layout, "rate": options.rate, "send_buffer": options.send_buffer}
     found: dict[str, Any] = {**asked, "scale": options.scale, "mpis": {}}
     cluster = virtual_cluster(options.nodes, options.rate, "--send-buffer", options.send_buffer)
-    kept = tempfile.TemporaryDirectory() if options.keep is None else nullcontext(options.keep)
-    with kept as folder, cluster as name:
-        patterns = save_patterns(exchanges(ranks, options.scale), Path(folder))
+    with tempfile.TemporaryDirectory() as scratch, cluster as name:
+        folder = options.keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        patterns = save_patterns(exchanges(ranks, options.scale), folder)
         for mpi in options.mpi or built_mpis():
-            found["mpis"][mpi] = _compare(mpi, name, layout, patterns, Path(folder) / mpi)
+            found["mpis"][mpi] = _compare(mpi, name, layout, patterns, folder / mpi)
             options.json.write_text(json.dumps(found, indent=1))
             print(f"\n{mpi}, {layout} at {options.rate}: {len(patterns)} patterns")
             report(found["mpis"][mpi])

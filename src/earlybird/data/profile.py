@@ -44,8 +44,8 @@ class Protocol(Record):
     min_bytes : smallest size of the protocol; 0 for the first of a level.
     latency_s : tau, seconds per message.
     sender_waits : whether a send completes only at delivery; the default depends on `name`.
-    buffered_bytes : what a connection may still have to deliver when a send is complete, for models that take
-        it into account; None: nothing if `sender_waits`, else any number of bytes.
+    buffered_bytes : what of a connection may not be acknowledged yet when a send is complete, for models that
+        take it into account; None: nothing if `sender_waits`, else any number of bytes.
     bandwidth_bytes_per_s : N -> bytes/s received by the whole group when N of its processes receive at once.
     """
 

@@ -21,8 +21,8 @@ from earlybird.fit.switches import reported_switch
 # delivery, because the kernel holds the data.
 WAITS_SHARE = 0.5
 # A send that is complete after a share between these of the delivery waits for a part of it: the rest is
-# buffered, about as many bytes for all sizes. One size whose sends leave less than this share of
-# them there, and all larger ones, wait for the whole delivery.
+# buffered, about as many bytes for all sizes. One size whose sends buffer less than this share of
+# them, and all larger ones, wait for the whole delivery.
 PART_SHARES = (0.1, 0.95)
 WHOLE_SHARE = 0.25
 # The sum of the squared errors of buffers, as a part of that of one share for all sizes, must be below this.
@@ -145,7 +145,9 @@ def _of_level(rows: pandas.DataFrame) -> Waiting | None:
     if rows.empty:
         return None
     between_nodes = rows.level.iloc[0] == "inter_node"
-    buffers = _buffered(shared if len(shared) else rows) if between_nodes else (None, None)
+    buffered_bytes, whole_from_bytes = (
+        _buffered(shared if len(shared) else rows) if between_nodes else (None, None)
+    )
     keys = keys[:2]
     shares = rows.groupby(keys).share.median().unstack("receiver")
     share = shares.min(axis=1)
@@ -159,8 +161,15 @@ def _of_level(rows: pandas.DataFrame) -> Waiting | None:
         values,
         _with_few_steps(values),
         bool(rows[rows.size_bytes.isin(share.index)].oversubscribed.any()),
-        *buffers,
+        buffered_bytes,
+        None if whole_from_bytes is None or _completes_alone(shares, whole_from_bytes) else whole_from_bytes,
     )
+
+
+def _completes_alone(shares: pandas.DataFrame, from_bytes: int) -> bool:
+    """Whether a send of this size or more was complete long before a late receiver had its message."""
+    late = shares.reindex(columns=["late"])["late"]
+    return bool((late[late.index >= from_bytes] < WAITS_SHARE).any())
 
 
 def _buffered(rows: pandas.DataFrame) -> tuple[int | None, int | None]:
@@ -246,11 +255,11 @@ def _pieces(level: Level, waiting: Waiting, thresholds_bytes: Mapping[str, int])
     start = waiting.whole_from_bytes
     if start is None:
         return pieces
-    there = [piece for piece in pieces if piece.min_bytes <= start][-1]
-    if there.waits and there.buffered_bytes is None:
-        return pieces
     extra = next((piece.extra for piece in pieces if piece.min_bytes == start), {})
-    return [*(piece for piece in pieces if piece.min_bytes < start), _Piece(start, True, extra)]
+    before = [piece for piece in pieces if piece.min_bytes < start]
+    if before and before[-1].waits and before[-1].buffered_bytes is None:
+        return before
+    return [*before, _Piece(start, True, extra)]
 
 
 def _divided(protocol: Protocol, end: float, pieces: list[_Piece], waiting: Waiting) -> list[Protocol]:

@@ -5,16 +5,16 @@ import numpy as np
 
 from earlybird.models.compiled import Connections
 
-# The bytes of a connection that are in flight at most: what Linux's usual receive buffer holds, and what
-# nodes of a virtual cluster have.
+# The bytes of a connection that are in flight at most: half of the receive buffer of a virtual node's
+# connection, as Linux advertises. On other networks connections may have more.
 WINDOW_BYTES = 1 << 17
-# What waits in the queue of a sending node, as the time that it takes there: about 2 ms on Linux, which
-# lets a connection queue 1 ms of its rate and allows twice the rate. With exchanges of MPICH and Open MPI at
-# 200 and 1000 Mbit/s the median errors differ little from 2 to 4 ms.
+# What the connections of a node together have in its sending queue, as the time that this takes there. Linux
+# (TCP small queues) lets each have what it sends in 1 ms at twice its rate or more; 3 ms was chosen with
+# exchanges of MPICH and Open MPI at 200 and 1000 Mbit/s, which from 2 to 4 ms are predicted about as well.
 SENDING_QUEUE_S = 3e-3
-# What is carried at a time: fine for few bytes, and 500,000 chunks and the ends of messages for many; beyond
-# 16 GB the window grows with it.
-_LEAST_CHUNK_BYTES, _MOST_CHUNKS = 4096, 500_000
+# What is carried at a time: fine for few bytes, and 500,000 chunks and the ends of messages for many. With
+# fewer chunks in a window connections would stand still between them, so from 8 GB on the window grows, too.
+_LEAST_CHUNK_BYTES, _MOST_CHUNKS, _CHUNKS_OF_A_WINDOW = 4096, 500_000, 8
 
 
 class Queues:
@@ -41,6 +41,7 @@ class Queues:
         self._connections = Connections(src[here], dst[here], size_bytes[here], message_class[here], number)
         self._total_bytes = int(size_bytes.sum())
         self._chunk_bytes = max(_LEAST_CHUNK_BYTES, self._total_bytes // _MOST_CHUNKS)
+        self._window_bytes = max(WINDOW_BYTES, _CHUNKS_OF_A_WINDOW * self._chunk_bytes)
 
     @property
     def num_chunks(self) -> int:
@@ -68,7 +69,6 @@ class Queues:
         """
         received_s, sent_s = np.zeros(self._num_messages), np.zeros(self._num_messages)
         received_s[self._here], sent_s[self._here] = self._connections.complete(
-            bandwidth_bytes_per_s, buffered_bytes, max(WINDOW_BYTES, self._chunk_bytes), self._chunk_bytes,
-            SENDING_QUEUE_S,
+            bandwidth_bytes_per_s, buffered_bytes, self._window_bytes, self._chunk_bytes, SENDING_QUEUE_S,
         )  # fmt: skip
         return received_s, sent_s

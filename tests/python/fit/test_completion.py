@@ -225,7 +225,7 @@ def test_a_completion_sample_that_says_nothing_usable_is_refused(make_run, add_c
 
 
 def _over_tcp(buffered, whole_from=1 << 40):
-    """The share of the delivery after which a send is complete if so many bytes are on the way then."""
+    """The share of the delivery after which a send is complete if so many bytes are buffered."""
     return lambda size, _: 1.0 if size >= whole_from else max(0.02, 1 - buffered / size)
 
 
@@ -255,19 +255,24 @@ def test_what_the_network_buffers_is_found_and_where_senders_wait_for_all(
         assert protocol.buffered_bytes == (None if buffered is None else pytest.approx(buffered, rel=0.01))
 
 
-def test_sends_that_wait_for_all_or_for_nothing_need_no_size_between(make_run, add_completions):
+@pytest.mark.parametrize(("late_waits", "whole_from"), [(True, 1 << 22), (False, None)])
+def test_sends_that_wait_for_all_or_for_nothing_need_no_size_between(
+    make_run, add_completions, late_waits, whole_from
+):
+    """Sends that are complete without their receiver only copy for as long as the delivery."""
     path = add_completions(
         make_run("run", level="inter_node"),
-        lambda size: False,
+        lambda size: late_waits and size >= 1 << 22,
         level="inter_node",
         sizes=tuple(1 << k for k in range(10, 24)),
         prompt_share=lambda size, _: 1.0 if size >= 1 << 22 else 0.02,
     )
     result = found(path, "inter_node")
-    assert (result.buffered_bytes, result.whole_from_bytes) == (None, 1 << 22)
+    assert (result.buffered_bytes, result.whole_from_bytes) == (None, whole_from)
     line = Level("inter_node", (Protocol(latency_s=1e-6, bandwidth_bytes_per_s={1: 1e9}),))
     fitted = with_senders(line, result, {})
-    assert [(p.min_bytes, p.sender_waits) for p in fitted.protocols] == [(0, False), (1 << 22, True)]
+    expected = [(0, False), (1 << 22, True)] if late_waits else [(0, False)]
+    assert [(p.min_bytes, p.sender_waits) for p in fitted.protocols] == expected
 
 
 def test_the_queue_model_waits_for_what_is_not_buffered():

@@ -53,9 +53,9 @@ def _simulate(messages, nodes, bandwidth, buffered, chunk_bytes=4096):
     def begin(end):
         while end not in carried and waiting[end]:
             kind, c, size, arrived = waiting[end].popleft()
-            if kind == "answer" and end[0] == 0:
+            if kind == "acknowledgement" and end[0] == 0:
                 put((1, nodes[c[0]]), (kind, c, size, 0.0))
-            elif kind == "answer":
+            elif kind == "acknowledgement":
                 acknowledged[c] += size
                 inject(c, total[c])
                 begin((0, nodes[c[0]]))
@@ -95,7 +95,7 @@ def _simulate(messages, nodes, bandwidth, buffered, chunk_bytes=4096):
             inject(c, total[c])
         else:
             delivered[c] += size
-            put((0, nodes[c[1]]), ("answer", c, size, 0.0))
+            put((0, nodes[c[1]]), ("acknowledgement", c, size, 0.0))
         begin(end)
         complete()
     every = range(len(messages))
@@ -151,6 +151,13 @@ def test_small_messages_before_a_long_one_take_only_their_bytes():
 def test_any_number_of_bytes_takes_a_bounded_number_of_chunks():
     received, _ = _complete([(0, 1, 10**15), (0, 2, 10**15)], [0, 1, 2], [1e10])
     assert received == pytest.approx([2e5, 2e5], rel=1e-3)
+
+
+@pytest.mark.parametrize("total_bytes", [3 * 10**9, 10**10, 3 * 10**10, 3 * 10**13])
+def test_a_ring_in_which_every_node_sends_and_receives_loses_nothing_whatever_a_chunk_is(total_bytes):
+    ring = [(rank, (rank + 1) % 3, total_bytes // 3) for rank in range(3)]
+    received, _ = _complete(ring, [0, 1, 2], [1e10])
+    assert received == pytest.approx([total_bytes / 3 / 1e10] * 3, rel=0.02)
 
 
 def test_every_message_has_the_bandwidth_of_its_class():

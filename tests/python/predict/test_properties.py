@@ -55,13 +55,13 @@ def test_one_pair_is_the_postal_model(model, layout):
     assert time_s[1] == pytest.approx(TAU_S + 1e6 / TABLE[1])
 
 
-@pytest.mark.parametrize("model", ["staircase", "fair", "queue"])
-def test_equal_sizes_are_the_max_rate_model(model):
-    """Equation (2): pairs between two nodes, all of one size."""
+@pytest.mark.parametrize(("model", "within"), [("staircase", 0.01), ("fair", 0.01), ("queue", 0.03)])
+def test_equal_sizes_are_the_max_rate_model(model, within):
+    """Equation (2): pairs between two nodes, all of one size. In `queue` the last windows are not shared."""
     ranks = np.arange(4)
-    pattern = Pattern(ranks, ranks + 4, np.full(4, 10**7))
+    pattern = Pattern(ranks, ranks + 4, np.full(4, 10**6))
     time_s = predict_exchange(pattern, parse_layout("2x1x4"), PROFILE, model).time_s
-    assert time_s[4:].max() == pytest.approx(TAU_S + 4e7 / TABLE[4], rel=0.01)
+    assert time_s[4:].max() == pytest.approx(TAU_S + 4e6 / TABLE[4], rel=within)
 
 
 @pytest.mark.parametrize("model", MODELS)

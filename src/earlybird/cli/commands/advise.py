@@ -115,7 +115,7 @@ def collective(
     operations = _operations(call.op, joined)
     several, settings = advise_collectives(
         joined, operations, call.ranks, None if size is None else call_bytes(size, operations),
-        layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only or config is not None,
+        layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only,
         selection=None if config is None else _selection_of(joined),
     )  # fmt: skip
     if config is not None:

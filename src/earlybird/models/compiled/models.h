@@ -44,13 +44,15 @@ int eb_flows_complete(const eb_flows *flows, int64_t num_counts, const double *s
                       double *finished_s);
 
 /* Messages through first-come-first-served queues, one at the sending end and one at the receiving end of every group. The
- * messages from one rank to another follow each other on a connection. */
+ * messages from one rank to another follow each other on a connection; acknowledgements return through the queues of the
+ * opposite direction. */
 typedef struct eb_connections eb_connections;
 
-/* What an exchange through queues depends on: the bytes of a connection that are in flight at most; those that are carried at
- * a time, at most a window; what may wait at a sending end, as the time that it takes there; bandwidth_bytes_per_s[n - 1][class], the capacity of an end with n unfinished processes, for n up to
- * the most processes of an end; buffered_bytes[class], what of a connection may be unacknowledged when a send is complete: 0 if
- * senders wait, infinity if they never do. */
+/* What an exchange through queues depends on: the bytes of a connection that are in flight at most; those that are carried
+ * at a time, at most a window; what may wait at a sending end, as the time that it takes there, of which each unfinished
+ * connection has an equal part and at least a chunk; bandwidth_bytes_per_s[n - 1][class], the capacity of an end with n
+ * unfinished processes, for n up to the most processes of an end; buffered_bytes[class], what of a connection may be
+ * unacknowledged when a send is complete: 0 if senders wait, infinity if they never do. */
 typedef struct {
   int64_t window_bytes, chunk_bytes, num_classes;
   double sending_queue_s;

@@ -159,11 +159,12 @@ typedef struct {
   uint32_t head, num, size; /* a power of two */
   bool is_busy;
   chunk carried;
-  uint32_t active, connections; /* its ranks and connections with bytes that are not delivered yet */
+  uint32_t active;      /* its ranks with bytes that are not delivered yet */
+  uint32_t connections; /* of a sending end, with such bytes */
 } server;
 
 typedef struct {
-  int64_t injected, sent, delivered, acknowledged; /* bytes; sent are those that have passed the sending end */
+  int64_t injected, transmitted, delivered, acknowledged; /* bytes; transmitted: those that have passed the sending end */
   uint32_t next_injected, next_received, next_sent; /* messages that are not complete yet */
 } progress;
 
@@ -264,7 +265,9 @@ static void carry(simulation *s, uint32_t number, chunk one) {
   leave_sending_end(s, one);
 }
 
-/* Begins with what waits at an idle server: acknowledgements pass, up to the next chunk. */
+/* Begins with what waits at an idle server: acknowledgements pass, up to the next chunk. Afterwards the server is busy or
+ * nothing waits there; so what an acknowledgement sets off at other idle servers never finds a queue, and the calls do not
+ * nest deeper than one acknowledgement and the chunk that it releases. */
 static void begin(simulation *s, uint32_t number) {
   server *end = &s->servers[number];
   while (!end->is_busy && end->num) {
@@ -291,7 +294,7 @@ static void inject(simulation *s, uint32_t c, int64_t until_byte) {
     const uint32_t end = sending_end(s, of->src), message_class = s->all->message_class[at->next_injected];
     const int64_t left = until_byte - at->injected, bytes = left < s->costs->chunk_bytes ? left : s->costs->chunk_bytes;
     if (at->injected + bytes > at->acknowledged + s->costs->window_bytes) return;
-    if (at->injected + bytes > at->sent + share_of_queue(s, &s->servers[end], message_class)) return;
+    if (at->injected + bytes > at->transmitted + share_of_queue(s, &s->servers[end], message_class)) return;
     enqueue(s, end, (chunk){.connection = c, .message_class = message_class, .bytes = bytes});
     at->injected += bytes;
   }
@@ -345,7 +348,7 @@ static void finish(simulation *s, uint32_t number) {
   if (number >= s->all->num_groups) {
     deliver(s, one);
   } else {
-    s->at[one.connection].sent += one.bytes;
+    s->at[one.connection].transmitted += one.bytes;
     inject_rest(s, one.connection);
   }
   begin(s, number);
@@ -376,6 +379,14 @@ static void post_all(simulation *s) {
   for (int64_t g = 0; g < all->num_groups; g++) begin(s, (uint32_t)g);
 }
 
+static bool all_complete(const simulation *s) {
+  for (int64_t c = 0; c < s->all->num_connections; c++) {
+    const uint32_t end = s->all->connections[c].end;
+    if (s->at[c].next_received != end || s->at[c].next_sent != end) return false;
+  }
+  return true;
+}
+
 int eb_connections_complete(const eb_connections *all, const eb_queue_costs *costs, double *received_s, double *sent_s) {
   const size_t ends = 2 * (size_t)all->num_groups + 1;
   simulation s = {.all = all, .costs = costs, .received_s = received_s, .sent_s = sent_s};
@@ -390,6 +401,7 @@ int eb_connections_complete(const eb_connections *all, const eb_queue_costs *cos
     s.now_s = next.time_s;
     finish(&s, next.server);
   }
+  if (!s.failed) s.failed = !all_complete(&s);
   for (size_t k = 0; s.servers && k < ends; k++) free(s.servers[k].waiting);
   free(s.servers);
   free(s.heap);
