@@ -38,6 +38,7 @@ from earlybird.cli.output.printing import Format
 from earlybird.cli.output.projection import MORE_CHANGES
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import files, labels
+from earlybird.data.collective_algorithms import OPERATIONS
 from earlybird.data.collective_configuration import Configuration, Region, by_operation, describe
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout, save_layout
@@ -135,6 +136,9 @@ def _operations(text: str, profile: Profile) -> list[str]:
     """The operations of `--op`, each once."""
     found: list[str] = []
     for name in map(str.strip, text.split(",")):
+        if name not in (*OPERATIONS, _ALL_OPERATIONS):
+            known = ", ".join([*operations_of(profile), _ALL_OPERATIONS])
+            raise InputError(f"--op is {name!r}; give some of {known}")
         found += operations_of(profile) if name == _ALL_OPERATIONS else [name]
     return list(dict.fromkeys(found))
 
