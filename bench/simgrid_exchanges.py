@@ -87,6 +87,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     options = parser.parse_args(list(arguments))
     if options.earlier:
         for name, one in json.loads(options.earlier.read_text()).items():
+            _add_links(name, one)
             _report(name, one)
         return 0
     known = sorted({machine.nodes for machine in MACHINES})
@@ -98,10 +99,8 @@ def main(arguments: Sequence[str] = ()) -> int:
             continue
         with tempfile.TemporaryDirectory() as folder:
             compared = _compare(machine, Path(folder))
-        found[machine.name] = {
-            "machine": machine.described().to_json(),
-            "patterns": compared,
-        }
+        found[machine.name] = {"machine": machine.described().to_json(), "patterns": compared}
+        _add_links(machine.name, found[machine.name])
         options.json.write_text(json.dumps(found, indent=1))
         _report(machine.name, found[machine.name])
     return 0
@@ -118,14 +117,18 @@ def _compare(machine: Machine, folder: Path) -> dict[str, Any]:
 
 
 def _report(name: str, found: dict[str, Any]) -> None:
-    machine = decode(found["machine"], SimulatedMachine, name)
-    ranks = machine.nodes * RANKS_PER_NODE
+    ranks = found["machine"]["nodes"] * RANKS_PER_NODE
     print(f"\n{name}: {len(found['patterns'])} patterns of {ranks} ranks")
-    made = _exchanges(ranks)
+    report(found["patterns"])
+
+
+def _add_links(name: str, found: dict[str, Any]) -> None:
+    """Add the predictions of the model that has the description of the machine."""
+    machine = decode(found["machine"], SimulatedMachine, name)
+    made = _exchanges(machine.nodes * RANKS_PER_NODE)
     for what, compared in found["patterns"].items():
         prediction = predict_on_machine(made[what], parse_layout(_layout(machine.nodes)), machine)
         add_prediction(compared, MODEL, prediction.time_s)
-    report(found["patterns"])
 
 
 @cache

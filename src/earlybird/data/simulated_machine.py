@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAX_RANKS, Layout
@@ -61,7 +63,8 @@ class SimulatedMachine(Record):
     ----------
     levels : cost of one message on each of LEVELS.
     socket_bandwidth_bytes_per_s : shared by all messages that start or end in one socket.
-    sockets_bandwidth_bytes_per_s : shared by all messages from one socket of a node to the others.
+    sockets_bandwidth_bytes_per_s : shared by all messages between sockets of a node in one direction, to
+        higher or to lower numbers.
     nic_bandwidth_bytes_per_s : shared by all messages that leave a node; the same for those that enter it.
     send_overhead_s, receive_overhead_s : time that a message occupies its sender and its receiver.
     eager_bytes : a larger message starts only after its receive is posted.
@@ -122,24 +125,29 @@ class SimulatedMachine(Record):
     def overheads_s(self) -> float:
         return self.send_overhead_s + self.receive_overhead_s
 
+    def check(self, layout: Layout) -> None:
+        """InputError if the layout needs more nodes, sockets or cores."""
+        sockets = int(layout.socket.max()) + 1
+        _, ranks = np.unique(layout.node.astype(np.int64) * sockets + layout.socket, return_counts=True)
+        for needed, there, what in (
+            (int(layout.node.max()) + 1, self.nodes, "nodes"),
+            (sockets, self.sockets, "sockets in a node"),
+            (int(ranks.max()), self.cores, "cores in a socket"),
+        ):
+            if needed > there:
+                raise InputError(
+                    f"the layout {layout.text} needs {needed} {what} and the machine {self.shape} has "
+                    f"{there}; give a smaller layout or a larger machine"
+                )
+
     def cores_of(self, layout: Layout) -> list[tuple[int, int, int]]:
         """Node, socket and core of every rank; InputError if the machine has too few."""
+        self.check(layout)
         taken: Counter = Counter()
         cores = []
         for node, socket in zip(layout.node.tolist(), layout.socket.tolist(), strict=True):
-            core = taken[node, socket]
+            cores.append((node, socket, taken[node, socket]))
             taken[node, socket] += 1
-            for number, there, what in (
-                (node, self.nodes, "nodes"),
-                (socket, self.sockets, "sockets in a node"),
-                (core, self.cores, "cores in a socket"),
-            ):
-                if number >= there:
-                    raise InputError(
-                        f"the layout {layout.text} needs at least {number + 1} {what} and the simulated "
-                        f"machine {self.shape} has {there}; give a smaller layout or a larger machine"
-                    )
-            cores.append((node, socket, core))
         return cores
 
     def describe(self) -> str:

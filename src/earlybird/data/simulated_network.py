@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from earlybird.data.schema import Count, NotNegative, Positive, Record
 
+MOST_LINKS = 10**6
+
 
 class Link(NamedTuple):
     """A link between two switches; each direction has the whole bandwidth, in bytes/s, or that of a NIC."""
@@ -45,6 +47,7 @@ class FatTree(Record):
                 f"the fat tree has {self.nodes_per_leaf} nodes per leaf switch, which does not divide the "
                 f"{nodes} nodes; give a divisor"
             )
+        _check_number(nodes // self.nodes_per_leaf * self.uplinks_per_leaf)
 
     def links(self, nodes: int) -> list[Link]:
         return [
@@ -98,6 +101,8 @@ class Dragonfly(Record):
                 f"{self.nodes_per_router} nodes each, which is {product}, and the machine has {nodes} nodes; "
                 "give numbers whose product is that"
             )
+        within = self.groups * self.routers_per_group * (self.routers_per_group - 1) // 2
+        _check_number(within + self.groups * (self.groups - 1) // 2 * self.links_between_groups)
 
     def links(self, nodes: int) -> list[Link]:
         groups, routers = range(self.groups), range(self.routers_per_group)
@@ -142,3 +147,8 @@ class Dragonfly(Record):
 
     def _global(self, one: int, other: int, number: int) -> str:
         return f"group{one}-group{other}-link{number}"
+
+
+def _check_number(links: int) -> None:
+    if links > MOST_LINKS:
+        raise ValueError(f"it has {links} links between switches; give at most {MOST_LINKS}")

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-# Completions within this part of the elapsed time are one step: errors of a percent, and some hundred steps.
-STEP = 2e-2
+# Completions within this part of the elapsed time are one step, as in `fair`.
+BATCH_FRACTION = 5e-3
 _ROUNDING = 1e-9
 
 
@@ -12,21 +12,24 @@ def completion_times_s(
     passes: csr_array,
     bandwidth_bytes_per_s: np.ndarray,
     size_bytes: np.ndarray,
-    most_bytes_per_s: np.ndarray,
-    step: float = STEP,
+    limit_bytes_per_s: np.ndarray,
+    batch_fraction: float = BATCH_FRACTION,
 ) -> np.ndarray:
     """When each message is complete, without latency, if all start at 0.
 
     All rates rise together; a message stops at its own limit, or when a link that it passes is full; at the
-    next completion all links are shared again (progressive filling).
+    next completion all links are shared again (progressive filling). Not valid where messages queue, or where
+    a link prefers some of them.
 
     Parameters
     ----------
-    passes : (L, M), 1 where a message passes a link. Every message passes one at least.
+    passes : (L, M), 1 where a message passes a link; every message passes one at least.
     bandwidth_bytes_per_s : (L,) of each link.
     size_bytes : (M,); a message of 0 bytes is complete at 0 and takes no share.
-    most_bytes_per_s : (M,) of each message alone, infinity without a limit.
-    step : completions within this fraction of the elapsed time are one step; 0 for none.
+    limit_bytes_per_s : (M,) of each message alone, infinity without a limit.
+    batch_fraction : completions within this fraction of the elapsed time are one step, which ends at the mean
+        of their times, weighted by rate, so that as many bytes are moved as in single steps; 0 for single
+        steps.
 
     Returns
     -------
@@ -37,14 +40,15 @@ def completion_times_s(
     by_message = passes.T.tocsr()
     active = left_bytes > 0
     while active.any():
-        rate = _rates(passes, by_message, bandwidth_bytes_per_s, most_bytes_per_s, active)
-        ends_s = left_bytes[active] / rate[active]
-        step_s = max(ends_s.min(), step * now_s)
+        rate = _rates(passes, by_message, bandwidth_bytes_per_s, limit_bytes_per_s, active)
+        here = np.flatnonzero(active)
+        ends_s = left_bytes[here] / rate[here]
+        ended = ends_s <= max(ends_s.min() * (1 + _ROUNDING), batch_fraction * now_s)
+        complete_s[here[ended]] = now_s + ends_s[ended]
+        active[here[ended]] = False
+        step_s = np.average(ends_s[ended], weights=rate[here[ended]])
+        left_bytes -= rate * step_s
         now_s += step_s
-        ended = np.flatnonzero(active)[ends_s <= step_s * (1 + _ROUNDING)]
-        left_bytes = np.maximum(left_bytes - rate * step_s, 0)
-        complete_s[ended] = now_s
-        active[ended] = False
     return complete_s
 
 
@@ -52,7 +56,7 @@ def _rates(
     passes: csr_array,
     by_message: csr_array,
     bandwidth_bytes_per_s: np.ndarray,
-    most_bytes_per_s: np.ndarray,
+    limit_bytes_per_s: np.ndarray,
     active: np.ndarray,
 ) -> np.ndarray:
     """(M,) bytes/s of the active messages."""
@@ -61,12 +65,12 @@ def _rates(
         count = passes @ rising.astype(float)
         share = np.full(len(free), np.inf)
         np.divide(free, count, out=share, where=count > 0)
-        level = min(share.min(), most_bytes_per_s[rising].min())
-        full = share <= level * (1 + _ROUNDING)
+        risen = min(share.min(), limit_bytes_per_s[rising].min())
+        full = share <= risen * (1 + _ROUNDING)
         stops = rising & (
-            (by_message @ full.astype(float) > 0) | (most_bytes_per_s <= level * (1 + _ROUNDING))
+            (by_message @ full.astype(float) > 0) | (limit_bytes_per_s <= risen * (1 + _ROUNDING))
         )
-        rate[stops] = level
+        rate[stops] = risen
         free = np.maximum(free - passes @ np.where(stops, rate, 0.0), 0)
         rising &= ~stops
     return rate

@@ -5,45 +5,54 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
+from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.simulated_machine import SimulatedMachine
-from earlybird.models.links import STEP, completion_times_s
+from earlybird.models.links import BATCH_FRACTION, completion_times_s
 
 MODEL = "links"
+# The time grows with the messages times the different rates, times the completions.
+MOST_MESSAGES = 10_000
 
 
 def predict_on_machine(
-    pattern: Pattern, layout: Layout, machine: SimulatedMachine, *, step: float = STEP
+    pattern: Pattern, layout: Layout, machine: SimulatedMachine, *, batch_fraction: float = BATCH_FRACTION
 ) -> Prediction:
     """Seconds per rank for the messages of `pattern`, all posted at once, if the messages that pass a link of
     `machine` share it evenly: links of cores, sockets, NICs, and between switches.
 
     A rank is done when all that it receives has arrived, and what it sends, if that is larger than
-    `eager_bytes`. Each smaller message occupies its sender, then its receiver, for an overhead.
-
-    `step` is that of `models.links.completion_times_s`.
+    `eager_bytes`. It is not done before its overheads of smaller messages, one after the other; but these
+    delay no message, so what a rank receives from one that sends many small messages is too early.
+    `batch_fraction` is that of `models.links.completion_times_s`.
 
     Returns
     -------
     Prediction of the model `links`, which has no profile. The times of messages inside a node and between
-    nodes do not add up here, so the time of a rank is in `inter_node_s` if the message that it is last to
-    wait for goes between nodes, else in `intra_node_s`.
+    nodes do not add up here, so the whole time of a rank is in `inter_node_s` if its last message goes
+    between nodes, else in `intra_node_s`; of ranks that only send small messages, if any goes between nodes.
 
     Raises
     ------
-    InputError : the pattern has a rank outside the layout, or the layout does not fit on the machine.
+    InputError : the pattern has a rank outside the layout or more than `MOST_MESSAGES`; the layout does not
+        fit on the machine.
     """
     pattern.check_ranks(layout.num_ranks)
-    machine.cores_of(layout)
+    machine.check(layout)
+    if pattern.num_messages > MOST_MESSAGES:
+        raise InputError(
+            f"the pattern has {pattern.num_messages} messages, and the model {MODEL} takes at most "
+            f"{MOST_MESSAGES}, which last minutes; give a smaller one, or a profile and --model fair"
+        )
     network = _Network(pattern, layout, machine)
     arrived_s = completion_times_s(
         network.passes(),
         network.bandwidth_bytes_per_s(),
         pattern.bytes,
         network.of_level("bandwidth_bytes_per_s"),
-        step,
+        batch_fraction,
     )
     complete_s = arrived_s + network.of_level("latency_s") + network.hops() * network.hop_latency_s
     waits = pattern.bytes > machine.eager_bytes

@@ -224,8 +224,10 @@ def test_messages_share_the_links_between_switches_of_a_described_machine(earlyb
     ("arguments", "message"),
     [
         ((*ACROSS, "--machine", "nope.json"), "nope.json does not exist"),
-        ((*ACROSS, "--machine", "4x1x2"), "at least 5 nodes"),
+        ((*ACROSS, "--machine", "4x1x2"), "needs 8 nodes"),
         ((*ACROSS, "--machine", "8x1x2", "--model", "fair"), "--machine and --model, which needs a profile"),
+        ((*ACROSS, "--machine", "8x1x2", "--profile", "p.json"), "--machine and --profile are both given"),
+        ((*ACROSS, "--model", "links"), "links needs --machine"),
         ((*ACROSS[:2], "--machine", "8x1x2"), "add --layout"),
     ],
 )

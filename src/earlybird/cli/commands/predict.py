@@ -19,11 +19,11 @@ from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, MAX_RANKS, Layout, even_layout, parse_layout
 from earlybird.data.pattern import Pattern
-from earlybird.data.prediction import Prediction
 from earlybird.data.profile import Profile
 from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.predict import BOTH_ENDS, MIXED, MODELS, SHARES, Predictor, predict_exchange
 from earlybird.predict.node_counts import node_counts
+from earlybird.predict.on_machine import MODEL as LINKS
 from earlybird.predict.on_machine import predict_on_machine
 from earlybird.predict.what_if import changed_profile, sensitivities
 from earlybird.predict.what_if import tolerance as tolerances
@@ -37,7 +37,9 @@ def predict(
     profile: ProfilesOption = None,
     layout: Annotated[
         str | None,
-        typer.Option(help=f"{LAYOUT_HELP}  [default: one node for all ranks of PATTERN]"),
+        typer.Option(
+            help=f"{LAYOUT_HELP}  [default: one node for all ranks of PATTERN; none with --machine]"
+        ),
     ] = None,
     map_by: Annotated[
         str | None, typer.Option(help="How ranks fill --layout: core, socket or node.  [default: core]")
@@ -59,8 +61,8 @@ def predict(
     machine: Annotated[
         str | None,
         typer.Option(
-            help="Instead of --profile: a described machine, NODESxSOCKETSxCORES or a JSON file (see "
-            "docs/simulation.md), all of whose links the messages share, those between switches too."
+            help="Use this machine instead of --profile: NODESxSOCKETSxCORES or a JSON file (see "
+            "docs/simulation.md). Messages share all its links, also those between switches."
         ),
     ] = None,
     nodes: Annotated[
@@ -92,7 +94,8 @@ def predict(
 ) -> None:
     """Predict the time of an exchange on every rank.
 
-    All messages of PATTERN are posted at once. The models are described in docs/models.md: staircase is the
+    All messages of PATTERN are posted at once. The models are described in docs/models.md (links in
+    docs/simulation.md): staircase is the
     default; fair and queue also limit the senders between nodes, and usually err less there; max-rate and
     postal are simpler, for comparison. Column receive is the time to receive, without latency. time-low and
     time-high are printed if the profile has replicates: the 95 % interval of time that follows from the
@@ -112,10 +115,13 @@ def predict(
             "--profile": profile, "--model": model, "--share": share, "--mixed": mixed, "--set": settings,
             "--nodes": nodes, "--sensitivity": sensitivity, "--tolerance": tolerance,
         }  # fmt: skip
-        given = [name for name, value in others.items() if value]
-        pattern = load_fitting_pattern(patterns[0])
-        print_prediction(_on_machine(pattern, machine, layout, map_by, given), format, pattern)
+        _check_machine_options([name for name, value in others.items() if value], layout)
+        pattern, described = load_fitting_pattern(patterns[0]), parse_simulated_machine(machine)
+        where = parse_layout(str(layout), map_by or MAPPINGS[0])
+        print_prediction(predict_on_machine(pattern, where, described), format, pattern)
         return
+    if model == LINKS:
+        raise InputError(f"the model {LINKS} needs --machine instead of --profile and --model; see --help")
     model = model or MODELS[0]
     joined = changed_profile(load_profiles(profile), settings or ())
     pattern = load_fitting_pattern(patterns[0])
@@ -141,18 +147,13 @@ def predict(
     print_prediction(prediction, format, pattern)
 
 
-def _on_machine(
-    pattern: Pattern, machine: str, layout: str | None, map_by: str | None, others: list[str]
-) -> Prediction:
+def _check_machine_options(others: list[str], layout: str | None) -> None:
     """InputError for `others`, options that need a profile, and without a layout."""
     if others:
-        raise InputError(
-            f"--machine and {others[0]}, which needs a profile, are both given; give one of them"
-        )
+        needs = "" if others[0] == "--profile" else ", which needs a profile,"
+        raise InputError(f"--machine and {others[0]}{needs} are both given; give one of them")
     if layout is None:
         raise InputError("--machine needs the nodes of the ranks; add --layout, such as 8x1x2")
-    where = parse_layout(layout, map_by or MAPPINGS[0])
-    return predict_on_machine(pattern, where, parse_simulated_machine(machine))
 
 
 def _one_node(pattern: Pattern, profile: Profile) -> Layout:
@@ -235,7 +236,7 @@ command = make_group(
         ("collective", collective, _COLLECTIVE),
     ],
     name="predict",
-    help="Predict the cost of communication with a profile. `earlybird predict PATTERN` is short for "
+    help="Predict the cost of communication. `earlybird predict PATTERN` is short for "
     "`earlybird predict exchange PATTERN`.",
     first_is_default=True,
 )
