@@ -143,7 +143,7 @@ class SimulatedMachine(Record):
     def cores_of(self, layout: Layout) -> list[tuple[int, int, int]]:
         """Node, socket and core of every rank; InputError if the machine has too few."""
         self.check(layout)
-        taken: Counter = Counter()
+        taken: Counter[tuple[int, int]] = Counter()
         cores = []
         for node, socket in zip(layout.node.tolist(), layout.socket.tolist(), strict=True):
             cores.append((node, socket, taken[node, socket]))
