@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -139,16 +138,6 @@ class SimulatedMachine(Record):
                     f"the layout {layout.text} needs {needed} {what} and the machine {self.shape} has "
                     f"{there}; give a smaller layout or a larger machine"
                 )
-
-    def cores_of(self, layout: Layout) -> list[tuple[int, int, int]]:
-        """Node, socket and core of every rank; InputError if the machine has too few."""
-        self.check(layout)
-        taken: Counter[tuple[int, int]] = Counter()
-        cores = []
-        for node, socket in zip(layout.node.tolist(), layout.socket.tolist(), strict=True):
-            cores.append((node, socket, taken[node, socket]))
-            taken[node, socket] += 1
-        return cores
 
     def describe(self) -> str:
         """A description that is unique to the machine's numbers."""

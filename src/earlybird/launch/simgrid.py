@@ -1,5 +1,6 @@
 """Start a kernel's ranks on a machine that SimGrid simulates: its platform and the core of each rank."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -92,7 +93,13 @@ class SimgridLauncher:
 
 def cores_of_ranks(layout: Layout, machine: SimulatedMachine) -> list[str]:
     """The simulated host of every rank, a core each; InputError where `machine` has too few."""
-    return [_core(*place) for place in machine.cores_of(layout)]
+    machine.check(layout)
+    taken: Counter[tuple[int, int]] = Counter()
+    cores = []
+    for node, socket in zip(layout.node.tolist(), layout.socket.tolist(), strict=True):
+        cores.append(_core(node, socket, taken[node, socket]))
+        taken[node, socket] += 1
+    return cores
 
 
 def platform_xml(machine: SimulatedMachine) -> str:

@@ -54,7 +54,7 @@ def predict_on_machine(
         network.of_level("bandwidth_bytes_per_s"),
         batch_fraction,
     )
-    complete_s = arrived_s + network.of_level("latency_s") + network.hops() * network.hop_latency_s
+    complete_s = arrived_s + network.latency_s()
     waits = pattern.bytes > machine.eager_bytes
     inside_s, between_s, receive_s = (np.zeros(layout.num_ranks) for _ in range(3))
     np.maximum.at(receive_s, pattern.dst, arrived_s)
@@ -94,13 +94,10 @@ class _Network:
         self._to_socket = self._last * machine.sockets + last
         self._switched, self._num_hops = self._between_switches()
 
-    @property
-    def hop_latency_s(self) -> float:
-        return self._machine.network.hop_latency_s if self._machine.network else 0.0
-
-    def hops(self) -> np.ndarray:
-        """(M,) the links between switches that each message passes."""
-        return self._num_hops
+    def latency_s(self) -> np.ndarray:
+        """(M,) of each message, with that of the links between switches."""
+        hop_s = self._machine.network.hop_latency_s if self._machine.network else 0.0
+        return self.of_level("latency_s") + self._num_hops * hop_s
 
     def of_level(self, name: str) -> np.ndarray:
         """(M,) the `name` of the level of each message."""
