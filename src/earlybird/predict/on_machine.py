@@ -44,7 +44,7 @@ def predict_on_machine(
     if pattern.num_messages > MOST_MESSAGES:
         raise InputError(
             f"the pattern has {pattern.num_messages} messages, and the model {MODEL} takes at most "
-            f"{MOST_MESSAGES}, which last minutes; give a smaller one, or a profile and --model fair"
+            f"{MOST_MESSAGES}, which take about a minute; give a smaller one, or a profile and --model fair"
         )
     network = _Network(pattern, layout, machine)
     arrived_s = completion_times_s(

@@ -216,6 +216,7 @@ def test_messages_share_the_links_between_switches_of_a_described_machine(earlyb
     for machine, expected_s in (("8x1x2", 1e6 / 10.2e9), ("examples/networks/fat-tree.json", 2e6 / 12.5e9)):
         status, out, _ = earlybird(*ACROSS, "--machine", machine, "--json")
         assert status == 0
+        assert earlybird(*ACROSS, "--machine", machine, "--model", "links", "--json")[1] == out
         assert json.loads(out)["model"] == "links"
         assert json.loads(out)["receive_s"] == pytest.approx([expected_s] * 8)
 

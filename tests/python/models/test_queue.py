@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from earlybird.models.compiled import Connections
 from earlybird.models.queue import SENDING_QUEUE_S, WINDOW_BYTES, Queues
 
 NEVER = np.inf
@@ -158,6 +159,14 @@ def test_a_ring_in_which_every_node_sends_and_receives_loses_nothing_whatever_a_
     ring = [(rank, (rank + 1) % 3, total_bytes // 3) for rank in range(3)]
     received, _ = _complete(ring, [0, 1, 2], [1e10])
     assert received == pytest.approx([total_bytes / 3 / 1e10] * 3, rel=0.02)
+
+
+def test_queues_that_stop_before_the_end_are_reported():
+    """A chunk larger than the window never leaves; `Queues` makes none."""
+    one = [np.array([value], dtype=np.int64) for value in (0, 1, 10**6, 0)]
+    connections = Connections(*one, np.array([0, 1]))
+    with pytest.raises(RuntimeError, match="stopped"):
+        connections.complete(np.array([[1e9]]), np.array([0.0]), 1000, 4096, SENDING_QUEUE_S)
 
 
 def test_every_message_has_the_bandwidth_of_its_class():

@@ -112,8 +112,8 @@ def predict(
     _check_options(layout, map_by, nodes, sockets, sensitivity, tolerance)
     if machine is not None:
         others = {
-            "--profile": profile, "--model": model, "--share": share, "--mixed": mixed, "--set": settings,
-            "--nodes": nodes, "--sensitivity": sensitivity, "--tolerance": tolerance,
+            "--profile": profile, "--model": model != LINKS and model, "--share": share, "--mixed": mixed,
+            "--set": settings, "--nodes": nodes, "--sensitivity": sensitivity, "--tolerance": tolerance,
         }  # fmt: skip
         _check_machine_options([name for name, value in others.items() if value], layout)
         pattern, described = load_fitting_pattern(patterns[0]), parse_simulated_machine(machine)
@@ -121,7 +121,7 @@ def predict(
         print_prediction(predict_on_machine(pattern, where, described), format, pattern)
         return
     if model == LINKS:
-        raise InputError(f"the model {LINKS} needs --machine instead of --profile and --model; see --help")
+        raise InputError(f"the model {LINKS} needs --machine instead of --profile; give it, or another model")
     model = model or MODELS[0]
     joined = changed_profile(load_profiles(profile), settings or ())
     pattern = load_fitting_pattern(patterns[0])

@@ -101,7 +101,12 @@ def reals(values: object) -> np.ndarray:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
+_STALLED = -2  # EB_STALLED of models.h
+
+
 def _check(failed: int) -> None:
+    if failed == _STALLED:
+        raise RuntimeError("the queues stopped before all messages were complete; please report this")
     if failed:
         raise MemoryError("not enough memory for the messages of the exchange")
 

@@ -64,6 +64,8 @@ eb_connections *eb_connections_create(int64_t num_messages, const int64_t *src, 
                                       const int64_t *message_class, int64_t num_ranks, const int64_t *group);
 void eb_connections_destroy(eb_connections *connections);
 
+enum { EB_STALLED = -2 }; /* not everything is complete, and nothing moves any more: a defect of the queues */
+
 /* When each message is received and each send complete, received_s[message] and sent_s[message]. */
 int eb_connections_complete(const eb_connections *connections, const eb_queue_costs *costs, double *received_s, double *sent_s);
 

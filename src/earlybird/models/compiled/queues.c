@@ -401,11 +401,11 @@ int eb_connections_complete(const eb_connections *all, const eb_queue_costs *cos
     s.now_s = next.time_s;
     finish(&s, next.server);
   }
-  if (!s.failed) s.failed = !all_complete(&s);
+  const int outcome = s.failed ? -1 : all_complete(&s) ? 0 : EB_STALLED;
   for (size_t k = 0; s.servers && k < ends; k++) free(s.servers[k].waiting);
   free(s.servers);
   free(s.heap);
   free(s.at);
   free(s.left);
-  return s.failed ? -1 : 0;
+  return outcome;
 }
