@@ -1,8 +1,8 @@
 """Messages through the leaders of nodes, as `earlybird advise aggregate` predicts and as replayed.
 
-Exchanges of 8 ranks on 4 virtual nodes of 2 ranks, from many short messages to few long ones. The direct
-exchange and the three through each number of leaders (`replay --then`) are replayed by turns; a ratio is the
-slowest rank's time of the direct one over that through the leaders. About five minutes for an MPI.
+Exchanges of 8 ranks on 4 virtual or simulated nodes of 2, from many short messages to few long ones. The
+direct exchange and the three through each number of leaders (`replay --then`) are replayed by turns; a ratio
+is the slowest rank's time of the direct one over that through the leaders. About five minutes for an MPI.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.commands import earlybird, say
-from bench.exchange_comparison import describe_ratios, on_virtual_cluster, replayed_by_turns
+from bench.exchange_comparison import describe_ratios, on_machines, replayed_by_turns
 from earlybird.cli.output.printing import print_table
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
@@ -25,15 +25,15 @@ CASES = ((960, 200), (240, 200), (960, 2000), (240, 20_000), (56, 100_000))
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Advise, replay by turns, and print a table for each MPI."""
-    return on_virtual_cluster("aggregation-advice", __doc__, arguments, NODES, RATE, _compare)
+    """Advise, replay by turns, and print a table for each MPI or simulated machine."""
+    return on_machines("aggregation-advice", __doc__, arguments, LAYOUT, RATE, _compare)
 
 
-def _compare(mpi: str, where: Sequence[Any], profile: Path, folder: Path) -> None:
+def _compare(machine: str, where: Sequence[Any], profile: Path, folder: Path) -> None:
     rows = []
     for count, size_bytes in CASES:
         what = f"{count} x {size_bytes} B"
-        say(f"{mpi}: {what}")
+        say(f"{machine}: {what}")
         pattern = random_exchange(RANKS, count, min_size_bytes=size_bytes, max_size_bytes=size_bytes)
         advice = _advised(pattern, profile, folder)
         turns = {"direct": [folder / "exchange.csv"]}
@@ -44,7 +44,7 @@ def _compare(mpi: str, where: Sequence[Any], profile: Path, folder: Path) -> Non
             if name != "direct":
                 ratios = slowest_s["direct"] / slowest_s[name]
                 rows.append([what, name, f"{advice[name]:.2f}", *describe_ratios(ratios)])
-    print(f"\n{mpi}, {LAYOUT} at {RATE}, {ROUNDS} rounds")
+    print(f"\n{machine}, {ROUNDS} rounds")
     print_table(
         ["exchange", "through", "predicted", "replayed", "rounds"], rows, left=["exchange", "through"]
     )

@@ -1,6 +1,7 @@
 """What comparisons of predicted with replayed exchanges share: the profile, the replays and the table."""
 
 import argparse
+import contextlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +12,10 @@ import numpy as np
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
 from earlybird.cli.output.printing import print_table
 from earlybird.compare.times import exchange_samples, measured_times
+from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.run import Run, Sample
+from earlybird.machine.flavours import SIMULATED
 
 # What is listed next to the models: the times of another launch.
 LAUNCH = "(a launch)"
@@ -36,26 +39,41 @@ def measured_profile(where: Sequence[Any], folder: Path, budgets: Mapping[str, s
     return profile
 
 
-def on_virtual_cluster(
+def on_machines(
     name: str,
     description: str | None,
     arguments: Sequence[str],
-    nodes: int,
+    layout: str,
     rate: str,
     compare: Callable[[str, Sequence[Any], Path, Path], None],
 ) -> int:
-    """Call `compare` for each MPI with its name, the options of a virtual cluster, the profile measured there
-    and a folder; the exit status."""
+    """Call `compare` for each MPI on a virtual cluster of as many nodes as `layout` has, and on a machine of
+    this layout that SimGrid simulates; the exit status.
+
+    `compare` gets the machine in words, the options of commands on it, the profile measured there, and a
+    folder.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m bench {name}", description=description)
-    parser.add_argument("--mpi", action="append", help="a flavour; repeat for several; default all built")
-    options = parser.parse_args(list(arguments))
-    with tempfile.TemporaryDirectory() as folder, virtual_cluster(nodes, rate) as cluster:
-        for mpi in options.mpi or built_mpis():
-            where = ["--mpi", mpi, "--launcher", f"cluster:{cluster}", "--quiet"]
-            say(f"{mpi}: measuring the cluster")
+    parser.add_argument(
+        "--mpi", action="append",
+        help=f"a flavour, or {SIMULATED} for a simulated machine; repeat for several; default all built",
+    )  # fmt: skip
+    mpis = parser.parse_args(list(arguments)).mpi or built_mpis()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as clusters:
+        cluster = None
+        for mpi in mpis:
+            if mpi == SIMULATED:
+                machine = f"{mpi}, {layout}"
+                where = ["--launcher", f"simgrid:{layout}", "--launches", 1, "--quiet"]
+            else:
+                nodes = parse_layout(layout).num_nodes
+                cluster = cluster or clusters.enter_context(virtual_cluster(nodes, rate))
+                machine = f"{mpi}, {layout} at {rate}"
+                where = ["--mpi", mpi, "--launcher", f"cluster:{cluster}", "--quiet"]
+            say(f"{machine}: measuring")
             of_mpi = Path(folder) / mpi
             profile = measured_profile(where, of_mpi, {"contention": "60s", "completion": "30s"})
-            compare(mpi, where, profile, of_mpi)
+            compare(machine, where, profile, of_mpi)
     return 0
 
 

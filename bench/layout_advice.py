@@ -1,4 +1,5 @@
-"""The layout that `earlybird advise layout` recommends against the usual one, replayed on a virtual cluster.
+"""The layout that `earlybird advise layout` recommends against the usual one, replayed on a virtual cluster
+or a simulated machine.
 
 Exchanges of 8 ranks on 4 nodes of 2, whose ranks are numbered so that the usual layout is good for some and
 bad for others. Both layouts are replayed by turns; the ratio is that of the slowest ranks. About five minutes
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bench.commands import earlybird, say
-from bench.exchange_comparison import describe_ratios, on_virtual_cluster, replayed_by_turns
+from bench.exchange_comparison import describe_ratios, on_machines, replayed_by_turns
 from earlybird.cli.output.printing import print_table
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.patterns.halo import halo_exchange
@@ -26,8 +27,8 @@ SIZE_BYTES = 200_000
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Advise, replay both layouts by turns, and print a table for each MPI."""
-    return on_virtual_cluster("layout-advice", __doc__, arguments, NODES, RATE, _compare)
+    """Advise, replay both layouts by turns, and print a table for each MPI or simulated machine."""
+    return on_machines("layout-advice", __doc__, arguments, LAYOUT, RATE, _compare)
 
 
 def exchanges() -> dict[str, Pattern]:
@@ -46,10 +47,10 @@ def exchanges() -> dict[str, Pattern]:
     return found
 
 
-def _compare(mpi: str, where: Sequence[Any], profile: Path, folder: Path) -> None:
+def _compare(machine: str, where: Sequence[Any], profile: Path, folder: Path) -> None:
     rows = []
     for what, pattern in exchanges().items():
-        say(f"{mpi}: {what}")
+        say(f"{machine}: {what}")
         path, advised = folder / "exchange.csv", folder / "advised.csv"
         save_pattern(pattern, path)
         advice = earlybird("advise", "layout", path, "--profile", profile, "--layout", LAYOUT, "-o", advised)
@@ -58,7 +59,7 @@ def _compare(mpi: str, where: Sequence[Any], profile: Path, folder: Path) -> Non
         slowest_s = replayed_by_turns(turns, ROUNDS, where, folder / f"replay-{len(rows)}")
         ratios = slowest_s[LAYOUT] / slowest_s[str(advised)]
         rows.append([what, best["method"], f"{best['speed_up']:.2f}", *describe_ratios(ratios)])
-    print(f"\n{mpi}, {LAYOUT} at {RATE}, {ROUNDS} rounds")
+    print(f"\n{machine}, {ROUNDS} rounds")
     print_table(
         ["exchange", "advised", "predicted", "replayed", "rounds"], rows, left=["exchange", "advised"]
     )

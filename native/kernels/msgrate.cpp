@@ -202,6 +202,7 @@ void measure(const Task &task) {
   const Setting setting = setting_of(task.point);
   require_threads(task, setting);
   if (task.request.methods.empty()) refuse("msgrate needs methods, such as shared, per-thread");
+  const bool vary = task.point.varies_contents();
   const double at_least_s = task.team.oversubscribed() ? shared_cores_region_s : region_s;
 
   std::vector<std::unique_ptr<Windows>> all;
@@ -212,7 +213,10 @@ void measure(const Task &task) {
     Operation operation;
     operation.method = method;
     operation.batch = task.sampler.choose_batch([&](int batch) { windows.run(batch); }, at_least_s);
-    operation.prepare = [&](int iteration) { windows.write(iteration); };
+    windows.write(0);
+    operation.prepare = [&windows, vary](int iteration) {
+      if (vary) windows.write(iteration);
+    };
     operation.run = [&windows, batch = operation.batch] { windows.run(batch); };
     operation.thread_times_s = [&windows]() -> const std::vector<double> & { return windows.times_s(); };
     operation.reduction = Reduction::slowest_from_first;

@@ -1,7 +1,4 @@
 // Ping-pong: half the round trip time of one message between ranks 0 and 1; the request gives the sizes.
-//
-// buffers=vary rewrites the send buffer before every timed region; buffers=reuse always sends the same bytes, as the OSU
-// and Intel benchmarks do.
 #include "harness/kernel_main.hpp"
 #include "harness/messages/buffer.hpp"
 #include "harness/messages/data_check.hpp"
@@ -49,7 +46,7 @@ void require_two_ranks(const Team &team) {
 
 void measure(const Task &task) {
   PingPong pingpong(task.team, static_cast<std::size_t>(task.point.integer("size_bytes")));
-  const bool vary = task.point.text("buffers") == "vary";
+  const bool vary = task.point.varies_contents();
   int written = 0;
   pingpong.write_message(written);
   Operation operation;

@@ -42,6 +42,7 @@ def launch(mpi, tmp_path, points, methods=BESIDE, layout="1x1x2", threads=1, vci
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_deliver_every_message_and_each_has_its_time(mpi, tmp_path, threads):
     points = [point(threads), point(threads, 3, 5), point(threads, 0, 1)]
+    points.append(point(threads, 3, 5) | {"buffers": "reuse"})
     launched = launch(mpi, tmp_path, points, threads=threads)
     assert launched.cause is None
     assert [(s.config, s.method) for s in launched.samples] == [
@@ -76,6 +77,7 @@ def test_threads_with_contexts_of_the_mpi_deliver(mpi, tmp_path, methods):
 @pytest.mark.parametrize(
     ("config", "methods", "layout", "expected"),
     [
+        (point(1) | {"buffers": "new"}, BESIDE, "1x1x2", "buffers=new; give vary or reuse"),
         (point(1, window=0), BESIDE, "1x1x2", "window=0"),
         (point(1, -1), BESIDE, "1x1x2", "size_bytes=-1"),
         (point(2), BESIDE, "1x1x2", "threads=2 and the launch has 1 sending threads"),

@@ -197,6 +197,13 @@ double Point::not_negative(const std::string &key) const {
   return value_of_key;
 }
 
+bool Point::varies_contents() const {
+  if (!has("buffers")) return true;
+  const std::string buffers = text("buffers");
+  if (buffers != "vary" && buffers != "reuse") refuse("the request gives buffers=" + buffers + "; give vary or reuse");
+  return buffers == "vary";
+}
+
 Point Point::without(const std::string &key) const {
   Point other = *this;
   auto &values = other.values_;

@@ -25,6 +25,10 @@ class Point {
   // Any value, numbers as JSON writes them.
   std::string text(const std::string &key) const;
 
+  // Whether messages get new contents before every timed region: `buffers` is vary or absent. With reuse, the same bytes are
+  // sent again and again, as the OSU and Intel benchmarks do.
+  bool varies_contents() const;
+
   // A copy of the point with `key` set to `value`, or without `key`.
   Point with(const std::string &key, Value value) const;
   Point without(const std::string &key) const;

@@ -280,7 +280,7 @@ def _pingpong(size_bytes: int, time_us: float) -> ImportedPoint:
 
 def _window(kernel: str, size_bytes: int, window: int, time_s: float, pairs: int) -> ImportedPoint:
     """The time of a window of messages, of all pairs at once: those of processes, not of threads."""
-    config = {"size_bytes": size_bytes, "window": window, "threads": pairs}
+    config = {"size_bytes": size_bytes, "window": window, "threads": pairs, "buffers": "reuse"}
     return ImportedPoint(kernel, "time_per_window", _mean(time_s), config, "processes")
 
 

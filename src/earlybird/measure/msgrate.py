@@ -15,6 +15,7 @@ from earlybird.measure.groups import (
     refuse_large,
 )
 from earlybird.measure.options import (
+    BUFFERS,
     LEVELS,
     MOST_THREADS,
     SuiteOption,
@@ -34,7 +35,7 @@ _MOST_WINDOW = 65536  # a slip of the pen: no MPI queues more requests well
 _MOST_BYTES = 1 << 30  # of a rank's messages at once
 
 MSGRATE_OPTIONS = (
-    sizes_option(f"{SIZE_BYTES} B"), LEVELS,
+    sizes_option(f"{SIZE_BYTES} B"), BUFFERS, LEVELS,
     SuiteOption("window", f"Messages that a thread has in flight at once.  [default: {WINDOW}]", "window",
                 number("--window", f"a number of messages, such as {WINDOW}")),
     threads_option("1, 2, 4, ... up to the cores of a rank"),
@@ -57,6 +58,7 @@ def msgrate_groups(options: Options, resources: Resources, mpi: str) -> list[Gro
         raise InputError(f"--window is {window}; give 1 to {_MOST_WINDOW} messages, such as {WINDOW}")
     sizes = options.sizes_bytes or (SIZE_BYTES,)
     refuse_large(sizes)
+    buffers = {} if options.buffers in (None, "vary") else {"buffers": options.buffers}
     result = []
     for level in levels_of(options, resources):
         if options.methods is not None and CONTEXTS in methods and hangs_with_contexts(level, resources):
@@ -65,6 +67,7 @@ def msgrate_groups(options: Options, resources: Resources, mpi: str) -> list[Gro
             _check_memory(threads, window, max(sizes))
             points = tuple(
                 {"mpi": mpi, "level": level, "size_bytes": size, "window": window, "threads": threads}
+                | buffers
                 for size in sizes
             )
             result += _groups(points, threads, methods, level, resources, mpi)

@@ -133,3 +133,14 @@ def sizes_option(default: str, what: str = "messages") -> SuiteOption:
 LEVELS = SuiteOption(
     "levels", "intra_socket, inter_socket, inter_node.  [default: all available]", "levels", listed(str)
 )
+
+
+def _buffers(text: str, _: Mapping[str, Any]) -> str:
+    if text not in ("vary", "reuse"):
+        raise InputError(f"--buffers is {text!r}; choose vary or reuse")
+    return text
+
+
+BUFFERS = SuiteOption(
+    "buffers", "vary or reuse the contents of messages (OSU reuses).  [default: vary]", "buffers", _buffers
+)

@@ -26,7 +26,7 @@ from earlybird.measure.groups import (
     refuse_large,
 )
 from earlybird.measure.msgrate import MSGRATE_OPTIONS, msgrate_groups
-from earlybird.measure.options import LEVELS, SuiteOption, counts, sizes_option
+from earlybird.measure.options import BUFFERS, LEVELS, SuiteOption, counts, sizes_option
 from earlybird.measure.partitioned import PARTITIONED_OPTIONS
 from earlybird.measure.pipeline import PIPELINE_OPTIONS
 from earlybird.measure.reproduce import groups_of_pipeline
@@ -140,14 +140,6 @@ def _sharing_group(sizes: Sequence[int], link: float | None, resources: Resource
     return [Group("completion", layout, points, link_bytes_per_s=link)] if points else []
 
 
-def _buffers(text: str, _: Mapping[str, Any]) -> str:
-    if text not in ("vary", "reuse"):
-        raise InputError(f"--buffers is {text!r}; choose vary or reuse")
-    return text
-
-
-_BUFFERS = SuiteOption("buffers", "vary or reuse the contents of messages (OSU reuses).  [default: vary]",
-                       "buffers", _buffers)  # fmt: skip
 _COMPETITORS = SuiteOption("competitors", "Numbers N of concurrent receivers, such as 1,2,4.  "
                            "[default: 1, 2, 4 .. all cores]",
                            "competitors",
@@ -159,7 +151,7 @@ SUITES = {
         Suite(
             "pingpong",
             "latency and bandwidth between two ranks, 0 B to 64 MiB",
-            (sizes_option("0 B to 64 MiB"), _BUFFERS, LEVELS),
+            (sizes_option("0 B to 64 MiB"), BUFFERS, LEVELS),
             pingpong_groups,
             "earlybird measure pingpong --sizes 8,1KiB,1MiB -o run",
         ),

@@ -40,7 +40,7 @@ def thread_message_costs(
     threads; at the measured size that is nearest to `size_bytes`.
 
     Threads that shared cores took turns, so their rates say nothing of threads that send at once, and are
-    left out.
+    left out; so are messages whose contents were never new.
     """
     rates = [
         one
@@ -49,6 +49,7 @@ def thread_message_costs(
         and one.config.get("level") == level
         and one.config.get("threads") == threads
         and not one.oversubscribed
+        and one.config.get("buffers", "vary") == "vary"
     ]
     shared = [one for one in rates if one.method == SHARED and one.config.get("vcis") is None]
     if not shared:

@@ -35,6 +35,12 @@ def test_methods_that_can_share_a_launch_do_and_contexts_have_one_of_their_own()
         assert point.get("vcis") == group.vcis
 
 
+def test_points_say_that_messages_are_the_same_again_and_again():
+    assert {group.points[0].get("buffers") for group in groups(threads=(1,))} == {None}
+    assert {group.points[0].get("buffers") for group in groups(threads=(1,), buffers="vary")} == {None}
+    assert {group.points[0].get("buffers") for group in groups(threads=(1,), buffers="reuse")} == {"reuse"}
+
+
 def test_threads_share_no_communicator_where_intel_mpi_is_split():
     found = groups(replace(ONE_SOCKET, family="intel"), "intel", threads=(2,))
     assert [group.methods for group in found if group.vcis] == [("per-thread-contexts",)]

@@ -28,6 +28,7 @@ from earlybird.record.advice import AS_RECORDED, advise_program
 from earlybird.record.costs import MOVED_ERROR, Cost, Placement
 from earlybird.record.measured_phase import MeasuredPhase
 from earlybird.record.projection import Changes, EarlySending, other_mappings, project, recorded_place
+from earlybird.record.thread_messages import thread_message_costs
 from tests import recordings
 
 MEMORY, NETWORK = 1e9, 1e8  # bytes/s
@@ -433,6 +434,11 @@ def measured_rates(threads=2, size_bytes=8, **further):
     rows = [result(SHARED, 64e-5), result(SHARED, 60e-5, vcis=2), result(CONTEXTS, 32e-5, vcis=2),
             result(PER_THREAD, 64e-5, speed_up=1.0, speed_up_low=1.0, speed_up_high=1.0)]  # fmt: skip
     return replace(one, extra=one.extra | {"results": rows})
+
+
+def test_rates_of_messages_without_new_contents_are_not_taken():
+    assert thread_message_costs(measured_rates(), "intra_socket", 2, 8)
+    assert not thread_message_costs(measured_rates(buffers="reuse"), "intra_socket", 2, 8)
 
 
 def test_threads_that_share_a_communicator_gain_what_message_rates_say():

@@ -53,6 +53,11 @@ def lines(figure):
     return {trace["name"]: trace for trace in figure.data if trace.get("name")}
 
 
+def test_messages_that_are_the_same_again_and_again_are_named():
+    labels = [message_rates(material(samples(**more)))[0].label for more in ({}, {"buffers": "reuse"})]
+    assert labels[1] == f"{labels[0]}, reused buffers"
+
+
 def test_rates_are_given_for_all_threads_and_for_each():
     (one,) = message_rates(material(samples()))
     drawn = one.drawn()

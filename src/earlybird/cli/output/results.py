@@ -250,6 +250,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         _LEVEL,
         _SIZE,
         Column("threads", _of("threads"), common=True),
+        Column("buffers", _of("buffers"), common=True, optional=True),
         Column("method", lambda result: result.method),
         Column("contexts", _of("vcis"), optional=True),
         Column("Mmsg/s", lambda result: _millions(_rates(result).value)),

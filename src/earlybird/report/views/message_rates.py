@@ -79,7 +79,9 @@ def message_rates(material: Material) -> list[MessageRates]:
         ordered = sorted(
             results(group.samples), key=lambda one: (threads(one), *_method_order(one), contexts(one) != "-")
         )
-        found.append(MessageRates(group.label, group.setting, tuple(ordered)))
+        reused = all(sample.config.get("buffers") == "reuse" for sample in group.samples)
+        label = group.label + ", reused buffers" * reused
+        found.append(MessageRates(label, group.setting, tuple(ordered)))
     return sorted(found, key=lambda one: (labels.level_order(one.setting[0]), *one.setting[1:], one.label))
 
 
