@@ -36,6 +36,7 @@ def check(earlybird, any_mpi):
     return run
 
 
+@pytest.mark.alone  # nodes that share two cores with other tests may be slow themselves
 def test_faults_of_several_kinds_are_found_in_one_check_and_named(cluster, check, tmp_path, in_process):
     """Each is of node1 or of its link to node2. Those that stay until the cluster ends are planted last."""
     for name in ("slow-link", "small-shm"):

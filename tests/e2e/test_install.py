@@ -16,7 +16,7 @@ from earlybird.toolchain.build import native_prefix
 
 ROOT = Path(__file__).parents[2]
 # What takes long to import and most commands can do without.
-LARGE = ("scipy", "pandas", "plotly", "pymetis", "pint")
+LARGE = ("scipy", "pandas", "plotly", "pymetis", "pint", "pydantic")
 
 
 def _state_of_checkout() -> dict[str, tuple[int, int]]:
