@@ -67,8 +67,8 @@ def test_faults_of_several_kinds_are_found_in_one_check_and_named(cluster, check
     assert json.loads(shown)["schema"] == "earlybird.check/1"
 
 
+@pytest.mark.alone
 def test_a_fifth_of_the_cpu_time_and_another_mpi_are_found(cluster, check, tmp_path):
-    # Other tests beside this one make the computations of all nodes up to twice as long.
     stolen = replace(FAULTS["stolen-cpu"], before=partial(cpu_limit, share=0.2))
     try:
         with (

@@ -37,6 +37,14 @@ COMMANDS = {
     "demo": "Run the whole workflow on this machine",
 }
 
+# How the library that parses command lines says what is wrong with a value, and how we do.
+_PHRASES = {
+    r" is not a valid int(eger)?( range)?": " is not a whole number",
+    r" is not a valid float( range)?": " is not a number",
+    r" is not in the range (.+)<=x<=(.+)": r" is not from \1 to \2",
+    r" is not in the range x>=(.+)": r" is not \1 or more",
+}
+
 LOOP = """\
 Earlybird measures and predicts what MPI communication costs each process.
 
@@ -141,9 +149,9 @@ def _usage_status(error: Any) -> int | None:
 
 def _plain(text: str) -> str:
     """Without the phrases of the library that converts values."""
-    text = text.replace(": Value error, ", ": ")
-    text = re.sub(r": Input should be (.*?)(, unable to parse .*)?$", r": it must be \1", text)
-    return text.replace("a valid integer", "a whole number").replace("a valid number", "a number")
+    for phrase, plain in _PHRASES.items():
+        text = re.sub(phrase + "$", plain, text)
+    return text
 
 
 def _complain(sentence: str, status: int) -> int:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from earlybird.launch.cluster import network, node, state, wires
+from earlybird.launch.cluster import network, node, state
 from earlybird.launch.cluster.state import NODE_NAMESPACES, Cluster, Node, Process
 from earlybird.machine.namespaces import Mode
 
@@ -28,10 +28,12 @@ def main(
     folder = state.folder_of(name)
     # Blocked, so that none is lost before it is waited for.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    wires.make_bridge()
     hosts = folder / "hosts"
     hosts.write_text(_hosts(num_nodes))
     starters = [_start_node(k, hosts, send_buffer_bytes) for k in range(num_nodes)]
+    from earlybird.launch.cluster import wires  # takes half a second, in which the nodes begin
+
+    wires.make_bridge()
     pids = [int(_heard(k, starter)) for k, starter in enumerate(starters)]
     for k, starter in enumerate(starters):
         _heard(k, starter)
