@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earlybird.advise.predicted import common_replicates, ranked
+from earlybird.advise.predicted import SlowestRank, ranked, uncertain_gains
 from earlybird.data.advice import Advice
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout
@@ -45,15 +45,12 @@ def advise_aggregation(
         for number in LEADERS
         if number == 1 or number <= most
     }
-    direct = Predictor(pattern, layout)
-    drawn = {DIRECT: direct.slowest_s(profile, model)}
+    drawn = {DIRECT: SlowestRank.of(pattern, layout, profile, model)}
     messages = {DIRECT: _messages_between(pattern, layout)}
     for name, exchanges in stages.items():
-        found = common_replicates({
-            stage: Predictor(one, layout).slowest_s(profile, model) for stage, one in exchanges.all().items()
-        })  # fmt: skip
-        times_s, of_replicates_s = zip(*found.values(), strict=True)
-        drawn[name] = sum(times_s), np.sum(of_replicates_s, axis=0)
+        drawn[name] = SlowestRank.after_each_other(
+            [SlowestRank.of(one, layout, profile, model) for one in exchanges.all().values()]
+        )
         messages[name] = _messages_between(exchanges.between, layout)
     actions = {
         name: f"send through {name} of each node; write the three exchanges with -o" for name in stages
@@ -71,7 +68,11 @@ def advise_aggregation(
         DIRECT,
         alternatives,
         profile_id=profile.id,
-        notes=(*direct.reservations(profile, model), *_shared_cores(profile)),
+        notes=(
+            *Predictor(pattern, layout).reservations(profile, model),
+            *uncertain_gains(drawn, DIRECT),
+            *_shared_cores(profile),
+        ),
     )
     return AdvisedAggregation(advice, stages)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earlybird.advise.predicted import ranked
+from earlybird.advise.predicted import SlowestRank, ranked, uncertain_gains
 from earlybird.data.advice import Advice
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
@@ -54,10 +54,9 @@ def advise_layout(
     if swaps and reference.num_ranks <= MOST_RANKS:
         start = min(layouts.values(), key=lambda one: Predictor(pattern, one).slowest_now_s(profile_alone))
         layouts = _distinct(layouts | {IMPROVED: improved_layout(pattern, profile_alone, start, swaps, seed)})
-    drawn = {name: Predictor(pattern, one).slowest_s(profile, model) for name, one in layouts.items()}
-    return AdvisedLayout(
-        _advice(drawn, map_by, shape, model, predictor.reservations(profile, model), profile.id), layouts
-    )
+    drawn = {name: SlowestRank.of(pattern, one, profile, model) for name, one in layouts.items()}
+    notes = [*predictor.reservations(profile, model), *uncertain_gains(drawn, map_by)]
+    return AdvisedLayout(_advice(drawn, map_by, shape, model, notes, profile.id), layouts)
 
 
 def partitioned_layout(pattern: Pattern, places: Layout) -> Layout:
@@ -189,7 +188,7 @@ def _distinct(layouts: dict[str, Layout]) -> dict[str, Layout]:
 
 
 def _advice(
-    drawn: dict[str, tuple[float, np.ndarray]],
+    drawn: dict[str, SlowestRank],
     reference: str,
     shape: str,
     model: str,

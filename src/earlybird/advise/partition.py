@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from earlybird.advise.predicted import ranked
+from earlybird.advise.predicted import SlowestRank, ranked, uncertain_gains
 from earlybird.data.advice import Advice
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
@@ -87,7 +87,7 @@ def advise_partition(
             slowest = max(times_s, key=lambda name: times_s[name])
             for found in (parts, patterns, times_s):
                 del found[slowest]  # type: ignore[attr-defined]  # three dictionaries
-    drawn = {name: Predictor(one, layout).slowest_s(profile, model) for name, one in patterns.items()}
+    drawn = {name: SlowestRank.of(one, layout, profile, model) for name, one in patterns.items()}
     extra = {
         name: {
             "largest_part": round(1 + _imbalance(part, num_parts), 4), "edge_cut": edge_cut(graph, part)
@@ -106,7 +106,10 @@ def advise_partition(
         reference,
         ranked(drawn, reference, actions, work, extra),
         profile_id=profile.id,
-        notes=tuple(Predictor(patterns[reference], layout).reservations(profile, model)),
+        notes=(
+            *Predictor(patterns[reference], layout).reservations(profile, model),
+            *uncertain_gains(drawn, reference),
+        ),
     )
     return AdvisedPartition(advice, parts, patterns)
 

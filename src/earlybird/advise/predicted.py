@@ -1,38 +1,79 @@
-"""Alternatives of an exchange, ranked by the predicted time of its slowest rank."""
+"""Alternatives of an exchange, ranked by the predicted time of its slowest rank.
+
+(18) adds the times of a rank's messages inside its node and between nodes. Where both proceed at once, the
+longer one counts. A profile does not say which holds, so the smaller of the two speed-ups counts.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from earlybird.advise import options
 from earlybird.advise.options import Option
+from earlybird.compare.ranking import MIN_EFFECT
 from earlybird.data.advice import Alternative
+from earlybird.data.layout import Layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.profile import Profile
 from earlybird.data.schema import Estimate
+from earlybird.predict.exchange import Predictor
 from earlybird.predict.ranges import interval
 
 # Ratios take shorter times as this: an exchange within one rank takes none.
 LEAST_S = 1e-9
 
 
+@dataclass(frozen=True)
+class SlowestRank:
+    """The predicted time of the slowest rank.
+
+    Attributes
+    ----------
+    time_s, replicates_s : by (18), and (R,) the same by each replicate of the profile.
+    at_once_s : if messages inside nodes and between nodes proceed at once.
+    """
+
+    time_s: float
+    replicates_s: np.ndarray
+    at_once_s: float
+
+    @classmethod
+    def of(cls, pattern: Pattern, layout: Layout, profile: Profile, model: str) -> "SlowestRank":
+        """Raises InputError as `Predictor` does."""
+        predictor = Predictor(pattern, layout)
+        return cls(*predictor.slowest_s(profile, model), predictor.slowest_at_once_s(profile, model))
+
+    @classmethod
+    def after_each_other(cls, parts: Sequence["SlowestRank"]) -> "SlowestRank":
+        """Of exchanges one after the other."""
+        fewest = min(len(one.replicates_s) for one in parts)
+        replicates_s = np.sum([one.replicates_s[:fewest] for one in parts], axis=0)
+        return cls(sum(one.time_s for one in parts), replicates_s, sum(one.at_once_s for one in parts))
+
+
 def ranked(
-    drawn: Mapping[str, tuple[float, np.ndarray]],
+    drawn: Mapping[str, SlowestRank],
     reference: str,
     actions: Mapping[str, str],
     work: Mapping[str, tuple],
     extra: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[Alternative, ...]:
-    """Name -> (seconds, (R,) seconds by each replicate) as alternatives, the advised one first.
+    """The alternatives, the advised one first.
 
     `work` is the sort key of the effort of each, the least for `reference`; see `options.choose`. Of a large
     exchange fewer replicates are predicted: those count that all alternatives have.
     """
-    drawn = common_replicates(drawn)
-    now_s, replicates_now_s = drawn[reference]
+    now = drawn[reference]
+    fewest = min(len(one.replicates_s) for one in drawn.values())
     choices, alternatives = [], []
-    for name, (time_s, replicates_s) in drawn.items():
-        times = _estimate(replicates_s, time_s)
-        ratios = _estimate(_ratio(replicates_now_s, replicates_s), float(_ratio(now_s, time_s)))
+    for name, one in drawn.items():
+        times = _estimate(one.replicates_s[:fewest], one.time_s)
+        ratios = _estimate(
+            np.minimum(_ratio(now.replicates_s[:fewest], one.replicates_s[:fewest]), _at_once(now, one)),
+            min(_added(now, one), _at_once(now, one)),
+        )
         alternatives.append(
             Alternative(name, times, ratios, actions[name], extra=dict((extra or {}).get(name, {})))
         )
@@ -41,10 +82,24 @@ def ranked(
     return tuple(alternatives[k] for k in order)
 
 
-def common_replicates(drawn: Mapping[str, tuple[float, np.ndarray]]) -> dict[str, tuple[float, np.ndarray]]:
-    """`drawn` with as many replicates for each as the one with the fewest; all begin with the same ones."""
-    fewest = min(len(replicates_s) for _, replicates_s in drawn.values())
-    return {name: (time_s, replicates_s[:fewest]) for name, (time_s, replicates_s) in drawn.items()}
+def uncertain_gains(drawn: Mapping[str, SlowestRank], reference: str) -> list[str]:
+    """Which alternatives would only be faster if (18) held, one sentence each."""
+    now = drawn[reference]
+    return [
+        f"{name} would be {_added(now, one):.2f} times as fast if the messages of a rank inside its node and "
+        f"between nodes take turns, and {_at_once(now, one):.2f} times if they proceed at once; the smaller "
+        "counts"
+        for name, one in drawn.items()
+        if _at_once(now, one) < 1 and _added(now, one) > 1 + MIN_EFFECT
+    ]
+
+
+def _added(now: SlowestRank, then: SlowestRank) -> float:
+    return float(_ratio(now.time_s, then.time_s))
+
+
+def _at_once(now: SlowestRank, then: SlowestRank) -> float:
+    return float(_ratio(now.at_once_s, then.at_once_s))
 
 
 def _ratio(now_s, then_s):

@@ -246,6 +246,14 @@ class Predictor:
         slowest_s = (intra_s + inter_s).max(axis=1)
         return float(slowest_s[0]), slowest_s[1:]
 
+    def slowest_at_once_s(self, profile: Profile, model: str = "staircase") -> float:
+        """Seconds of the slowest rank if its messages inside a node and between nodes proceed at once: the
+        longer of the two times that (18) adds."""
+        _check_choice("model", model, MODELS)
+        self._apply_changes()
+        _, intra_s, inter_s = self._times([profile], model, SHARES[0])
+        return float(np.maximum(intra_s, inter_s).max())
+
     def _choices(self, model: str, share: str) -> dict[str, str]:
         """The options that affect the result, for the file of the prediction."""
         share_counts = model == "fair" and "inter_node" in self.levels
