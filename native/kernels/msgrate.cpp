@@ -1,6 +1,7 @@
 // Message rate: every thread of rank 0 sends windows of nonblocking messages to a thread of rank 1, as in the MPICH
 // project's article on MPI_THREAD_MULTIPLE. The methods differ in the communicators that the threads use; `processes` is
-// the same with pairs of single-threaded ranks: rank r sends to rank r + size/2.
+// the same with pairs of single-threaded ranks: rank r sends to rank r + size/2. With buffers=reuse the messages of a window,
+// each in a place of its own, are the same in all windows.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -202,7 +203,7 @@ void measure(const Task &task) {
   const Setting setting = setting_of(task.point);
   require_threads(task, setting);
   if (task.request.methods.empty()) refuse("msgrate needs methods, such as shared, per-thread");
-  const bool vary = task.point.varies_contents();
+  const bool vary = varies_contents(task.point);
   const double at_least_s = task.team.oversubscribed() ? shared_cores_region_s : region_s;
 
   std::vector<std::unique_ptr<Windows>> all;
@@ -213,7 +214,7 @@ void measure(const Task &task) {
     Operation operation;
     operation.method = method;
     operation.batch = task.sampler.choose_batch([&](int batch) { windows.run(batch); }, at_least_s);
-    windows.write(0);
+    if (!vary) windows.write(0);  // what is then sent again and again
     operation.prepare = [&windows, vary](int iteration) {
       if (vary) windows.write(iteration);
     };

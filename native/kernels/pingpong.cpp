@@ -46,7 +46,7 @@ void require_two_ranks(const Team &team) {
 
 void measure(const Task &task) {
   PingPong pingpong(task.team, static_cast<std::size_t>(task.point.integer("size_bytes")));
-  const bool vary = task.point.varies_contents();
+  const bool vary = varies_contents(task.point);
   int written = 0;
   pingpong.write_message(written);
   Operation operation;

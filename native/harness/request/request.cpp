@@ -197,13 +197,6 @@ double Point::not_negative(const std::string &key) const {
   return value_of_key;
 }
 
-bool Point::varies_contents() const {
-  if (!has("buffers")) return true;
-  const std::string buffers = text("buffers");
-  if (buffers != "vary" && buffers != "reuse") refuse("the request gives buffers=" + buffers + "; give vary or reuse");
-  return buffers == "vary";
-}
-
 Point Point::without(const std::string &key) const {
   Point other = *this;
   auto &values = other.values_;
@@ -222,6 +215,13 @@ std::string Point::config_json() const {
   JsonObject object;
   for (const auto &[key, value] : values_) object.add(key, json_of(value));
   return object.str();
+}
+
+bool varies_contents(const Point &point) {
+  if (!point.has("buffers")) return true;
+  const std::string buffers = point.text("buffers");
+  if (buffers != "vary" && buffers != "reuse") refuse("the request gives buffers=" + buffers + "; give vary or reuse");
+  return buffers == "vary";
 }
 
 Request read_request(int argc, char **argv) {

@@ -25,10 +25,6 @@ class Point {
   // Any value, numbers as JSON writes them.
   std::string text(const std::string &key) const;
 
-  // Whether messages get new contents before every timed region: `buffers` is vary or absent. With reuse, the same bytes are
-  // sent again and again, as the OSU and Intel benchmarks do.
-  bool varies_contents() const;
-
   // A copy of the point with `key` set to `value`, or without `key`.
   Point with(const std::string &key, Value value) const;
   Point without(const std::string &key) const;
@@ -41,6 +37,10 @@ class Point {
 
   std::vector<std::pair<std::string, Value>> values_;
 };
+
+// Of ping-pong and msgrate: whether messages get new contents before every timed region, `buffers` being vary or absent.
+// With reuse, the same bytes are sent again and again, as the OSU and Intel benchmarks do.
+bool varies_contents(const Point &point);
 
 using Assignments = std::map<std::string, std::string>;  // value by name
 
