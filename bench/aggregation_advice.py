@@ -7,11 +7,11 @@ is the slowest rank's time of the direct one over that through the leaders. Abou
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from bench.commands import earlybird, say
-from bench.exchange_comparison import describe_ratios, on_machines, replayed_by_turns
+from bench.exchange_comparison import Place, describe_ratios, on_places, replayed_by_turns
 from earlybird.cli.output.printing import print_table
+from earlybird.data import labels
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.patterns.aggregation import aggregated
@@ -26,25 +26,25 @@ CASES = ((960, 200), (240, 200), (960, 2000), (240, 20_000), (56, 100_000))
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Advise, replay by turns, and print a table for each MPI or simulated machine."""
-    return on_machines("aggregation-advice", __doc__, arguments, LAYOUT, RATE, _compare)
+    return on_places("aggregation-advice", __doc__, arguments, LAYOUT, RATE, ROUNDS, _compare)
 
 
-def _compare(machine: str, where: Sequence[Any], profile: Path, folder: Path) -> None:
+def _compare(place: Place) -> None:
     rows = []
     for count, size_bytes in CASES:
         what = f"{count} x {size_bytes} B"
-        say(f"{machine}: {what}")
+        say(f"{place.description}: {what}")
         pattern = random_exchange(RANKS, count, min_size_bytes=size_bytes, max_size_bytes=size_bytes)
-        advice = _advised(pattern, profile, folder)
-        turns = {"direct": [folder / "exchange.csv"]}
-        turns |= {name: _stages(pattern, name, folder) for name in advice if name != "direct"}
+        advice = _advised(pattern, place.profile, place.folder)
+        turns = {"direct": [place.folder / "exchange.csv"]}
+        turns |= {name: _stages(pattern, name, place.folder) for name in advice if name != "direct"}
         on = {name: [*paths, "--layout", LAYOUT] for name, paths in turns.items()}
-        slowest_s = replayed_by_turns(on, ROUNDS, where, folder / f"replay-{len(rows)}")
+        slowest_s = replayed_by_turns(on, place.rounds, place.options, place.folder / f"replay-{len(rows)}")
         for name in advice:
             if name != "direct":
                 ratios = slowest_s["direct"] / slowest_s[name]
                 rows.append([what, name, f"{advice[name]:.2f}", *describe_ratios(ratios)])
-    print(f"\n{machine}, {ROUNDS} rounds")
+    print(f"\n{place.description}, {labels.counted(place.rounds, 'round')}")
     print_table(
         ["exchange", "through", "predicted", "replayed", "rounds"], rows, left=["exchange", "through"]
     )

@@ -2,10 +2,12 @@
 
 import argparse
 import contextlib
+import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,10 +17,14 @@ from earlybird.compare.times import exchange_samples, measured_times
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.run import Run, Sample
+from earlybird.data.simulated_machine import SimulatedMachine
+from earlybird.data.units import format_bandwidth
 from earlybird.machine.flavours import SIMULATED
 
 # What is listed next to the models: the times of another launch.
 LAUNCH = "(a launch)"
+# Of simulated NICs: 25 Gbit/s, which two cores fill.
+LINK_LIMITS_BYTES_PER_S = 3.125e9
 
 
 def save_patterns(patterns: Mapping[str, Pattern], folder: Path) -> dict[str, Path]:
@@ -39,20 +45,51 @@ def measured_profile(where: Sequence[Any], folder: Path, budgets: Mapping[str, s
     return profile
 
 
-def on_machines(
+class Place(NamedTuple):
+    """Where exchanges are replayed.
+
+    Attributes
+    ----------
+    description : for headings.
+    options : of commands there.
+    profile : measured there.
+    rounds : in which alternatives are replayed by turns; simulated times do not vary.
+    """
+
+    description: str
+    options: Sequence[Any]
+    profile: Path
+    folder: Path
+    rounds: int
+
+
+def link_limited_machine(
+    nodes: int, cores: int, nic_bytes_per_s: float = LINK_LIMITS_BYTES_PER_S
+) -> SimulatedMachine:
+    """Nodes of one socket, on one switch."""
+    default = SimulatedMachine(nodes=nodes, sockets=1, cores=cores)
+    # A single message between nodes gets what the NIC or the core moves.
+    one = min(nic_bytes_per_s, default.levels["intra_socket"].bandwidth_bytes_per_s)
+    between = replace(default.levels["inter_node"], bandwidth_bytes_per_s=one)
+    return replace(
+        default,
+        nic_bandwidth_bytes_per_s=nic_bytes_per_s,
+        levels=default.levels | {"inter_node": between},
+        sources={},
+    )
+
+
+def on_places(
     name: str,
     description: str | None,
     arguments: Sequence[str],
     layout: str,
     rate: str,
-    compare: Callable[[str, Sequence[Any], Path, Path], None],
+    rounds: int,
+    compare: Callable[[Place], None],
 ) -> int:
-    """Call `compare` for each MPI on a virtual cluster of as many nodes as `layout` has, and on a machine of
-    this layout that SimGrid simulates; the exit status.
-
-    `compare` gets the machine in words, the options of commands on it, the profile measured there, and a
-    folder.
-    """
+    """Call `compare` for each MPI on a virtual cluster of as many nodes as `layout` has, or for SIMULATED on
+    a simulated machine; the exit status."""
     parser = argparse.ArgumentParser(prog=f"python -m bench {name}", description=description)
     parser.add_argument(
         "--mpi", action="append",
@@ -62,18 +99,20 @@ def on_machines(
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as clusters:
         cluster = None
         for mpi in mpis:
+            of_mpi, nodes = Path(folder) / mpi, parse_layout(layout).num_nodes
             if mpi == SIMULATED:
-                machine = f"{mpi}, {layout}"
-                where = ["--launcher", f"simgrid:{layout}", "--launches", 1, "--quiet"]
+                file = Path(folder) / "machine.json"
+                simulated = link_limited_machine(nodes, parse_layout(layout).num_ranks // nodes)
+                file.write_text(json.dumps(simulated.to_json()))
+                where = ["--launcher", f"simgrid:{file}", "--launches", 1, "--quiet"]
+                rate = format_bandwidth(simulated.nic_bandwidth_bytes_per_s)
             else:
-                nodes = parse_layout(layout).num_nodes
                 cluster = cluster or clusters.enter_context(virtual_cluster(nodes, rate))
-                machine = f"{mpi}, {layout} at {rate}"
                 where = ["--mpi", mpi, "--launcher", f"cluster:{cluster}", "--quiet"]
-            say(f"{machine}: measuring")
-            of_mpi = Path(folder) / mpi
+            title = f"{mpi}, {layout} at {rate}"
+            say(f"{title}: measuring")
             profile = measured_profile(where, of_mpi, {"contention": "60s", "completion": "30s"})
-            compare(machine, where, profile, of_mpi)
+            compare(Place(title, where, profile, of_mpi, 1 if mpi == SIMULATED else rounds))
     return 0
 
 

@@ -7,14 +7,13 @@ for an MPI.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bench.commands import earlybird, say
-from bench.exchange_comparison import describe_ratios, on_machines, replayed_by_turns
+from bench.exchange_comparison import Place, describe_ratios, on_places, replayed_by_turns
 from earlybird.cli.output.printing import print_table
+from earlybird.data import labels
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.patterns.halo import halo_exchange
 from earlybird.patterns.near_exchange import near_exchange
@@ -28,7 +27,7 @@ SIZE_BYTES = 200_000
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Advise, replay both layouts by turns, and print a table for each MPI or simulated machine."""
-    return on_machines("layout-advice", __doc__, arguments, LAYOUT, RATE, _compare)
+    return on_places("layout-advice", __doc__, arguments, LAYOUT, RATE, ROUNDS, _compare)
 
 
 def exchanges() -> dict[str, Pattern]:
@@ -47,19 +46,23 @@ def exchanges() -> dict[str, Pattern]:
     return found
 
 
-def _compare(machine: str, where: Sequence[Any], profile: Path, folder: Path) -> None:
+def _compare(place: Place) -> None:
     rows = []
     for what, pattern in exchanges().items():
-        say(f"{machine}: {what}")
-        path, advised = folder / "exchange.csv", folder / "advised.csv"
+        say(f"{place.description}: {what}")
+        path, advised = place.folder / "exchange.csv", place.folder / "advised.csv"
         save_pattern(pattern, path)
-        advice = earlybird("advise", "layout", path, "--profile", profile, "--layout", LAYOUT, "-o", advised)
+        advice = earlybird(
+            "advise", "layout", path, "--profile", place.profile, "--layout", LAYOUT, "-o", advised
+        )
         best = advice["ranked"][0]
         turns = {layout: [path, "--layout", layout] for layout in (LAYOUT, str(advised))}
-        slowest_s = replayed_by_turns(turns, ROUNDS, where, folder / f"replay-{len(rows)}")
+        slowest_s = replayed_by_turns(
+            turns, place.rounds, place.options, place.folder / f"replay-{len(rows)}"
+        )
         ratios = slowest_s[LAYOUT] / slowest_s[str(advised)]
         rows.append([what, best["method"], f"{best['speed_up']:.2f}", *describe_ratios(ratios)])
-    print(f"\n{machine}, {ROUNDS} rounds")
+    print(f"\n{place.description}, {labels.counted(place.rounds, 'round')}")
     print_table(
         ["exchange", "advised", "predicted", "replayed", "rounds"], rows, left=["exchange", "advised"]
     )

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.commands import say
-from bench.exchange_comparison import add_prediction, measured_profile, replayed, report, save_patterns
+from bench.exchange_comparison import (
+    LINK_LIMITS_BYTES_PER_S,
+    add_prediction,
+    link_limited_machine,
+    measured_profile,
+    replayed,
+    report,
+    save_patterns,
+)
 from bench.exchange_patterns import exchanges
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern
@@ -25,8 +33,7 @@ from earlybird.data.simulated_network import Dragonfly, FatTree
 from earlybird.predict.on_machine import MODEL, predict_on_machine
 
 RANKS_PER_NODE = 2
-# Of the NICs: 25 Gbit/s, which two cores fill, and the default of a simulated machine, which they do not.
-LINK_LIMITS, CORES_LIMIT = 3.125e9, 12.5e9
+CORES_LIMIT = 12.5e9  # of the NICs: the default of a simulated machine, which two cores do not fill
 
 
 class Machine(NamedTuple):
@@ -35,22 +42,15 @@ class Machine(NamedTuple):
     name: str
     nodes: int
     network: FatTree | Dragonfly | None = None
-    nic_bytes_per_s: float = LINK_LIMITS
+    nic_bytes_per_s: float = LINK_LIMITS_BYTES_PER_S
     every: int = 1
     most_messages: int = 10_000
 
     def described(self) -> SimulatedMachine:
-        default = SimulatedMachine(nodes=self.nodes, sockets=1, cores=RANKS_PER_NODE)
-        # A single message between nodes gets what the NIC or the core moves.
-        one = min(self.nic_bytes_per_s, default.levels["intra_socket"].bandwidth_bytes_per_s)
-        between = replace(default.levels["inter_node"], bandwidth_bytes_per_s=one)
         return replace(
-            default,
-            nic_bandwidth_bytes_per_s=self.nic_bytes_per_s,
-            levels=default.levels | {"inter_node": between},
+            link_limited_machine(self.nodes, RANKS_PER_NODE, self.nic_bytes_per_s),
             fat_tree=self.network if isinstance(self.network, FatTree) else None,
             dragonfly=self.network if isinstance(self.network, Dragonfly) else None,
-            sources={},
         )
 
     def patterns(self) -> dict[str, Pattern]:

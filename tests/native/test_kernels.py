@@ -39,6 +39,63 @@ def test_pingpong_delivers_every_size(mpi, tmp_path, buffers):
     assert all(len(sample.times_s) >= 30 and (sample.times_s > 0).all() for sample in launched.samples)
 
 
+CONTENTS = """
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+/* How many different messages of 100 bytes rank 0 sends. */
+static unsigned seen[10000];
+static int count;
+static void look(const void *data, int size) {
+  unsigned sum = 0;
+  if (size != 100) return;
+  for (int k = 0; k < 100; k++) sum = 31 * sum + ((const unsigned char *)data)[k];
+  for (int k = 0; k < count; k++)
+    if (seen[k] == sum) return;
+  if (count < 10000) seen[count++] = sum;
+}
+int MPI_Send(const void *data, int size, MPI_Datatype type, int target, int tag, MPI_Comm comm) {
+  look(data, size);
+  return PMPI_Send(data, size, type, target, tag, comm);
+}
+int MPI_Isend(const void *data, int size, MPI_Datatype type, int target, int tag, MPI_Comm comm,
+              MPI_Request *request) {
+  look(data, size);
+  return PMPI_Isend(data, size, type, target, tag, comm, request);
+}
+int MPI_Finalize(void) {
+  int rank;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) fprintf(fopen(getenv("CONTENTS"), "w"), "%d", count);
+  return PMPI_Finalize();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "config", "methods", "messages"),
+    [("pingpong", {}, (), 1), ("msgrate", {"window": 5, "threads": 1}, ("processes",), 5)],
+)
+def test_contents_are_new_in_every_iteration_or_always_the_same(
+    any_mpi, tmp_path, monkeypatch, preload_source, kernel, config, methods, messages
+):
+    preload_source(any_mpi, CONTENTS)
+    monkeypatch.setenv("CONTENTS", str(tmp_path / "contents"))
+    found = {}
+    for buffers in ("vary", "reuse"):
+        point = {"mpi": any_mpi, "level": "intra_socket", "size_bytes": 100, "buffers": buffers} | config
+        request = Request("0", kernel, [point], parse_layout("1x1x2"), RULES, methods=methods)
+        (sample,) = MpiexecLauncher(find_flavour(any_mpi)).launch(request, tmp_path, lambda *_: None).samples
+        assert sample.validated
+        found[buffers] = int((tmp_path / "contents").read_text())
+        iterations = len(sample.times_s)
+        # Besides, what is in the buffers while a batch is chosen, and in msgrate a last window to check.
+        if buffers == "reuse":
+            assert found[buffers] <= 3 * messages
+        else:
+            assert found[buffers] >= iterations * messages > 3 * messages
+
+
 @pytest.mark.parametrize("competitors", [1, 2, 4])
 def test_contention_delivers_every_repeat(mpi, tmp_path, competitors):
     points = [

@@ -37,12 +37,13 @@ COMMANDS = {
     "demo": "Run the whole workflow on this machine",
 }
 
-# How the library that parses command lines says what is wrong with a value, and how we do.
+# Phrases of the library that parses command lines, and what is printed instead.
 _PHRASES = {
     r" is not a valid int(eger)?( range)?": " is not a whole number",
     r" is not a valid float( range)?": " is not a number",
     r" is not in the range (.+)<=x<=(.+)": r" is not from \1 to \2",
     r" is not in the range x>=(.+)": r" is not \1 or more",
+    r" is not in the range x<=(.+)": r" is not \1 or less",
 }
 
 LOOP = """\

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate
 from typing import Any, Literal
@@ -16,6 +16,11 @@ from earlybird.data.errors import InputError
 # IMB's -window_size.
 OSU_WINDOW, IMB_WINDOW = 64, 256
 Statistic = Literal["mean", "median"]
+# Earlybird's own line in a text that it writes like OSU's, where contents were new in every timed region.
+VARY = "# Written by Earlybird, buffers vary."
+_ONE_BUFFER = (
+    "; without {}, all messages of a window are sent from one buffer, in `measure msgrate` each has its own"
+)
 _MEANS_ONLY = "; intervals then describe launches alone"
 _OPERATIONS = {
     "allgather": "allgather", "allreduce": "allreduce", "all-to-all personalized exchange": "alltoall",
@@ -118,7 +123,19 @@ def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW)
     hidden = f"each value is the {value} over all iterations, of the mean over ranks where a test has several"
     if "bandwidth" in name and not pairs:
         hidden += _assumed(window)
+    if VARY in text:
+        points = [_with_new_contents(point) for point in points]
+    elif "bandwidth" in name:
+        hidden += _ONE_BUFFER.format("-b multiple")
     return Imported("OSU Micro-Benchmarks", version, tuple(points), hidden + _MEANS_ONLY, statistic=value)
+
+
+def _with_new_contents(point: ImportedPoint) -> ImportedPoint:
+    """As Earlybird measured it; for message rates that is what a point without the key has."""
+    config = {name: value for name, value in point.config.items() if name != "buffers"}
+    if point.kernel == "pingpong":
+        config["buffers"] = "vary"
+    return replace(point, config=config)
 
 
 def _only_title(pattern: re.Pattern[str], text: str, where: str, such_as: str) -> re.Match[str]:
@@ -217,7 +234,7 @@ def read_imb(text: str, where: str, window: int = IMB_WINDOW) -> Imported:
         )
     hidden = "each value is the mean over all repetitions; of collectives, the slowest rank's mean is taken"
     if any("window" in point.config for point in points):
-        hidden += _assumed(window)
+        hidden += _assumed(window) + _ONE_BUFFER.format("an offset")
     if skipped:
         hidden += f"; left out: {', '.join(skipped)}"
     started = date_in(r"^# Date +: ", text)
@@ -279,7 +296,8 @@ def _pingpong(size_bytes: int, time_us: float) -> ImportedPoint:
 
 
 def _window(kernel: str, size_bytes: int, window: int, time_s: float, pairs: int) -> ImportedPoint:
-    """The time of a window of messages, of all pairs at once: those of processes, not of threads."""
+    """The time of a window of messages, of all pairs at once: those of processes, not of threads. All windows
+    have the same contents."""
     config = {"size_bytes": size_bytes, "window": window, "threads": pairs, "buffers": "reuse"}
     return ImportedPoint(kernel, "time_per_window", _mean(time_s), config, "processes")
 

@@ -16,6 +16,7 @@ from earlybird.interop.benchmarks import (
     MEDIAN_BANDWIDTH,
     MEDIAN_LATENCY,
     MULTI_LATENCY,
+    VARY,
 )
 
 # By kernel and method or operation: the program, and the name of the test in its title.
@@ -113,7 +114,7 @@ def _table(samples: Sequence[Sample]) -> OsuTable:
         names = [name for name in names if name not in (MEDIAN_LATENCY, MEDIAN_BANDWIDTH)]
     program, test, above = _title(first)
     has_sizes = first.config.get("operation") != "barrier"
-    lines = [f"# OSU MPI {test} Test", "# Written by Earlybird.", *above]
+    lines = [f"# OSU MPI {test} Test", VARY if _varies(first) else "# Written by Earlybird.", *above]
     lines += ["# " + "".join([f"{'Size':<8}" * has_sizes, *(f"{name:>20}" for name in names)]).lstrip()]
     lines += [
         "".join([f"{size:<10d}" * has_sizes, *(f"{row[name]:>20.4f}" for name in names)])
@@ -122,6 +123,11 @@ def _table(samples: Sequence[Sample]) -> OsuTable:
     config = {name: value for name, value in first.config.items() if name not in _OF_ROWS}
     config |= {"method": first.method} if first.method not in (None, PROCESSES) else {}
     return OsuTable(program, config, "\n".join(lines) + "\n")
+
+
+def _varies(sample: Sample) -> bool:
+    """Whether a kernel that can reuse contents has not."""
+    return sample.kernel in ("pingpong", "msgrate") and sample.config.get("buffers", "vary") == "vary"
 
 
 def _title(sample: Sample) -> tuple[str, str, list[str]]:

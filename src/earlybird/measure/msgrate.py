@@ -58,6 +58,7 @@ def msgrate_groups(options: Options, resources: Resources, mpi: str) -> list[Gro
         raise InputError(f"--window is {window}; give 1 to {_MOST_WINDOW} messages, such as {WINDOW}")
     sizes = options.sizes_bytes or (SIZE_BYTES,)
     refuse_large(sizes)
+    # Absent for vary, so that points have the keys of earlier runs.
     buffers = {} if options.buffers in (None, "vary") else {"buffers": options.buffers}
     result = []
     for level in levels_of(options, resources):

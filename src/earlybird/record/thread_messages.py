@@ -40,7 +40,7 @@ def thread_message_costs(
     threads; at the measured size that is nearest to `size_bytes`.
 
     Threads that shared cores took turns, so their rates say nothing of threads that send at once, and are
-    left out; so are messages whose contents were never new.
+    left out; so are rates with reused buffers.
     """
     rates = [
         one

@@ -81,6 +81,21 @@ def test_swaps_improve_scattered_neighbours_and_the_same_seed_gives_the_same():
     assert one.advice.baseline == "node" and ranked[IMPROVED].speed_up.value > 1.2
 
 
+def test_a_layout_that_only_gains_where_times_add_up_is_not_advised():
+    """In a ring, each rank sends to another node while its neighbour on the same node sends to it."""
+    levels = {"intra_socket": _level(1e9, 1e-6), "inter_node": _level(1e9, 1e-6)}
+    profile = profile_from_json({"schema": "earlybird.profile/1", "levels": levels})
+    ranks = np.arange(8)
+    ring = Pattern(ranks, (ranks + 1) % 8, np.full(8, 10**6))
+    found = advise_layout(ring, profile, "4x1x2", swaps=0)
+    times_s = {
+        name: Predictor(ring, one).slowest_s(profile, "fair")[0] for name, one in found.layouts.items()
+    }
+    assert times_s["node"] < 0.9 * times_s["core"]
+    assert found.advice.ranked[0].method == "core"
+    assert any("node would be" in note and "proceed at once" in note for note in found.advice.notes)
+
+
 @pytest.mark.parametrize("parts", [2, 3, 5])
 def test_a_partition_has_exactly_the_places_of_each_node(parts):
     pattern = near_exchange(5 * parts, 4)

@@ -141,7 +141,7 @@ def test_imb_bands_are_windows_of_256_messages(imported, name, kernel, direction
     )
     rates = [float(row.split()[3]) for row in re.findall(r"^ *[0-9][0-9. ]*$", table, re.MULTILINE)]
     samples = [one for one in imported("imb", "imb_bands") if one.kernel == kernel]
-    assert {one.config["window"] for one in samples} == {256}
+    assert {(one.config["window"], one.config["buffers"]) for one in samples} == {(256, "reuse")}
     assert [directions * 256 / one.median_s() for one in samples] == [pytest.approx(rate) for rate in rates]
 
 

@@ -106,3 +106,22 @@ def test_the_shell_completes_baselines(own_process, tmp_path):
 def test_every_command_is_offered(own_process):
     assert set(completed(own_process, "")) == set(COMMANDS)
     assert "--install-completion" in own_process("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("record", "--events", "many"), "'--events': 'many' is not a whole number;"),
+        (("record", "--events", "-1"), "'--events': -1 is not from 0 to 100000000;"),
+        (("predict", "exchange", "p.csv", "--sockets", "0"), "'--sockets': 0 is not 1 or more;"),
+        (("advise", "partition", "--imbalance", "x"), "'--imbalance': 'x' is not a number;"),
+        (("advise", "partition", "--imbalance", "5"), "'--imbalance': 5.0 is not from 0.001 to 1;"),
+        (
+            ("advise", "partition", "--layout", "1x1x2", "--imbalance", "nan"),
+            "--imbalance is nan; give 0.001",
+        ),
+        (("compare", "a", "b", "--format", "xml"), "'--format': 'xml' is not one of "),
+    ],
+)
+def test_wrong_values_of_options_are_refused_in_plain_sentences(in_process, refused, arguments, sentence):
+    refused(in_process(*arguments, check=False), sentence)

@@ -76,15 +76,6 @@ def test_without_a_change_the_options_that_add_one_are_named(earlybird):
     assert "no change to project; add some with --to-layout" in earlybird("project", *one_node)[1]
 
 
-def test_a_value_of_the_wrong_type_is_refused_in_plain_words(earlybird):
-    for value, wanted in (
-        ("many", "'many' is not a whole number; see"),
-        (-1, "-1 is not from 0 to 100000000; see"),
-    ):
-        status, _, err = earlybird("record", "-o", "other", "--events", value, "--", "true")
-        assert status == 2 and f"invalid value for '--events': {wanted}" in err
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -93,6 +93,19 @@ def test_windows_of_processes_keep_pairs_and_window():
     assert point.times_s == pytest.approx([3.2e-5])
 
 
+@pytest.mark.parametrize(
+    ("kernel", "more"), [("pingpong", {}), ("msgrate", {"window": 32, "threads": 4})], ids=str
+)
+@pytest.mark.parametrize("buffers", ["vary", "reuse"])
+def test_whether_contents_were_new_is_read_again(kernel, more, buffers):
+    own = {} if (kernel, buffers) == ("msgrate", "vary") else {"buffers": buffers}
+    config = {"mpi": "mpich", "level": "intra_socket", "size_bytes": 8, **more, **own}
+    method = "processes" if kernel == "msgrate" else None
+    (table,) = osu_tables([Sample(kernel, "half_round_trip", config, "a", np.ones(3), method=method)])
+    (point,) = read_osu(table.text, "table", None).points
+    assert point.config == {"size_bytes": 8, **more, **own}
+
+
 def test_files_are_named_after_what_differs_and_the_launch():
     samples = [
         pingpong(8, launch, 1.0, level=level)

@@ -35,7 +35,7 @@ def test_methods_that_can_share_a_launch_do_and_contexts_have_one_of_their_own()
         assert point.get("vcis") == group.vcis
 
 
-def test_points_say_that_messages_are_the_same_again_and_again():
+def test_points_of_reused_buffers_say_so():
     assert {group.points[0].get("buffers") for group in groups(threads=(1,))} == {None}
     assert {group.points[0].get("buffers") for group in groups(threads=(1,), buffers="vary")} == {None}
     assert {group.points[0].get("buffers") for group in groups(threads=(1,), buffers="reuse")} == {"reuse"}

@@ -53,9 +53,10 @@ def lines(figure):
     return {trace["name"]: trace for trace in figure.data if trace.get("name")}
 
 
-def test_messages_that_are_the_same_again_and_again_are_named():
-    labels = [message_rates(material(samples(**more)))[0].label for more in ({}, {"buffers": "reuse"})]
-    assert labels[1] == f"{labels[0]}, reused buffers"
+def test_rates_with_reused_buffers_are_apart():
+    new, reused = message_rates(material(samples(), samples(buffers="reuse")))
+    assert reused.label == f"{new.label} with reused buffers"
+    assert len(new.results) == len(reused.results) == len(RATES)
 
 
 def test_rates_are_given_for_all_threads_and_for_each():

@@ -1,5 +1,6 @@
 """`earlybird advise`: the recommended method or algorithm, with the setting or command to use it."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -251,6 +252,8 @@ def partition(
     """
     from earlybird.advise.partition import advise_partition  # imported late: it needs scipy
 
+    if math.isnan(imbalance):  # which is in every range of the parser
+        raise InputError("--imbalance is nan; give 0.001 to 1, such as 0.03")
     joined = load_profiles(profile)
     _check_model(model)
     for path in (output, pattern_out):

@@ -60,7 +60,7 @@ def _by_threads(result: Result) -> tuple:
     known = MSGRATE_METHODS.index(method) if method in MSGRATE_METHODS else len(MSGRATE_METHODS)
     return (
         labels.level_order(config["level"]), config["size_bytes"], config["window"], config["threads"],
-        method == PROCESSES, config.get("vcis") or 0, known,
+        config.get("buffers", ""), method == PROCESSES, config.get("vcis") or 0, known,
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def main(
     hosts = folder / "hosts"
     hosts.write_text(_hosts(num_nodes))
     starters = [_start_node(k, hosts, send_buffer_bytes) for k in range(num_nodes)]
-    from earlybird.launch.cluster import wires  # takes half a second, in which the nodes begin
+    from earlybird.launch.cluster import wires  # pyroute2 takes half a second, in which the nodes begin
 
     wires.make_bridge()
     pids = [int(_heard(k, starter)) for k, starter in enumerate(starters)]

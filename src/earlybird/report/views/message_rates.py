@@ -76,13 +76,17 @@ def message_rates(material: Material) -> list[MessageRates]:
     """The rates of every run, MPI and setting, sorted by level, size and window."""
     found = []
     for group in groups(material, _setting):
-        ordered = sorted(
-            results(group.samples), key=lambda one: (threads(one), *_method_order(one), contexts(one) != "-")
-        )
-        reused = all(sample.config.get("buffers") == "reuse" for sample in group.samples)
-        label = group.label + ", reused buffers" * reused
-        found.append(MessageRates(label, group.setting, tuple(ordered)))
+        for reused, of_kind in grouped(group.samples, _reuses_buffers).items():
+            ordered = sorted(
+                results(of_kind), key=lambda one: (threads(one), *_method_order(one), contexts(one) != "-")
+            )
+            label = group.label + " with reused buffers" * reused
+            found.append(MessageRates(label, group.setting, tuple(ordered)))
     return sorted(found, key=lambda one: (labels.level_order(one.setting[0]), *one.setting[1:], one.label))
+
+
+def _reuses_buffers(sample: Sample) -> bool:
+    return sample.config.get("buffers") == "reuse"
 
 
 def _setting(sample: Sample) -> tuple[str, int, int] | None:
