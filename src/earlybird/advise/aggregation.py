@@ -78,7 +78,7 @@ def advise_aggregation(
 
 
 def _shared_cores(profile: Profile) -> tuple[str, ...]:
-    if profile.context.get("network") is None:
+    if profile.context.get("launcher") != "cluster":
         return ()
     return (
         "the profile is of virtual nodes, which share the cores of one machine: many short messages then "

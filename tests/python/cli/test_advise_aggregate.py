@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earlybird.advise.aggregation import advise_aggregation
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.profile import Level, Profile, Protocol
@@ -64,6 +65,15 @@ def test_an_exchange_without_messages_takes_no_time(advise, tmp_path, in_process
 def test_long_messages_go_directly_and_the_exchanges_are_written_to_check_it(advise, tmp_path):
     _, _, found = advise(10**6, "-o", tmp_path / "out")
     assert found["ranked"][0]["method"] == "direct" and (tmp_path / "out" / "between.csv").exists()
+
+
+@pytest.mark.parametrize(("launcher", "is_shared"), [("cluster", True), ("simgrid", False), ("local", False)])
+def test_virtual_nodes_share_the_cores_of_one_machine(launcher, is_shared):
+    level = Level("inter_node", (Protocol(latency_s=1e-6, bandwidth_bytes_per_s={1: 1e9}),))
+    profile = Profile({"inter_node": level}, context={"launcher": launcher, "network": "100 Mbit/s"})
+    pattern = Pattern(np.array([0]), np.array([1]), np.array([8]))
+    notes = advise_aggregation(pattern, parse_layout("2x1x1"), profile).advice.notes
+    assert any("share the cores of one machine" in note for note in notes) is is_shared
 
 
 def test_on_one_node_there_is_nothing_to_aggregate(in_process, refused, tmp_path):
