@@ -1,5 +1,6 @@
 """Runs a check: one launch of all pairs and nodes, and a second one of what was suspicious in it."""
 
+import math
 import shutil
 import tempfile
 import time
@@ -95,10 +96,11 @@ class _Session:
     launches: int = 0
 
     def launch(self, points: Sequence[dict[str, Any]], rules: Rules) -> Launched:
-        expected_s = self.plan.total_s()
+        plan, expected_s = self.plan, self.plan.total_s()
         request = Request(
             f"check-{self.launches}", "check", points, self.layout, rules,
-            time_limit_s=_PATIENCE * expected_s + 2 * self.settings.stall_limit_s,
+            # A simulation takes as long as it takes, if its points complete.
+            time_limit_s=_PATIENCE * expected_s + 2 * self.settings.stall_limit_s if plan.facts else math.inf,
             stall_limit_s=self.settings.stall_limit_s,
         )  # fmt: skip
         self.launches += 1
@@ -107,8 +109,9 @@ class _Session:
         def heard(count: int, last: Sample | None) -> None:
             nonlocal done
             done = count
-            left_s = max(expected_s * (1 - count / len(points)), 0.0)
-            self.heard(count, len(points), _what(points, count, self.plan.nodes), left_s)
+            share = count / len(points)
+            pace_s = expected_s if plan.facts or not count else (time.monotonic() - begin_s) / share
+            self.heard(count, len(points), _what(points, count, plan.nodes), max(pace_s * (1 - share), 0.0))
 
         launched = self._launch(request, heard)
         if self.run is not None:
