@@ -85,7 +85,8 @@ def test_contents_are_new_in_every_iteration_or_always_the_same(
     for buffers in ("vary", "reuse"):
         point = {"mpi": any_mpi, "level": "intra_socket", "size_bytes": 100, "buffers": buffers} | config
         request = Request("0", kernel, [point], parse_layout("1x1x2"), RULES, methods=methods)
-        (sample,) = MpiexecLauncher(find_flavour(any_mpi)).launch(request, tmp_path, lambda *_: None).samples
+        (scratch := tmp_path / buffers).mkdir()
+        (sample,) = MpiexecLauncher(find_flavour(any_mpi)).launch(request, scratch, lambda *_: None).samples
         assert sample.validated
         found[buffers] = int((tmp_path / "contents").read_text())
         iterations = len(sample.times_s)
