@@ -106,6 +106,30 @@ def test_ranks_sit_where_the_layout_says(mpi, cluster, earlybird, map_by, hosts)
     assert sorted(told.stdout.splitlines()) == [f"{rank} {host}" for rank, host in enumerate(hosts)]
 
 
+SHARING = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  MPI_Comm node;
+  int size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  MPI_Comm_size(node, &size);
+  printf("%d\\n", size);
+  return MPI_Finalize();
+}
+"""
+
+
+@pytest.mark.parametrize("map_by", ["core", "node"])
+def test_ranks_of_a_node_share_memory(mpi, cluster, earlybird, tmp_path, map_by):
+    (tmp_path / "sharing.c").write_text(SHARING)
+    earlybird("exec", "--mpi", mpi, "--no-interpose", "--", "mpicc", "sharing.c", "-o", "sharing")
+    arguments = ["cluster", "mpiexec", "--name", cluster["name"], "--mpi", mpi, "--layout", "2x1x2"]
+    shown = earlybird(*arguments, "--map-by", map_by, "--", "./sharing")
+    assert shown.stdout.split() == ["2"] * 4
+
+
 def test_a_replay_records_where_its_ranks_sat(any_mpi, cluster, in_process, tmp_path):
     (tmp_path / "pair.csv").write_text("src,dst,bytes\n0,1,1000\n1,2,1000\n2,3,0\n3,0,5\n")
     in_process(

@@ -1,5 +1,6 @@
 """Files that place every rank on a host, for the launchers of each MPI and for Slurm."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,20 @@ def host_lines(hosts: Sequence[str], line: str) -> str:
     return "".join(line.format(host=host) for host in hosts)
 
 
+def mpich_hosts(hosts: Sequence[str]) -> tuple[str, str | None]:
+    """The host file of MPICH's mpiexec, and the argument of its -rankmap: for each rank the number of its
+    host in the file; None if the ranks of each host follow one another.
+
+    `hosts` is where each rank runs. A host that appears again would be another node: its ranks would share no
+    memory with the first ones.
+    """
+    count = Counter(hosts)
+    number = {host: k for k, host in enumerate(count)}
+    of_ranks = [number[host] for host in hosts]
+    text = "".join(f"{host}:{ranks}\n" for host, ranks in count.items())
+    return text, None if of_ranks == sorted(of_ranks) else ",".join(map(str, of_ranks))
+
+
 def placement_file(layout: Layout, target: str, hosts: Sequence[str] = ()) -> PlacementFile:
     """What starts the ranks of `layout` where it places them.
 
@@ -59,11 +74,14 @@ def placement_file(layout: Layout, target: str, hosts: Sequence[str] = ()) -> Pl
     of_ranks = [hosts[node] for node in nodes]
     if target == "openmpi":
         return PlacementFile(_rankfile(layout, of_ranks), _OPENMPI, binds=True)
-    line, use = {"mpich": (HYDRA, _MPICH), "intel": (HYDRA, _INTEL), "slurm": (SEQUENTIAL, _SLURM)}[target]
+    if target == "mpich":
+        text, rank_map = mpich_hosts(of_ranks)
+        return PlacementFile(text, _MPICH.replace("{map}", f"-rankmap {rank_map} " if rank_map else ""))
+    line, use = {"intel": (HYDRA, _INTEL), "slurm": (SEQUENTIAL, _SLURM)}[target]
     return PlacementFile(host_lines(of_ranks, line), use)
 
 
-_MPICH = "mpiexec -n {ranks} -f {file} PROGRAM"
+_MPICH = "mpiexec -n {ranks} -f {file} {map}PROGRAM"
 _INTEL = "mpiexec -n {ranks} -machinefile {file} PROGRAM"
 _OPENMPI = "mpiexec -n {ranks} --map-by rankfile:file={file} PROGRAM"
 _SLURM = "SLURM_HOSTFILE={file} srun -n {ranks} --distribution=arbitrary PROGRAM"

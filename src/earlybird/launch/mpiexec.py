@@ -1,11 +1,12 @@
 """Arguments of each family of mpiexec for the number of ranks, their hosts and their cores."""
 
 import os
-from collections.abc import Sequence
+import subprocess
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
-from earlybird.launch.host_files import HYDRA, SEQUENTIAL, host_lines
+from earlybird.launch.host_files import HYDRA, SEQUENTIAL, host_lines, mpich_hosts
 from earlybird.launch.placement import Binding
 from earlybird.machine.flavours import Flavour
 
@@ -73,14 +74,17 @@ def yielding(family: str) -> dict[str, str]:
 
 
 def _mpich(flavour, num_ranks, binding, folder, oversubscribed, remote, threads) -> Invocation:
-    arguments = [str(flavour.mpiexec), "-n", str(num_ranks), *_hydra_remote("-f", folder, remote)]
+    arguments = [str(flavour.mpiexec), "-n", str(num_ranks), *_mpich_remote(flavour, folder, remote)]
     arguments += ["-bind-to", _hydra_binding(binding, threads)]
     return Invocation(tuple(arguments), yielding("mpich") if oversubscribed else {})
 
 
 def _intel(flavour, num_ranks, binding, folder, oversubscribed, remote, threads) -> Invocation:
-    # Unlike -f, -machinefile keeps to one rank per line.
-    arguments = [str(flavour.mpiexec), "-n", str(num_ranks), *_hydra_remote("-machinefile", folder, remote)]
+    arguments = [str(flavour.mpiexec), "-n", str(num_ranks)]
+    if remote is not None:
+        # Unlike -f, -machinefile keeps to one rank per line.
+        hosts = host_lines(remote.hosts, HYDRA)
+        arguments += ["-machinefile", str(_host_file(folder, hosts)), *_hydra_network(remote)]
     env = {"I_MPI_PIN": "0" if binding.by_rank else "1"}
     if binding.cpus and not binding.by_rank:
         masks = (hex(sum(1 << cpu for cpu in cpus)) for cpus in binding.cpus)
@@ -101,7 +105,8 @@ def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, remote, thread
     arguments = [str(flavour.mpiexec), "-n", str(num_ranks)]
     env = yielding("openmpi") if oversubscribed else {}
     if remote is not None:
-        arguments += ["--hostfile", str(_host_file(folder, remote.hosts))]
+        # `seq` maps rank k to line k.
+        arguments += ["--hostfile", str(_host_file(folder, host_lines(remote.hosts, SEQUENTIAL)))]
         # Unlike hydra, it passes only its own variables to other nodes.
         arguments += [text for name in flavour.settings for text in ("-x", name)]
         if remote.agent:
@@ -123,12 +128,28 @@ def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, remote, thread
     return Invocation(tuple(arguments), env)
 
 
-def _hydra_remote(file_option: str, folder: Path, remote: RemoteHosts | None) -> list[str]:
+def _mpich_remote(flavour: Flavour, folder: Path, remote: RemoteHosts | None) -> list[str]:
     if remote is None:
         return []
-    arguments = [file_option, str(_machine_file(folder, remote.hosts))]
-    if remote.agent:
-        arguments += ["-launcher", "ssh", "-launcher-exec", remote.agent]
+    text, rank_map = mpich_hosts(remote.hosts)
+    if rank_map is not None and not _has_rank_map(flavour.mpiexec):
+        text, rank_map = host_lines(remote.hosts, HYDRA), None  # the ranks of a node do not all share memory
+    arguments = ["-f", str(_host_file(folder, text)), *(["-rankmap", rank_map] if rank_map else [])]
+    return [*arguments, *_hydra_network(remote)]
+
+
+@cache
+def _has_rank_map(mpiexec: Path) -> bool:
+    """Older versions of MPICH have no such option."""
+    try:
+        shown = subprocess.run([mpiexec, "-help"], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return "-rankmap" in shown.stdout + shown.stderr
+
+
+def _hydra_network(remote: RemoteHosts) -> list[str]:
+    arguments = ["-launcher", "ssh", "-launcher-exec", remote.agent] if remote.agent else []
     return [*arguments, "-iface", remote.interface] if remote.interface else arguments
 
 
@@ -159,15 +180,7 @@ exec taskset --cpu-list "$cpus" "$@"
     return ("/bin/sh", str(path))
 
 
-def _machine_file(folder: Path, hosts: Sequence[str]) -> Path:
-    """One line per rank: hydra fills the lines in order."""
+def _host_file(folder: Path, text: str) -> Path:
     path = folder / "hosts.txt"
-    path.write_text(host_lines(hosts, HYDRA))
-    return path
-
-
-def _host_file(folder: Path, hosts: Sequence[str]) -> Path:
-    """One line per rank: `seq` maps rank k to line k."""
-    path = folder / "hosts.txt"
-    path.write_text(host_lines(hosts, SEQUENTIAL))
+    path.write_text(text)
     return path

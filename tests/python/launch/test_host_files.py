@@ -15,12 +15,26 @@ def lines(target, layout=SCATTERED, hosts=("a", "b")):
 
 
 def test_every_launcher_gets_a_line_for_each_rank_in_order():
-    assert lines("mpich") == lines("intel") == ["b:1", "a:1", "b:1", "a:1"]
+    assert lines("intel") == ["b:1", "a:1", "b:1", "a:1"]
     assert lines("slurm") == ["b", "a", "b", "a"]
     assert lines("openmpi") == [
         "rank 0=b slot=0:0", "rank 1=a slot=1:0", "rank 2=b slot=1:0", "rank 3=a slot=0:0"
     ]  # fmt: skip
     assert lines("openmpi", parse_layout("1x1x2"), ["a"]) == ["rank 0=a slot=0:0", "rank 1=a slot=0:1"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text", "arguments"),
+    [
+        ([1, 0, 1, 0], "b:2\na:2\n", "-f {file} -rankmap 0,1,0,1 PROGRAM"),
+        ([1, 1, 0, 0], "b:2\na:2\n", "-f {file} PROGRAM"),
+        ([0, 0, 1, 0], "a:3\nb:1\n", "-f {file} -rankmap 0,0,1,0 PROGRAM"),
+    ],
+)
+def test_mpich_gets_each_host_once_and_a_map_where_ranks_do_not_follow_one_another(nodes, text, arguments):
+    """Ranks of one host on several lines would share no memory."""
+    made = placement_file(Layout.from_arrays(nodes), "mpich", ["a", "b"])
+    assert (made.text, made.use) == (text, f"mpiexec -n {{ranks}} {arguments}")
 
 
 def test_nodes_may_have_any_numbers():

@@ -80,7 +80,7 @@ def test_a_path_with_a_colon_reaches_no_list_that_colons_divide(tmp_path):
 @pytest.mark.parametrize(
     ("family", "option", "lines"),
     [
-        ("mpich", "-f", "b:1\na:1\nb:1\n"),
+        ("mpich", "-f", "b:1\na:1\nb:1\n"),  # the stand-in has no -rankmap
         ("intel", "-machinefile", "b:1\na:1\nb:1\n"),
         ("openmpi", "--hostfile", "b\na\nb\n"),
     ],
@@ -95,6 +95,23 @@ def test_hosts_are_given_rank_by_rank(tmp_path, family, option, lines):
         assert arguments[2:] == ["--map-by", "seq", "--bind-to", "core"]
     if family == "intel":
         assert env["I_MPI_PIN_DOMAIN"] == "core"
+
+
+@pytest.mark.parametrize("has_rank_map", [True, False])
+def test_mpich_has_each_host_once_if_it_can_map_ranks(tmp_path, has_rank_map):
+    mpiexec = tmp_path / "mpiexec"
+    mpiexec.write_text(f"#!/bin/sh\necho '{'    -rankmap {rank map}' * has_rank_map}'\n")
+    mpiexec.chmod(0o700)
+    flavour = Flavour("mpich", "mpich", "1", tmp_path / "mpicc", mpiexec)
+    for hosts, text, more in (
+        (("b", "a", "b"), "b:2\na:1\n" if has_rank_map else "b:1\na:1\nb:1\n", has_rank_map),
+        (("b", "b", "a"), "b:2\na:1\n", False),
+    ):
+        made = invocation(flavour, 3, BY_MPI, tmp_path, oversubscribed=False, remote=RemoteHosts(hosts))
+        file = tmp_path / "hosts.txt"
+        expected = ["-f", str(file), *(["-rankmap", "0,1,0"] if more else []), "-bind-to", "core"]
+        assert list(made.before_program[3:]) == expected
+        assert file.read_text() == text
 
 
 def test_nodes_are_reached_by_the_agent_over_the_network_named(tmp_path):
