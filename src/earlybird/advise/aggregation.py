@@ -52,9 +52,7 @@ def advise_aggregation(
             [SlowestRank.of(one, layout, profile, model) for one in exchanges.all().values()]
         )
         messages[name] = _messages_between(exchanges.between, layout)
-    actions = {
-        name: f"send through {name} of each node; write the three exchanges with -o" for name in stages
-    }
+    actions = {name: f"send through {name} of each node" for name in stages}
     alternatives = ranked(
         drawn,
         DIRECT,

@@ -195,10 +195,7 @@ def _advice(
     notes: Sequence[str],
     profile_id: str,
 ) -> Advice:
-    actions = {
-        name: f"--map-by {name}" if name in MAPPINGS else f"the layout {name}; write it with -o layout.csv"
-        for name in drawn
-    }
+    actions = {name: f"--map-by {name}" if name in MAPPINGS else f"the layout {name}" for name in drawn}
     work = {
         name: (-1 if name == reference else MAPPINGS.index(name) if name in MAPPINGS else len(MAPPINGS),)
         for name in drawn

@@ -94,7 +94,7 @@ def advise_partition(
         }
         for name, part in parts.items()
     }  # fmt: skip
-    actions = {name: f"the partition {name}; write it with -o partition.txt" for name in parts}
+    actions = {name: f"the partition {name}" for name in parts}
     work = {name: (name != reference, extra[name]["largest_part"]) for name in parts}
     asked = {
         "cells": graph.shape[0], "layout": layout.text, "model": model, "halo_width": halo_width,

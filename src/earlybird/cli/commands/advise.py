@@ -208,10 +208,14 @@ def layout(
         save_layout(found.layouts[best], output)
     print_advice(found.advice, format)
     if output is not None:
+        family = joined.context.get("flavour")
+        target = family if family in ("mpich", "intel") else "openmpi"
         note(
-            f"wrote {output}, the layout {best}; next: earlybird export {output} --to openmpi --hosts ... "
+            f"wrote {output}, the layout {best}; next: earlybird export {output} --to {target} --hosts ... "
             f"for mpiexec, or earlybird replay {pattern} --layout {output} ... to check it"
         )
+    elif best != map_by:
+        note(f"-o layout.csv writes the layout {best}")
 
 
 def partition(
@@ -272,6 +276,8 @@ def partition(
     print_advice(found.advice, format)
     if output is not None:
         note(f"wrote {output}, the partition {best}")
+    elif best != found.advice.baseline:
+        note("-o partition.txt writes row 1")
     if pattern_out is not None:
         note(f"wrote {pattern_out}; next: earlybird replay {pattern_out} --layout {shape} ... to check it")
 
@@ -304,12 +310,13 @@ def aggregate(
     """
     joined = load_profiles(profile)
     _check_model(model)
-    if output is not None and output.exists() and not output.is_dir():
-        raise InputError(f"-o is {output}, which is a file; give a folder")
+    if output is not None and output.exists() and not (output.is_dir() and not any(output.iterdir())):
+        raise InputError(f"-o is {output}, which exists already; give a new folder")
     found = advise_aggregation(load_fitting_pattern(pattern), parse_layout(layout), joined, model=model)
     best = next(one.method for one in found.advice.ranked if one.method in found.stages)
     if output is None:
         print_advice(found.advice, format)
+        note(f"-o FOLDER writes the three exchanges with {best} per node")
         return
     output.mkdir(parents=True, exist_ok=True)
     for name, exchange in found.stages[best].all().items():

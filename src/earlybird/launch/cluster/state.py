@@ -183,7 +183,7 @@ def find(name: str) -> Cluster:
         raise InputError(f"{what}; start one with `earlybird cluster up --nodes 4 --rate 200mbit`")
     what = f"no cluster {name} is running" if name else f"{len(running)} clusters are running"
     raise InputError(
-        f"{what}; give --name with one of {', '.join(running)}, or start one with `earlybird cluster up`"
+        f"{what}; name one that is, {', '.join(running)}, or start one with `earlybird cluster up`"
     )
 
 
