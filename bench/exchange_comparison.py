@@ -105,11 +105,11 @@ def on_places(
                 simulated = link_limited_machine(nodes, parse_layout(layout).num_ranks // nodes)
                 file.write_text(json.dumps(simulated.to_json()))
                 where = ["--launcher", f"simgrid:{file}", "--launches", 1, "--quiet"]
-                rate = format_bandwidth(simulated.nic_bandwidth_bytes_per_s)
+                links = format_bandwidth(simulated.nic_bandwidth_bytes_per_s)
             else:
                 cluster = cluster or clusters.enter_context(virtual_cluster(nodes, rate))
-                where = ["--mpi", mpi, "--launcher", f"cluster:{cluster}", "--quiet"]
-            title = f"{mpi}, {layout} at {rate}"
+                where, links = ["--mpi", mpi, "--launcher", f"cluster:{cluster}", "--quiet"], rate
+            title = f"{mpi}, {layout} at {links}"
             say(f"{title}: measuring")
             profile = measured_profile(where, of_mpi, {"contention": "60s", "completion": "30s"})
             compare(Place(title, where, profile, of_mpi, 1 if mpi == SIMULATED else rounds))

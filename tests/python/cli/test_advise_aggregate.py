@@ -76,6 +76,15 @@ def test_virtual_nodes_share_the_cores_of_one_machine(launcher, is_shared):
     assert any("share the cores of one machine" in note for note in notes) is is_shared
 
 
+def test_what_a_folder_holds_is_not_overwritten(advise, tmp_path, in_process, refused):
+    advise(100, "-o", tmp_path / "out")
+    before = (tmp_path / "out" / "between.csv").read_text()
+    arguments = ("advise", "aggregate", tmp_path / "exchange.csv", "--layout", "2x1x8", "--profile")
+    again = in_process(*arguments, tmp_path / "profile.json", "-o", tmp_path / "out", check=False)
+    refused(again, "exists already", "give a new folder")
+    assert (tmp_path / "out" / "between.csv").read_text() == before
+
+
 def test_on_one_node_there_is_nothing_to_aggregate(in_process, refused, tmp_path):
     worked = Path(__file__).parents[3] / "examples" / "worked"
     pattern, profile = worked / "pattern.csv", worked / "profile.json"
