@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from earlybird.advise.predicted import SlowestRank, ranked, uncertain_gains
 from earlybird.data.advice import Advice
+from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
@@ -44,18 +46,34 @@ def advise_layout(
 
     The reference fills the nodes by `map_by`. Swaps of two ranks are judged by the staircase, whose time is
     known at once after a swap, starting from the best of the other layouts; the result is then predicted by
-    `model` as all others. Raises InputError as `Predictor` does.
+    `model` as all others. Raises InputError as `Predictor` does, or for a layout that is a
+    file.
     """
+    if not re.fullmatch(r"[0-9]+x[0-9]+x[0-9]+", shape.strip()):
+        raise InputError(
+            f"--layout is {shape!r}, but ranks are placed on nodes of equal shape; give NODESxSOCKETSxRANKS, "
+            "ranks per socket, such as 4x2x16"
+        )
     layouts = _distinct({one: parse_layout(shape, one) for one in (map_by, *MAPPINGS)})
     reference = layouts[map_by]
     predictor = Predictor(pattern, reference)
     profile_alone = Profile(profile.levels, profile.id)
     layouts = _distinct(layouts | {PARTITIONED: partitioned_layout(pattern, reference)})
-    if swaps and reference.num_ranks <= MOST_RANKS:
-        start = min(layouts.values(), key=lambda one: Predictor(pattern, one).slowest_now_s(profile_alone))
-        layouts = _distinct(layouts | {IMPROVED: improved_layout(pattern, profile_alone, start, swaps, seed)})
+    notes = predictor.reservations(profile, model)
+    if reference.num_ranks > MOST_RANKS:
+        notes.append(f"there is no layout {IMPROVED}, because swaps are for at most {MOST_RANKS} ranks")
+    elif swaps:
+        begin = {name: Predictor(pattern, one).slowest_now_s(profile_alone) for name, one in layouts.items()}
+        start = min(begin, key=begin.__getitem__)
+        improved = improved_layout(pattern, profile_alone, layouts[start], swaps, seed)
+        layouts = _distinct(layouts | {IMPROVED: improved})
+        if IMPROVED not in layouts:
+            notes.append(
+                f"there is no layout {IMPROVED}, because no tried swap of two ranks made the layout {start} "
+                "faster"
+            )
     drawn = {name: SlowestRank.of(pattern, one, profile, model) for name, one in layouts.items()}
-    notes = [*predictor.reservations(profile, model), *uncertain_gains(drawn, map_by)]
+    notes += uncertain_gains(drawn, map_by)
     return AdvisedLayout(_advice(drawn, map_by, shape, model, notes, profile.id), layouts)
 
 

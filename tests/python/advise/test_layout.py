@@ -81,6 +81,18 @@ def test_swaps_improve_scattered_neighbours_and_the_same_seed_gives_the_same():
     assert one.advice.baseline == "node" and ranked[IMPROVED].speed_up.value > 1.2
 
 
+@pytest.mark.parametrize(
+    ("most_ranks", "reason"), [(8, "made the layout core faster"), (4, "at most 4 ranks")]
+)
+def test_a_note_says_why_no_layout_is_improved(monkeypatch, most_ranks, reason):
+    monkeypatch.setattr(advising, "MOST_RANKS", most_ranks)
+    pairs = Pattern(np.arange(8), np.arange(8) ^ 1, np.full(8, 10**6))
+    found = advise_layout(pairs, _profile(), "4x1x2", swaps=100)
+    assert IMPROVED not in found.layouts
+    (note,) = [note for note in found.advice.notes if IMPROVED in note]
+    assert reason in note
+
+
 def test_a_layout_that_only_gains_where_times_add_up_is_not_advised():
     """In a ring, each rank sends to another node while its neighbour on the same node sends to it."""
     levels = {"intra_socket": _level(1e9, 1e-6), "inter_node": _level(1e9, 1e-6)}
@@ -144,5 +156,8 @@ def test_the_command_writes_the_advised_layout(in_process, tmp_path):
 def test_what_predictions_refuse_is_refused():
     with pytest.raises(InputError, match="the layout has 4 ranks"):
         advise_layout(pairs_far_apart(8), _profile(), "2x1x2")
+    for given in ("layout.csv", "8"):
+        with pytest.raises(InputError, match=rf"--layout is '{given}'.* NODESxSOCKETSxRANKS"):
+            advise_layout(pairs_far_apart(8), _profile(), given, map_by="socket")
     with pytest.raises(InputError, match="by is 'slot'"):
         advise_layout(pairs_far_apart(8), _profile(), "2x1x4", map_by="slot")
