@@ -53,9 +53,16 @@ def compare_sides(
     different = differences(before, after)
     if preventing := [one for one in different if one.prevents_comparison and not anyway]:
         what = listed(["{} ({}; {})".format(one.what, *one.shortened()) for one in preventing])
+        reason = "times then differ for that reason alone; measure both in one place"
+        for side, other in ((before, after), (after, before)):
+            host = other.circumstances.get("host")
+            if side.is_host_unnamed and host and not other.is_host_unnamed:
+                reason = (
+                    f"{side.name} was imported without --host; if it was measured on {host}, import it again "
+                    f"with --host {host}"
+                )
         raise InputError(
-            f"{before.name} and {after.name} differ in {what}: times then differ for that reason alone; "
-            "measure both in one place, or compare them with --anyway"
+            f"{before.name} and {after.name} differ in {what}: {reason}, or compare them with --anyway"
         )
     common = [key for key in before.times_s if key in after.times_s]
     if not common:

@@ -12,7 +12,7 @@ from earlybird.data.baseline import Baseline, BaselinePoint
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import split_settings
-from earlybird.data.run import Run
+from earlybird.data.run import UNNAMED_HOST, Run
 from earlybird.data.run_comparison import Difference, Point
 
 # What identifies a point on both sides: kernel, quantity, method, and its configuration without the MPI.
@@ -57,6 +57,12 @@ class Side:
     times_s: Mapping[Key, Sequence[np.ndarray]]
     circumstances: Mapping[str, str]
     is_baseline: bool = False
+
+    @property
+    def is_host_unnamed(self) -> bool:
+        """Whether it was imported without the name of its machine."""
+        found = self.circumstances
+        return (found.get("launcher"), found.get("host")) == ("import", UNNAMED_HOST)
 
     def medians(self) -> "Side":
         """The same with one value per launch, its median: single iterations need not be held in memory."""

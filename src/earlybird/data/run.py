@@ -21,6 +21,7 @@ from earlybird.data.schema import Count, Extra, Record, decode
 from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.run/1"
+UNNAMED_HOST = "imported"  # of runs that were imported without the name of a machine
 
 
 if TYPE_CHECKING:
@@ -106,8 +107,7 @@ class Run:
         """Make the folder with its `run.json`; InputError when anything is already there."""
         path = Path(path)
         if path.exists():
-            more = ", or add --resume to continue that run" if (path / "run.json").exists() else ""
-            raise InputError(f"{path} exists already; choose another name{more}")
+            raise InputError(f"{path} exists already; choose another name")
         now = datetime.now(UTC)
         header = {
             "schema": SCHEMA,

@@ -330,6 +330,24 @@ def test_the_time_of_a_measurement_is_kept(earlybird, refused, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+def test_a_run_that_exists_is_not_imported_into(earlybird, refused):
+    imported = ("import", "osu", RECORDED / "osu_latency.txt", *OSU, "-o", "run")
+    earlybird(*imported)
+    again = earlybird(*imported, check=False)
+    refused(again, "run exists already; choose another name")
+    assert "--resume" not in again.stderr
+
+
+@pytest.mark.parametrize("sides", [("run", "named"), ("named", "run")])
+def test_a_comparison_of_an_import_without_a_host_asks_for_one(earlybird, refused, sides):
+    imported = ("import", "osu", RECORDED / "osu_latency.txt", *OSU)
+    earlybird(*imported, "-o", "run")
+    earlybird(*imported, "--host", "site", "-o", "named")
+    refused(earlybird("compare", *sides, check=False), "run was imported without --host", "--host site")
+    earlybird(*imported, "--host", "other", "-o", "other")
+    refused(earlybird("compare", "named", "other", check=False), "measure both in one place")
+
+
 def test_bad_options_are_refused(earlybird, refused):
     path = RECORDED / "osu_allreduce.txt"
     where = ("--mpi", "mpich", "--level")

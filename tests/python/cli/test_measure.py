@@ -155,6 +155,12 @@ def test_a_pipeline_is_resumed_where_it_stopped(earlybird, planted, refused, tmp
     refused(earlybird(*resume, "--partitions", "2", check=False), "--partitions is 2")
 
 
+def test_a_run_that_exists_is_continued_on_request_only(earlybird, planted, refused):
+    measured = ("measure", "pingpong", *SYNTHETIC, "--sizes", "8", "--launches", "1", "--quiet", "-o", "run")
+    earlybird(*measured)
+    refused(earlybird(*measured, check=False), "run exists already", "add --resume to continue that run")
+
+
 def test_a_pipeline_of_version_0_1_0_is_resumed_with_its_two_methods(earlybird, planted, tmp_path):
     """Its settings have no methods, and its points no threads."""
     arguments = ("--sizes", "6", "--partitions", "2", "--gamma", "1us/kB", "--launches", "2", "--quiet")

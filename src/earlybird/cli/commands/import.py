@@ -20,7 +20,7 @@ from earlybird.data.labels import FLAVOURS, OTHER_MPIS, counted, listed
 from earlybird.data.layout import LEVELS
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import save_profile
-from earlybird.data.run import Run, Sample
+from earlybird.data.run import UNNAMED_HOST, Run, Sample
 from earlybird.data.tables import THUNE_HEADER, load_thune_table
 from earlybird.interop.benchmarks import IMB_WINDOW, OSU_WINDOW, Imported, positive, read_imb, read_osu
 from earlybird.interop.pingpong_table import read_pingpong_table
@@ -30,7 +30,7 @@ FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Outputs, as printed; each is one launch.")
 ]
 OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Run folder to create.")]
-UNKNOWN, IMPORTED = "unknown", "imported"
+UNKNOWN = "unknown"
 MpiOption = Annotated[
     str, typer.Option(help="The MPI that was measured: mpich, craympich-8.1 or mpich+MPIR_CVAR_X=1.")
 ]
@@ -59,7 +59,7 @@ def osu(
         int | None, typer.Option(help="Ranks of a collective, which OSU does not print.")
     ] = None,
     window: Annotated[int, typer.Option(help="Window of osu_bw and osu_bibw (their -W).")] = OSU_WINDOW,
-    host: HostOption = IMPORTED,
+    host: HostOption = UNNAMED_HOST,
     version: VersionOption = "",
     started: StartedOption = None,
     json: bool = AS_JSON,
@@ -83,7 +83,7 @@ def imb(
     window: Annotated[
         int, typer.Option(help="Window of Uniband and Biband (their -window_size).")
     ] = IMB_WINDOW,
-    host: HostOption = IMPORTED,
+    host: HostOption = UNNAMED_HOST,
     version: VersionOption = "",
     started: StartedOption = None,
     json: bool = AS_JSON,
@@ -102,7 +102,7 @@ def repro(
     sources: FilesArgument,
     mpi: MpiOption,
     output: OutputOption,
-    host: HostOption = IMPORTED,
+    host: HostOption = UNNAMED_HOST,
     version: VersionOption = "",
     started: StartedOption = None,
     json: bool = AS_JSON,
@@ -123,7 +123,7 @@ def table(
         Path, typer.Option("-o", "--output", help="Run folder to create; of Table I, folder of profiles.")
     ],
     mpi: MpiOption = UNKNOWN,
-    host: HostOption = IMPORTED,
+    host: HostOption = UNNAMED_HOST,
     version: VersionOption = "",
     started: StartedOption = None,
     json: bool = AS_JSON,
@@ -139,7 +139,7 @@ def table(
     if header == ",".join(THUNE_HEADER):
         given = {
             "--mpi": mpi != UNKNOWN,
-            "--host": host != IMPORTED,
+            "--host": host != UNNAMED_HOST,
             "--version": version,
             "--started": started,
         }

@@ -91,6 +91,8 @@ def create_run(
     """A new run folder at `path`, or one named after `prefix` and the time, with the MPI and the network that
     --resume must use again."""
     path = path or Path(f"{prefix}-{datetime.now():%Y%m%d-%H%M%S}")
+    if (path / "run.json").exists():
+        raise InputError(f"{path} exists already; choose another name, or add --resume to continue that run")
     first, *others = launchers_in(launcher)
     place = {
         "mpi": [one.flavour for one in (first, *others)] if others else first.flavour,
