@@ -68,7 +68,7 @@ class Pattern:
         return cls.from_arrays(entries.row[kept], entries.col[kept], entries.data[kept])
 
     def save(self, path: str | Path) -> None:
-        """Write `.npz`, Matrix Market (`.mtx`) or, for any other name, CSV; atomically."""
+        """Write `.csv`, `.npz` or Matrix Market (`.mtx`), see `save_pattern`."""
         save_pattern(self, path)
 
     @property
@@ -158,12 +158,22 @@ def load_without_diagonal(path: str | Path) -> tuple[Pattern, int]:
     return _make(table[kept], lambda k: where(int(kept[k]))), len(table) - len(kept)
 
 
+def check_suffix(path: Path) -> None:
+    """Raise InputError if the suffix of a pattern to write is of another format."""
+    if path.suffix not in ("", ".csv", ".npz", *MATRIX_MARKET_SUFFIXES):
+        raise InputError(
+            f"a pattern cannot be written as {path}; give a name that ends in .csv, .npz, .mtx or .mm"
+        )
+
+
 def save_pattern(pattern: Pattern, path: str | Path) -> None:
-    """Write `.npz`, Matrix Market (`.mtx`, `.mm`) or, for any other name, CSV; atomically.
+    """Write CSV (`.csv` or a name without a suffix), `.npz` or Matrix Market (`.mtx`, `.mm`), atomically.
 
     In Matrix Market, too, messages with equal src and dst stay separate; other readers may add them up.
+    Raises InputError for another suffix.
     """
     path = Path(path)
+    check_suffix(path)
     if path.suffix == ".npz":
         archive = io.BytesIO()
         np.savez_compressed(archive, src=pattern.src, dst=pattern.dst, bytes=pattern.bytes)

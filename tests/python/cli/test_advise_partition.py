@@ -60,3 +60,13 @@ def test_the_command_writes_the_parts_and_the_exchange(tmp_path, run_main):
     )  # fmt: skip
     assert status == 0 and "largest part" in printed
     assert set(out.read_text().split()) == {"0", "1", "2", "3"} and pattern.exists()
+
+
+def test_an_exchange_of_another_suffix_is_refused_before_the_work(tmp_path, run_main, monkeypatch):
+    monkeypatch.setattr("earlybird.patterns.mesh.tetrahedral_mesh", None)
+    PROFILE.save(tmp_path / "profile.json")
+    status, out, err = run_main(
+        "advise", "partition", "--layout", "2x1x2", "--profile", tmp_path / "profile.json",
+        "--pattern-out", "mesh.xlsx",
+    )  # fmt: skip
+    assert (status, out) == (2, "") and "written as mesh.xlsx; give a name that ends in .csv" in err

@@ -161,6 +161,15 @@ def test_unwritable_output_is_refused_before_the_work(pattern, output, monkeypat
     assert (status, "cannot write" in err) == (2, True)
 
 
+def test_a_pattern_of_another_suffix_is_refused_before_the_work(pattern, monkeypatch):
+    monkeypatch.setattr("earlybird.patterns.mesh.tetrahedral_mesh", None)
+    status, out, err = pattern("mesh", "--parts", 2, "-o", "p.xlsx")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "written as p.xlsx; give a name that ends in .csv, .npz, .mtx or .mm" in err
+    assert pattern("random", "--ranks", 4, "--messages", 9, "-o", "plain")[0] == 0
+    assert load_pattern("plain").num_messages == 9
+
+
 @pytest.mark.parametrize("subcommand", ["mesh", "halo", "random", "convert"])
 def test_help_shows_an_example(pattern, subcommand):
     status, out, _ = pattern(subcommand, "--help")

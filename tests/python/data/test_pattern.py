@@ -18,7 +18,7 @@ def patterns(draw) -> Pattern:
     return Pattern(np.array(src, dtype=int), np.array(dst, dtype=int), np.array(sizes, dtype=int))
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".npz", ".mtx"])
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".mtx", ".mm", ""])
 @given(pattern=patterns())
 def test_written_pattern_reads_back_message_by_message(tmp_path_factory, suffix, pattern):
     path = tmp_path_factory.mktemp("pattern") / f"pattern{suffix}"

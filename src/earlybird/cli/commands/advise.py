@@ -23,6 +23,7 @@ from earlybird.cli.options.mesh import (
     RefineOption,
     adjacency_of,
     check_output,
+    check_pattern_output,
 )
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
 from earlybird.cli.options.shared import (
@@ -260,9 +261,10 @@ def partition(
         raise InputError("--imbalance is nan; give 0.001 to 1, such as 0.03")
     joined = load_profiles(profile)
     _check_model(model)
-    for path in (output, pattern_out):
-        if path is not None:
-            check_output(path)
+    if output is not None:
+        check_output(output)
+    if pattern_out is not None:
+        check_pattern_output(pattern_out)
     found = advise_partition(
         adjacency_of(cells, graph, actnum, dims, refine, seed), parse_layout(shape), joined,
         halo_width=halo_width, bytes_per_cell=parse_bytes(bytes_per_cell, "--bytes-per-cell"), model=model,

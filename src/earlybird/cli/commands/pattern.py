@@ -17,6 +17,7 @@ from earlybird.cli.options.mesh import (
     RefineOption,
     adjacency_of,
     check_output,
+    check_pattern_output,
     three_sides,
 )
 from earlybird.cli.output.notes import note
@@ -57,8 +58,9 @@ def mesh(
     from earlybird.patterns.partition import edge_cut, partition_cells
 
     # Before the mesh is made or read, which may take minutes.
-    for path in [output] if partition_out is None else [output, partition_out]:
-        check_output(path)
+    check_pattern_output(output)
+    if partition_out is not None:
+        check_output(partition_out)
     require_ranks(parts, "the number of parts")
     size_bytes = units.parse_bytes(bytes_per_cell, "--bytes-per-cell")
     adjacency = adjacency_of(cells, graph, actnum, dims, refine, seed)
@@ -83,7 +85,7 @@ def halo(
     """Create the halo exchange of a 3-D Cartesian grid of ranks."""
     from earlybird.patterns.halo import halo_exchange
 
-    check_output(output)
+    check_pattern_output(output)
     ranks = three_sides(grid, "--grid")
     pattern = halo_exchange(
         ranks,
@@ -111,7 +113,7 @@ def random(
     """Create messages between random pairs of ranks."""
     from earlybird.patterns.random_exchange import random_exchange
 
-    check_output(output)
+    check_pattern_output(output)
     pattern = random_exchange(
         ranks,
         messages,
@@ -144,7 +146,7 @@ def near(
     """
     from earlybird.patterns.near_exchange import near_exchange
 
-    check_output(output)
+    check_pattern_output(output)
     pattern = near_exchange(
         ranks,
         min(26, max(ranks - 1, 1)) if per_rank is None else per_rank,
@@ -165,7 +167,7 @@ def convert(
     In Matrix Market an entry is a message: the row sends that many bytes to the column; ranks count from 1.
     Entries on the diagonal need no communication and are dropped.
     """
-    check_output(output)
+    check_pattern_output(output)
     pattern, dropped = load_without_diagonal(source)
     if dropped:
         note(
@@ -198,7 +200,7 @@ def recording(
     from earlybird.data.recording import load_recording
     from earlybird.patterns.recorded import exchange_of_all, exchange_of_phase, heaviest_phase, phase_of
 
-    check_output(output)
+    check_pattern_output(output)
     if whole and phase is not None:
         raise InputError("--all is the whole run and --phase a part of it; give one of them")
     loaded = load_recording(source)
@@ -238,7 +240,7 @@ def monitoring(
     from earlybird.interop.monitoring import load_monitoring
     from earlybird.patterns.recorded import exchange_of
 
-    check_output(output)
+    check_pattern_output(output)
     loaded = load_monitoring(sources, internal=internal)
     pattern, left_out = exchange_of(loaded.totals, combined=combined)
     for sentence in loaded.remarks():
@@ -263,7 +265,7 @@ def otf2(
     from earlybird.interop.otf2_trace import load_trace
     from earlybird.patterns.recorded import exchange_of
 
-    check_output(output)
+    check_pattern_output(output)
     loaded = load_trace(source)
     pattern, left_out = exchange_of(loaded.totals, combined=combined)
     if left_out:

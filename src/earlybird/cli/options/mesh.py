@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from earlybird.data.errors import InputError
+from earlybird.data.pattern import check_suffix
 
 DEFAULT_CELLS = 100_000
 
@@ -74,3 +75,9 @@ def check_output(output: Path) -> None:
         raise InputError(f"cannot write {output}: the folder {output.parent} does not exist; create it first")
     if output.is_dir():
         raise InputError(f"cannot write {output}: it is a folder; give the name of a file")
+
+
+def check_pattern_output(output: Path) -> None:
+    """The same for a pattern, whose suffix selects the format."""
+    check_suffix(output)
+    check_output(output)
