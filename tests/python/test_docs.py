@@ -32,6 +32,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "examples").glob("*/README.md")),
 ]
 
 # A page that is read from its beginning; references are searched.
@@ -140,6 +141,11 @@ def test_measuring_lists_every_suite_with_its_default_points_and_budgets():
         assert f"`{name}`" in operations.split("\n\n")[0] and f"`{name}`" in points.split("\n\n")[0], name
     for budget_s, quick_budget_s in budgets:
         assert f"{quick_budget_s:g} s instead of {budget_s:g} s" in section
+
+
+def test_every_folder_of_examples_has_a_page():
+    for folder in (ROOT / "examples").iterdir():
+        assert (folder / "README.md").exists(), folder.name
 
 
 def test_every_page_of_docs_is_listed_in_its_index_and_in_the_site():
