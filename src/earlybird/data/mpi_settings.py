@@ -26,7 +26,7 @@ def alternatives(mpis: Sequence[str], variables: Iterable[str]) -> list[str]:
     """Every MPI with every combination of `variables`, `NAME=VALUE` each.
 
     The values of one name are alternatives; different names are combined. `NAME` alone leaves
-    it as it is. InputError for anything else.
+    it as it is, as an alternative to a value. InputError for anything else.
     """
     values: dict[str, list[dict[str, str]]] = {}
     for text in dict.fromkeys(variables):
@@ -38,6 +38,11 @@ def alternatives(mpis: Sequence[str], variables: Iterable[str]) -> list[str]:
                 f"--env is {text!r}, whose value contains another variable; give --env once for each"
             )
         values.setdefault(name, []).append({name: value} if equals else {})
+    if without := [name for name, of_name in values.items() if not any(of_name)]:
+        raise InputError(
+            f"--env is {without[0]!r}, which changes nothing; give {without[0]}=VALUE, or both to compare "
+            "that value with the shell's"
+        )
     return list(
         dict.fromkeys(
             with_settings(mpi, {name: value for one in chosen for name, value in one.items()})

@@ -350,7 +350,7 @@ def test_a_run_is_measured_again_and_compared(earlybird, planted, refused, tmp_p
     assert "not compared" in alone.stderr and "next: earlybird" in alone.stderr
 
 
-@pytest.mark.parametrize("given", ["", "=1", "1X=2", "X=a\nb", "X=1+Y=2"])
+@pytest.mark.parametrize("given", ["", "=1", "1X=2", "X=a\nb", "X=1+Y=2", "X"])
 def test_variables_that_are_none_are_refused(earlybird, refused, given):
     refused(earlybird("measure", "pingpong", "--env", given, check=False), "--env is")
 

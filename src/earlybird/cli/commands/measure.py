@@ -39,7 +39,7 @@ def measure(
         list[str] | None,
         typer.Option(
             help="NAME=VALUE: a variable of the launches. Values of one name alternate and are compared; "
-            "NAME alone: as it is in the shell."
+            "NAME alone, next to NAME=VALUE: as it is in the shell."
         ),
     ] = None,
     against: Annotated[
