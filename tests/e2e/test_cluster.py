@@ -250,7 +250,9 @@ def workers_in(told) -> list[str]:
     [
         (["--nodes", "1"], "--nodes is 1"),
         (["--nodes", "65"], "2 to 64"),
-        (["--rate", "10"], "80 bit/s"),
+        (["--rate", "10bit"], "10 bit/s"),
+        (["--rate", "1e8"], "--rate is '1e8' without a unit"),
+        (["--rate", "100"], "--rate is '100' without a unit; give 10mbit to 32gbit"),
         (["--rate", "33gbit"], "32gbit"),
         (["--rate", "fast"], "--rate is 'fast'; give 10mbit to 32gbit"),
         (["--name", "../x"], "letters"),

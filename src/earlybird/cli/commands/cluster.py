@@ -1,6 +1,7 @@
 """`earlybird cluster`: start, list, use and stop virtual clusters on this machine."""
 
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -166,6 +167,8 @@ def down(
 
 
 def _parse_rate(text: str) -> float:
+    if re.fullmatch(r"[0-9.eE+]+", text.strip()):
+        raise InputError(f"--rate is {text!r} without a unit; give 10mbit to 32gbit, such as 100mbit")
     try:
         return units.parse_bandwidth(text, "--rate")
     except InputError as error:
