@@ -143,6 +143,8 @@ def _usage_status(error: Any) -> int | None:
         text = error.format_message().rstrip(".")
         text = f"{text[:1].lower()}{text[1:]}".replace(". Did you mean", ", did you mean")
         text = _plain(text)
+        if hasattr(error, "option_name") and (nearest := getattr(error, "possibilities", None)):
+            text = f"no such option: {error.option_name}, did you mean {nearest[0]}?"
         see = " See" if text.endswith("?") else "; see"
         return _complain(f"{text}{see} `{command} --help`", 2)
     return None

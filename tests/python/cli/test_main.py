@@ -71,6 +71,25 @@ def test_a_misspelt_command_names_the_one_that_is_like_it(earlybird, typed, mean
     )
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant", "where"),
+    [
+        (("measure", "msgrate", "--buffer", "reuse"), "--buffers", "measure msgrate"),
+        (("measure", "--buffer", "reuse", "msgrate"), "--buffers", "measure msgrate"),
+        (("measure", "pingpong", "--launch", "5"), "--launches", "measure pingpong"),
+        (("advise", "layout", "p.csv", "--layuot", "1x1x2"), "--layout", "advise layout"),
+    ],
+)
+def test_a_misspelt_option_names_the_one_that_is_like_it(earlybird, typed, meant, where):
+    ended = earlybird(*typed, check=False)
+    wrong = next(argument for argument in typed if argument.startswith("--"))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert (
+        ended.stderr
+        == f"earlybird: no such option: {wrong}, did you mean {meant}? See `earlybird {where} --help`\n"
+    )
+
+
 def completed(own_process, *arguments):
     """What the shell is offered for the last of `arguments`, by the protocol of typer's script for bash."""
     line = {"COMP_WORDS": " ".join(("earlybird", *arguments)), "COMP_CWORD": str(len(arguments))}

@@ -27,6 +27,13 @@ class _SuiteGroup(TyperGroup):
             k for k, argument in enumerate(args)
             if not argument.startswith("-") and (k == 0 or args[k - 1] not in with_value)
         }  # fmt: skip
+        known = {name for option in self.several.params for name in option.opts}
+        # What follows a misspelt option may be its value; the command of the suite reports the option.
+        places -= {
+            k for k in places
+            if k > 0 and args[k - 1].startswith("-") and args[k - 1] not in known
+            and args[k] not in self.commands
+        }  # fmt: skip
         named = {args[k] for k in places}
         if len(named) == 1 and named <= self.commands.keys():
             args = [*named, *(argument for k, argument in enumerate(args) if k not in places)]
