@@ -1,6 +1,7 @@
 """Display names of MPI flavours, levels, methods, algorithms and models, and helpers for sentences."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
 from earlybird.data.layout import LEVEL_LABELS, LEVELS
 from earlybird.data.mpi_settings import split_settings
@@ -193,6 +194,16 @@ def listed_briefly(items: Sequence[str], limit: int = 3) -> str:
     """As `listed`; beyond `limit` items, the first ones and the number of others."""
     over = len(items) - limit
     return listed(items if over <= 0 else [*items[:limit], counted(over, "other")])
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The one of `known` that a misspelt `name` is most like; "" if it is like none."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")
+
+
+def with_guess(problem: str, meant: str, remedy: str) -> str:
+    """`PROBLEM; REMEDY`, with a question in between if a misspelt name seems to mean `meant`."""
+    return f"{problem}, did you mean {meant}? {capital(remedy)}" if meant else f"{problem}; {remedy}"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

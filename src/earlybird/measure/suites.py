@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
@@ -232,7 +233,8 @@ def find_suites(names: Sequence[str]) -> list[Suite]:
     for name in names:
         if name not in SUITES:
             also = "; use `earlybird replay` for an exchange" if name == "exchange" else ""
-            raise InputError(f"there is no suite {name!r}; the suites are {', '.join(SUITES)}{also}")
+            problem, remedy = f"there is no suite {name!r}", f"the suites are {', '.join(SUITES)}{also}"
+            raise InputError(labels.with_guess(problem, labels.nearest(name, SUITES), remedy))
     return [SUITES[name] for name in dict.fromkeys(names)]
 
 

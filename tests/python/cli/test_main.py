@@ -90,6 +90,22 @@ def test_a_misspelt_option_names_the_one_that_is_like_it(earlybird, typed, meant
     )
 
 
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        (("pingpng",), "there is no suite 'pingpng', did you mean pingpong? The suites are pingpong, "),
+        (("pingpong", "--quick", "contenton"), "no suite 'contenton', did you mean contention? The suites"),
+        (("bandwidth",), "there is no suite 'bandwidth'; the suites are pingpong, "),
+        (("pingpong", "--launcher", "slrm"), "--launcher is 'slrm', did you mean srun? Give local, srun, "),
+        (("pingpong", "--launcher", "slurm"), "--launcher is 'slurm', did you mean srun? Give local, "),
+        (("pingpong", "--launcher", "clster:c"), "--launcher is 'clster:c', did you mean cluster? Give "),
+        (("pingpong", "--launcher", "rsh"), "--launcher is 'rsh'; give local, srun, "),
+    ],
+)
+def test_a_misspelt_suite_or_launcher_names_the_one_that_is_like_it(earlybird, refused, typed, sentence):
+    refused(earlybird("measure", *typed, check=False), sentence)
+
+
 def completed(own_process, *arguments):
     """What the shell is offered for the last of `arguments`, by the protocol of typer's script for bash."""
     line = {"COMP_WORDS": " ".join(("earlybird", *arguments)), "COMP_CWORD": str(len(arguments))}

@@ -11,6 +11,7 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.session.mpi import choose_flavour, simulated_flavour
 from earlybird.cli.session.synthetic_moments import expected_moments
 from earlybird.compare.results import delay_rate
+from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.mpi_settings import split_settings
@@ -27,6 +28,9 @@ from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
 from earlybird.measure.groups import DRAWN_METHODS, Library, Resources
 from earlybird.toolchain.build import features, has_library, require_built
+
+_LAUNCHERS = ("local", "srun", "cluster", "simgrid", "synthetic")
+_SAME_LAUNCHER = {"slurm": "srun", "mpiexec": "local", "mpirun": "local"}
 
 
 def launchers_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, dict[str, Resources]]:
@@ -103,9 +107,13 @@ def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Reso
         return _cluster_launcher(argument, mpi, threads)
     if is_simulated(text):
         return _simgrid_launcher(argument, mpi, threads)
+    meant = labels.nearest(kind, [*_LAUNCHERS, *_SAME_LAUNCHER])
     raise InputError(
-        f"--launcher is {text!r}; give local, srun, cluster:NAME, simgrid:NODESxSOCKETSxCORES or "
-        "synthetic:PROFILE.json"
+        labels.with_guess(
+            f"--launcher is {text!r}",
+            _SAME_LAUNCHER.get(meant, meant),
+            "give local, srun, cluster:NAME, simgrid:NODESxSOCKETSxCORES or synthetic:PROFILE.json",
+        )
     )
 
 
