@@ -5,6 +5,8 @@ import json
 import pytest
 
 from earlybird.data.layout import Layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.run import Run
 
 SCATTERED = Layout.from_arrays([1, 0, 1, 0], [0, 1, 1, 0])
 
@@ -23,6 +25,44 @@ def test_export_writes_the_file_and_how_to_use_it(files, run_main):
     assert status == 0 and "bind ranks to their sockets" in notes
     assert json.loads(printed)["use"] == f"SLURM_HOSTFILE={out} srun -n 4 --distribution=arbitrary PROGRAM"
     assert out.read_text() == "b\na\nb\na\n"
+
+
+LAYOUTS = "mpich, openmpi, intel, slurm, rank-order"
+MODELS = "simulated-machine, simgrid-platform, loggps"
+
+
+@pytest.mark.parametrize(
+    ("source", "formats"),
+    [
+        ("layout.csv", f"of the layout layout.csv give one of {LAYOUTS}"),
+        ("exchange.csv", "of the pattern exchange.csv give one of matrix-market, goal"),
+        ("exchange.npz", "of the pattern exchange.npz give one of matrix-market, goal"),
+        ("profile.json", f"of the profile profile.json give one of {MODELS}"),
+        ("run", "of the run run give one of osu, openmetrics"),
+        ("rec", "of the recording rec give one of matrix-market, goal, chrome-trace"),
+    ],
+)
+def test_without_to_the_formats_that_fit_are_named(files, in_process, refused, tmp_path, source, formats):
+    exchange = Pattern.from_arrays([0], [1], [8])
+    exchange.save(tmp_path / "exchange.csv")
+    exchange.save(tmp_path / "exchange.npz")
+    (tmp_path / "profile.json").write_text(json.dumps({"schema": "earlybird.profile/1"}))
+    Run.create(tmp_path / "run", machine={}, command=[], seed=1)
+    (tmp_path / "rec").mkdir()
+    (tmp_path / "rec" / "recording.json").write_text("{}")
+    ended = in_process("export", source, check=False)
+    refused(ended, f"--to is missing; {formats}")
+    assert ended.stderr.endswith(f"{formats}\n")
+
+
+def test_what_cannot_be_exported_is_refused_before_a_format_is_asked_for(
+    files, in_process, refused, tmp_path
+):
+    (tmp_path / "other.json").write_text(json.dumps({"schema": "earlybird.advice/1"}))
+    refused(in_process("export", "none.csv", check=False), "none.csv does not exist")
+    refused(in_process("export", ".", check=False), "is not a run folder")
+    refused(in_process("export", "other.json", check=False), "has the schema 'earlybird.advice/1'")
+    refused(in_process("export", "layout.csv", "--to", "mpich", check=False), "-o is missing; give the file")
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ class Target(StrEnum):
 _PLACEMENTS = (Target.mpich, Target.openmpi, Target.intel, Target.slurm, Target.rank_order)
 _MODELS = (Target.simulated_machine, Target.simgrid_platform, Target.loggps)
 _RESULTS = (Target.osu, Target.openmetrics)
+_MESSAGES = (Target.matrix_market, Target.goal)
 
 
 class Quantity(StrEnum):
@@ -57,11 +58,13 @@ def export(
             "or of a profile.",
         ),
     ],
-    to: Annotated[Target, typer.Option(help="Format to write.")],
+    to: Annotated[Target | None, typer.Option(help="Format to write.  [required]")] = None,
     output: Annotated[
-        Path,
-        typer.Option("-o", "--output", help="File to write, with osu: folder to create.", metavar="FILE"),
-    ],
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="File to write, with osu: folder to create.  [required]", metavar="FILE"
+        ),
+    ] = None,
     quantity: Annotated[
         Quantity | None, typer.Option(help="What the matrix contains.  [default: bytes]")
     ] = None,
@@ -95,6 +98,11 @@ def export(
     A run becomes openmetrics for Prometheus, or osu: for each launch the tables that the OSU Micro-Benchmarks
     print, a file for each, which `earlybird import osu` reads.
     """
+    if to is None:
+        what, targets = _formats_of(source)
+        raise InputError(f"--to is missing; of the {what} {source} give one of {', '.join(targets)}")
+    if output is None:
+        raise InputError(f"-o is missing; give the {'folder' if to == Target.osu else 'file'} to write")
     if shape is not None and to not in (Target.simulated_machine, Target.simgrid_platform):
         raise InputError(f"--shape is of a machine to simulate; omit it with --to {to}")
     if to in _MODELS:
@@ -127,6 +135,27 @@ def export(
     if json:
         print_json({"file": str(output), "format": str(to), "ranks": num_ranks, what: count})
     note(f"wrote {output}: {num_ranks} ranks, {count} {what}")
+
+
+def _formats_of(source: Path) -> tuple[str, tuple[Target, ...]]:
+    """What `source` is, and the formats it can be written in."""
+    from earlybird.data import files, profile, recording
+    from earlybird.data.layout import LAYOUT_HEADER
+    from earlybird.data.run import Run
+
+    if not source.exists():
+        raise InputError(f"{source} does not exist; check the path")
+    if (source / recording.SUMMARY).exists():
+        return "recording", (*_MESSAGES, Target.chrome_trace)
+    if source.is_dir():
+        Run.open(source)  # or refuses another folder
+        return "run", _RESULTS
+    if source.suffix == ".json":
+        files.read_json(source, "profile", profile.SCHEMA)
+        return "profile", _MODELS
+    if source.suffix == ".csv" and files.read_text(source, "layout").startswith(LAYOUT_HEADER):
+        return "layout", _PLACEMENTS
+    return "pattern", _MESSAGES
 
 
 def _refuse_options(to: Target, quantity: Quantity | None, combined: bool, hosts: str | None = None) -> None:
