@@ -21,7 +21,7 @@ from earlybird.data.errors import EarlybirdError
 from earlybird.launch.temporary_files import remove_left
 from earlybird.machine.flavours import WHEELS, find_flavour
 from earlybird.machine.home import home
-from earlybird.toolchain.build import is_built
+from earlybird.toolchain.build import is_built, native_prefix
 from tests import selection
 
 # Without bytecode, each of the hundreds of processes that tests start would compile all modules again, which
@@ -156,6 +156,18 @@ def any_mpi() -> str:
     if not BUILT:
         pytest.skip(f"no MPI is built (make setup MPI={next(iter(WHEELS))})")
     return BUILT[0]
+
+
+@pytest.fixture
+def own_home(any_mpi, tmp_path, monkeypatch) -> Path:
+    """A data folder with that MPI and its native build, in which everything else that commands keep ends
+    with the test."""
+    folder, build = tmp_path / "home", native_prefix(find_flavour(any_mpi))
+    (folder / "native").mkdir(parents=True)
+    (folder / "mpi").symlink_to(home() / "mpi")
+    monkeypatch.setenv("EARLYBIRD_HOME", str(folder))
+    native_prefix(find_flavour(any_mpi)).symlink_to(build)
+    return folder
 
 
 @pytest.fixture

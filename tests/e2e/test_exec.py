@@ -287,7 +287,9 @@ def test_a_program_of_another_kind_of_mpi_in_a_script_ends_with_a_sentence(early
     assert "this process runs Open MPI" in ended.stderr and "select the build with" in ended.stderr
 
 
-def test_a_missing_library_is_reported_with_the_command_that_builds_it(any_mpi, earlybird, tmp_path):
+def test_a_missing_library_is_reported_with_the_command_that_builds_it(
+    any_mpi, own_home, earlybird, tmp_path
+):
     # A copy of the MPI's compiler, for which nothing was ever built.
     mpicc = tmp_path / "mpicc"
     mpicc.write_text(f'#!/bin/sh\nexec "{find_flavour(any_mpi).mpicc}" "$@"\n')
@@ -297,6 +299,7 @@ def test_a_missing_library_is_reported_with_the_command_that_builds_it(any_mpi, 
     result = earlybird("exec", "--mpi", mpicc, "--", "echo", "ran")
     assert result.stdout == "ran\n"
     assert f"`earlybird build --mpi {mpicc}`" in result.stderr
+    assert {key.name for key in (own_home / "keys").iterdir()} > {any_mpi}
 
 
 def test_ctrl_c_ends_ranks_that_wait_for_partitions(mpi, stuck):

@@ -75,7 +75,7 @@ def says(tmp_path):
     ],
 )
 def test_a_sites_launcher_preloads_the_library_in_the_rank_alone(
-    any_mpi, earlybird, tmp_path, launcher, arguments
+    any_mpi, own_home, earlybird, tmp_path, launcher, arguments
 ):
     program, record = tmp_path / "where", tmp_path / "record"
     compile_for(any_mpi, WHERE, "-o", program)
@@ -92,6 +92,7 @@ def test_a_sites_launcher_preloads_the_library_in_the_rank_alone(
     assert output["preload"] == str(library_path(find_flavour(any_mpi)))
     assert output["arguments"] == "a b"
     assert record.read_text().splitlines()[:2] == ["own=", "whole=1"]
+    assert len(list((own_home / "launchers").iterdir())) == 1
     assert "earlybird" not in result.stderr
 
 

@@ -83,9 +83,10 @@ def test_one_program_of_several_that_is_not_reached_is_named_in_one_sentence(pro
         assert found.other_mpi == (other == "./foreign")
 
 
-def test_what_a_person_says_of_the_whole_job_stays(programs, tmp_path):
+def test_what_a_person_says_of_the_whole_job_stays(programs, tmp_path, monkeypatch):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path))
     library = Path("/lib/libearlybird.so")
-    arguments, around = ["/mpi/bin/mpiexec", "./app"], {"PATH": "/bin", "EARLYBIRD_HOME": str(tmp_path)}
+    arguments, around = ["/mpi/bin/mpiexec", "./app"], {"PATH": "/bin"}
     for environment, expected in ((around, "1"), (around | {"EARLYBIRD_WHOLE_JOB": "0"}, "0")):
         found = programs_of(*arguments)
         _, inner = interpose.wrap(arguments, flavour(), environment, found, library)
@@ -122,7 +123,8 @@ def test_a_python_loads_its_mpi_late_and_a_file_of_that_name_does_not(tmp_path, 
 
 
 @pytest.mark.parametrize("folder", ["lib", "lib64", "lib/x86_64-linux-gnu"])
-def test_open_mpis_library_is_handed_to_the_shims(tmp_path, folder):
+def test_open_mpis_library_is_handed_to_the_shims(tmp_path, monkeypatch, folder):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
     library = tmp_path / "mpi" / folder / "libmpi.so.40"
     library.parent.mkdir(parents=True)
     library.write_text("")
