@@ -1,6 +1,5 @@
 """Display names of MPI flavours, levels, methods, algorithms and models, and helpers for sentences."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 from earlybird.data.layout import LEVEL_LABELS, LEVELS
@@ -198,6 +197,8 @@ def listed_briefly(items: Sequence[str], limit: int = 3) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The one of `known` that a misspelt `name` is most like; "" if it is like none."""
+    import difflib
+
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")
 
 
