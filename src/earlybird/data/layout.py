@@ -17,6 +17,7 @@ LEVEL_LABELS = dict(zip(LEVELS, ("same socket", "across sockets", "between nodes
 MAPPINGS = ("core", "socket", "node")
 LAYOUT_HEADER = "rank,node,socket"
 MAX_RANKS = 10_000_000
+MAX_PLACE = 2**63 - 1  # of nodes and sockets
 
 
 def level_phrase(level: str) -> str:
@@ -31,13 +32,29 @@ class Layout:
 
     Attributes
     ----------
-    node, socket : int64 arrays of shape (P,).
+    node, socket : read-only int64 arrays of shape (P,).
     text : the layout as given, for messages and provenance.
     """
 
     node: np.ndarray
     socket: np.ndarray
     text: str
+
+    def __post_init__(self) -> None:
+        for name in ("node", "socket"):
+            given = np.asarray(getattr(self, name))
+            if (
+                given.dtype.kind not in "iu"
+                or given.ndim != 1
+                or len(given) != len(self.node)
+                or not len(given)
+            ):
+                raise InputError("a layout needs the node and the socket of each rank, as whole numbers")
+            array = given.astype(np.int64)  # a copy: the caller's array stays writable
+            if array.min() < 0:  # unsigned numbers may be beyond
+                raise InputError(f"a {name} is {given[array < 0][0]}; they count from 0, to {MAX_PLACE}")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     @classmethod
     def parse(cls, text: str, map_by: str = "core") -> "Layout":
@@ -47,14 +64,12 @@ class Layout:
     @classmethod
     def from_arrays(cls, node: ArrayLike, socket: ArrayLike | None = None) -> "Layout":
         """The node of each rank, and its socket within the node, by default 0; raises InputError."""
-        nodes = np.asarray(node)
-        sockets = np.zeros_like(nodes) if socket is None else np.asarray(socket)
-        for given in (nodes, sockets):
-            if given.dtype.kind not in "iu" or given.ndim != 1 or len(given) != len(nodes) or not len(nodes):
-                raise InputError("a layout needs the node and the socket of each rank, as whole numbers")
-            if given.min() < 0:
-                raise InputError("a node or socket is negative; they count from 0")
-        return cls(nodes.astype(np.int64), sockets.astype(np.int64), f"{len(nodes)} ranks from arrays")
+        try:
+            nodes = np.asarray(node)
+            sockets = np.zeros_like(nodes) if socket is None else np.asarray(socket)
+        except ValueError as error:  # lists of unequal length
+            raise InputError(f"a layout needs the node and the socket of each rank: {error}") from None
+        return cls(nodes, sockets, f"{nodes.size} ranks from arrays")
 
     def save(self, path: str | Path) -> None:
         """Write the CSV `rank,node,socket`, atomically."""
@@ -67,6 +82,10 @@ class Layout:
     @property
     def num_nodes(self) -> int:
         return len(np.unique(self.node))
+
+    def node_group(self) -> np.ndarray:
+        """(P,) number of each rank's node, counted from 0 in the order of the nodes, without gaps."""
+        return np.unique(self.node, return_inverse=True)[1].reshape(-1)
 
     def socket_group(self) -> np.ndarray:
         """(P,) group number of each rank's socket, unique over all nodes."""

@@ -59,7 +59,7 @@ def placement_file(layout: Layout, target: str, hosts: Sequence[str] = ()) -> Pl
     """
     if target == "rank-order":
         return PlacementFile(_rank_order(layout), _RANK_ORDER)
-    nodes = np.unique(layout.node, return_inverse=True)[1].reshape(-1)
+    nodes = layout.node_group()
     if any(set(host) & set("[] ") for host in hosts):
         raise InputError(
             "--hosts has a bracket or a space; name each node, such as --hosts node1,node2; "

@@ -37,7 +37,7 @@ def aggregated(pattern: Pattern, layout: Layout, leaders_per_node: int = 1) -> S
     """
     require_range(leaders_per_node, "the number of leaders per node", 1)
     pattern.check_ranks(layout.num_ranks)
-    node = np.unique(layout.node, return_inverse=True)[1].reshape(-1)
+    node = layout.node_group()
     num_nodes = int(node.max()) + 1
     order = np.argsort(node, kind="stable")
     first = np.searchsorted(node[order], np.arange(num_nodes))

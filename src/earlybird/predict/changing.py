@@ -17,8 +17,8 @@ MIXED = "per-level"
 def changing_exchange(pattern: Pattern, layout: Layout, profile: Profile, mixed: str) -> ChangingExchange:
     """The exchange with room for the nodes and sockets that `layout` has.
 
-    Raises InputError if the profile lacks a level that has messages, for `mixed` other than MIXED, and if
-    ranks, nodes or sockets are too many.
+    Raises InputError if the profile lacks a level that has messages or has none at all, for `mixed` other
+    than MIXED, and if ranks, nodes or sockets are too many.
     """
     room = int(layout.node.max()) + 1, int(layout.socket.max()) + 1
     if mixed != MIXED or layout.num_ranks > MOST_RANKS:
@@ -33,8 +33,10 @@ def changing_exchange(pattern: Pattern, layout: Layout, profile: Profile, mixed:
         )
     level = layout.level(pattern.src, pattern.dst)
     used = [profile.level(name) for k, name in enumerate(LEVELS) if (level == k).any()]
-    known = used[0] if used else next(iter(profile.levels.values()))
-    # A level that is absent has no message yet; if one comes to it, its times are those of another level.
+    known = next(iter([*used, *profile.levels.values()]), None)
+    if known is None:
+        raise InputError("the profile has no levels; give one that `earlybird fit` wrote")
+    # A level that is absent has no message yet; `Predictor.slowest_now_s` looks whether one came to it.
     filled = [profile.levels.get(name, known) for name in LEVELS]
     protocols = [item for one in filled for item in one.protocols]
     inside, outside = (

@@ -1,11 +1,13 @@
 """Predict the time of an exchange: competing messages by the formulas of `models`, added over levels."""
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
+from typing import SupportsIndex
 
 import numpy as np
 
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.layout import LEVELS, MAX_PLACE, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.profile import Profile
@@ -106,11 +108,12 @@ class Predictor:
         self._pattern, self._layout = pattern, layout
         self._level = layout.level(pattern.src, pattern.dst)
         self._parts: dict[tuple[str, ...], Part] = {}
-        self._node_group = np.unique(layout.node, return_inverse=True)[1].reshape(-1)
+        self._node_group = layout.node_group()
         self._socket_group = layout.socket_group()
         self._most_ranks_of_a_node = int(np.bincount(self._node_group).max())
         self._levels = tuple(name for k, name in enumerate(LEVELS) if (self._level == k).any())
         self._digest: str | None = None
+        self._total_bytes = pattern.total_bytes
 
     @property
     def pattern(self) -> Pattern:
@@ -138,44 +141,63 @@ class Predictor:
         """Move ranks to other (node, socket), all at once, and give messages, by number, another size.
 
         Two ranks that swap their places are two entries of `moved`. `slowest_now_s` then takes time in
-        proportion to what the change reaches, other predictions are made anew.
+        proportion to what the change reaches, and looks at every rank once; other predictions prepare the
+        exchange again.
 
-        Raises InputError, and changes nothing, for a rank or message that is not there, or a negative number.
+        Raises InputError, and changes nothing, for a rank or message that is not there, for numbers that are
+        negative or not whole, and for sizes that add up to more than MAX_BYTES.
         """
-        moved, resized = moved or {}, resized or {}
-        self._check_changes(moved, resized)
-        self._changed[0].update(moved)
-        self._changed[1].update(resized)
+        places = self._checked_places(moved or {})
+        sizes, total_bytes = self._checked_sizes(resized or {})
+        self._changed[0].update(places)
+        self._changed[1].update(sizes)
+        self._total_bytes = total_bytes
         if self._changing is None:
             return
         changing = self._changing[1]
-        if moved:
-            places = np.array(list(moved.values()), dtype=np.int64)
-            if not changing.has(places):
-                self._changing = None  # a node or socket that there was not: prepared anew
+        if places:
+            place = np.array(list(places.values()), dtype=np.int64)
+            if not changing.has(place):
+                self._changing = None  # a node or socket that there was not: prepared again
                 return
-            ranks = np.fromiter(moved, np.int64, len(moved))
-            changing.move(ranks, places[:, 0].copy(), places[:, 1].copy())
-        if resized:
-            messages = np.fromiter(resized, np.int64, len(resized))
-            changing.resize(messages, np.fromiter(resized.values(), np.int64, len(resized)))
+            ranks = np.fromiter(places, np.int64, len(places))
+            changing.move(ranks, place[:, 0].copy(), place[:, 1].copy())
+        if sizes:
+            messages = np.fromiter(sizes, np.int64, len(sizes))
+            changing.resize(messages, np.fromiter(sizes.values(), np.int64, len(sizes)))
 
-    def _check_changes(self, moved: Mapping[int, tuple[int, int]], resized: Mapping[int, int]) -> None:
+    def _checked_places(self, moved: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+        places = {}
         for rank, (node, socket) in moved.items():
-            if not (0 <= rank < self.num_ranks and node >= 0 and socket >= 0):
+            if not (
+                _within(rank, self.num_ranks - 1) and _within(node, MAX_PLACE) and _within(socket, MAX_PLACE)
+            ):
                 raise InputError(
-                    f"rank {rank} is moved to node {node}, socket {socket}; ranks are 0 to "
-                    f"{self.num_ranks - 1}, nodes and sockets count from 0"
+                    f"rank {rank} is moved to node {node}, socket {socket}; give whole numbers: ranks are 0 "
+                    f"to {self.num_ranks - 1}, nodes and sockets count from 0"
                 )
+            places[int(rank)] = int(node), int(socket)
+        return places
+
+    def _checked_sizes(self, resized: Mapping[int, int]) -> tuple[dict[int, int], int]:
+        """The sizes by message, and what all messages then add up to."""
+        sizes, total_bytes = {}, self._total_bytes
         for message, size_bytes in resized.items():
-            if not (0 <= message < len(self._pattern.bytes) and 0 <= size_bytes <= MAX_BYTES):
+            if not (_within(message, len(self._pattern.bytes) - 1) and _within(size_bytes, MAX_BYTES)):
                 raise InputError(
-                    f"message {message} is given {size_bytes} bytes; messages are 0 to "
+                    f"message {message} is given {size_bytes} bytes; give whole numbers: messages are 0 to "
                     f"{len(self._pattern.bytes) - 1}, sizes 0 to {MAX_BYTES}"
                 )
+            message = int(message)
+            before_bytes = self._changed[1].get(message, int(self._pattern.bytes[message]))
+            sizes[message] = int(size_bytes)
+            total_bytes += sizes[message] - before_bytes
+        if total_bytes > MAX_BYTES:
+            raise InputError(f"the pattern's sizes would add up to more than {MAX_BYTES} bytes")
+        return sizes, total_bytes
 
     def _apply_changes(self) -> None:
-        """Prepare anew what `update` has changed."""
+        """Prepare again what `update` has changed."""
         moved, resized = self._changed
         if not moved and not resized:
             return
@@ -186,7 +208,9 @@ class Predictor:
             node[rank], socket[rank] = place
         for message, new_bytes in resized.items():
             size_bytes[message] = new_bytes
-        text = self._layout.text.removesuffix(_CHANGED) + (_CHANGED if moved else "")
+        text = self._layout.text
+        if moved:
+            text = text.removesuffix(_CHANGED) + _CHANGED
         pattern = Pattern(self._pattern.src, self._pattern.dst, size_bytes) if resized else self._pattern
         self._changed = {}, {}
         self._prepare(pattern, Layout(node, socket, text))
@@ -195,11 +219,15 @@ class Predictor:
         """Seconds of the slowest rank by the staircase, in time that depends on what `update` has changed.
 
         For optimisers: the first call with a profile prepares everything. Raises InputError as `predict`
-        does, and for what `changing_exchange` cannot keep.
+        does, for what `changing_exchange` cannot keep, and for a profile without levels.
         """
         if self._changing is None or self._changing[0] is not profile:
             self._changing = profile, changing_exchange(self.pattern, self.layout, profile, self.mixed)
-        time_s, self._slowest_rank = self._changing[1].slowest()
+        changing = self._changing[1]
+        for level, name in enumerate(LEVELS):
+            if name not in profile.levels and changing.num_messages(level):
+                profile.level(name)  # raises: its times are those of another level
+        time_s, self._slowest_rank = changing.slowest()
         return time_s
 
     def slowest_rank_now(self) -> int:
@@ -341,6 +369,11 @@ class Predictor:
                 f"{cores} cores; no model contains the time that ranks wait for a core"
             )
         return notes
+
+
+def _within(value: object, last: int) -> bool:
+    """Whether it is a whole number from 0 to `last`."""
+    return isinstance(value, SupportsIndex) and 0 <= operator.index(value) <= last
 
 
 def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:

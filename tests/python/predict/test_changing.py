@@ -1,4 +1,4 @@
-"""An exchange that changes step by step has the times of one that is made anew."""
+"""An exchange that changes step by step has the times of one that is prepared again."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import Pattern
-from earlybird.data.profile import profile_from_json
+from earlybird.data.profile import Profile, profile_from_json
 from earlybird.patterns.halo import halo_exchange
 from earlybird.predict import Predictor
+from earlybird.predict.changing import changing_exchange
 
 RANKS, NODES, SOCKETS = 9, 3, 2
 
@@ -47,7 +48,7 @@ _CHANGES = st.lists(
 
 @settings(deadline=None, max_examples=60)
 @given(_MESSAGES, st.lists(_PLACES, min_size=RANKS, max_size=RANKS), _CHANGES)
-def test_every_change_gives_the_times_of_a_predictor_made_anew(messages, places, changes):
+def test_every_change_gives_the_times_of_a_new_predictor(messages, places, changes):
     node, socket = np.array(places).T
     predictor = Predictor(Pattern(*np.array(messages).T), Layout(node, socket, "given"))
     predictor.slowest_now_s(PROFILE)
@@ -57,7 +58,7 @@ def test_every_change_gives_the_times_of_a_predictor_made_anew(messages, places,
         now_s = predictor.slowest_now_s(PROFILE)
         expected = Predictor(predictor.pattern, predictor.layout).predict(PROFILE)
         assert now_s == pytest.approx(expected.time_s.max(), rel=1e-9)
-        # Also by the other methods, which are made anew.
+        # Also by the other methods, which prepare it again.
         assert predictor.predict(PROFILE).time_s == pytest.approx(expected.time_s, rel=1e-12)
         assert predictor.slowest_now_s(PROFILE) == pytest.approx(now_s, rel=1e-12)
 
@@ -81,20 +82,73 @@ def test_another_profile_is_another_exchange():
 
 
 @pytest.mark.parametrize(
-    ("moved", "resized", "telling"),
+    ("moved", "resized", "sentence"),
     [
         ({2: (0, 0)}, {}, "ranks are 0 to 1"),
         ({0: (-1, 0)}, {}, "count from 0"),
         ({}, {1: 5}, "messages are 0 to 0"),
         ({}, {0: -1}, "sizes 0 to"),
+        ({0: (0.9, 0)}, {}, "rank 0 is moved to node 0.9, socket 0; give whole numbers"),
+        ({0: (10**30, 0)}, {}, "count from 0"),
+        ({}, {0: 3.7}, "message 0 is given 3.7 bytes; give whole numbers"),
     ],
 )
-def test_a_wrong_change_is_refused_and_changes_nothing(moved, resized, telling):
+def test_a_wrong_change_is_refused_and_changes_nothing(moved, resized, sentence):
     predictor = Predictor(Pattern(np.array([0]), np.array([1]), np.array([9000])), parse_layout("1x1x2"))
     before_s = predictor.slowest_now_s(PROFILE)
-    with pytest.raises(InputError, match=telling):
+    with pytest.raises(InputError, match=sentence):
         predictor.update({1: (0, 1)} | moved, resized)
     assert predictor.slowest_now_s(PROFILE) == before_s and predictor.layout.text == "1x1x2"
+
+
+def test_sizes_that_add_up_to_too_many_bytes_are_refused():
+    predictor = Predictor(Pattern([0, 0], [1, 1], [5, 6]), parse_layout("1x1x2"))
+    predictor.update(resized={0: 2**61})
+    for resized in ({1: 2**62}, {0: 2**62, 1: 1}):
+        with pytest.raises(InputError, match="add up to more than"):
+            predictor.update(resized=resized)
+    predictor.update(resized={1: 2**61})
+    predictor.update(resized={0: 1})
+    predictor.update(resized={1: 2**62 - 1})
+    assert predictor.pattern.bytes.tolist() == [1, 2**62 - 1]
+
+
+def test_a_moved_layout_stays_one_when_messages_change_afterwards():
+    predictor = Predictor(Pattern([0], [1], [5]), parse_layout("2x1x2"))
+    predictor.update({0: (1, 0)})
+    assert predictor.layout.text == "2x1x2, changed"
+    predictor.update(resized={0: 6})
+    assert predictor.layout.text == "2x1x2, changed"
+    predictor.update({0: (0, 0)})
+    assert predictor.layout.text == "2x1x2, changed"
+
+
+def test_times_of_every_rank_are_kept():
+    pattern, layout = halo_exchange((2, 2, 2), (8, 8, 8)), parse_layout("2x2x2")
+    changing, prediction = (
+        changing_exchange(pattern, layout, PROFILE, "per-level"),
+        Predictor(pattern, layout),
+    )
+    for of_kept, expected in zip(
+        changing.times_s(),
+        (prediction.predict(PROFILE).intra_node_s, prediction.predict(PROFILE).inter_node_s),
+        strict=True,
+    ):
+        assert of_kept == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_level_without_costs_is_refused_when_a_message_comes_to_it():
+    profile = _profile(intra_socket=_level(4), inter_node=_level(1))
+    layout = Layout(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 0]), "given")
+    predictor = Predictor(Pattern([0], [1], [9000]), layout)
+    before_s = predictor.slowest_now_s(profile)
+    predictor.update({1: (0, 1)})
+    with pytest.raises(InputError, match="no level inter_socket"):
+        predictor.slowest_now_s(profile)
+    predictor.update({1: (0, 0)})
+    assert predictor.slowest_now_s(profile) == before_s
+    with pytest.raises(InputError, match="the profile has no levels"):
+        Predictor(Pattern([], [], []), layout).slowest_now_s(Profile({}))
 
 
 def test_what_cannot_be_kept_is_refused():

@@ -1,4 +1,4 @@
-"""Calls the loops of the models that are written in C, in the files beside this one; pip compiles them."""
+"""Calls the loops of the models that are written in C, in the files next to this one; pip compiles them."""
 
 import ctypes
 from ctypes import c_bool, c_double, c_int, c_int64, c_void_p
@@ -49,6 +49,7 @@ _SIGNATURES = {
     "eb_exchange_move": (None, c_void_p, c_int64, _INTEGERS, _INTEGERS, _INTEGERS),
     "eb_exchange_resize": (None, c_void_p, c_int64, _INTEGERS, _INTEGERS),
     "eb_exchange_slowest_s": (c_double, c_void_p, ctypes.POINTER(c_int64)),
+    "eb_exchange_num_messages": (c_int64, c_void_p, c_int),
     "eb_exchange_times": (None, c_void_p, _REALS, _REALS),
     "eb_exchange_destroy": (None, c_void_p),
 }  # fmt: skip
@@ -266,6 +267,10 @@ class ChangingExchange:
         rank = c_int64()
         time_s = self._library.eb_exchange_slowest_s(self._exchange, ctypes.byref(rank))
         return float(time_s), rank.value
+
+    def num_messages(self, level: int) -> int:
+        """How many messages there are in a level, by its place in LEVELS."""
+        return int(self._library.eb_exchange_num_messages(self._exchange, level))
 
     def times_s(self) -> tuple[np.ndarray, np.ndarray]:
         """(P,) seconds inside a node and between nodes, which add up."""

@@ -3,7 +3,6 @@
  * Everything that a change does not reach is kept. It reaches the messages of the moved ranks, whose level and class may be
  * others; the groups that lose or get a member, or of which a member receives other messages; and the ranks that wait for a send
  * to one of these. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +13,9 @@ enum { SAME_SOCKET, ACROSS_SOCKETS, BETWEEN_NODES, NUM_LEVELS };
 enum { INSIDE, OUTSIDE, NUM_PARTS }; /* of a node: what competes with each other */
 
 struct eb_exchange {
-  int64_t num_ranks, num_messages, num_nodes, num_sockets, num_classes, num_counts;
+  int64_t num_ranks, num_messages, num_nodes, num_sockets, num_classes;
   int64_t level_first[NUM_LEVELS + 1]; /* classes of each level */
+  int64_t num_of_level[NUM_LEVELS];    /* messages */
   int64_t *min_bytes;
   double *latency_s, *bandwidth[NUM_PARTS]; /* [n - 1][class of the part] */
   bool *waits;
@@ -24,7 +24,7 @@ struct eb_exchange {
   int64_t *in_first, *in, *out_first, *out; /* messages by receiver and size, and by sender */
   int64_t *node, *socket, *before, *after, *head; /* the ranks of a node are a list */
   int64_t *volume, *count;                        /* [rank][class] received */
-  double *receive_s[NUM_PARTS], *send_s[NUM_PARTS], *delay_s[NUM_PARTS], *total_s; /* of each rank; delay: of latencies */
+  double *receive_s[NUM_PARTS], *send_s[NUM_PARTS], *delay_s[NUM_PARTS]; /* of each rank; delay: of latencies */
   /* What the present change has reached, by its number. */
   int64_t change, *receiver_at, *sender_at, *group_at[NUM_PARTS];
   int64_t *receivers, *senders, *groups[NUM_PARTS], num_receivers, num_senders, num_groups[NUM_PARTS];
@@ -37,6 +37,12 @@ static int level_of(const eb_exchange *x, int64_t message) {
   const int64_t src = x->src[message], dst = x->dst[message];
   if (x->node[src] != x->node[dst]) return BETWEEN_NODES;
   return x->socket[src] == x->socket[dst] ? SAME_SOCKET : ACROSS_SOCKETS;
+}
+
+static int level_of_class(const eb_exchange *x, int64_t message_class) {
+  int level = SAME_SOCKET;
+  while (message_class >= x->level_first[level + 1]) level++;
+  return level;
 }
 
 static int part_of(const eb_exchange *x, int64_t message_class) {
@@ -69,6 +75,7 @@ static void count_message(eb_exchange *x, int64_t message, int64_t message_class
   const int64_t at = x->dst[message] * x->num_classes + message_class;
   x->volume[at] += sign * x->bytes[message];
   x->count[at] += sign;
+  x->num_of_level[level_of_class(x, message_class)] += sign;
 }
 
 /* The message belongs to another class now, or has another size: `bytes` is the former one. */
@@ -233,6 +240,8 @@ double eb_exchange_slowest_s(const eb_exchange *x, int64_t *slowest) {
   return slowest_s;
 }
 
+int64_t eb_exchange_num_messages(const eb_exchange *x, int level) { return x->num_of_level[level]; }
+
 void eb_exchange_times(const eb_exchange *x, double *intra_node_s, double *inter_node_s) {
   for (int64_t rank = 0; rank < x->num_ranks; rank++) {
     intra_node_s[rank] = total_s(x, INSIDE, rank);
@@ -240,78 +249,112 @@ void eb_exchange_times(const eb_exchange *x, double *intra_node_s, double *inter
   }
 }
 
+enum { NUM_OWNED = 39 };
+
+static void list_owned(const eb_exchange *x, void *owned[NUM_OWNED]) {
+  void *const all[NUM_OWNED] = {x->min_bytes,
+                                x->latency_s,
+                                x->bandwidth[INSIDE],
+                                x->bandwidth[OUTSIDE],
+                                x->waits,
+                                x->src,
+                                x->dst,
+                                x->bytes,
+                                x->class_of,
+                                x->fraction,
+                                x->in_first,
+                                x->in,
+                                x->out_first,
+                                x->out,
+                                x->node,
+                                x->socket,
+                                x->before,
+                                x->after,
+                                x->head,
+                                x->volume,
+                                x->count,
+                                x->receive_s[INSIDE],
+                                x->receive_s[OUTSIDE],
+                                x->send_s[INSIDE],
+                                x->send_s[OUTSIDE],
+                                x->delay_s[INSIDE],
+                                x->delay_s[OUTSIDE],
+                                x->receiver_at,
+                                x->sender_at,
+                                x->group_at[INSIDE],
+                                x->group_at[OUTSIDE],
+                                x->receivers,
+                                x->senders,
+                                x->groups[INSIDE],
+                                x->groups[OUTSIDE],
+                                x->members,
+                                x->group_volume,
+                                x->group_s,
+                                x->work};
+  memcpy(owned, all, sizeof all);
+}
+
+static bool has_memory(const eb_exchange *x) {
+  void *owned[NUM_OWNED];
+  list_owned(x, owned);
+  for (int i = 0; i < NUM_OWNED; i++)
+    if (!owned[i]) return false;
+  return true;
+}
+
 void eb_exchange_destroy(eb_exchange *x) {
   if (!x) return;
-  void *const owned[] = {x->min_bytes,
-                         x->latency_s,
-                         x->bandwidth[INSIDE],
-                         x->bandwidth[OUTSIDE],
-                         x->waits,
-                         x->src,
-                         x->dst,
-                         x->bytes,
-                         x->class_of,
-                         x->fraction,
-                         x->in_first,
-                         x->in,
-                         x->out_first,
-                         x->out,
-                         x->node,
-                         x->socket,
-                         x->before,
-                         x->after,
-                         x->head,
-                         x->volume,
-                         x->count,
-                         x->receive_s[INSIDE],
-                         x->receive_s[OUTSIDE],
-                         x->send_s[INSIDE],
-                         x->send_s[OUTSIDE],
-                         x->delay_s[INSIDE],
-                         x->delay_s[OUTSIDE],
-                         x->receiver_at,
-                         x->sender_at,
-                         x->group_at[INSIDE],
-                         x->group_at[OUTSIDE],
-                         x->receivers,
-                         x->senders,
-                         x->groups[INSIDE],
-                         x->groups[OUTSIDE],
-                         x->members,
-                         x->group_volume,
-                         x->group_s,
-                         x->work};
-  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
+  void *owned[NUM_OWNED];
+  list_owned(x, owned);
+  for (int i = 0; i < NUM_OWNED; i++) free(owned[i]);
   free(x);
 }
 
-/* A copy of the caller's array; cleared memory if there is none. */
-static bool take(void *at, const void *values, int64_t num, size_t size) {
-  void **const place = at;
-  *place = calloc((size_t)num + 1, size);
-  if (*place && values && num) memcpy(*place, values, (size_t)num * size);
-  return *place != NULL;
+static int64_t *copied_integers(const int64_t *values, int64_t num) {
+  int64_t *copy = malloc(((size_t)num + 1) * sizeof *copy);
+  if (copy && num) memcpy(copy, values, (size_t)num * sizeof *copy);
+  return copy;
 }
 
-static bool reserve(eb_exchange *x) {
+static double *copied_reals(const double *values, int64_t num) {
+  double *copy = malloc(((size_t)num + 1) * sizeof *copy);
+  if (copy && num) memcpy(copy, values, (size_t)num * sizeof *copy);
+  return copy;
+}
+
+static int64_t *zero_integers(int64_t num) { return calloc((size_t)num + 1, sizeof(int64_t)); }
+
+static double *zero_reals(int64_t num) { return calloc((size_t)num + 1, sizeof(double)); }
+
+/* What is computed later. */
+static void reserve(eb_exchange *x) {
   const int64_t ranks = x->num_ranks, messages = x->num_messages, groups = x->num_nodes * x->num_sockets;
-  bool done = true;
-  int64_t **const by_rank[] = {&x->before, &x->after, &x->receiver_at, &x->sender_at, &x->receivers, &x->senders, &x->members};
-  for (size_t i = 0; i < sizeof by_rank / sizeof *by_rank; i++) done &= take(by_rank[i], NULL, ranks, sizeof(int64_t));
-  double **const times[] = {&x->receive_s[INSIDE], &x->receive_s[OUTSIDE], &x->send_s[INSIDE], &x->send_s[OUTSIDE],
-                            &x->delay_s[INSIDE],   &x->delay_s[OUTSIDE],   &x->group_s};
-  for (size_t i = 0; i < sizeof times / sizeof *times; i++) done &= take(times[i], NULL, ranks, sizeof(double));
-  for (int part = 0; part < NUM_PARTS; part++)
-    done &= take(&x->group_at[part], NULL, groups, sizeof(int64_t)) && take(&x->groups[part], NULL, groups, sizeof(int64_t));
-  done &= take(&x->head, NULL, x->num_nodes, sizeof(int64_t)) && take(&x->class_of, NULL, messages, sizeof(int64_t)) &&
-          take(&x->fraction, NULL, messages, sizeof(double)) && take(&x->in, NULL, messages, sizeof(int64_t)) &&
-          take(&x->out, NULL, messages, sizeof(int64_t)) && take(&x->in_first, NULL, ranks + 1, sizeof(int64_t)) &&
-          take(&x->out_first, NULL, ranks + 1, sizeof(int64_t)) &&
-          take(&x->volume, NULL, ranks * x->num_classes, sizeof(int64_t)) &&
-          take(&x->count, NULL, ranks * x->num_classes, sizeof(int64_t)) &&
-          take(&x->group_volume, NULL, ranks * x->num_classes, sizeof(int64_t));
+  x->class_of = zero_integers(messages);
+  x->fraction = zero_reals(messages);
+  x->in_first = zero_integers(ranks + 1);
+  x->in = zero_integers(messages);
+  x->out_first = zero_integers(ranks + 1);
+  x->out = zero_integers(messages);
+  x->before = zero_integers(ranks);
+  x->after = zero_integers(ranks);
+  x->head = zero_integers(x->num_nodes);
+  x->volume = zero_integers(ranks * x->num_classes);
+  x->count = zero_integers(ranks * x->num_classes);
+  x->receiver_at = zero_integers(ranks);
+  x->sender_at = zero_integers(ranks);
+  x->receivers = zero_integers(ranks);
+  x->senders = zero_integers(ranks);
+  for (int part = 0; part < NUM_PARTS; part++) {
+    x->receive_s[part] = zero_reals(ranks);
+    x->send_s[part] = zero_reals(ranks);
+    x->delay_s[part] = zero_reals(ranks);
+    x->group_at[part] = zero_integers(groups);
+    x->groups[part] = zero_integers(groups);
+  }
+  x->members = zero_integers(ranks);
+  x->group_volume = zero_integers(ranks * x->num_classes);
+  x->group_s = zero_reals(ranks);
   x->work = malloc(eb_group_work_bytes(ranks, x->num_classes));
-  return done && x->work;
 }
 
 /* Messages by one of their ends, those of an end in the order given. */
@@ -338,23 +381,25 @@ eb_exchange *eb_exchange_create(int64_t num_ranks, const int64_t *node, const in
   x->num_messages = num_messages;
   x->num_nodes = num_nodes;
   x->num_sockets = num_sockets;
-  x->num_counts = num_counts;
   memcpy(x->level_first, level_first, sizeof x->level_first);
   x->num_classes = level_first[NUM_LEVELS];
   const int64_t inside = level_first[BETWEEN_NODES], outside = x->num_classes - inside;
-  const bool has_memory = reserve(x) && take(&x->node, node, num_ranks, sizeof *node) &&
-                          take(&x->socket, socket, num_ranks, sizeof *socket) && take(&x->src, src, num_messages, sizeof *src) &&
-                          take(&x->dst, dst, num_messages, sizeof *dst) &&
-                          take(&x->bytes, size_bytes, num_messages, sizeof *size_bytes) &&
-                          take(&x->min_bytes, min_bytes, x->num_classes, sizeof *min_bytes) &&
-                          take(&x->latency_s, latency_s, x->num_classes, sizeof *latency_s) &&
-                          take(&x->waits, waits, x->num_classes, sizeof *waits) &&
-                          take(&x->bandwidth[INSIDE], inside_bytes_per_s, num_counts * inside, sizeof(double)) &&
-                          take(&x->bandwidth[OUTSIDE], outside_bytes_per_s, num_counts * outside, sizeof(double));
-  if (!has_memory) {
+  reserve(x);
+  x->node = copied_integers(node, num_ranks);
+  x->socket = copied_integers(socket, num_ranks);
+  x->src = copied_integers(src, num_messages);
+  x->dst = copied_integers(dst, num_messages);
+  x->bytes = copied_integers(size_bytes, num_messages);
+  x->min_bytes = copied_integers(min_bytes, x->num_classes);
+  x->latency_s = copied_reals(latency_s, x->num_classes);
+  x->bandwidth[INSIDE] = copied_reals(inside_bytes_per_s, num_counts * inside);
+  x->bandwidth[OUTSIDE] = copied_reals(outside_bytes_per_s, num_counts * outside);
+  x->waits = malloc(((size_t)x->num_classes + 1) * sizeof *x->waits);
+  if (!has_memory(x)) {
     eb_exchange_destroy(x);
     return NULL;
   }
+  memcpy(x->waits, waits, (size_t)x->num_classes * sizeof *waits);
   list_by(dst, by_size, num_messages, num_ranks, x->in_first, x->in);
   list_by(src, NULL, num_messages, num_ranks, x->out_first, x->out);
   for (int64_t n = 0; n < num_nodes; n++) x->head[n] = -1;

@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Equations (7) and (12)-(17) of Thune et al. 2023: when each process of each group has received everything.
  *
  * The processes of group g are first[g] .. first[g + 1] - 1. volume_bytes[process][class], a positive sum for each process;
@@ -90,8 +94,15 @@ void eb_exchange_move(eb_exchange *exchange, int64_t num, const int64_t *ranks, 
 /* Changes sizes of messages, by their places in the arrays given. */
 void eb_exchange_resize(eb_exchange *exchange, int64_t num, const int64_t *messages, const int64_t *size_bytes);
 
+/* How many messages there are in a level: 0 on the same socket, 1 across sockets, 2 between nodes. */
+int64_t eb_exchange_num_messages(const eb_exchange *exchange, int level);
+
 /* Seconds of the slowest rank, the first one if several are; and of each rank, the sum of both being its time. */
 double eb_exchange_slowest_s(const eb_exchange *exchange, int64_t *slowest);
 void eb_exchange_times(const eb_exchange *exchange, double *intra_node_s, double *inter_node_s);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The memory that eb_group_times needs beside the results. */
+/* The memory that eb_group_times needs in addition to the results. */
 size_t eb_group_work_bytes(int64_t num, int64_t num_classes);
 
 /* As eb_staircase, of one group. */
