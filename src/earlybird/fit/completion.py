@@ -173,10 +173,11 @@ def _completes_alone(shares: pandas.DataFrame, from_bytes: int) -> bool:
 
 
 def _buffered(rows: pandas.DataFrame) -> tuple[int | None, int | None]:
-    """`Waiting.buffered_bytes` and `whole_from_bytes`, from the sends with a prompt receiver; the first is
-    None if the share of the delivery that they wait for, such as a copy, is rather the same for all other
-    sizes."""
-    shares = rows[rows.receiver == "prompt"].groupby("size_bytes").share.median()
+    """`Waiting.buffered_bytes` and `whole_from_bytes`, from the sends of data with a prompt receiver; the
+    first is None if the share of the delivery that they wait for, such as a copy, is rather the same for all
+    other sizes."""
+    prompt = rows[(rows.receiver == "prompt") & (rows.size_bytes > 0)]
+    shares = prompt.groupby("size_bytes").share.median()
     size_bytes, share = shares.index.to_numpy(dtype=float), shares.to_numpy()
     left_bytes = size_bytes * (1 - share)
     # From the largest down: whole deliveries, where others of this size would leave the buffered bytes.

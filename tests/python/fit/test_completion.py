@@ -275,6 +275,23 @@ def test_sends_that_wait_for_all_or_for_nothing_need_no_size_between(
     assert [(p.min_bytes, p.sender_waits) for p in fitted.protocols] == expected
 
 
+@pytest.mark.parametrize("with_empty", [False, True])
+@pytest.mark.parametrize(("share", "buffered"), [(lambda *_: 0.5, None), (_over_tcp(300_000), 300_000)])
+def test_a_message_without_data_does_not_decide_what_is_buffered(
+    make_run, add_completions, share, buffered, with_empty
+):
+    path = add_completions(
+        make_run("run", level="inter_node"),
+        level="inter_node",
+        sizes=tuple(2**k * 100_000 for k in range(6)),
+        prompt_share=share,
+    )
+    if with_empty:
+        add_completions(path, level="inter_node", sizes=(0,), prompt_share=lambda *_: 0.5)
+    found_bytes = found(path, "inter_node").buffered_bytes
+    assert found_bytes == (buffered if buffered is None else pytest.approx(buffered, rel=0.01))
+
+
 def test_the_queue_model_waits_for_what_is_not_buffered():
     size = 3 << 20
     pattern, layout = Pattern(np.array([0]), np.array([1]), np.array([size])), parse_layout("2x1x1")
