@@ -45,7 +45,7 @@ def aggregated(pattern: Pattern, layout: Layout, leaders_per_node: int = 1) -> S
 
     def leader(own: np.ndarray, other: np.ndarray) -> np.ndarray:
         """The rank of node `own` that speaks with node `other`."""
-        return order[first[own] + other % count[own]]
+        return order[first[own] + (other - (other > own)) % count[own]]
 
     src, dst, size = pattern.src, pattern.dst, pattern.bytes
     from_node, to_node = node[src], node[dst]

@@ -29,10 +29,20 @@ def test_messages_of_two_nodes_become_one_through_their_leaders():
 def test_several_leaders_share_the_other_nodes_and_need_no_message_to_themselves():
     pattern = Pattern(np.array([0, 0]), np.array([3, 6]), np.array([10, 20]))
     stages = aggregated(pattern, LAYOUT, 2)
-    # Node 1 belongs to rank 1 of node 0, node 2 to rank 0; node 0 to the first rank of either.
-    assert rows(stages.collect) == [(0, 1, 10)]
-    assert rows(stages.between) == [(0, 6, 20), (1, 3, 10)]
+    # Node 1 belongs to rank 0 of node 0, node 2 to rank 1; node 0 to the first rank of either.
+    assert rows(stages.collect) == [(0, 1, 20)]
+    assert rows(stages.between) == [(0, 3, 10), (1, 6, 20)]
     assert rows(stages.distribute) == []
+
+
+@pytest.mark.parametrize(("num_nodes", "leaders"), [(3, 2), (4, 2), (4, 3), (5, 2), (5, 4)])
+def test_the_leaders_of_a_node_share_the_other_nodes_evenly(num_nodes, leaders):
+    src, dst = np.nonzero(~np.eye(4 * num_nodes, dtype=bool))
+    stages = aggregated(Pattern(src, dst, np.ones_like(src)), parse_layout(f"{num_nodes}x1x4"), leaders)
+    for end in (stages.between.src, stages.between.dst):
+        of_leader = np.bincount(end, minlength=4 * num_nodes).reshape(num_nodes, 4)
+        assert not of_leader[:, leaders:].any()
+        assert (np.ptp(of_leader[:, :leaders], axis=1) <= 1).all()
 
 
 @settings(max_examples=40, deadline=None)
