@@ -28,7 +28,8 @@ class AdvisedAggregation:
 def advise_aggregation(
     pattern: Pattern, layout: Layout, profile: Profile, *, model: str = "queue"
 ) -> AdvisedAggregation:
-    """Sending directly, the reference, against `patterns.aggregation` with 1, 2, 4 and 8 leaders per node.
+    """Sending directly, the reference, against `patterns.aggregation` with 1, 2, 4 and 8 leaders per node,
+    each number at most that of the ranks of a node and that of the other nodes.
 
     The time of an alternative is the sum of the slowest ranks of its three exchanges, each by `model`:
     packing is not included, and a rank that begins the next exchange early gains nothing. Raises
@@ -39,11 +40,11 @@ def advise_aggregation(
             f"no message goes between nodes with the layout {layout.text}, so there is nothing to aggregate; "
             "give a layout of several nodes"
         )
-    most = int(np.unique(layout.node, return_counts=True)[1].max())
+    most_ranks = int(np.unique(layout.node, return_counts=True)[1].max())
+    most = min(most_ranks, max(layout.num_nodes - 1, 1))
     stages = {
         f"{number} leader{'s' * (number > 1)}": aggregated(pattern, layout, number)
-        for number in LEADERS
-        if number == 1 or number <= most
+        for number in dict.fromkeys(min(number, most) for number in LEADERS)
     }
     drawn = {DIRECT: SlowestRank.of(pattern, layout, profile, model)}
     messages = {DIRECT: _messages_between(pattern, layout)}

@@ -51,6 +51,18 @@ def test_short_messages_go_through_leaders_whose_times_add_up(advise, tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("layout", "numbers"), [("2x1x8", {1}), ("4x1x8", {1, 2, 3}), ("5x1x2", {1, 2}), ("9x1x8", {1, 2, 4, 8})]
+)
+def test_every_leader_has_another_node_to_send_to(layout, numbers):
+    level = Level("inter_node", (Protocol(latency_s=1e-6, bandwidth_bytes_per_s={1: 1e9}),))
+    ring = np.arange(parse_layout(layout).num_ranks)
+    pattern = Pattern(ring, np.roll(ring, 8), np.full(len(ring), 8))
+    profile = Profile({"inter_node": level, "intra_socket": Level("intra_socket", level.protocols)})
+    stages = advise_aggregation(pattern, parse_layout(layout), profile).stages
+    assert {int(name.split()[0]) for name in stages} == numbers
+
+
 def test_an_exchange_without_messages_takes_no_time(advise, tmp_path, in_process):
     advise(100)
     save_pattern(Pattern(*np.zeros((3, 0), dtype=np.int64)), tmp_path / "empty.csv")
