@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 import earlybird
 from earlybird import InputError, Layout, Pattern, Predictor, Profile, Run
@@ -52,24 +52,31 @@ def test_a_sparse_matrix_is_a_pattern_without_its_diagonal():
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "says"),
     [
-        lambda: Pattern.from_arrays([0], [1], [1.5]),
-        lambda: Pattern.from_arrays([0], [1], ["a"]),
-        lambda: Pattern.from_arrays([[0]], [[1]], [[2]]),
-        lambda: Pattern.from_arrays([0, 1], [1], [2]),
-        lambda: Layout.from_arrays([]),
-        lambda: Layout.from_arrays([0, -1]),
-        lambda: Layout.from_arrays(np.array([2**64 - 10**9, 0], np.uint64)),
-        lambda: Layout.from_arrays([[0], [0, 1]]),
-        lambda: Layout(np.array([0, -(10**9)]), np.array([0, 0]), "given"),
-        lambda: Layout(np.array([0, 1]), np.array([0]), "given"),
-        lambda: Layout.from_arrays([0, 1], [0]),
-        lambda: Layout.from_arrays([0.5]),
+        (lambda: Pattern.from_arrays([0], [1], [1.5]), "give integers"),
+        (lambda: Pattern.from_arrays([0], [1], ["a"]), "give integers"),
+        (lambda: Pattern.from_arrays([[0]], [[1]], [[2]]), "arrays of one dimension"),
+        (lambda: Pattern.from_arrays([[0], [0, 1]], [1], [2]), "arrays of one dimension"),
+        (lambda: Pattern.from_arrays([0, 1], [1], [2]), "equal length"),
+        (lambda: Pattern.from_arrays([0], [1], [1e300]), r"contains 1e\+300; .* 0 to 4611686018427387904"),
+        (lambda: Pattern.from_arrays([0], [1], [float("inf")]), "contains inf"),
+        (lambda: Pattern.from_arrays([0], [1], np.array([2**63], dtype=np.uint64)), f"contains {2**63}"),
+        (lambda: Pattern.from_scipy(np.eye(2)), "of the type ndarray; give a sparse matrix"),
+        (lambda: Pattern.from_scipy(coo_array(np.ones(4))), "with rows and columns"),
+        (lambda: Layout.from_arrays([]), "node"),
+        (lambda: Layout.from_arrays([0, -1]), "a node is -1; they count from 0"),
+        (lambda: Layout.from_arrays(np.array([2**64 - 10**9, 0], np.uint64)), "a node is 18446744072709"),
+        (lambda: Layout.from_arrays([[0], [0, 1]]), "the node and the socket of each rank"),
+        (lambda: Layout(np.array([0, -(10**9)]), np.array([0, 0]), "given"), "a node is -1000000000"),
+        (lambda: Layout(np.array([0, 1]), np.array([0]), "given"), "as whole numbers"),
+        (lambda: Layout.from_arrays([0, 1], [0]), "node"),
+        (lambda: Layout.from_arrays([0.5]), "node"),
     ],
 )
-def test_wrong_arrays_are_refused_in_a_sentence(make):
-    with pytest.raises(InputError):
+@pytest.mark.filterwarnings("error")
+def test_wrong_arrays_are_refused_in_a_sentence(make, says):
+    with pytest.raises(InputError, match=says):
         make()
 
 

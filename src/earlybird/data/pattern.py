@@ -58,7 +58,12 @@ class Pattern:
 
         Entries on the diagonal need no communication and are left out. Raises InputError.
         """
-        entries = matrix.tocoo()
+        entries = matrix.tocoo() if hasattr(matrix, "tocoo") else None
+        if entries is None or len(entries.shape) != 2:
+            raise InputError(
+                f"the matrix is of the type {type(matrix).__name__}; give a sparse matrix of SciPy with rows "
+                "and columns, such as a csr_array"
+            )
         if entries.shape[0] != entries.shape[1]:
             raise InputError(
                 f"the matrix has {entries.shape[0]} rows and {entries.shape[1]} columns; both count ranks, "
@@ -122,13 +127,19 @@ class Pattern:
 
 
 def _whole_numbers(values: ArrayLike) -> np.ndarray:
-    found = np.asarray(values)
+    try:
+        found = np.asarray(values)
+    except ValueError as error:  # lists of different lengths
+        raise InputError("a pattern needs arrays of one dimension, but one is of several lists") from error
     if found.dtype.kind not in "iu" and (found.dtype.kind != "f" or (found != np.rint(found)).any()):
         raise InputError(
             f"ranks and sizes are whole numbers, but the array is of {found.dtype}; give integers"
         )
     if found.ndim != 1:
         raise InputError(f"a pattern needs arrays of one dimension, but one has the shape {found.shape}")
+    beyond = found[np.abs(found) > MAX_BYTES]
+    if len(beyond):
+        raise InputError(f"an array contains {beyond[0]}; give ranks and sizes in bytes, 0 to {MAX_BYTES}")
     return found.astype(np.int64)
 
 

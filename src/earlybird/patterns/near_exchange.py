@@ -4,6 +4,7 @@ import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern
+from earlybird.data.units import MAX_BYTES
 from earlybird.patterns.checks import require_messages, require_range, require_ranks, require_total_bytes
 
 # Sizes are log-normal: one standard deviation is a factor of e.
@@ -39,16 +40,16 @@ def near_exchange(
 
     require_ranks(num_ranks)
     require_range(seed, "the seed", 0)
-    require_messages(int(num_ranks * messages_per_rank))
     if not 0 < messages_per_rank <= num_ranks - 1:
         raise InputError(
             f"the mean number of messages per rank is {messages_per_rank:g}; give more than 0 and at most "
             f"{num_ranks - 1}, one to each other rank"
         )
+    require_messages(int(num_ranks * messages_per_rank))
     if not 1 <= unevenness <= MAX_UNEVENNESS:
         raise InputError(f"the unevenness is {unevenness:g}; give 1 to {MAX_UNEVENNESS:g}")
-    if not mean_size_bytes >= 1:
-        raise InputError(f"the mean size is {mean_size_bytes:g} bytes; give 1 or more")
+    if not 1 <= mean_size_bytes <= MAX_BYTES:
+        raise InputError(f"the mean size is {mean_size_bytes:g} bytes; give 1 or more, at most {MAX_BYTES}")
     require_total_bytes(int(num_ranks * messages_per_rank * mean_size_bytes))
     rng = np.random.default_rng(seed)
     points = _graded(rng.random((num_ranks, 3)), unevenness)

@@ -36,18 +36,21 @@ def test_the_same_seed_gives_the_same_and_another_seed_another_pattern():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "telling"),
+    ("arguments", "says"),
     [
         ((10, 10), "at most 9, one to each other rank"),
         ((10, 0), "give more than 0"),
         ((0, 1), "number of ranks is 0"),
         ((1, 1), "at most 0"),
+        ((10, float("nan")), "per rank is nan; give more than 0"),
+        ((10, float("inf")), "per rank is inf; give more than 0"),
         ((10_000_000, 100), "messages; at most"),
     ],
 )
-def test_what_is_impossible_is_refused(arguments, telling):
-    with pytest.raises(InputError, match=telling):
+def test_what_is_impossible_is_refused(arguments, says):
+    with pytest.raises(InputError, match=says):
         near_exchange(*arguments)
-    for wrong in ({"unevenness": 9}, {"unevenness": 0.5}, {"mean_size_bytes": 0}, {"seed": -1}):
+    sizes = {"mean_size_bytes": 0}, {"mean_size_bytes": float("inf")}
+    for wrong in (*sizes, {"unevenness": 9}, {"unevenness": 0.5}, {"seed": -1}):
         with pytest.raises(InputError):
             near_exchange(10, 3, **wrong)
