@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from earlybird.data.collective_algorithms import OPERATIONS, UNMODELLED, family_
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout
 from earlybird.data.run import Run, Sample
+from earlybird.fit.config_values import config_value
 
 KERNEL = "collective"
 # One row per point, method and launch. `placement` indexes `Collectives.placements`; `mean_s` is the mean
@@ -79,19 +81,15 @@ class CollectiveReader:
         if sample.config.get("operation") in UNMODELLED:
             self._left_out[sample.config["operation"]] = None
             return
-        config, median_s = sample.config, sample.median_s()
+        median_s = sample.median_s()
         launch = f"{run.id}/{sample.launch}"
-        try:
-            size_bytes = int(config["size_bytes"])
-            if sample.quantity == "reduce_local":
-                self._reductions.append((size_bytes, launch, median_s))
-                return
-            operation, map_by, layout = config["operation"], config["map_by"], config["layout"]
-            ranks, root = int(config["ranks"]), int(config.get("root", 0))
-        except (KeyError, ValueError, TypeError) as error:
-            raise InputError(
-                f"{run.path}: a collective sample has no usable {error} in its config; measure again"
-            ) from error
+        value_of = partial(config_value, run, sample)
+        size_bytes = value_of("size_bytes", int)
+        if sample.quantity == "reduce_local":
+            self._reductions.append((size_bytes, launch, median_s))
+            return
+        operation, map_by, layout = (value_of(key, str) for key in ("operation", "map_by", "layout"))
+        ranks, root = value_of("ranks", int), value_of("root", int, 0)
         usable = (
             operation in OPERATIONS and map_by in MAPPINGS and ranks >= 2 and 0 <= root < ranks
             and size_bytes >= 0 and median_s > 0 and sample.method is not None
@@ -104,9 +102,9 @@ class CollectiveReader:
                 "must be above 0, ranks 2 or more, and the root one of them: measure again"
             )
         method = parse_method(sample.method)
-        placement = self._place(run, sample, str(layout), map_by, ranks)
+        placement = self._place(run, sample, layout, map_by, ranks)
         mean_s, root_s = _over_ranks(sample, ranks, root)
-        mpi = str(config.get("mpi", ""))
+        mpi = str(sample.config.get("mpi", ""))
         family = family_of(self._launches.get((run.id, sample.launch), {})) or mpi
         self._rows.append(
             (operation, method.text, method.name, method.segment_bytes, mpi, family, map_by, placement,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from earlybird.fit.collective_samples import (
     is_collective,
     without_iterations,
 )
+from earlybird.fit.config_values import config_value
 from earlybird.fit.launches import launch_context
 
 _TABLE_COLUMNS = ("source", "level", "n", "size_bytes", "launch", "time_s", "oversubscribed", "converged")
@@ -258,16 +260,10 @@ def _threads_of_launches(runs: Iterable[Run]) -> dict[tuple[str, str], int]:
 
 
 def _pipeline(run: Run, sample: Sample, threads_of_launch: int) -> dict[str, Any]:
-    config = sample.config
-    try:
-        level = config["level"]
-        size_bytes, partitions = int(config["size_bytes"]), int(config["partitions"])
-        threads, vcis = int(config.get("threads", threads_of_launch)), int(config.get("vcis", 0))
-        gamma_s_per_byte = float(config["gamma_s_per_byte"])
-    except (KeyError, ValueError, TypeError) as error:
-        raise InputError(
-            f"{run.path}: a pipeline sample has no usable {error} in its config; measure again"
-        ) from error
+    value_of = partial(config_value, run, sample)
+    level, gamma_s_per_byte = value_of("level", str), value_of("gamma_s_per_byte", float)
+    size_bytes, partitions = value_of("size_bytes", int), value_of("partitions", int)
+    threads, vcis = value_of("threads", int, threads_of_launch), value_of("vcis", int, 0)
     usable = level in LEVELS and min(size_bytes, partitions, threads) >= 1 and gamma_s_per_byte >= 0
     if not usable or sample.median_s() <= 0:
         raise InputError(
@@ -355,15 +351,9 @@ def _completion_table(rows: list[dict[str, Any]]) -> pandas.DataFrame:
 
 
 def _observation(run: Run, sample: Sample) -> dict[str, Any]:
-    config = sample.config
     time_s = sample.median_s()
-    try:
-        level, size_bytes = config["level"], int(config["size_bytes"])
-        n = int(config["competitors"]) if sample.kernel == "contention" else 1
-    except (KeyError, ValueError, TypeError) as error:
-        raise InputError(
-            f"{run.path}: a {sample.kernel} sample has no usable {error} in its config; measure again"
-        ) from error
+    level, size_bytes = config_value(run, sample, "level", str), config_value(run, sample, "size_bytes", int)
+    n = config_value(run, sample, "competitors", int) if sample.kernel == "contention" else 1
     if level not in LEVELS or n < 1 or size_bytes < 0 or time_s <= 0:
         raise InputError(
             f"{run.path}: a {sample.kernel} sample says level={level} competitors={n} "

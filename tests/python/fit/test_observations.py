@@ -1,8 +1,10 @@
 """What enters a fit: one context, validated data, no oversubscribed point where another exists."""
 
+import numpy as np
 import pytest
 
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.run import Run, Sample
 from earlybird.fit.observations import level_times, pingpong_times, read_runs
 from earlybird.fit.profile import fit_profile
 
@@ -68,6 +70,40 @@ def test_pingpongs_that_reuse_buffers_count_only_alone(make_run):
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(InputError, match="not a run folder"):
         read_runs([tmp_path])
+
+
+_OF_LEVEL = {"level": "intra_socket", "size_bytes": 8}
+_OF_RANKS = {"operation": "bcast", "map_by": "core", "layout": "1x1x4", "size_bytes": 8, "ranks": 4}
+_SAMPLES = {
+    "contention": ("time_per_repeat", _OF_LEVEL | {"competitors": 2}),
+    "pingpong": ("half_round_trip", _OF_LEVEL),
+    "pipeline": ("time_to_solution", _OF_LEVEL | {"partitions": 4, "gamma_s_per_byte": 0.0}),
+    "collective": ("completion", _OF_RANKS),
+}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "key", "value", "says"),
+    [
+        ("contention", "competitors", "x", "no usable competitors in its config, but 'x'"),
+        ("contention", "size_bytes", None, "no size_bytes in its config"),
+        ("pingpong", "size_bytes", "", "no usable size_bytes in its config, but ''"),
+        ("pipeline", "threads", "many", "no usable threads in its config, but 'many'"),
+        ("pipeline", "level", None, "no level in its config"),
+        ("collective", "ranks", "four", "no usable ranks in its config, but 'four'"),
+        ("collective", "layout", None, "no layout in its config"),
+    ],
+)
+def test_a_config_that_is_not_usable_is_refused_by_its_key(make_run, kernel, key, value, says):
+    """None: without the key."""
+    path = make_run("run", launches=0)
+    quantity, config = _SAMPLES[kernel]
+    config = {name: one for name, one in (config | {key: value}).items() if one is not None}
+    run = Run.open(path)
+    run.append_launch({"id": "launch0"})
+    run.append_samples([Sample(kernel, quantity, config, "launch0", np.ones(2), method="single")])
+    with pytest.raises(InputError, match=f"run: a {kernel} sample has {says}.*; measure again"):
+        read_runs([path])
 
 
 def test_contention_is_not_mixed_with_ping_pongs(make_run):
