@@ -22,6 +22,8 @@ GROWTHS = (0.01, 0.05)
 _MOST_SLOWER = 1000.0
 _SETTING = re.compile(r"(\w+)(?:\.([\w-]+))?\.(bandwidth|latency)=(.+)")
 _FACTOR = re.compile(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)x")
+# Parameters that are set must not exceed this, and bandwidths not be below its inverse.
+_MOST = 1e30
 # A change of a parameter that is small compared with all else, and large compared with rounding.
 _STEP = 1e-3
 
@@ -58,6 +60,7 @@ def changed_profile(profile: Profile, settings: Sequence[str]) -> Profile:
             if protocol in ("", item.name)
         }
         profile = _scaled(profile, level, parameter, factors)
+        _check_values(profile, level, parameter, text)
     return profile
 
 
@@ -170,6 +173,21 @@ def _positive(value: float, text: str) -> float:
     if not 0 < value < math.inf:
         raise InputError(f"--set {text}: the value is not above 0, or too large")
     return value
+
+
+def _check_values(profile: Profile, level: str, parameter: str, text: str) -> None:
+    """Refuse values of which the models would make sums or quotients that are not finite."""
+    for levels in (profile.levels, *(one.levels for one in profile.replicates)):
+        for item in levels[level].protocols if level in levels else ():
+            if parameter == LATENCY:
+                values, least, unit = [item.latency_s], 0.0, "s"
+            else:
+                values, least, unit = [*item.bandwidth_bytes_per_s.values()], 1 / _MOST, "B/s"
+            if wrong := [value for value in values if not least <= value <= _MOST]:
+                raise InputError(
+                    f"--set {text}: the {parameter} of {item.name} becomes {wrong[0]:g} {unit}; give a value "
+                    f"that keeps it between {least:g} and {_MOST:g} {unit}"
+                )
 
 
 def _scaled(profile: Profile, level: str, parameter: str, factors: dict[str, float]) -> Profile:

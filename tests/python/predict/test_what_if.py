@@ -60,7 +60,7 @@ def test_a_bandwidth_keeps_its_ratios_and_replicates_change_alike():
 
 
 @pytest.mark.parametrize(
-    ("text", "telling"),
+    ("text", "says"),
     [
         ("bandwidth=2x", "give LEVEL.bandwidth=VALUE"),
         ("inter_node.speed=2x", "give LEVEL.bandwidth=VALUE"),
@@ -69,13 +69,28 @@ def test_a_bandwidth_keeps_its_ratios_and_replicates_change_alike():
         ("inter_node.rendezvous.latency=2x", "has the protocols eager, not rendezvous"),
         ("inter_node.bandwidth=0x", "not above 0"),
         ("inter_node.bandwidth=1e999x", "too large"),
+        ("inter_node.bandwidth=1e300x", r"bandwidth of eager becomes inf B/s; .* 1e-30 and 1e\+30 B/s"),
+        ("inter_node.bandwidth=1e-320x", "bandwidth of eager becomes 9.99989e-312 B/s"),
+        ("inter_node.bandwidth=1e290GB/s", "bandwidth of eager becomes"),
+        ("inter_node.latency=1e300x", r"latency of eager becomes 1e\+294 s; .* between 0 and 1e\+30 s"),
         ("inter_node.bandwidth=1.2.3x", "1.2.3x"),
         ("inter_node.bandwidth=fast", "fast"),
     ],
 )
-def test_a_setting_without_meaning_is_refused(text, telling):
-    with pytest.raises(InputError, match=telling):
+def test_a_setting_without_meaning_is_refused(text, says):
+    with pytest.raises(InputError, match=says):
         changed_profile(profile(), [text])
+
+
+def test_replicates_too_are_within_the_range():
+    drawn = {"levels": {"inter_node": {"protocols": [EAGER | {"latency_s": 1e6}]}}}
+    with pytest.raises(InputError, match=r"latency of eager becomes 1e\+31 s"):
+        changed_profile(profile(replicates=[drawn]), ["inter_node.latency=1e25x"])
+
+
+@pytest.mark.parametrize("text", ["inter_node.latency=1e-320x", "inter_node.latency=0us"])
+def test_a_latency_may_become_0(text):
+    assert changed_profile(profile(), [text]).levels["inter_node"].protocols[0].latency_s == 0
 
 
 @pytest.mark.parametrize("model", MODELS)
