@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
@@ -206,7 +207,7 @@ def _fit_level(
     level = _level(times, chosen, lines, _level_extra(times, chosen, thresholds_bytes, paper))
     resampled = protocols.resample(times, chosen.starts, paper=paper)
     level = _with_bounds_of_link(level, link_bytes_per_s)
-    warnings = _level_warnings(times, level, link_bytes_per_s)
+    warnings = _level_warnings(times, level, link_bytes_per_s, has_intervals=resampled is not None)
     # Replicates get the same division: whether senders wait does not depend on the drawn launches.
     level, *replicates = (
         completion.with_senders(one, waiting, thresholds_bytes)
@@ -398,19 +399,20 @@ def _oversubscription_warning(times: LevelTimes, link_bytes_per_s: float | None)
     )
 
 
-def _level_warnings(times: LevelTimes, level: Level, link_bytes_per_s: float | None) -> list[str]:
+def _level_warnings(
+    times: LevelTimes, level: Level, link_bytes_per_s: float | None, *, has_intervals: bool
+) -> list[str]:
     warnings = []
     if times.oversubscribed.any():
         warnings.append(_oversubscription_warning(times, link_bytes_per_s))
-    launches = protocols.num_launches(times)
-    if launches.max() < 2:
+    fewest = int(protocols.num_launches(times).min())
+    if not has_intervals:
+        reason = "one launch only" if len(times.time_s) < 2 else "no two launches measured the same set of N"
+        warnings.append(f"{times.name}: {reason}, so no intervals; measure at least {FEW_LAUNCHES} launches")
+    elif fewest < FEW_LAUNCHES:
         warnings.append(
-            f"{times.name}: one launch only, so no intervals; measure at least {FEW_LAUNCHES} launches"
-        )
-    elif launches.min() < FEW_LAUNCHES:
-        warnings.append(
-            f"{times.name}: some points have {launches.min()} launches, so intervals are rough; "
-            f"measure at least {FEW_LAUNCHES}"
+            f"{times.name}: some points have {labels.counted(fewest, 'launch', 'launches')}, so intervals "
+            f"are rough; measure at least {FEW_LAUNCHES}"
         )
     for protocol in level.protocols:
         missing = sorted(set(times.n.tolist()) - set(protocol.bandwidth_bytes_per_s))

@@ -172,8 +172,8 @@ def resample(
     count: int = NUM_RESAMPLES,
     seed: int = SEED,
 ) -> Lines | None:
-    """Fit `count` resamples of the launches (a leading axis), with the same switches; None if no N has two
-    launches.
+    """Fit `count` resamples of the launches (a leading axis), with the same switches; None if no two
+    launches measured the same set of N.
 
     Launches are drawn with replacement among those that measured the same set of N: a launch is the random
     factor, and its iterations are not independent.

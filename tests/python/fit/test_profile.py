@@ -97,6 +97,18 @@ def test_one_launch_gives_no_intervals_and_a_warning(make_run):
     assert any("one launch only" in warning for warning in profile.extra["warnings"])
 
 
+def test_launches_of_different_n_give_no_intervals_and_a_warning_of_that(make_run):
+    path = make_run("run", ns=(1, 2), launches=1)
+    profile = fitted(make_run(path.name, ns=(1,), launches=1))
+    assert not profile.intervals and not profile.replicates
+    (warning,) = (text for text in profile.extra["warnings"] if "launches" in text)
+    assert "no two launches measured the same set of N, so no intervals" in warning
+    # The launch with both N is repeated: of N = 1 there are three launches, of N = 2 two.
+    profile = fitted(make_run(path.name, ns=(1, 2), launches=1))
+    assert profile.intervals and profile.replicates
+    assert any("some points have 2 launches, so intervals are rough" in w for w in profile.extra["warnings"])
+
+
 def test_the_latency_is_that_of_two_receivers(make_run):
     latency_s = {1: 1e-6, 2: 3e-6, 4: 9e-6}
     profile = fitted(make_run("run", lambda n, size: latency_s[n] + size / 1e10))
