@@ -44,7 +44,8 @@ def _parse_matrix_market(text: str, path: Path) -> csr_array:
 
 def _parse_metis(text: str, path: Path) -> csr_array:
     # An empty line is a cell without neighbours, so that only comment lines may be dropped.
-    lines = [(k, line) for k, line in enumerate(text.split("\n"), start=1) if not line.startswith("%")]
+    numbered = enumerate(text.removesuffix("\n").split("\n"), start=1)
+    lines = [(k, line) for k, line in numbered if not line.startswith("%")]
     if not lines:
         raise InputError(f"the graph {path} has only comments; give a METIS or a Matrix Market file")
     header = _integers(lines[0][1], lines[0][0], path)
