@@ -28,7 +28,7 @@ def halo_exchange(
     ----------
     grid : (PX, PY, PZ) ranks.
     cells : (NX, NY, NZ) cells of each rank.
-    halo_width : 1 up to the thinnest side of the box that has a neighbour.
+    halo_width : 1 up to the thinnest side of the box across which something is sent.
     neighbours : 6 (faces) or 26 (faces, edges and corners).
     periodic : whether opposite sides of the grid are neighbours. Messages from a rank to itself are omitted;
         two neighbours that meet on both sides exchange one message per side.
@@ -41,8 +41,10 @@ def halo_exchange(
     require_range(min(cells), "the thinnest side of a rank's box", 1)
     num_ranks = math.prod(grid)
     require_ranks(num_ranks, "the number of ranks in the process grid")
+    # Across one rank of a periodic axis only edges and corners go to other ranks.
+    round_one = periodic and neighbours == 26
     sent_across = [
-        side for side, num_ranks_along in zip(cells, grid, strict=True) if periodic or num_ranks_along > 1
+        side for side, num_ranks_along in zip(cells, grid, strict=True) if round_one or num_ranks_along > 1
     ]
     require_range(halo_width, "the halo width", 1, min(sent_across, default=None))
     require_range(bytes_per_cell, "the number of bytes per cell", 0)

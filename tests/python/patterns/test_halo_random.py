@@ -57,6 +57,8 @@ def test_one_rank_alone_sends_nothing():
 
 def test_flat_grid_may_have_a_halo_wider_than_its_thickness():
     assert halo_exchange((2, 2, 1), (8, 8, 1), halo_width=2).num_messages == 8
+    pattern = halo_exchange((2, 1, 1), (8, 1, 8), halo_width=2, bytes_per_cell=1, periodic=True)
+    assert pattern.bytes.tolist() == [2 * 1 * 8] * 4
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,11 @@ def test_flat_grid_may_have_a_halo_wider_than_its_thickness():
         (((0, 1, 1), (4, 4, 4)), {}, "process grid is 0"),
         (((2, 1, 1), (4, 0, 4)), {}, "box is 0"),
         (((2, 1, 1), (4, 4, 4)), {"halo_width": 5}, "halo width is 5; .*between 1 and 4"),
+        (
+            ((2, 1, 1), (8, 1, 8)),
+            {"halo_width": 2, "periodic": True, "neighbours": 26},
+            "halo width is 2; .*between 1 and 1",
+        ),
         (((2, 1, 1), (4, 4, 4)), {"halo_width": 0}, "halo width is 0"),
         (((2, 1, 1), (4, 4, 4)), {"bytes_per_cell": -8}, "bytes per cell is -8"),
         (((2, 1, 1), (4, 4, 4)), {"neighbours": 8}, "neighbours is 8; give 6"),
