@@ -8,13 +8,16 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from earlybird.advise.predicted import SlowestRank, ranked, uncertain_gains
+from earlybird.data import labels
 from earlybird.data.advice import Advice
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
+from earlybird.patterns.checks import require_range
 from earlybird.patterns.ghost import ghost_exchange
 from earlybird.patterns.partition import (
+    MAX_SEED,
     edge_cut,
     has_hypergraphs,
     partition_cells,
@@ -64,8 +67,9 @@ def advise_partition(
     mean by at most `most_imbalance`, or that of the reference if it is larger. If the package mtkahypar is
     there, partitions of the hypergraph of neighbourhoods are among them. Only the exchange is
     predicted: a partition with larger parts takes longer to compute. Raises InputError as `partition_cells`
-    does for the reference, and as `Predictor` does.
+    does for the reference and for the last seed, and as `Predictor` does.
     """
+    require_range(seed + num_seeds - 1, f"the last of {labels.counted(num_seeds, 'seed')}", 0, MAX_SEED)
     num_parts = layout.num_ranks
     alone = Profile(profile.levels, profile.id)
     reference, part = f"default, seed {seed}", partition_cells(graph, num_parts, seed)

@@ -15,6 +15,7 @@ from earlybird.patterns.checks import require_range, require_ranks
 MAX_PARTS_BISECTED = (
     8  # up to here recursive bisection cuts fewer edges, beyond it k-way is faster and as good
 )
+MAX_SEED = 2**31 - 1
 _LEAST_VOLUME = 1  # METIS_OBJTYPE_VOL
 
 
@@ -38,7 +39,7 @@ def partition_cells(
     """
     num_cells = graph.shape[0]
     require_ranks(num_parts, "the number of parts")
-    require_range(seed, "the seed", 0, 2**31 - 1)
+    require_range(seed, "the seed", 0, MAX_SEED)
     if num_parts > num_cells:
         raise InputError(
             f"{num_parts} parts of a mesh with {num_cells} cells would leave some empty; "

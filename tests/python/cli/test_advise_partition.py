@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse import block_diag, csr_array
 
 from earlybird.advise.partition import advise_partition
+from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.patterns.mesh import tetrahedral_mesh
@@ -49,6 +50,12 @@ def test_a_mesh_in_two_pieces_needs_no_exchange(mesh):
     found = advise_partition(csr_array(pieces), parse_layout("2x1x1"), PROFILE, num_seeds=1)
     assert min(one.time_s.value for one in found.advice.ranked) == 0
     assert all(np.isfinite(one.speed_up.value) for one in found.advice.ranked)
+
+
+def test_seeds_that_metis_does_not_take_are_refused_before_the_work(monkeypatch, mesh):
+    monkeypatch.setattr("earlybird.advise.partition.partition_cells", None)
+    with pytest.raises(InputError, match=r"last of 2 seeds is 2147483648; .* between 0 and 2147483647"):
+        advise_partition(mesh, LAYOUT, PROFILE, num_seeds=2, seed=2**31 - 1)
 
 
 def test_the_command_writes_the_parts_and_the_exchange(tmp_path, run_main):
