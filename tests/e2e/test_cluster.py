@@ -246,7 +246,7 @@ def workers_in(told) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "telling"),
+    ("arguments", "says"),
     [
         (["--nodes", "1"], "--nodes is 1"),
         (["--nodes", "65"], "2 to 64"),
@@ -258,8 +258,8 @@ def workers_in(told) -> list[str]:
         (["--name", "../x"], "letters"),
     ],
 )
-def test_what_makes_no_sense_is_refused(in_process, refused, arguments, telling):
-    refused(in_process("cluster", "up", *arguments, check=False), telling)
+def test_what_makes_no_sense_is_refused(in_process, refused, arguments, says):
+    refused(in_process("cluster", "up", *arguments, check=False), says)
 
 
 def test_a_name_that_is_taken_is_refused(two_nodes, in_process, refused):

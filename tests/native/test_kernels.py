@@ -196,7 +196,7 @@ def test_a_small_send_is_complete_before_a_late_receiver_comes_and_a_large_one_i
     ]
     launched = launch(mpi, tmp_path, "completion", points, "1x1x2")
     small, large = (sample.rank_times_s[:, 0] / sample.rank_times_s[:, 1] for sample in launched.samples)
-    # A busy machine may keep the sender from telling, or from beginning, in some iterations.
+    # A busy machine may keep the sender from reporting, or from beginning, in some iterations.
     assert small.min() < 0.5
     assert large.max() > 0.5
 

@@ -1,4 +1,4 @@
-"""Layouts of an exchange: usual ways to fill nodes, a partition of its graph, and one improved by swaps."""
+"""Layouts of an exchange: usual orders of ranks, a partition of its graph, and one improved by swaps."""
 
 import itertools
 import math

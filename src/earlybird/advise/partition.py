@@ -27,7 +27,7 @@ from earlybird.predict.exchange import Predictor
 
 # Partitions of a hypergraph take longer.
 _HYPERGRAPH_SEEDS = 2
-# The fastest ones, beside the reference, are kept and ranked.
+# So many of the fastest ones are kept and ranked, and the reference.
 MOST_KEPT = 9
 # By which the largest part may exceed the mean, as far as is allowed: METIS's defaults for bisections and for
 # k-way partitions, and more.

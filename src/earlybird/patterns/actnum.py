@@ -62,11 +62,11 @@ def read_actnum(path: str | Path, dims: tuple[int, int, int]) -> np.ndarray:
     num_cells = dims[0] * dims[1] * dims[2]
     values: list[str] = []
     counts: list[int] = []
-    for line_number, word in _words_of_keyword(files.read_text(path, "ACTNUM file"), Path(path)):
-        match = _VALUES.fullmatch(word)
+    for line_number, value in _values_of_keyword(files.read_text(path, "ACTNUM file"), Path(path)):
+        match = _VALUES.fullmatch(value)
         if not match:
             raise InputError(
-                f"{path} line {line_number}: {word[:30]!r} is not 0, 1 or a repeat such as 5*0; "
+                f"{path} line {line_number}: {value[:30]!r} is not 0, 1 or a repeat such as 5*0; "
                 "end the keyword with /"
             )
         counts.append(int(match[1] or 1))
@@ -79,15 +79,15 @@ def read_actnum(path: str | Path, dims: tuple[int, int, int]) -> np.ndarray:
     return np.repeat(np.array(values) == "1", counts).reshape(dims[::-1])
 
 
-def _words_of_keyword(text: str, path: Path):
+def _values_of_keyword(text: str, path: Path):
     """Yield (line number, value) from after ACTNUM up to its `/`, without comments."""
     inside = False
     for line_number, line in enumerate(text.split("\n"), start=1):
         content, slash, _ = line.partition("--")[0].partition("/")
-        for word in content.split():
+        for item in content.split():
             if inside:
-                yield line_number, word
-            elif word.upper() == "ACTNUM":
+                yield line_number, item
+            elif item.upper() == "ACTNUM":
                 inside = True
         if inside and slash:
             return

@@ -98,7 +98,7 @@ def _metis_columns(header: list[int], line_number: int, path: Path) -> tuple[int
 
 def _integers(line: str, line_number: int, path: Path) -> list[int]:
     try:
-        return [int(word) for word in line.split()]
+        return [int(number) for number in line.split()]
     except ValueError:
         raise InputError(
             f"{path} line {line_number} is {line[:60]!r}; it must hold whole numbers only"

@@ -191,8 +191,8 @@ def layout(
     """Recommend where the ranks of an exchange should run.
 
     Row 1 is the advised layout: the present one, unless another is clearly faster by the predicted time of
-    the slowest rank. The others are the ways of launchers to fill nodes; a partition of the exchange into
-    nodes by METIS; and the best of these after swaps of ranks, by simulated annealing. `earlybird replay
+    the slowest rank. The others are the orders in which launchers fill nodes; a partition of the exchange
+    into nodes by METIS; and the best of these after swaps of ranks, by simulated annealing. `earlybird replay
     --layout FILE` checks the result.
     """
     joined = load_profiles(profile)

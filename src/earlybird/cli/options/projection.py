@@ -40,7 +40,7 @@ class ChangeOptions:
         list[str] | None,
         typer.Option(
             help="Other layout, such as 4x1x2 or 4x1x2:node for ranks that fill it by node; repeat for "
-            "several.  [default: the other ways to fill --layout]"
+            "several.  [default: the other orders of filling --layout]"
         ),
     ] = None
     to_profile: Annotated[
