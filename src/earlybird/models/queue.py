@@ -5,15 +5,15 @@ import numpy as np
 
 from earlybird.models.compiled import Connections
 
-# The bytes of a connection that are in flight at most: half of the receive buffer of a virtual node's
-# connection, as Linux advertises. On other networks connections may have more.
+# The bytes of a connection that are in flight at most, in exchanges up to 8.2 GB: half of the receive buffer
+# of a virtual node's connection, as Linux advertises. On other networks connections may have more.
 WINDOW_BYTES = 1 << 17
 # What the connections of a node together have in its sending queue, as the time that this takes there. Linux
 # (TCP small queues) lets each have what it sends in 1 ms at twice its rate or more; 3 ms was chosen with
 # exchanges of MPICH and Open MPI at 200 and 1000 Mbit/s, which from 2 to 4 ms are predicted about as well.
 SENDING_QUEUE_S = 3e-3
 # What is carried at a time: fine for few bytes, and 500,000 chunks and the ends of messages for many. With
-# fewer chunks in a window connections would stand still between them, so from 8 GB on the window grows, too.
+# fewer chunks in a window connections would stand still between them, so above 8.2 GB the window grows, too.
 _LEAST_CHUNK_BYTES, _MOST_CHUNKS, _CHUNKS_OF_A_WINDOW = 4096, 500_000, 8
 
 
@@ -58,9 +58,10 @@ class Queues:
         unfinished messages there. A chunk passes on while it is still sent, so that two idle servers take the
         time of one, and a single pair that of the postal model. Each chunk is acknowledged; acknowledgements
         take no time, but wait in the queues of the opposite direction. A connection has at most
-        `WINDOW_BYTES` in flight, and at the sending end its part of what this end carries in
-        `SENDING_QUEUE_S`. A send is complete when no more than `buffered_bytes` of its class, on its
-        connection and up to its end, are not acknowledged yet, and those before it are complete.
+        `WINDOW_BYTES` or eight chunks in flight, whichever is more, and at the sending end its part of what
+        this end carries in `SENDING_QUEUE_S`. A send is complete when no more than `buffered_bytes` of its
+        class, on its connection and up to its end, are not acknowledged yet, and those before it are
+        complete.
 
         Parameters
         ----------
