@@ -45,9 +45,9 @@ def advise_layout(
     """Layouts of `shape` (nodes x sockets x ranks), by the time of the slowest rank that `model` predicts.
 
     The reference fills the nodes by `map_by`. Swaps of two ranks are judged by the staircase, whose time is
-    known at once after a swap, starting from the best of the other layouts; the result is then predicted by
-    `model` as all others. Raises InputError as `Predictor` does, or for a layout that is a
-    file.
+    known at once after a swap, starting from the best of the other layouts by it; the result is listed if
+    `model` predicts less time than for that layout, too. Raises InputError as `Predictor` does, or for a
+    layout that is a file.
     """
     if not re.fullmatch(r"[0-9]+x[0-9]+x[0-9]+", shape.strip()):
         raise InputError(
@@ -55,26 +55,41 @@ def advise_layout(
             "ranks per socket, such as 4x2x16"
         )
     layouts = _distinct({one: parse_layout(shape, one) for one in (map_by, *MAPPINGS)})
-    reference = layouts[map_by]
-    predictor = Predictor(pattern, reference)
+    pattern.check_ranks(layouts[map_by].num_ranks)
     profile_alone = Profile(profile.levels, profile.id)
-    layouts = _distinct(layouts | {PARTITIONED: partitioned_layout(pattern, reference)})
-    notes = predictor.reservations(profile, model)
-    if reference.num_ranks > MOST_RANKS:
+    layouts = _distinct(layouts | {PARTITIONED: partitioned_layout(pattern, layouts[map_by])})
+    drawn = {name: SlowestRank.of(pattern, one, profile, model) for name, one in layouts.items()}
+    notes = []
+    if layouts[map_by].num_ranks > MOST_RANKS:
         notes.append(f"there is no layout {IMPROVED}, because swaps are for at most {MOST_RANKS} ranks")
     elif swaps:
         begin = {name: Predictor(pattern, one).slowest_now_s(profile_alone) for name, one in layouts.items()}
         start = min(begin, key=begin.__getitem__)
         improved = improved_layout(pattern, profile_alone, layouts[start], swaps, seed)
-        layouts = _distinct(layouts | {IMPROVED: improved})
-        if IMPROVED not in layouts:
+        then = SlowestRank.of(pattern, improved, profile, model)
+        if then.time_s < drawn[start].time_s:
+            layouts, drawn = layouts | {IMPROVED: improved}, drawn | {IMPROVED: then}
+        else:
             notes.append(
                 f"there is no layout {IMPROVED}, because no tried swap of two ranks made the layout {start} "
-                "faster"
+                f"faster by {' and '.join(dict.fromkeys(('staircase', model)))}"
             )
-    drawn = {name: SlowestRank.of(pattern, one, profile, model) for name, one in layouts.items()}
-    notes += uncertain_gains(drawn, map_by)
+    notes = [*_reservations(pattern, layouts, profile, model), *notes, *uncertain_gains(drawn, map_by)]
     return AdvisedLayout(_advice(drawn, map_by, shape, model, notes, profile.id), layouts)
+
+
+def _reservations(
+    pattern: Pattern, layouts: dict[str, Layout], profile: Profile, model: str
+) -> Sequence[str]:
+    """`Predictor.reservations` of all layouts, with the names of the layouts where not all have it."""
+    of_note: dict[str, list[str]] = {}
+    for name, one in layouts.items():
+        for said in Predictor(pattern, one).reservations(profile, model):
+            of_note.setdefault(said, []).append(name)
+    return [
+        said if len(names) == len(layouts) else f"layout {', '.join(names)}: {said}"
+        for said, names in of_note.items()
+    ]
 
 
 def partitioned_layout(pattern: Pattern, places: Layout) -> Layout:

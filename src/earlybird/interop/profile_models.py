@@ -3,20 +3,21 @@
 from typing import Any
 
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, MAX_RANKS
+from earlybird.data.layout import LEVEL_LABELS, LEVELS, MAX_RANKS
 from earlybird.data.profile import Level, Profile
 from earlybird.data.simulated_machine import LevelCost, SimulatedMachine
-from earlybird.data.units import MAX_BYTES
+from earlybird.data.units import MAX_BYTES, format_bandwidth, format_seconds
 
 
 def simulated_machine(profile: Profile, nodes: int, sockets: int, cores: int) -> SimulatedMachine:
     """The machine whose single messages and shared links have the costs of `profile`.
 
     A level's latency is that of its first protocol, its bandwidth BW(1) of the last one; what its messages
-    share is the largest BW(N) of that. A level without measurements costs as the next inner one. Outer levels
-    are made no faster than inner ones, which a machine cannot be. The latency inside a socket occupies the
-    receiver, as the models count it for every incoming message. Raises InputError without intra_socket, or
-    without inter_node for several nodes.
+    share is the largest BW(N) of that. A level without measurements costs as the next inner one. No level is
+    made faster than a core inside a socket, and none has less latency than an inner one, which a simulated
+    machine cannot have: `changed_costs` says where. The latency inside a socket occupies the receiver, as the
+    models count it for every incoming message. Raises InputError without intra_socket, or without inter_node
+    for several nodes.
     """
     if nodes * sockets * cores > MAX_RANKS:
         raise InputError(
@@ -27,12 +28,10 @@ def simulated_machine(profile: Profile, nodes: int, sockets: int, cores: int) ->
     outer = profile.level("inter_node") if nodes > 1 else profile.levels.get("inter_node", middle)
     own = {"intra_socket": inner, "inter_socket": middle, "inter_node": outer}
     costs: dict[str, LevelCost] = {}
-    latency_s, fastest = 0.0, float("inf")
+    latency_s, of_core = 0.0, _bandwidths(inner)[0]
     for name in LEVELS:
         latency_s = max(latency_s, own[name].protocols[0].latency_s)
-        bandwidth = min(fastest, _bandwidths(own[name])[0])
-        costs[name] = LevelCost(latency_s, bandwidth)
-        fastest = bandwidth
+        costs[name] = LevelCost(latency_s, min(of_core, _bandwidths(own[name])[0]))
     if not costs["intra_socket"].latency_s:
         raise InputError(
             "the profile's latency on the same socket is 0, which no simulator takes; give it a latency_s"
@@ -51,6 +50,27 @@ def simulated_machine(profile: Profile, nodes: int, sockets: int, cores: int) ->
         eager_bytes=max(min(waiting) - 1, 0) if waiting else MAX_BYTES,
         sources={"all": f"the profile {profile.id or '(no id)'}"},
     )
+
+
+def changed_costs(profile: Profile, machine: SimulatedMachine) -> list[str]:
+    """What `machine`, which `simulated_machine` made, cannot have as the profile has it, a sentence each."""
+    changed = []
+    for name, cost in machine.levels.items():
+        if (level := profile.levels.get(name)) is None:
+            continue
+        bandwidth, latency_s = _bandwidths(level)[0], level.protocols[0].latency_s
+        where = LEVEL_LABELS[name]
+        if cost.bandwidth_bytes_per_s < bandwidth:
+            changed.append(
+                f"{where}: the bandwidth is {format_bandwidth(cost.bandwidth_bytes_per_s)} and not "
+                f"{format_bandwidth(bandwidth)}, because a core moves data no faster than inside a socket"
+            )
+        if cost.latency_s > latency_s:
+            changed.append(
+                f"{where}: the latency is {format_seconds(cost.latency_s)} and not "
+                f"{format_seconds(latency_s)}, because it is at least that of the levels inside"
+            )
+    return changed
 
 
 def loggps(profile: Profile) -> dict[str, dict[str, Any]]:

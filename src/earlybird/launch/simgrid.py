@@ -16,6 +16,7 @@ from earlybird.machine.flavours import Flavour
 # Settings of SMPI, such as smpi/bcast:binomial_tree, begin so; a request holds them among its variables.
 SETTING = "smpi/"
 # Latencies are tenths of microseconds: SimGrid's own step, 1e-5 s, and smpirun's, 1e-9 s, would round them.
+_MAX_EAGER_BYTES = 2**31 - 1  # an int of SimGrid; messages of MPI_BYTE are not longer
 _PRECISION = "1e-12"
 
 
@@ -67,6 +68,7 @@ class SimgridLauncher:
 
     def _configuration(self, num_ranks: int, hosts: Path, scratch: Path) -> dict[str, str]:
         machine = self.machine
+        eager_bytes = str(min(machine.eager_bytes, _MAX_EAGER_BYTES))
         return {
             "smpi/np": str(num_ranks),
             "smpi/hostfile": str(hosts),
@@ -86,8 +88,8 @@ class SimgridLauncher:
             "smpi/os": f"0:{machine.send_overhead_s:.12g}:0",
             "smpi/ois": f"0:{machine.send_overhead_s:.12g}:0",
             "smpi/or": f"0:{machine.receive_overhead_s:.12g}:0",
-            "smpi/async-small-thresh": str(machine.eager_bytes),
-            "smpi/send-is-detached-thresh": str(machine.eager_bytes),
+            "smpi/async-small-thresh": eager_bytes,
+            "smpi/send-is-detached-thresh": eager_bytes,
         }
 
 

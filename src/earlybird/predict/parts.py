@@ -1,8 +1,6 @@
 """The messages of an exchange that compete with each other, by protocol, and their times by each model."""
 
-import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,6 +10,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Protocol
 from earlybird.models import fair, maxrate, postal, staircase
 from earlybird.models.queue import Queues
+from earlybird.predict.threads import in_threads
 
 # What `fair` may cost, in steps times what a step costs (`fair.Sharing.work`), about 20 ns each, with a step
 # for each message; a message costs as much as three such units. Otherwise completions within 0.5 % of the
@@ -249,8 +248,7 @@ class Classes:
 def _in_threads(
     last_s: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], capacities: np.ndarray
 ) -> Times:
-    with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), len(capacities))) as pool:
-        rows = list(pool.map(last_s, capacities))
+    rows = in_threads(last_s, list(capacities))
     return np.array([receive_s for receive_s, _ in rows]), np.array([send_s for _, send_s in rows])
 
 

@@ -75,10 +75,29 @@ def test_pairs_come_together_by_partition_and_by_swaps(monkeypatch):
 
 def test_swaps_improve_scattered_neighbours_and_the_same_seed_gives_the_same():
     pattern, profile = near_exchange(64, 8, mean_size_bytes=50_000), _profile()
-    one, same = (advise_layout(pattern, profile, "8x1x8", map_by="node", swaps=3000) for _ in range(2))
+    one, same = (
+        advise_layout(pattern, profile, "8x1x8", map_by="node", model="staircase", swaps=3000)
+        for _ in range(2)
+    )
     assert one.advice == same.advice
     ranked = {each.method: each for each in one.advice.ranked}
     assert one.advice.baseline == "node" and ranked[IMPROVED].speed_up.value > 1.2
+
+
+def test_what_swaps_improve_by_the_staircase_alone_is_not_listed():
+    pattern, profile = near_exchange(64, 8, mean_size_bytes=50_000), _profile()
+    found = advise_layout(pattern, profile, "8x1x8", map_by="node", model="fair", swaps=3000)
+    assert IMPROVED not in found.layouts
+    assert any(
+        "made the layout partitioned faster by staircase and fair" in note for note in found.advice.notes
+    )
+
+
+def test_a_note_that_holds_of_some_layouts_names_them():
+    """Between two ranks of one node no message takes the network, unless ranks are placed by node."""
+    found = advise_layout(Pattern([0], [1], [10**6]), _profile(), "2x1x2", model="fair", swaps=0)
+    (note,) = [note for note in found.advice.notes if "no message goes between nodes" in note]
+    assert note.startswith("layout core: ")
 
 
 @pytest.mark.parametrize(

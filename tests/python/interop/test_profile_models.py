@@ -7,7 +7,7 @@ import pytest
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.data.simulated_machine import parse_simulated_machine
-from earlybird.interop.profile_models import loggps, simulated_machine
+from earlybird.interop.profile_models import changed_costs, loggps, simulated_machine
 
 INSIDE = (
     Protocol(name="eager", latency_s=1e-6, bandwidth_bytes_per_s={1: 2e9}),
@@ -17,7 +17,7 @@ OUTSIDE = (Protocol(name="eager", latency_s=2e-6, bandwidth_bytes_per_s={1: 1e10
 PROFILE = Profile({"intra_socket": Level("intra_socket", INSIDE), "inter_node": Level("inter_node", OUTSIDE)})
 
 
-def test_a_machine_has_the_costs_of_the_profile_and_no_outer_level_is_faster():
+def test_a_machine_has_the_costs_of_the_profile_and_no_level_is_faster_than_a_core():
     machine = simulated_machine(PROFILE, 4, 2, 16)
     assert machine.shape == "4x2x16"
     assert machine.levels["intra_socket"].bandwidth_bytes_per_s == 5e9
@@ -25,6 +25,26 @@ def test_a_machine_has_the_costs_of_the_profile_and_no_outer_level_is_faster():
     assert machine.levels["inter_node"].latency_s == 2e-6
     assert machine.levels["inter_node"].bandwidth_bytes_per_s == 5e9
     assert machine.nic_bandwidth_bytes_per_s == 1.2e10 and machine.socket_bandwidth_bytes_per_s == 2e10
+
+
+def test_a_level_between_nodes_may_be_faster_than_one_across_sockets():
+    def level(name, latency_s, bandwidth):
+        return Level(name, (Protocol(latency_s=latency_s, bandwidth_bytes_per_s={1: bandwidth}),))
+
+    levels = [
+        level("intra_socket", 3e-7, 12e9),
+        level("inter_socket", 7e-7, 5e9),
+        level("inter_node", 6e-7, 10e9),
+    ]
+    profile = Profile({one.name: one for one in levels})
+    machine = simulated_machine(profile, 2, 2, 2)
+    assert [one.bandwidth_bytes_per_s for one in machine.levels.values()] == [12e9, 5e9, 10e9]
+    assert changed_costs(profile, machine) == [
+        "between nodes: the latency is 700 ns and not 600 ns, because it is at least that of the levels "
+        "inside"
+    ]
+    (changed,) = changed_costs(PROFILE, simulated_machine(PROFILE, 4, 2, 16))
+    assert changed.startswith("between nodes: the bandwidth is 5 GB/s and not 10 GB/s")
 
 
 def test_loggps_has_a_latency_and_a_gap_per_byte_for_each_level():

@@ -1,5 +1,7 @@
 """An exchange that changes step by step has the times of one that is prepared again."""
 
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -135,6 +137,27 @@ def test_times_of_every_rank_are_kept():
         strict=True,
     ):
         assert of_kept == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_interrupt_is_an_interrupt_wherever_a_change_is():
+    """ctypes would make an ArgumentError of one that comes while it converts an argument in Python."""
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    pattern, layout = halo_exchange((2, 2, 2), (8, 8, 8)), parse_layout("2x1x4")
+    changing = changing_exchange(pattern, layout, PROFILE, "per-level")
+    ranks, nodes, sockets = np.array([0, 4]), np.array([1, 0]), np.array([0, 0])
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(200):
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 5e-4)
+                for _ in range(10**5):  # much longer, if the interrupt is lost
+                    changing.move(ranks, nodes, sockets)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_level_without_costs_is_refused_when_a_message_comes_to_it():

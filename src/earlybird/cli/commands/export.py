@@ -170,7 +170,7 @@ def _write_model(source: Path, to: Target, shape: str | None, output: Path, json
     from earlybird.cli.options.mesh import three_sides
     from earlybird.data import files
     from earlybird.data.profile import load_profile
-    from earlybird.interop.profile_models import loggps, simulated_machine
+    from earlybird.interop.profile_models import changed_costs, loggps, simulated_machine
     from earlybird.launch.simgrid import platform_xml
 
     profile = load_profile(source)
@@ -182,6 +182,8 @@ def _write_model(source: Path, to: Target, shape: str | None, output: Path, json
         if shape is None:
             raise InputError("--shape is missing; give nodes x sockets x cores, such as --shape 4x2x16")
         machine = simulated_machine(profile, *three_sides(shape, "--shape"))
+        for changed in changed_costs(profile, machine):
+            note(f"warning: {changed}")
         if to == Target.simulated_machine:
             files.write_json(output, machine.to_json())
             note(f"wrote {output}; use it with: --launcher simgrid:{output}")

@@ -4,14 +4,13 @@ import ctypes
 from ctypes import c_bool, c_double, c_int, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 LIBRARY = "libearlybird_models.so"
 
-_INTEGERS = np.ctypeslib.ndpointer(np.int64, flags="C_CONTIGUOUS")
-_REALS = np.ctypeslib.ndpointer(np.float64, flags="C_CONTIGUOUS")
-_FLAGS = np.ctypeslib.ndpointer(np.bool_, flags="C_CONTIGUOUS")
+_INTEGERS = _REALS = _FLAGS = c_void_p  # an array, see `_call`
 
 
 class _QueueCosts(ctypes.Structure):
@@ -68,6 +67,16 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
+def _call(name: str, *arguments: Any) -> Any:
+    """The result of a function, arrays given as addresses.
+
+    ctypes would convert them by functions in Python, in which an interrupt becomes an ArgumentError or is
+    lost.
+    """
+    given = [one.ctypes.data if isinstance(one, np.ndarray) else one for one in arguments]
+    return getattr(library(), name)(*given)
+
+
 def staircase(first: np.ndarray, volume_bytes: np.ndarray, bandwidth_bytes_per_s: np.ndarray) -> np.ndarray:
     """(7) and (12)-(17) of Thune et al. 2023; see models.h.
 
@@ -75,8 +84,8 @@ def staircase(first: np.ndarray, volume_bytes: np.ndarray, bandwidth_bytes_per_s
     """
     finished_s = np.empty(len(volume_bytes))
     _check(
-        library().eb_staircase(
-            len(first) - 1, integers(first), volume_bytes.shape[1], integers(volume_bytes),
+        _call(
+            "eb_staircase", len(first) - 1, integers(first), volume_bytes.shape[1], integers(volume_bytes),
             reals(bandwidth_bytes_per_s), finished_s,
         )
     )  # fmt: skip
@@ -87,8 +96,13 @@ def completion_fractions(receiver: np.ndarray, num_receivers: int, size_bytes: n
     """(9) of Thune et al. 2023; see models.h. Both arrays have the shape (M,), as the result."""
     fractions = np.empty(len(size_bytes))
     _check(
-        library().eb_completion_fractions(
-            len(size_bytes), integers(receiver), num_receivers, integers(size_bytes), fractions
+        _call(
+            "eb_completion_fractions",
+            len(size_bytes),
+            integers(receiver),
+            num_receivers,
+            integers(size_bytes),
+            fractions,
         )
     )
     return fractions
@@ -129,16 +143,16 @@ class Flows:
         by_process: bool,
     ) -> None:
         self._num_messages = len(src)
-        self._flows = library().eb_flows_create(
-            len(src), integers(src), integers(dst), integers(size_bytes), integers(message_class),
-            num_classes, len(group), integers(group), by_process,
+        self._flows = _call(
+            "eb_flows_create", len(src), integers(src), integers(dst), integers(size_bytes),
+            integers(message_class), num_classes, len(group), integers(group), by_process,
         )  # fmt: skip
         _check(self._flows is None)
 
     @property
     def num_bundles(self) -> int:
         """How many sets of messages there are whose rates are always the same."""
-        return int(library().eb_flows_num_bundles(self._flows))
+        return int(_call("eb_flows_num_bundles", self._flows))
 
     def complete(
         self,
@@ -150,8 +164,8 @@ class Flows:
         """(M,) seconds; the tables are (n, C). Several threads may call it at once."""
         finished_s = np.empty(self._num_messages)
         _check(
-            library().eb_flows_complete(
-                self._flows, len(receiving_bytes_per_s), reals(sending_bytes_per_s),
+            _call(
+                "eb_flows_complete", self._flows, len(receiving_bytes_per_s), reals(sending_bytes_per_s),
                 reals(receiving_bytes_per_s), tolerance_of_elapsed, tolerance_of_bound, finished_s,
             )
         )  # fmt: skip
@@ -177,9 +191,9 @@ class Connections:
         group: np.ndarray,
     ) -> None:
         self._num_messages = len(src)
-        self._connections = library().eb_connections_create(
-            len(src), integers(src), integers(dst), integers(size_bytes), integers(message_class),
-            len(group), integers(group),
+        self._connections = _call(
+            "eb_connections_create", len(src), integers(src), integers(dst), integers(size_bytes),
+            integers(message_class), len(group), integers(group),
         )  # fmt: skip
         _check(self._connections is None)
 
@@ -202,7 +216,7 @@ class Connections:
             table.ctypes.data_as(pointer), buffered.ctypes.data_as(pointer),
         )  # fmt: skip
         received_s, sent_s = np.empty(self._num_messages), np.empty(self._num_messages)
-        _check(library().eb_connections_complete(self._connections, ctypes.byref(costs), received_s, sent_s))
+        _check(_call("eb_connections_complete", self._connections, ctypes.byref(costs), received_s, sent_s))
         return received_s, sent_s
 
     def __del__(self) -> None:
@@ -240,13 +254,12 @@ class ChangingExchange:
     ) -> None:
         self._num_ranks = len(node)
         self._room = np.array([num_nodes, num_sockets])
-        self._library = library()
-        self._exchange = self._library.eb_exchange_create(
-            len(node), integers(node), integers(socket), num_nodes, num_sockets, len(src), integers(src),
-            integers(dst), integers(size_bytes), integers(np.argsort(size_bytes, kind="stable")),
-            integers(level_first), integers(min_bytes), reals(latency_s),
-            np.ascontiguousarray(waits, dtype=np.bool_), len(inside_bytes_per_s), reals(inside_bytes_per_s),
-            reals(outside_bytes_per_s),
+        self._exchange = _call(
+            "eb_exchange_create", len(node), integers(node), integers(socket), num_nodes, num_sockets,
+            len(src), integers(src), integers(dst), integers(size_bytes),
+            integers(np.argsort(size_bytes, kind="stable")), integers(level_first), integers(min_bytes),
+            reals(latency_s), np.ascontiguousarray(waits, dtype=np.bool_), len(inside_bytes_per_s),
+            reals(inside_bytes_per_s), reals(outside_bytes_per_s),
         )  # fmt: skip
         _check(self._exchange is None)
 
@@ -256,28 +269,28 @@ class ChangingExchange:
 
     def move(self, ranks: np.ndarray, nodes: np.ndarray, sockets: np.ndarray) -> None:
         """int64 arrays of one length; each rank once."""
-        self._library.eb_exchange_move(self._exchange, len(ranks), ranks, nodes, sockets)
+        _call("eb_exchange_move", self._exchange, len(ranks), ranks, nodes, sockets)
 
     def resize(self, messages: np.ndarray, size_bytes: np.ndarray) -> None:
         """int64 arrays of one length."""
-        self._library.eb_exchange_resize(self._exchange, len(messages), messages, size_bytes)
+        _call("eb_exchange_resize", self._exchange, len(messages), messages, size_bytes)
 
     def slowest(self) -> tuple[float, int]:
         """Seconds of the slowest rank, and which it is."""
         rank = c_int64()
-        time_s = self._library.eb_exchange_slowest_s(self._exchange, ctypes.byref(rank))
+        time_s = _call("eb_exchange_slowest_s", self._exchange, ctypes.byref(rank))
         return float(time_s), rank.value
 
     def num_messages(self, level: int) -> int:
         """How many messages there are in a level, by its place in LEVELS."""
-        return int(self._library.eb_exchange_num_messages(self._exchange, level))
+        return int(_call("eb_exchange_num_messages", self._exchange, level))
 
     def times_s(self) -> tuple[np.ndarray, np.ndarray]:
         """(P,) seconds inside a node and between nodes, which add up."""
         intra_s, inter_s = np.empty(self._num_ranks), np.empty(self._num_ranks)
-        self._library.eb_exchange_times(self._exchange, intra_s, inter_s)
+        _call("eb_exchange_times", self._exchange, intra_s, inter_s)
         return intra_s, inter_s
 
     def __del__(self) -> None:
         if getattr(self, "_exchange", None):
-            self._library.eb_exchange_destroy(self._exchange)
+            library().eb_exchange_destroy(self._exchange)
