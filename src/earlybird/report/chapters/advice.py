@@ -14,9 +14,10 @@ from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, Columns, Table, table_of
 from earlybird.report.texts import NOTHING, ratio, spread, value_and_spread
 from earlybird.report.views import advice as advice_text
+from earlybird.report.views.advice import AGGREGATE, LAYOUT, OF_EXCHANGES, PARTITION
 
 ID = "advice"
-PROGRAM, LAYOUT, PARTITION, AGGREGATE = "program", "layout", "partition", "aggregate"
+PROGRAM = "program"
 QUESTION = "What should I do?"
 MEANS = (
     "Where a point was measured, its time and speed-up are the measured ones, with the interval over "
@@ -52,7 +53,6 @@ _BRIEF = 4  # alternatives in the terminal
 # What is not measured, advice on programs and layouts, does not have.
 _NOT_MEASURED = ("measured speed-up", "speed-up by the model alone")
 _COLUMNS: Columns = {
-    "method": lambda one: advice_text.name(one.method, one.extra),
     "time (95 %)": lambda one: value_and_spread(one.time_s, format_seconds),
     "speed-up (95 %)": lambda one: value_and_spread(one.speed_up, ratio),
     "measured speed-up": lambda one: value_and_spread(one.measured_speed_up, ratio),
@@ -102,7 +102,7 @@ def _absent(material: Material) -> list[tuple[str, str]]:
 def _means(pieces: Sequence[Advice]) -> list[str]:
     """What the values of the pieces mean, and what projections of programs assume."""
     programs = [piece for piece in pieces if piece.operation == PROGRAM]
-    layouts = [piece for piece in pieces if piece.operation in (LAYOUT, PARTITION, AGGREGATE)]
+    layouts = [piece for piece in pieces if piece.operation in OF_EXCHANGES]
     lines = [LAYOUT_MEANS] if layouts else []
     if len(programs) + len(layouts) < len(pieces):
         has_own = any(advice_text.is_own(one.method) for piece in pieces for one in piece.ranked)
@@ -131,25 +131,21 @@ def _sentence(advice: Advice) -> str:
         return f"{what}: {_no_better(advice)}{_comparison(advice)}."
     gain = advice_text.speed_up(advice, best)
     time = format_seconds(best.time_s.value)
-    return f"{what}: the time with {_name(best)} is {time}, {gain}{_comparison(advice)}."
+    return f"{what}: the time with {advice_text.name(advice, best)} is {time}, {gain}{_comparison(advice)}."
 
 
 def _answer(advice: Advice) -> Answer:
     best, what = advice_text.best(advice), labels.capital(advice_text.title(advice))
     if best.method == advice.baseline or best.speed_up is None:
         number, interval = format_seconds(best.time_s.value), spread(best.time_s, format_seconds)
-        finding = _no_better(advice) if best.method == advice.baseline else _name(best)
+        finding = _no_better(advice) if best.method == advice.baseline else advice_text.name(advice, best)
         finding += f" ({advice_text.basis(best)})" * (best.method == advice.baseline)
     else:
         number, interval = f"speed-up {best.speed_up.value:.2f}", spread(best.speed_up, ratio)
-        finding = f"With {_name(best)} instead of {labels.method(advice.baseline)}: time "
+        finding = f"With {advice_text.name(advice, best)} instead of {advice_text.reference(advice)}: time "
         finding += f"{advice_text.takes(best)}, {advice_text.basis(best)}"
     sentence = f"{labels.capital(finding)}{_comparison(advice)}."
     return Answer(what, number, interval, sentence, _action(advice, best))
-
-
-def _name(alternative: Alternative) -> str:
-    return advice_text.name(alternative.method, alternative.extra)
 
 
 def _action(advice: Advice, alternative: Alternative | SizeRange) -> str:
@@ -166,7 +162,7 @@ def _no_better(advice: Advice) -> str:
     """`no algorithm is clearly faster than the MPI's default`."""
     noun = _NOUNS.get(advice.operation, "algorithm")
     own = any(advice_text.is_own(one.method) for one in advice.ranked)
-    return f"no {noun}{' of the MPI' * own} is clearly faster than {labels.method(advice.baseline)}"
+    return f"no {noun}{' of the MPI' * own} is clearly faster than {advice_text.reference(advice)}"
 
 
 def _comparison(advice: Advice) -> str:
@@ -176,8 +172,8 @@ def _comparison(advice: Advice) -> str:
         return ""
     gain = advice_text.speed_up(advice, first)
     return (
-        f". For comparison: {_name(first)} (Earlybird's) takes {format_seconds(first.time_s.value)}, {gain}; "
-        "the MPI cannot select it"
+        f". For comparison: {advice_text.name(advice, first)} (Earlybird's) takes "
+        f"{format_seconds(first.time_s.value)}, {gain}; the MPI cannot select it"
     )
 
 
@@ -209,7 +205,7 @@ def _alternatives(advice: Advice) -> Table:
         for key in dict.fromkeys(key for alternative in advice.ranked for key in alternative.extra)
         if key not in _SHOWN_ELSEWHERE
     ]
-    columns = dict(_COLUMNS) | {
+    columns = _columns(advice) | {
         _KEYS.get(
             key, key.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
         ): lambda one, key=key: advice_text.extra_cell(key, one.extra.get(key))
@@ -218,16 +214,20 @@ def _alternatives(advice: Advice) -> Table:
     if advice.operation in (PROGRAM, LAYOUT):
         for name in _NOT_MEASURED:
             columns.pop(name)
-    reference = f"; speed-up over {labels.method(advice.baseline)}" if advice.baseline else ""
+    reference = f"; speed-up over {advice_text.reference(advice)}" if advice.baseline else ""
     caption = labels.capital(advice_text.title(advice)) + reference
     columns["what to do"] = lambda one: _action(advice, one)
     return table_of(caption, advice.ranked, columns, wide=True)
 
 
+def _columns(advice: Advice) -> Columns:
+    return {"method": lambda one: advice_text.name(advice, one), **_COLUMNS}
+
+
 def _brief(advice: Advice) -> Table:
     names = ("method", "time (95 %)", "speed-up (95 %)", "basis")
     caption = labels.capital(advice_text.title(advice))
-    return table_of(caption, advice.ranked, _COLUMNS).columns(names).first(_BRIEF, "alternative")
+    return table_of(caption, advice.ranked, _columns(advice)).columns(names).first(_BRIEF, "alternative")
 
 
 def _config(advice: Advice) -> Mapping[str, Any]:
@@ -256,7 +256,7 @@ def _crossovers(advice: Advice) -> Table:
         {
             "from": lambda one: format_bytes(one.from_bytes),
             "to": lambda one: format_bytes(one.to_bytes),
-            "advised": lambda one: advice_text.name(one.method, one.extra),
+            "advised": lambda one: advice_text.name(advice, one),
             "what to do": lambda one: _action(advice, one),
             "range": lambda one: advice_text.extrapolated(one.extra),
         },

@@ -27,7 +27,7 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
     ]
     if not ranges:
         return None
-    names = [advice_text.name(size_range.method, size_range.extra) for size_range in ranges]
+    names = [advice_text.name(advice, size_range) for size_range in ranges]
     data = [_block(one, names[k], names[k] not in names[:k]) for k, one in enumerate(ranges)]
     ends = [ranges[0].from_bytes, ranges[-1].to_bytes]
     axis = {"showticklabels": False, "ticks": "", "showgrid": False, "showline": False, "range": [0, 1]}

@@ -13,12 +13,13 @@ from earlybird.report.texts import ratio, spread
 
 # What the values of an alternative are based on, as text.
 BASES = {MEASURED: "measured", MODEL: "predicted within the measured range", EXTRAPOLATED: "extrapolated"}
+LAYOUT, PARTITION, AGGREGATE = OF_EXCHANGES = ("layout", "partition", "aggregate")
 TITLES = {
     "pipeline": "a buffer that threads fill",
     "program": "a recorded program",
-    "layout": "the layout of an exchange",
-    "partition": "the partition of a mesh",
-    "aggregate": "messages through leaders of nodes",
+    LAYOUT: "the layout of an exchange",
+    PARTITION: "the partition of a mesh",
+    AGGREGATE: "messages through leaders of nodes",
 }
 # How the arguments of the request are shown; others are shown as `key value`.
 _ASKED: Mapping[str, Callable[[Any], str]] = {
@@ -105,10 +106,20 @@ def _argument_text(key: str, value: Any) -> str:
         return f"{plain} {value}"
 
 
-def name(method: str, extra: Mapping[str, Any]) -> str:
+def method(advice: Advice, name: str) -> str:
+    """The display name of a method or algorithm; alternatives of exchanges are neither and keep their name,
+    such as the layout `partitioned`."""
+    return name if advice.operation in OF_EXCHANGES else labels.method(name)
+
+
+def reference(advice: Advice) -> str:
+    return method(advice, advice.baseline)
+
+
+def name(advice: Advice, one: Alternative | SizeRange) -> str:
     """A method and the number of contexts that it requests from the MPI."""
-    contexts = extra.get("vcis")
-    return labels.method(method) + (
+    contexts = one.extra.get("vcis")
+    return method(advice, one.method) + (
         f", {labels.counted(contexts, 'context')}" if _is_number(contexts) else ""
     )
 
@@ -119,8 +130,7 @@ def speed_up(advice: Advice, alternative: Alternative) -> str:
         return "speed-up unknown"
     interval = _interval(alternative.speed_up, ratio)
     return (
-        f"speed-up {alternative.speed_up.value:.2f} over {labels.method(advice.baseline)}{interval}, "
-        f"{basis(alternative)}"
+        f"speed-up {alternative.speed_up.value:.2f} over {reference(advice)}{interval}, {basis(alternative)}"
     )
 
 
