@@ -251,16 +251,18 @@ def test_a_layout_is_called_one_and_has_no_measured_columns():
     ("operation", "noun"),
     [("layout", "layout"), ("partition", "partition"), ("aggregate", "number of leaders")],
 )
-def test_alternatives_of_exchanges_keep_their_own_names(operation, noun):
+def test_alternatives_of_exchanges_keep_their_own_names_and_are_only_predicted(operation, noun):
     ranked = (
         Alternative("partitioned", Estimate.exact(1e-3), Estimate(2.0, 1.9, 2.1), "use FILE"),
         Alternative("single", Estimate.exact(2e-3), Estimate.exact(1.0), "--map-by core"),
     )
     found = chapter(Advice(operation, {"layout": "2x1x2"}, "single", ranked))
     assert "the time with partitioned is 1 ms, speed-up 2.00 over single (95 %" in found.sentence
-    assert found.answers[0].sentence.startswith("With partitioned instead of single: time 1 ms")
+    assert found.answers[0].sentence == "With partitioned instead of single: time 1 ms, predicted."
+    assert found.sentence.endswith("), predicted.")
     for table in (*found.shown, *found.brief):
         assert [row[0] for row in table.rows] == ["partitioned", "single"]
     assert found.shown[0].caption.endswith("; speed-up over single")
     stay = chapter(Advice(operation, {}, "partitioned", ranked))
     assert f"no {noun} is clearly faster than partitioned" in stay.sentence
+    assert stay.answers[0].sentence.endswith("partitioned (predicted).")

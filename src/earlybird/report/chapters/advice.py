@@ -139,11 +139,11 @@ def _answer(advice: Advice) -> Answer:
     if best.method == advice.baseline or best.speed_up is None:
         number, interval = format_seconds(best.time_s.value), spread(best.time_s, format_seconds)
         finding = _no_better(advice) if best.method == advice.baseline else advice_text.name(advice, best)
-        finding += f" ({advice_text.basis(best)})" * (best.method == advice.baseline)
+        finding += f" ({advice_text.basis(advice, best)})" * (best.method == advice.baseline)
     else:
         number, interval = f"speed-up {best.speed_up.value:.2f}", spread(best.speed_up, ratio)
         finding = f"With {advice_text.name(advice, best)} instead of {advice_text.reference(advice)}: time "
-        finding += f"{advice_text.takes(best)}, {advice_text.basis(best)}"
+        finding += f"{advice_text.takes(best)}, {advice_text.basis(advice, best)}"
     sentence = f"{labels.capital(finding)}{_comparison(advice)}."
     return Answer(what, number, interval, sentence, _action(advice, best))
 

@@ -129,13 +129,15 @@ def speed_up(advice: Advice, alternative: Alternative) -> str:
     if alternative.speed_up is None:
         return "speed-up unknown"
     interval = _interval(alternative.speed_up, ratio)
-    return (
-        f"speed-up {alternative.speed_up.value:.2f} over {reference(advice)}{interval}, {basis(alternative)}"
-    )
+    value, based_on = f"{alternative.speed_up.value:.2f}", basis(advice, alternative)
+    return f"speed-up {value} over {reference(advice)}{interval}, {based_on}"
 
 
-def basis(alternative: Alternative) -> str:
-    """What the values are based on: `measured`, `extrapolated`."""
+def basis(advice: Advice, alternative: Alternative) -> str:
+    """What the values are based on: `measured`, `extrapolated`. Advice on exchanges has no measured
+    range."""
+    if advice.operation in OF_EXCHANGES and alternative.basis == MODEL:
+        return "predicted"
     return BASES.get(alternative.basis, alternative.basis)
 
 
