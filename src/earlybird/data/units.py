@@ -101,13 +101,15 @@ def parse_bytes(text: str | float, what: str = "the size") -> int:
     return round(value)
 
 
-def parse_bandwidth(text: str | float, what: str = "the bandwidth") -> float:
+def parse_bandwidth(
+    text: str | float, what: str = "the bandwidth", examples: str = "25GB/s, 2gbit or 1.2e9"
+) -> float:
     """`25GB/s`, `2gbit` or `200mbit` -> bytes per second, above zero."""
     match = _BIT_RATE.match(text) if isinstance(text, str) else None
     if match:
         value = float(match[1]) * _BIT_PREFIX[match[2].lower()] / 8
     else:
-        value = _parse(text, "byte/second", what, "25GB/s, 2gbit or 1.2e9")
+        value = _parse(text, "byte/second", what, examples)
     if not 0 < value < math.inf:
         raise InputError(f"{what} is {str(text)!r}; give a number above zero, such as 25GB/s or 2gbit")
     return value
@@ -126,9 +128,11 @@ def parse_frequency(text: str | float, what: str = "the frequency") -> float:
     return value
 
 
-def parse_duration(text: str | float, what: str = "the duration") -> float:
+def parse_duration(
+    text: str | float, what: str = "the duration", examples: str = "60s, 2min or 0.5"
+) -> float:
     """`60s`, `2min`, `100ms` -> seconds."""
-    return _parse(text, "second", what, "60s, 2min or 0.5")
+    return _parse(text, "second", what, examples)
 
 
 def parse_fraction(text: str | float, what: str = "the fraction") -> float:

@@ -156,10 +156,16 @@ def _parsed(profile: Profile, text: str) -> tuple[str, str, str, Callable[[Proto
     profile.level(level)  # raises if it is absent
     if factor := _FACTOR.fullmatch(value):
         return level, protocol, parameter, lambda _: _positive(float(factor[1]), text)
+    example = "12GB/s" if parameter == BANDWIDTH else "5us"
+    if _is_number(value):
+        raise InputError(
+            f"--set {text}: {value} has no unit; give a factor, such as 2x, or a {parameter}, such as "
+            f"{example}"
+        )
     if parameter == BANDWIDTH:
-        bandwidth = _positive(parse_bandwidth(value, f"--set {text}"), text)
+        bandwidth = _positive(parse_bandwidth(value, f"--set {text}", example), text)
         return level, protocol, parameter, lambda item: bandwidth / item.bandwidth_table()[1][0]
-    latency_s = parse_duration(value, f"--set {text}")
+    latency_s = parse_duration(value, f"--set {text}", example)
 
     def factor_of(item: Protocol) -> float:
         if not item.latency_s:
@@ -167,6 +173,14 @@ def _parsed(profile: Profile, text: str) -> tuple[str, str, str, Callable[[Proto
         return latency_s / item.latency_s
 
     return level, protocol, parameter, factor_of
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _positive(value: float, text: str) -> float:

@@ -75,6 +75,15 @@ def test_a_bandwidth_keeps_its_ratios_and_replicates_change_alike():
         ("inter_node.latency=1e300x", r"latency of eager becomes 1e\+294 s; .* between 0 and 1e\+30 s"),
         ("inter_node.bandwidth=1.2.3x", "1.2.3x"),
         ("inter_node.bandwidth=fast", "fast"),
+        (
+            "inter_node.bandwidth=2",
+            "2 has no unit; give a factor, such as 2x, or a bandwidth, such as 12GB/s",
+        ),
+        ("inter_node.bandwidth=1.2e9", "1.2e9 has no unit"),
+        ("inter_node.latency=5", "5 has no unit; give a factor, such as 2x, or a latency, such as 5us"),
+        ("inter_node.latency= 0 ", "has no unit"),
+        ("inter_node.latency=5uz", "such as 5us$"),
+        ("inter_node.bandwidth=5GB", "such as 12GB/s$"),
     ],
 )
 def test_a_setting_without_meaning_is_refused(text, says):
