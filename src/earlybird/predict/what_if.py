@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import pairwise
@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS
+from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
 from earlybird.data.tolerance import BANDWIDTH, LATENCY, Tolerance, ToleranceCurve, Tolerated
 from earlybird.data.units import parse_bandwidth, parse_duration
@@ -62,6 +63,17 @@ def changed_profile(profile: Profile, settings: Sequence[str]) -> Profile:
         profile = _scaled(profile, level, parameter, factors)
         _check_values(profile, level, parameter, text)
     return profile
+
+
+def unused_settings(settings: Sequence[str], pattern: Pattern, layouts: Iterable[Layout]) -> list[str]:
+    """A sentence for each of `settings` whose level no message uses on any of the layouts."""
+    levels = [layout.level(pattern.src, pattern.dst) for layout in layouts] if settings else []
+    used = {LEVELS[k] for found in levels for k in np.unique(found)}
+    return [
+        f"--set {text} changes nothing: no message of the exchange uses the level {level}"
+        for text in settings
+        if (level := text.strip().partition(".")[0]) not in used
+    ]
 
 
 def sensitivities(predictor: Predictor, profile: Profile, model: str, share: str) -> Iterator[Sensitivity]:

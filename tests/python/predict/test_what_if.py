@@ -140,6 +140,23 @@ def test_the_command_prints_both(in_process):
     assert in_process("predict", *worked, "--set", "x=2", check=False).returncode == 2
 
 
+@pytest.mark.parametrize(
+    "options",
+    [["--layout", "2x1x2"], ["--layout", "2x1x2", "--sensitivity"], ["--layout", "2x1x2", "--tolerance"],
+     ["--nodes", "2,4"]],
+)  # fmt: skip
+def test_a_setting_of_a_level_without_messages_is_noted(in_process, tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.json").write_text(json.dumps(profile().to_json()))
+    (tmp_path / "x.csv").write_text("src,dst,bytes\n0,2,3000\n1,3,3000\n")
+    settings = ("--set", "intra_socket.eager.latency=2x", "--set", "inter_node.latency=2x")
+    done = in_process("predict", "x.csv", "--profile", "p.json", *options, *settings)
+    assert [line for line in done.stderr.splitlines() if "--set" in line] == [
+        "--set intra_socket.eager.latency=2x changes nothing: no message of the exchange uses the level "
+        "intra_socket"
+    ]
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_the_time_against_a_parameter_and_what_is_tolerated(model):
     """One message of 9000 bytes: 4 us of latency and 9 us for its bytes."""

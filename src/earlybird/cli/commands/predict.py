@@ -25,7 +25,7 @@ from earlybird.predict import BOTH_ENDS, MIXED, MODELS, SHARES, Predictor, predi
 from earlybird.predict.node_counts import node_counts
 from earlybird.predict.on_machine import MODEL as LINKS
 from earlybird.predict.on_machine import predict_on_machine
-from earlybird.predict.what_if import changed_profile, sensitivities
+from earlybird.predict.what_if import changed_profile, sensitivities, unused_settings
 from earlybird.predict.what_if import tolerance as tolerances
 
 
@@ -129,12 +129,14 @@ def predict(
     if nodes is not None:
         layouts = _layouts(nodes, pattern, sockets or len(_sockets(joined)), map_by or MAPPINGS[0])
         found = node_counts(pattern, layouts, joined, model, **options)
+        _note_unused(settings, pattern, layouts)
         print_node_counts(replace(found, extra={"settings": settings} if settings else {}), format)
         return
     where = _one_node(pattern, joined) if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
     if sensitivity or tolerance:
         predictor = Predictor(pattern, where, mixed=mixed or MIXED[0])
         share = share or SHARES[0]
+        _note_unused(settings, pattern, [where])
         if sensitivity:
             print_sensitivities(list(sensitivities(predictor, joined, model, share)), model, format)
         else:
@@ -144,7 +146,13 @@ def predict(
     prediction = predict_exchange(pattern, where, joined, model, **options)
     if settings:
         prediction.extra["settings"] = settings
+        _note_unused(settings, pattern, [where])
     print_prediction(prediction, format, pattern)
+
+
+def _note_unused(settings: list[str] | None, pattern: Pattern, layouts: list[Layout]) -> None:
+    for sentence in unused_settings(settings or (), pattern, layouts):
+        note(sentence)
 
 
 def _check_machine_options(others: list[str], layout: str | None) -> None:
