@@ -1,6 +1,6 @@
 """Material: all inputs of one report, loaded and classified by schema."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,9 +132,13 @@ def _item(texts: Mapping[str, tuple[str, ...]], part: str, k: int) -> str:
     return known[k] if k < len(known) else ""
 
 
-def collect(paths: Iterable[str | Path], layout: Layout | None = None) -> Material:
+def collect(
+    paths: Iterable[str | Path],
+    layout: Layout | None = None,
+    read_pattern: Callable[[Path], Pattern] = load_pattern,
+) -> Material:
     """Load run folders (with the pattern and comparison that a replay left in them), recordings, JSON files
-    and patterns.
+    and patterns, these with `read_pattern`.
 
     A file given twice, directly and inside its run folder, counts once. Raises InputError for any other kind
     of file.
@@ -149,7 +153,7 @@ def collect(paths: Iterable[str | Path], layout: Layout | None = None) -> Materi
         for path in _expand(argument):
             if path.resolve() not in seen:
                 seen.add(path.resolve())
-                kind, values = _load(path, name_of[argument.resolve()])
+                kind, values = _load(path, name_of[argument.resolve()], read_pattern)
                 found[kind] += [(value, name_of[argument.resolve()], _path_text(path)) for value in values]
     return Material(
         **{kind: tuple(value for value, _, _ in items) for kind, items in found.items()},
@@ -185,7 +189,7 @@ def _expand(path: Path) -> list[Path]:
     return [path, *(path / name for name in inside if (path / name).exists())]
 
 
-def _load(path: Path, name: str) -> tuple[str, Sequence[Any]]:
+def _load(path: Path, name: str, read_pattern: Callable[[Path], Pattern]) -> tuple[str, Sequence[Any]]:
     """The part of the material, and the items for it."""
     if (path / SUMMARY).exists():
         return "recordings", [load_recording(path)]
@@ -196,7 +200,7 @@ def _load(path: Path, name: str) -> tuple[str, Sequence[Any]]:
         samples = tuple(run.samples())
         return "runs", [MeasuredRun(name, run.header, launches, samples, _path_text(path), layout)]
     if path.suffix in PATTERN_SUFFIXES:
-        return "patterns", [load_pattern(path)]
+        return "patterns", [read_pattern(path)]
     if path.exists() and path.suffix != ".json":
         raise InputError(f"{path} is not an input of a report; {ALLOWED}")
     return _from_json(path)

@@ -6,6 +6,7 @@ import pytest
 from earlybird.cli.session import memory
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, save_pattern
+from earlybird.data.run import Run
 
 
 @pytest.mark.parametrize("name", ["exchange.npz", "exchange.csv", "exchange.mtx"])
@@ -24,3 +25,18 @@ def test_a_file_that_is_no_pattern_is_refused_as_always(tmp_path):
     for name, expected in (("broken.npz", "not a readable"), ("missing.csv", "does not exist")):
         with pytest.raises(InputError, match=expected):
             memory.load_fitting_pattern(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["pattern.npz", "replay/pattern.npz"])
+def test_the_report_refuses_more_messages_than_memory_before_it_reads_them(
+    in_process, tmp_path, monkeypatch, name
+):
+    if name.startswith("replay"):
+        Run.create(tmp_path / "replay", machine={}, command=[], seed=1)
+    exchange = Pattern(np.zeros(5000, np.int64), np.ones(5000, np.int64), np.full(5000, 8))
+    save_pattern(exchange, tmp_path / name)
+    monkeypatch.setattr(memory.hardware, "available_memory_bytes", lambda: 1 << 20)
+    monkeypatch.setattr(memory, "load_pattern", lambda _: pytest.fail("it was read"))
+    refused = in_process("report", name.partition("/")[0], "-o", "page.html", check=False)
+    assert refused.returncode == 2 and f"{name} has 5000 messages" in refused.stderr
+    assert refused.stderr.count("\n") == 1 and not (tmp_path / "page.html").exists()

@@ -49,11 +49,12 @@ def report(
             f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
         )
     from earlybird.cli.output.fitted import with_fitted
+    from earlybird.cli.session.memory import load_fitting_pattern
     from earlybird.report import material, page
     from earlybird.report import terminal as tables
 
     where = None if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
-    collected = with_fitted(material.collect(inputs, where))
+    collected = with_fitted(material.collect(inputs, where, load_fitting_pattern))
     if where is not None and not collected.patterns:
         raise InputError(f"--layout {layout} is for patterns, but none is given; add one, such as mesh.csv")
     if output is not None or not terminal:
