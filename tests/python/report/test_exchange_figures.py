@@ -1,6 +1,7 @@
 """Figures of a pattern on its layout and of what an exchange tolerates, against counts by hand."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from earlybird.data.prediction import Prediction
 from earlybird.data.tolerance import Tolerance, ToleranceCurve, Tolerated
 from earlybird.report.contents import contents
 from earlybird.report.figures import volumes
+from earlybird.report.figures.exchanges import ranks_figure
 from earlybird.report.figures.matrix import MAX_CELLS
 from earlybird.report.material import Material, collect
 from earlybird.report.views.exchanges import exchanges
@@ -89,6 +91,31 @@ def test_a_matrix_is_exact_while_few_ranks_or_few_pairs_keep_the_page_small(num_
     assert len(trace["z"]) == cells and ("text" in trace) == (num_ranks <= 16)
     filled = sum(value is not None for row in trace["z"] for value in row)
     assert filled == sum(text != "" for row in trace["hovertext"] for text in row) <= MAX_CELLS**2
+
+
+@pytest.mark.parametrize(
+    ("num_ranks", "ticks"),
+    [(7, [*range(7)]), (8, [*range(8)]), (9, [0, 2, 4, 6, 8]), (64, [*range(0, 64, 8)])],
+)
+def test_the_labels_of_a_matrix_have_equal_distances(num_ranks, ticks):
+    src = np.arange(num_ranks)
+    ring = Pattern(src, np.roll(src, -1), src + 1)
+    matrix = figures(chapter(layout=None, patterns=(ring,)))["matrix-0"]
+    for axis in ("xaxis", "yaxis"):
+        assert matrix.layout[axis]["tickvals"] == ticks
+        assert matrix.layout[axis]["ticktext"] == list(map(str, ticks))
+
+
+def test_the_caption_of_times_names_what_there_is():
+    predicted = figures(chapter(predictions=(prediction("2x2x1"),)))["ranks-0"]
+    assert predicted.caption == "The predictions of each model."
+    (exchange,) = exchanges(Material(predictions=(prediction("2x2x1"),)))
+    measured = replace(exchange, measured_s=np.full(4, 1e-3))
+    assert ranks_figure(measured, "a").caption == (
+        "Median over iterations, then launches, and the predictions of each model."
+    )
+    alone = replace(measured, predicted_s={})
+    assert ranks_figure(alone, "a").caption == "Median over iterations, then launches."
 
 
 def test_of_many_ranks_the_one_of_each_node_with_most_is_drawn(monkeypatch):

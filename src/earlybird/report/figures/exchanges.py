@@ -23,7 +23,7 @@ def ranks_figure(exchange: Exchange, id: str) -> Figure:
     return Figure(
         id,
         "Time of each rank",
-        f"Median over iterations, then launches, and the predictions of each model.{_order_note(exchange)}",
+        f"{_times_text(exchange)}{_order_note(exchange)}",
         [_rank_trace(name, times[ranks], ranks, name == first) for name, times in series.items()],
         axes.layout(_rank_axis(exchange), axes.linear_time_axis(top, "time"), barmode="group", bargap=0.25),
         wide=True,
@@ -85,6 +85,13 @@ def _ranks(exchange: Exchange) -> np.ndarray:
     slowest_first = np.argsort(-exchange.reference()[1], kind="stable")
     shown = min(MAX_POINTS, exchange.num_ranks)
     return slowest_first[np.linspace(0, exchange.num_ranks - 1, shown).astype(int)]
+
+
+def _times_text(exchange: Exchange) -> str:
+    if exchange.measured_s is None:
+        return "The predictions of each model."
+    predictions = ", and the predictions of each model" if exchange.predicted_s else ""
+    return f"Median over iterations, then launches{predictions}."
 
 
 def _order_note(exchange: Exchange) -> str:

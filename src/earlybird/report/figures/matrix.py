@@ -17,6 +17,7 @@ from earlybird.report.views.exchanges import Exchange
 MAX_CELLS = 64  # rows of the matrix; with more ranks, several share a cell
 MAX_SPARSE_CELLS = 256  # the same if at most MAX_CELLS**2 pairs of ranks exchange messages
 MAX_NUMBERS = 16  # rows of a matrix with numbers in its cells
+MAX_TICKS = 8  # labels of an axis
 MAX_SEPARATORS = 64  # lines between nodes; more would hide the cells
 
 
@@ -48,7 +49,7 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
     has_numbers = len(volume) <= MAX_NUMBERS
     if has_numbers:
         trace |= {"text": _numbers(volume, messages), "texttemplate": "%{text}"}
-    ticks = sorted({round(k) for k in np.linspace(0, len(volume) - 1, min(len(volume), 7))})
+    ticks = even_ticks(len(volume), MAX_TICKS)
     axis = {
         "tickvals": ticks,
         "ticktext": [str(k * block) for k in ticks],
@@ -76,6 +77,11 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
             shapes=lines,
         ),
     )
+
+
+def even_ticks(num_rows: int, most: int) -> list[int]:
+    """At most `most` rows from the first on, with equal distances."""
+    return list(range(0, num_rows, -(-num_rows // most)))
 
 
 def separators(at: Sequence[float], num_cells: int) -> list[dict[str, Any]]:

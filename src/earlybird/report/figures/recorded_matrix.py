@@ -10,7 +10,7 @@ from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.report.figures import axes
 from earlybird.report.figures.maps import heat_map
-from earlybird.report.figures.matrix import log_ticks, separators
+from earlybird.report.figures.matrix import MAX_TICKS, even_ticks, log_ticks, separators
 from earlybird.report.parts import Figure
 from earlybird.report.views.recordings import Recorded
 
@@ -23,7 +23,7 @@ _SAYS = {
 }
 _LEVELS = 60  # shades: the page stays small
 _MOST_TEXTS = 200  # cells with text, those with the largest values
-_MOST_TICKS, _FEW_TICKS = 7, 3
+_FEW_TICKS = 3  # of the names of nodes
 
 
 def matrix_figures(recorded: Recorded, id: str) -> list[Figure]:
@@ -89,8 +89,8 @@ def _hover(matrix: Matrix, quantity: str) -> list[list[str]]:
 def _axis(rows: Rows) -> dict[str, Any]:
     """The first ranks of rows, or the names of nodes; none for rows of ranks without a common order."""
     is_long = rows.order == "node" and rows.unit == "node"
-    most = _FEW_TICKS if is_long else _MOST_TICKS
-    ticks = sorted({round(k) for k in np.linspace(0, rows.num - 1, min(rows.num, most))})
+    most = _FEW_TICKS if is_long else MAX_TICKS
+    ticks = even_ticks(rows.num, most)
     return {
         "tickvals": ticks,
         "ticktext": [axes.label(_short(rows.names[k])) for k in ticks],
