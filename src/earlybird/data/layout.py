@@ -135,9 +135,11 @@ def even_layout(num_ranks: int, nodes: int, sockets: int = 1, map_by: str = "cor
     if map_by not in MAPPINGS:
         raise InputError(f"--map-by is {map_by!r}; choose one of {', '.join(MAPPINGS)}")
     if num_ranks % nodes:
+        ranks, remedy = f"{num_ranks} ranks", f"numbers of nodes that divide {num_ranks}"
+        if num_ranks == 1:
+            ranks, remedy = "1 rank", "1 node"
         raise InputError(
-            f"{num_ranks} ranks cannot be divided evenly among {nodes} nodes; give numbers of nodes that "
-            f"divide {num_ranks}, or a --layout"
+            f"{ranks} cannot be divided evenly among {nodes} nodes; give {remedy}, or a --layout"
         )
     per_node = num_ranks // nodes
     used = min(sockets, per_node)

@@ -19,6 +19,12 @@ def require_ranks(num_ranks: int, what: str = "the number of ranks") -> None:
     require_range(num_ranks, what, 1, MAX_RANKS)
 
 
+def require_other_rank(num_ranks: int) -> None:
+    """Refuse one rank, of an exchange with messages."""
+    if num_ranks == 1:
+        raise InputError("one rank has no other rank to send to; give 2 ranks or more")
+
+
 def require_messages(num_messages: int) -> None:
     """Refuse more messages than fit the memory of an ordinary machine."""
     if num_messages > MAX_MESSAGES:

@@ -5,7 +5,13 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern
 from earlybird.data.units import MAX_BYTES
-from earlybird.patterns.checks import require_messages, require_range, require_ranks, require_total_bytes
+from earlybird.patterns.checks import (
+    require_messages,
+    require_other_rank,
+    require_range,
+    require_ranks,
+    require_total_bytes,
+)
 
 # Sizes are log-normal: one standard deviation is a factor of e.
 SIZE_SIGMA = 1.0
@@ -39,6 +45,7 @@ def near_exchange(
     from scipy.spatial import cKDTree
 
     require_ranks(num_ranks)
+    require_other_rank(num_ranks)
     require_range(seed, "the seed", 0)
     if not 0 < messages_per_rank <= num_ranks - 1:
         raise InputError(

@@ -4,7 +4,13 @@ import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern
-from earlybird.patterns.checks import require_messages, require_range, require_ranks, require_total_bytes
+from earlybird.patterns.checks import (
+    require_messages,
+    require_other_rank,
+    require_range,
+    require_ranks,
+    require_total_bytes,
+)
 
 DISTRIBUTIONS = ("log-uniform", "uniform")
 
@@ -27,8 +33,8 @@ def random_exchange(
     require_range(num_messages, "the number of messages", 0)
     require_messages(num_messages)
     require_range(seed, "the seed", 0)
-    if num_ranks == 1 and num_messages:
-        raise InputError("one rank has no other rank to send to; give 2 ranks or more")
+    if num_messages:
+        require_other_rank(num_ranks)
     if distribution not in DISTRIBUTIONS:
         raise InputError(f"the distribution is {distribution!r}; choose one of {', '.join(DISTRIBUTIONS)}")
     smallest = 1 if distribution == "log-uniform" else 0

@@ -104,5 +104,7 @@ def test_sockets_without_a_rank_are_left_out_and_the_last_may_have_fewer():
 def test_ranks_that_do_not_divide_are_refused():
     with pytest.raises(InputError, match="16 ranks cannot be divided evenly among 3 nodes"):
         even_layout(16, 3)
+    with pytest.raises(InputError, match=r"^1 rank cannot .* among 2 nodes; give 1 node, or a --layout$"):
+        even_layout(1, 2)
     with pytest.raises(InputError, match="--map-by is 'x'"):
         even_layout(16, 4, map_by="x")
