@@ -27,6 +27,10 @@ def test_the_names_are_there_and_nothing_large_is_imported_for_them():
     assert ran.stdout == "False\n"
 
 
+def test_type_checkers_may_use_the_annotations():
+    assert (Path(earlybird.__file__).parent / "py.typed").is_file()
+
+
 def test_a_prediction_from_arrays_is_that_of_the_files(tmp_path):
     loaded, profile = Pattern.load(WORKED / "pattern.csv"), Profile.load(WORKED / "profile.json")
     made = Pattern.from_arrays(loaded.src.tolist(), loaded.dst, loaded.bytes.astype(float))
