@@ -146,6 +146,11 @@ def _change(
 
 def _notes(found: Sequence[Change], sides: tuple[Side, Side], zeros: int, level: float) -> list[str]:
     notes = []
+    if all(side.is_host_unnamed for side in sides):
+        notes.append(
+            f"{sides[0].name} and {sides[1].name} were imported without --host, so whether both are of one "
+            "machine is not known"
+        )
     if zeros:
         notes.append(f"{counted(zeros, 'point')} left out: a time there is 0")
     if few := sum(one.p_value is None for one in found):

@@ -109,14 +109,7 @@ _OPENMPI = {
         "two-ranks": Algorithm(6, needs="two"),
         "sparbit": Algorithm(7),
     },
-    "allgatherv": {
-        "gather-bcast": Algorithm(1),
-        "bruck": Algorithm(2),
-        "ring": Algorithm(3),
-        "neighbor-exchange": Algorithm(4, needs="even"),
-        "two-ranks": Algorithm(5, needs="two"),
-        "sparbit": Algorithm(6),
-    },
+    # That of allgatherv cannot be changed while a program runs (5.0.11).
     "alltoallv": {"linear": Algorithm(1), "pairwise": Algorithm(2)},
     "alltoall": {
         "linear": Algorithm(1),

@@ -11,6 +11,7 @@ import numpy as np
 
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, MEAN_OVER_RANKS, ROOTED
 from earlybird.data.errors import InputError
+from earlybird.data.labels import listed
 
 # Messages in a window of the bandwidth tests by default, which the programs do not print: OSU's option -W,
 # IMB's -window_size.
@@ -110,6 +111,12 @@ def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW)
             f"{where} is of buffers in a GPU, which have no quantity here; give one of host memory"
         )
     name, version = title[1].lower(), title[2] or ""
+    datatypes = dict.fromkeys(re.findall(r"^# Datatype: (\S+?)\.?$", text, re.MULTILINE))
+    if len(datatypes) > 1:
+        raise InputError(
+            f"{where} has tables of {listed(list(datatypes))}, which would be launches of one; give a "
+            "text of one datatype (-T)"
+        )
     columns, rows = _osu_table(text[title.end() :], where)
     if not rows:
         raise InputError(f"{where} has no rows after its header; it was cut off: give the whole output")
@@ -151,13 +158,20 @@ def _osu_table(text: str, where: str) -> tuple[list[str], list[list[float]]]:
     """Names of the columns, such as `Size` and `Avg Latency(us)`, and the numbers of the rows."""
     columns: list[str] = []
     rows = []
+    is_validated = False
     for line in text.splitlines():
         if not columns and line.startswith("#"):
             found = _BETWEEN_COLUMNS.split(line.removeprefix("#").strip())
             if re.search(r"\((us|MB/s)\)|MB/s", line):
                 columns = [re.sub(r"\s*\(", "(", name) for name in found]
+                is_validated = columns[-1] == "Validation"
+                columns = columns[: len(columns) - is_validated]
         elif line.strip() and not line.startswith("#"):
             values = line.split()
+            if is_validated and values[-1] == "Fail":  # of -c
+                raise InputError(f"{where} has wrong data at {values[0]} bytes: the validation of OSU failed")
+            if is_validated and values[-1] == "Pass":
+                values.pop()
             if len(values) != len(columns) or not all(map(_NUMBER.fullmatch, values)):
                 has = f"{len(columns)} columns ({', '.join(columns)})" if columns else "no header above it"
                 raise InputError(

@@ -348,6 +348,14 @@ def test_a_comparison_of_an_import_without_a_host_asks_for_one(earlybird, refuse
     refused(earlybird("compare", "named", "other", check=False), "measure both in one place")
 
 
+def test_a_comparison_of_two_imports_without_hosts_says_so(earlybird):
+    imported = ("import", "osu", RECORDED / "osu_latency.txt", *OSU)
+    for run in ("before", "after"):
+        earlybird(*imported, "-o", run)
+    compared = earlybird("compare", "before", "after")
+    assert "were imported without --host" in compared.stderr
+
+
 def test_bad_options_are_refused(earlybird, refused):
     path = RECORDED / "osu_allreduce.txt"
     where = ("--mpi", "mpich", "--level")

@@ -1,6 +1,7 @@
 """Guidelines of collectives on synthetic launches: planted violations are found, noise is none."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,14 @@ def side_of(times, *, launches=10, noise=0.02, seed=1, methods=("default",), siz
                 of_launches = value * np.exp(noise * random.normal(size=(launches, 1)))
                 found[key] = list(of_launches * np.exp(noise * random.normal(size=(launches, 30))))
     return Side("run", "mpich", found, {})
+
+
+def test_ranks_that_shared_cores_are_warned_about():
+    side = side_of(lambda operation, size, method: time_s(operation, size))
+    shared = replace(side, circumstances={"oversubscribed": "false | true"})
+    assert check(side).notes == ()
+    (note,) = check(shared).notes
+    assert "more ranks than cores" in note
 
 
 def check(side: Side):

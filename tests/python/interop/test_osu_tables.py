@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample
 from earlybird.interop.benchmarks import read_osu
 from earlybird.interop.osu_tables import osu_files, osu_tables
@@ -133,3 +134,26 @@ def test_runs_without_a_table_and_folders_in_use_are_refused(earlybird, refused,
         earlybird("export", "run", "--to", "osu", "--quantity", "bytes", "-o", "texts", check=False),
         "--quantity",
     )
+
+
+VALIDATED = """# OSU MPI Latency Test v7.4
+# Datatype: MPI_CHAR.
+# Size       Avg Latency(us)      Validation
+8                       2.90            Pass
+16                      3.10            {outcome}
+"""
+
+
+def test_the_outcome_of_the_validation_is_read():
+    points = read_osu(VALIDATED.format(outcome="Pass"), "table", None).points
+    assert [point.times_s for point in points] == [pytest.approx([2.9e-6]), pytest.approx([3.1e-6])]
+    with pytest.raises(InputError, match="wrong data at 16 bytes"):
+        read_osu(VALIDATED.format(outcome="Fail"), "table", None)
+    with pytest.raises(InputError, match="cut off or changed"):
+        read_osu(VALIDATED.format(outcome="Pa"), "table", None)
+
+
+def test_tables_of_several_datatypes_are_no_launches():
+    text = VALIDATED.format(outcome="Pass") + "# Datatype: MPI_INT.\n8  2.90  Pass\n"
+    with pytest.raises(InputError, match="tables of MPI_CHAR and MPI_INT"):
+        read_osu(text, "table", None)
