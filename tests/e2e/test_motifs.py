@@ -59,7 +59,7 @@ def test_several_motifs_share_a_run(earlybird, any_mpi):
         (("sweep3d", "--ranks", "4", "--cells", "1x8x8"), "a rank needs a cell"),
         (("comb", "--noise-percent", "4"), "--noise is missing"),
         (("comb", "--format", "osu"), "--format osu"),
-        (("sweep", "--ranks", "4"), "the suites are"),
+        (("sweep", "--ranks", "4"), "did you mean sweep3d? The suites are"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_a_sentence(
