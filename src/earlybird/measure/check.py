@@ -141,8 +141,8 @@ class _Session:
         done = len(launched.samples)
         where = _what(points, done, self.plan.nodes, hosts)
         return (
-            f"the check ended after {spent} and {done} of {counted(len(points), 'part')}, in {where}: "
-            f"{launched.cause}"
+            f"the check ended after {spent} and {done} of {counted(len(points), 'part')}, while all "
+            f"nodes took part in {where}: {launched.cause}"
         )
 
 
