@@ -116,6 +116,8 @@ def _simulated(nodes: int) -> bool:
         f"{format_seconds(simulated_s)} in {sum(iterations)} iterations; simulating took "
         f"{format_seconds(spent_s)}"
     )
+    for one in check.findings:
+        print(f"false alarm: {one.sentence}")
     return simulated_s <= check.planned_s <= MOST_S and not check.findings
 
 

@@ -254,6 +254,12 @@ def reframe() -> str:
     return found
 
 
+def reframe_environment(folder: Path, first_on_path: Path | str) -> dict[str, str]:
+    """ReFrame writes its log into the temporary folder, and keeps it when a check fails."""
+    path = f"{first_on_path}:{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "HOME": str(folder), "TMPDIR": str(folder)}
+
+
 @pytest.fixture
 def run_reframe(tmp_path, any_mpi):
     """Runs the check of the ping-pong with two small sizes; returns the status, the output and the report."""
@@ -266,7 +272,7 @@ def run_reframe(tmp_path, any_mpi):
             "--report-file", report, "-S", f"mpi={any_mpi}", "-S", "sizes=8", "-S",
             "options=--levels,intra_socket,--budget,10s", *options,
         ]  # fmt: skip
-        env = os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+        env = reframe_environment(tmp_path, scripts)
         result = subprocess.run(
             list(map(str, command)), env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120
         )
@@ -291,7 +297,7 @@ def test_each_point_has_a_name_of_its_own_and_baselines_are_in_the_folder_of_the
     )
     program.chmod(0o755)
     report = tmp_path / "report.json"
-    env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    env = reframe_environment(tmp_path, tmp_path)
     command = [
         reframe(), "--prefix", "reframe", "-c", REFRAME, "-n", "EarlybirdAllreduce", "-r", "--report-file",
         report, "-S", "baseline=old",

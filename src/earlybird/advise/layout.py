@@ -3,7 +3,6 @@
 import itertools
 import math
 import random
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ import numpy as np
 from earlybird.advise.predicted import SlowestRank, ranked, uncertain_gains
 from earlybird.data.advice import Advice
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, Layout, parse_layout
+from earlybird.data.layout import MAPPINGS, Layout, is_shape, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.predict.changing import MOST_RANKS
@@ -49,7 +48,7 @@ def advise_layout(
     `model` predicts less time than for that layout, too. Raises InputError as `Predictor` does, or for a
     layout that is a file.
     """
-    if not re.fullmatch(r"[0-9]+x[0-9]+x[0-9]+", shape.strip()):
+    if not is_shape(shape):
         raise InputError(
             f"--layout is {shape!r}, but ranks are placed on nodes of equal shape; give NODESxSOCKETSxRANKS, "
             "ranks per socket, such as 4x2x16"

@@ -301,8 +301,8 @@ def _unchecked(measured: Measured) -> Iterator[str]:
 def _notes(checks: Sequence[GuidelineCheck], side: Side, level: float) -> Iterator[str]:
     if "true" in side.circumstances.get("oversubscribed", ""):
         yield (
-            "some launches had more ranks than cores (oversubscribed), so times include waits for "
-            "one; measure with a core for each rank before you change anything"
+            "some launches had more ranks than cores (oversubscribed), so times include "
+            "waits for a core; measure with a core for each rank before you change anything"
         )
     few = [one for one in checks if one.p_value is None]
     if few:

@@ -18,6 +18,7 @@ MAPPINGS = ("core", "socket", "node")
 LAYOUT_HEADER = "rank,node,socket"
 MAX_RANKS = 10_000_000
 MAX_PLACE = 2**63 - 1  # of nodes and sockets
+_SHAPE = re.compile(r"([0-9]{1,18})x([0-9]{1,18})x([0-9]{1,18})")
 
 
 def level_phrase(level: str) -> str:
@@ -100,6 +101,11 @@ class Layout:
         return np.where(same_socket, 0, np.where(same_node, 1, 2))
 
 
+def is_shape(text: str) -> bool:
+    """Whether it is NODESxSOCKETSxRANKS."""
+    return _SHAPE.fullmatch(text.strip()) is not None
+
+
 def parse_layout(text: str, map_by: str = "core") -> Layout:
     """`2x2x8` (nodes x sockets x ranks per socket) with `map_by` core, socket or node; or the path of a CSV.
 
@@ -114,7 +120,7 @@ def parse_layout(text: str, map_by: str = "core") -> Layout:
                 f"--map-by {map_by} has no effect on the layout {text}, which places every rank; leave it out"
             )
         return _load_csv(Path(text))
-    match = re.fullmatch(r"([0-9]{1,18})x([0-9]{1,18})x([0-9]{1,18})", text.strip())
+    match = _SHAPE.fullmatch(text.strip())
     if not match or min(int(word) for word in match.groups()) == 0:
         raise InputError(
             f"the layout is {text!r}; give NODESxSOCKETSxRANKS, ranks per socket, such as 1x1x4, "

@@ -109,7 +109,7 @@ _OPENMPI = {
         "two-ranks": Algorithm(6, needs="two"),
         "sparbit": Algorithm(7),
     },
-    # That of allgatherv cannot be changed while a program runs (5.0.11).
+    # allgatherv has none: its control variable cannot be written while a program runs (5.0.11).
     "alltoallv": {"linear": Algorithm(1), "pairwise": Algorithm(2)},
     "alltoall": {
         "linear": Algorithm(1),

@@ -128,6 +128,15 @@ def parse_frequency(text: str | float, what: str = "the frequency") -> float:
     return value
 
 
+def is_plain_number(text: str) -> bool:
+    """Whether it is a number without a unit, where one is needed."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def parse_duration(
     text: str | float, what: str = "the duration", examples: str = "60s, 2min or 0.5"
 ) -> float:

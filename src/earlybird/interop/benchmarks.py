@@ -165,7 +165,8 @@ def _osu_table(text: str, where: str) -> tuple[list[str], list[list[float]]]:
             if re.search(r"\((us|MB/s)\)|MB/s", line):
                 columns = [re.sub(r"\s*\(", "(", name) for name in found]
                 is_validated = columns[-1] == "Validation"
-                columns = columns[: len(columns) - is_validated]
+                if is_validated:
+                    columns.pop()
         elif line.strip() and not line.startswith("#"):
             values = line.split()
             if is_validated and values[-1] == "Fail":  # of -c

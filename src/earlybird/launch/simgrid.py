@@ -15,8 +15,8 @@ from earlybird.machine.flavours import Flavour
 
 # Settings of SMPI, such as smpi/bcast:binomial_tree, begin so; a request holds them among its variables.
 SETTING = "smpi/"
-# Latencies are tenths of microseconds: SimGrid's own step, 1e-5 s, and smpirun's, 1e-9 s, would round them.
 _MAX_EAGER_BYTES = 2**31 - 1  # an int of SimGrid; messages of MPI_BYTE are not longer
+# Latencies are tenths of microseconds: SimGrid's own step, 1e-5 s, and smpirun's, 1e-9 s, would round them.
 _PRECISION = "1e-12"
 
 

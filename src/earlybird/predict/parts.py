@@ -134,7 +134,7 @@ class Part:
             waited_s[classes.waits] = completed_s[classes.waits]
             return self._last_of_ranks_s(completed_s, waited_s)
 
-        return _in_threads(last_s, bandwidth)
+        return _of_each_capacity(last_s, bandwidth)
 
     def _queue_s(self, classes: "Classes", levels: Sequence[tuple[Level, ...]]) -> Times:
         """As `_fair_s`. What a link carries for few processes it carries for more: a BW(n) that falls
@@ -146,7 +146,7 @@ class Part:
         def last_s(capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return self._last_of_ranks_s(*classes.queues.completion_times_s(capacity, buffered))
 
-        return _in_threads(last_s, capacities)
+        return _of_each_capacity(last_s, capacities)
 
     def _last_of_ranks_s(self, received_s: np.ndarray, sent_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(P,) each, from times of the messages."""
@@ -245,7 +245,7 @@ class Classes:
         return one.work * steps + FAIR_MESSAGE_WORK * one.num_competing
 
 
-def _in_threads(
+def _of_each_capacity(
     last_s: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], capacities: np.ndarray
 ) -> Times:
     rows = in_threads(last_s, list(capacities))

@@ -14,7 +14,7 @@ from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
 from earlybird.data.tolerance import BANDWIDTH, LATENCY, Tolerance, ToleranceCurve, Tolerated
-from earlybird.data.units import parse_bandwidth, parse_duration
+from earlybird.data.units import is_plain_number, parse_bandwidth, parse_duration
 from earlybird.predict.exchange import Predictor
 
 # The factors of a tolerance curve, and the growths of the time whose factor is searched up to _MOST_SLOWER.
@@ -169,7 +169,7 @@ def _parsed(profile: Profile, text: str) -> tuple[str, str, str, Callable[[Proto
     if factor := _FACTOR.fullmatch(value):
         return level, protocol, parameter, lambda _: _positive(float(factor[1]), text)
     example = "12GB/s" if parameter == BANDWIDTH else "5us"
-    if _is_number(value):
+    if is_plain_number(value):
         raise InputError(
             f"--set {text}: {value} has no unit; give a factor, such as 2x, or a {parameter}, such as "
             f"{example}"
@@ -185,14 +185,6 @@ def _parsed(profile: Profile, text: str) -> tuple[str, str, str, Callable[[Proto
         return latency_s / item.latency_s
 
     return level, protocol, parameter, factor_of
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _positive(value: float, text: str) -> float:

@@ -1,7 +1,6 @@
 """`earlybird cluster`: start, list, use and stop virtual clusters on this machine."""
 
 import os
-import re
 import subprocess
 import tempfile
 import time
@@ -167,7 +166,7 @@ def down(
 
 
 def _parse_rate(text: str) -> float:
-    if re.fullmatch(r"[0-9.eE+]+", text.strip()):
+    if units.is_plain_number(text):
         raise InputError(f"--rate is {text!r} without a unit; give 10mbit to 32gbit, such as 100mbit")
     try:
         return units.parse_bandwidth(text, "--rate")
