@@ -2,7 +2,6 @@
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from typing import SupportsIndex
 
 import numpy as np
 
@@ -373,7 +372,10 @@ class Predictor:
 
 def _within(value: object, last: int) -> bool:
     """Whether it is a whole number from 0 to `last`."""
-    return isinstance(value, SupportsIndex) and 0 <= operator.index(value) <= last
+    try:
+        return 0 <= operator.index(value) <= last  # type: ignore[arg-type]
+    except TypeError:
+        return False
 
 
 def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
