@@ -3,6 +3,7 @@
 `python -m bench check-faults` plants every fault, also among 8 nodes, and has 50 clean checks.
 """
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -84,35 +85,53 @@ def test_a_fifth_of_the_cpu_time_and_another_mpi_are_found(cluster, check, tmp_p
     assert named[("node1",), "MPI library"]["value"].startswith("MPICH Version: 4.1.2")
 
 
-def test_a_node_that_hangs_ends_the_check_in_bounded_time(cluster, check):
-    """Stopped in the middle of a round."""
-    stopped = threading.Event()
+@contextlib.contextmanager
+def struck(cluster, folder, number):
+    """The rank of node2 gets a signal when a check with this current folder has begun to measure."""
+    done = threading.Event()
 
-    def stop() -> None:
+    def strike() -> None:
         end_s = time.monotonic() + 60
-        while time.monotonic() < end_s and not stopped.is_set():
+        while time.monotonic() < end_s and not done.is_set():
+            if not any(path.stat().st_size for path in folder.glob(".*/.check-*/samples.ndjson")):
+                time.sleep(0.02)
+                continue
             found = subprocess.run(
                 ["pgrep", "--ns", str(cluster.nodes[2].pid), "--nslist", "pid", "-x", "check"],
                 capture_output=True, text=True,
             ).stdout.split()  # fmt: skip
             for pid in found:
-                subprocess.run(["kill", f"-{signal.SIGSTOP}", pid])
-                stopped.set()
+                subprocess.run(["kill", f"-{number}", pid])
+                done.set()
             time.sleep(0.05)
 
-    thread = threading.Thread(target=stop)
+    thread = threading.Thread(target=strike)
     thread.start()
-    begin_s = time.monotonic()
     try:
-        done = check(cluster, "--stall-limit", "4s")
+        yield
     finally:
-        stopped.set()
+        done.set()
         thread.join()
+
+
+def test_a_node_that_hangs_ends_the_check_in_bounded_time(cluster, check, tmp_path):
+    """Stopped in the middle of a round."""
+    begin_s = time.monotonic()
+    with struck(cluster, tmp_path, signal.SIGSTOP):
+        done = check(cluster, "--stall-limit", "4s")
     assert time.monotonic() - begin_s < 40
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert (
         "earlybird: the check ended after" in done.stderr and "no point was finished for 4 s" in done.stderr
     )
+
+
+def test_the_node_of_a_rank_that_is_killed_is_named(cluster, check, tmp_path):
+    with struck(cluster, tmp_path, signal.SIGKILL):
+        done = check(cluster)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "earlybird: the check ended after" in done.stderr
+    assert "mpiexec reports that " in done.stderr and " on node2 failed: " in done.stderr
 
 
 def test_a_node_that_has_died_is_named(check):

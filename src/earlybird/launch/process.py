@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import psutil
 
 from earlybird.launch import shared_memory, temporary_files
+from earlybird.launch.job_output import explain
 
 MARKER = "EARLYBIRD_JOB"  # in the environment of every process of a job, so that stragglers can be found
 _POLL_S = 0.05
@@ -81,7 +82,7 @@ def run_tree(
         os.close(output)
     status = process.returncode
     if cause is None and status != 0:
-        cause = (watch and watch()) or _explain(status, text)
+        cause = (watch and watch()) or explain(status, text)
     return Ended(status, cause, time.monotonic() - begin_s)
 
 
@@ -157,26 +158,3 @@ def _processes_of(job: str) -> list[psutil.Process]:
             if process.environ().get(MARKER) == job and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
-
-
-def _explain(status: int, text: str) -> str:
-    """The most informative line of the job's output, or a description of the status."""
-    lines = [line.strip(" =|-*") for line in text.splitlines()]
-    lines = [line for line in lines if line]
-    for marker in (
-        "earlybird kernel:",
-        "CANCELLED AT",  # Slurm's, with its reason
-        "KILLED BY SIGNAL",
-        "EXIT STRING",
-        "exited on signal",
-        "BAD TERMINATION",
-        "rror",
-        "not enough",
-        "bort",
-    ):
-        for line in lines:
-            if marker in line:
-                return line.removeprefix("earlybird kernel:").strip()
-    if status < 0:
-        return f"it was ended by {signal.Signals(-status).name}"
-    return f"it ended with status {status}" + (f": {lines[-1]}" if lines else "")

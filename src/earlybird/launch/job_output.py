@@ -1,0 +1,59 @@
+"""Why a job failed, by what mpiexec and the ranks printed."""
+
+import re
+import signal
+
+# The rank that failed, its host, and how. A long message is broken into lines anywhere between two words.
+_FAILED_RANK = (
+    # Intel Hydra
+    r"RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>\S+)\s+=\s+(?P<how>\S[^\n]*)",
+    # MPICH's Hydra numbers its ranks nowhere. The string is missing if other nodes failed, too.
+    r"PID \d+ RUNNING AT (?P<host>\S+)(?s:.*?)WITH THE EXIT STRING: (?P<how>[^\n]+)",
+    r"PID \d+ RUNNING AT (?P<host>\S+)\s+=\s+(?P<how>\S[^\n]*)",
+    # Open MPI. Its "due to process rank ... calling abort" is often a rank that has lost its peer.
+    r"process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+\d+\s+on\s+node\s+(?P<host>\S+)\s+exited\s+on\s+"
+    r"(?P<how>signal[^\n]+\))",
+    r"\[(?P<host>[^\s:\]]+):\d+\] \*\*\* Process received signal \*\*\*\s+\[\S+\] Signal: (?P<how>[^\n]+)",
+    r"peer process has (?P<how>unexpectedly\s+disconnected)(?s:.*?)Peer host: +(?P<host>\S+)",
+)
+
+_REASONS = (
+    "KILLED BY SIGNAL",
+    "EXIT STRING",
+    "exited on signal",
+    "BAD TERMINATION",
+    "rror",
+    "not enough",
+    "bort",
+)
+
+
+def explain(status: int, text: str) -> str:
+    """The rank that failed and its host if `text` names them, the most informative line of it, or a
+    description of the status."""
+    lines = [line.strip(" =|-*") for line in text.splitlines()]
+    lines = [line for line in lines if line]
+    # The second is Slurm's, with its reason.
+    if line := _first_with(("earlybird kernel:", "CANCELLED AT"), lines):
+        return line.removeprefix("earlybird kernel:").strip()
+    if failed := _failed_rank(text):
+        return failed
+    if line := _first_with(_REASONS, lines):
+        return line
+    if status < 0:
+        return f"it was ended by {signal.Signals(-status).name}"
+    return f"it ended with status {status}" + (f": {lines[-1]}" if lines else "")
+
+
+def _first_with(markers: tuple[str, ...], lines: list[str]) -> str | None:
+    return next((line for marker in markers for line in lines if marker in line), None)
+
+
+def _failed_rank(text: str) -> str | None:
+    for pattern in _FAILED_RANK:
+        if found := re.search(pattern, text):
+            groups = found.groupdict()
+            rank = f"rank {groups['rank']}" if groups.get("rank") else "a rank"
+            how = " ".join(groups["how"].split()).strip(" =")
+            return f"mpiexec reports that {rank} on {groups['host']} failed: {how}"
+    return None

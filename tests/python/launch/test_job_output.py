@@ -1,0 +1,116 @@
+"""The rank that a job lost, and its host, by what real mpiexecs printed on four virtual nodes when the rank
+of node2 ended."""
+
+import pytest
+
+from earlybird.launch.job_output import explain
+
+MPICH = """
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 8 RUNNING AT node2
+=   EXIT CODE: 9
+=   CLEANING UP REMAINING PROCESSES
+=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
+===================================================================================
+[proxy:1@node1] HYD_pmcd_pmip_control_cmd_cb (pm/hydra/proxy/pmip_cb.c:490): assert (!closed) failed
+[proxy:1@node1] HYDT_dmxu_poll_wait_for_event (tools/demux/demux_poll.c:76): callback returned error status
+[mpiexec@vm] HYDT_bscu_wait_for_completion (utils/bscu_wait.c:109): one of the processes terminated badly
+"""
+
+MPICH_STRING = """
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 26169 RUNNING AT node2
+=   EXIT CODE: 9
+=   CLEANING UP REMAINING PROCESSES
+=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
+===================================================================================
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)
+This typically refers to a problem with your application.
+Please see the FAQ page for debugging suggestions
+"""
+
+INTEL = """
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 2 PID 67 RUNNING AT node2
+=   KILLED BY SIGNAL: 9 (Killed)
+===================================================================================
+"""
+
+# node3 has lost its peer.
+OPENMPI = """\
+[node3:00000] *** An error occurred in Socket closed
+[node3:00000] *** reported by process [984678401,3]
+[node3:00000] *** on a NULL communicator
+[node3:00000] *** Unknown error
+[node3:00000] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,
+[node3:00000] ***    and MPI will try to terminate your MPI job as well)
+--------------------------------------------------------------------------
+prterun noticed that process rank 2 with PID 187 on node node2 exited on
+signal 9 (Killed).
+--------------------------------------------------------------------------
+"""
+
+_LOST_PEER = """\
+[node0:00000] *** An error occurred in Socket closed
+[node0:00000] *** reported by process [711720961,0]
+[node0:00000] *** on a NULL communicator
+[node0:00000] *** Unknown error
+--------------------------------------------------------------------------
+prterun has exited due to process rank 0 with PID 62 on node node0 calling
+"abort". This may have caused other processes in the application to be
+terminated by signals sent by prterun (as reported here).
+--------------------------------------------------------------------------
+"""
+
+OPENMPI_TRACE = (
+    """\
+[node2:00059] *** Process received signal ***
+[node2:00059] Signal: Segmentation fault (11)
+[node2:00059] Signal code:  (0)
+[node2:00059] Failing at address: (nil)
+[node2:00059] [ 0] /lib/x86_64-linux-gnu/libc.so.6(+0x3c050)[0x7fcdbe25a050]
+[node2:00059] *** End of error message ***
+"""
+    + _LOST_PEER
+)
+
+OPENMPI_PEER = (
+    """\
+--------------------------------------------------------------------------
+An MPI communication peer process has unexpectedly disconnected.  This
+usually indicates a failure in the peer process (e.g., a crash or
+otherwise exiting without calling MPI_FINALIZE first).
+
+  Local host: node0
+  Local PID:  62
+  Peer host:  node2
+--------------------------------------------------------------------------
+"""
+    + _LOST_PEER
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "who", "how"),
+    [
+        (MPICH, "a rank on node2", "EXIT CODE: 9"),
+        (MPICH_STRING, "a rank on node2", "Segmentation fault (signal 11)"),
+        (INTEL, "rank 2 on node2", "KILLED BY SIGNAL: 9 (Killed)"),
+        (OPENMPI, "rank 2 on node2", "signal 9 (Killed)"),
+        (OPENMPI_TRACE, "a rank on node2", "Segmentation fault (11)"),
+        (OPENMPI_PEER, "a rank on node2", "unexpectedly disconnected"),
+    ],
+)
+def test_the_rank_that_failed_is_named_with_its_host(text, who, how):
+    assert explain(255, text) == f"mpiexec reports that {who} failed: {how}"
+
+
+def test_a_rank_that_has_lost_its_peer_is_not_named_as_the_one_that_failed():
+    assert "failed" not in explain(14, _LOST_PEER)
+
+
+def test_what_a_rank_says_of_itself_comes_before_what_mpiexec_says_of_it():
+    assert explain(1, "earlybird kernel: cannot read r.json\n" + INTEL) == "cannot read r.json"
