@@ -29,8 +29,9 @@ def link_outliers(values: np.ndarray, like: np.ndarray, min_effect: float) -> tu
     """(N, N) which links are too slow by these `values`, and (N, N) the median of the links that are alike.
 
     The median of the medians of the nodes, of what they send and receive: one slow node of four makes half of
-    all links slow, but only a quarter of the nodes. Links with the same number in `like` are alike; where
-    they are too few, all links are.
+    all links slow, but only a quarter of the nodes. Links with the same number in `like` are alike. Where a
+    node has fewer than two of them, those of kind 0, the fastest, are compared with all, and others with
+    none: their median is NaN.
     """
     slow = np.zeros(values.shape, dtype=bool)
     expected = np.full(values.shape, np.nan)
@@ -39,7 +40,9 @@ def link_outliers(values: np.ndarray, like: np.ndarray, min_effect: float) -> tu
     for kind in np.unique(like):
         chosen = like == kind
         of_kind = np.where(chosen, values, np.nan)
-        if np.count_nonzero(~np.isnan(of_kind).all(axis=1)) < len(values) or _links_of_node(of_kind) < 2:
+        if _links_of_node(of_kind) < 2:
+            if kind:
+                continue
             of_kind = values
         centre = _median_of_nodes(of_kind)
         spread = _median_of_nodes(np.abs(of_kind - centre))

@@ -74,6 +74,13 @@ def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> 
     return found + _clocks(measured)
 
 
+def unjudged_links(measured: Measured, like: np.ndarray) -> list[tuple[int, int]]:
+    """The links that have too few of their like for a median of latency and bandwidth."""
+    _, expected = link_outliers(measured.send_s, like, 0.0)
+    unknown = np.isnan(expected) & ~np.isnan(measured.send_s)
+    return [(int(i), int(j)) for i, j in np.argwhere(unknown) if i < j]
+
+
 def _links(measure: str, slow: np.ndarray, values: np.ndarray, expected: np.ndarray) -> list[Suspicion]:
     return [
         Suspicion(measure, int(i), int(j), float(values[i, j]), float(expected[i, j]))

@@ -8,7 +8,18 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from earlybird.data import files
-from earlybird.data.schema import Bytes, Count, Extra, NotNegative, Number, Record, decode
+from earlybird.data.labels import counted
+from earlybird.data.schema import (
+    OMIT_EMPTY,
+    Bytes,
+    Count,
+    Extra,
+    Natural,
+    NotNegative,
+    Number,
+    Record,
+    decode,
+)
 from earlybird.data.units import format_bandwidth, format_seconds
 
 SCHEMA = "earlybird.check/1"
@@ -126,6 +137,7 @@ class Check(Record):
     lost_share : (N, N) the share of the TCP segments that the sender had to send again.
     findings : what is not as the others; empty if all is well.
     notes : remarks.
+    unjudged_links : the number of links that could be compared with no others, by latency and bandwidth.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -145,6 +157,7 @@ class Check(Record):
     lost_share: np.ndarray
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    unjudged_links: Natural = field(default=0, metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -165,6 +178,20 @@ class Check(Record):
     def is_judged(self) -> bool:
         """Whether there are enough nodes to compare one with the others."""
         return len(self.nodes) >= MIN_JUDGED
+
+    @property
+    def links_text(self) -> str:
+        """`6 links`."""
+        number = len(self.nodes)
+        return counted(number * (number - 1) // 2, "link")
+
+    @property
+    def alike_text(self) -> str:
+        """What is alike if nothing was found: `all 4 nodes and 6 links`; `all 4 nodes and 4 of 6 links`."""
+        number = len(self.nodes)
+        judged = number * (number - 1) // 2 - self.unjudged_links
+        some = f"{judged} of " if self.unjudged_links else ""
+        return f"all {number} nodes and {some}{self.links_text}"
 
     def bandwidth_bytes_per_s(self) -> np.ndarray:
         """(N, N) of a message between two nodes; NaN where nothing was measured."""

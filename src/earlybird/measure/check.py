@@ -14,7 +14,7 @@ import numpy as np
 from earlybird.check.facts import fact_findings, fact_remarks
 from earlybird.check.measured import Measured, measured_from
 from earlybird.check.plan import MIN_ITERATIONS, CheckPlan
-from earlybird.check.suspicions import Suspicion, confirmed, find_suspicions
+from earlybird.check.suspicions import Suspicion, confirmed, find_suspicions, unjudged_links
 from earlybird.check.tournament import pairs_of, round_of
 from earlybird.check.verdicts import findings
 from earlybird.data.check import MIN_JUDGED, Check, CheckedNode
@@ -74,6 +74,13 @@ def run_check(
     notes = fact_remarks(hosts, measured.facts, settings.min_effect)
     if plan.nodes < MIN_JUDGED:
         notes.insert(0, f"two nodes cannot show which of them is at fault; check at least {MIN_JUDGED}")
+    unjudged = unjudged_links(measured, like) if plan.nodes >= MIN_JUDGED else []
+    if unjudged:
+        pairs = [f"{hosts[one]} with {hosts[other]}" for one, other in unjudged]
+        notes.append(
+            f"the latency and bandwidth of {listed_briefly(pairs)} were not judged: they share a core, and "
+            "some nodes have fewer than two such links to compare"
+        )
     return Check(
         mpi=f"{launcher.flavour} {first.record.get('version', '')}".strip(), launcher=launcher.name,
         size_bytes=plan.size_bytes, cast_bytes=plan.cast_bytes, min_effect=settings.min_effect,
@@ -81,6 +88,7 @@ def run_check(
         nodes=tuple(_node(hosts[k], measured, k) for k in range(plan.nodes)),
         latency_s=_known(measured.latency_s), send_s=_known(measured.send_s), both_s=_known(measured.both_s),
         lost_share=_known(measured.lost_share), findings=tuple(found), notes=tuple(notes),
+        unjudged_links=len(unjudged),
     )  # fmt: skip
 
 
@@ -175,8 +183,8 @@ def _points_again(plan: CheckPlan, suspicious: Sequence[Suspicion], mpi: str) ->
 
 
 def _alike(placement: Sequence[dict[str, Any]], shared_machine: bool) -> np.ndarray:
-    """(N, N) equal numbers for links that should be as fast as each other: virtual nodes on one core answer
-    later than those on two."""
+    """(N, N) equal numbers for links that should be as fast as each other: virtual nodes on one core (kind 1)
+    answer later than those on two (0)."""
     if not shared_machine:
         return np.zeros((len(placement), len(placement)), dtype=int)
     cpus = [set(entry.get("cpus", ())) for entry in placement]

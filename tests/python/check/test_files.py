@@ -1,6 +1,7 @@
 """A check as a file, JUnit, a chapter of the report, and a printed table."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -92,6 +93,13 @@ def test_a_check_without_findings_is_nothing_to_do(golden):
     (answer,) = check_chapter(Material(checks=(check_from_json(value),))).answers
     assert answer.do == "nothing to do"
     assert check_chapter(Material()).sentence == ""
+
+
+def test_links_that_were_not_judged_are_not_called_alike():
+    check = replace(linked(), unjudged_links=2)
+    assert verdict(check) == "all 4 nodes and 4 of 6 links are alike"
+    assert check_chapter(Material(checks=(check,))).sentence == "All 4 nodes and 4 of 6 links are alike."
+    assert check_from_json(check.to_json()).unjudged_links == 2
 
 
 def test_two_nodes_are_not_called_alike():

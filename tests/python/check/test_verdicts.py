@@ -7,7 +7,7 @@ import pytest
 
 from earlybird.check.facts import fact_findings, fact_remarks
 from earlybird.check.measured import measured_from
-from earlybird.check.suspicions import confirmed, find_suspicions
+from earlybird.check.suspicions import confirmed, find_suspicions, unjudged_links
 from earlybird.check.verdicts import findings
 from earlybird.data.check import BOTH, COMPUTATION, LATENCY, LINK, NODE
 
@@ -301,6 +301,41 @@ def test_where_ranks_share_cores_only_twice_the_latency_and_30_percent_more_time
     assert {one.measure for one in find_suspicions(measured, like, 0.1)} == {"latency", "bandwidth"}
     object.__setattr__(measured, "shares_cores", True)
     assert find_suspicions(measured, like, 0.1) == []
+
+
+# Of four virtual nodes on two cores, each shares its core with one other; of three, only two do.
+def sharing(nodes):
+    return (np.add.outer(np.arange(nodes), np.arange(nodes)) + 1) % 2
+
+
+@pytest.mark.parametrize("nodes", [3, 4])
+def test_links_that_have_too_few_of_their_like_are_not_compared_with_faster_ones(machine, nodes):
+    """Beside other work, pairs on one core are slower than others by any factor."""
+    measured = measured_from(machine(nodes).samples(), nodes)
+    like = sharing(nodes)
+    for name in ("latency_s", "send_s"):
+        getattr(measured, name)[like == 1] *= 5
+    assert find_suspicions(replace(measured, shares_cores=True), like, 0.1) == []
+    assert unjudged_links(measured, like) == [(0, 2), (1, 3)][: nodes - 2]
+    # The others are judged all the same.
+    measured.send_s[1, 2] *= 2
+    found = find_suspicions(replace(measured, shares_cores=True), like, 0.1)
+    assert [one.item for one in found] == [("bandwidth", 1, 2)]
+
+
+def test_a_slow_node_is_named_by_the_links_that_are_judged(machine):
+    measured = measured_from(machine(4).samples(), 4)
+    measured.send_s[1] *= 2
+    found = findings(
+        find_suspicions(replace(measured, shares_cores=True), sharing(4), 0.1),
+        measured, [f"node{k}" for k in range(4)], SIZE_BYTES, SIZE_BYTES,
+    )  # fmt: skip
+    assert [(one.kind, one.hosts, one.measure) for one in found] == [(NODE, ("node1",), "sending bandwidth")]
+
+
+def test_all_links_are_judged_where_none_share_a_core_or_all_have_enough_like(machine):
+    for nodes, like in ((3, np.zeros((3, 3), dtype=int)), (3, np.ones((3, 3), dtype=int)), (8, sharing(8))):
+        assert unjudged_links(measured_from(machine(nodes).samples(), nodes), like) == []
 
 
 def test_links_of_one_kind_are_compared_with_each_other(machine):

@@ -7,7 +7,7 @@ import numpy as np
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Column, print_csv, print_json, print_table, table
 from earlybird.data.check import NODE, Check, CheckedNode, Finding
-from earlybird.data.labels import capital, counted, listed_briefly
+from earlybird.data.labels import capital, listed_briefly
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.interop.junit import check_junit_xml
 
@@ -29,11 +29,10 @@ def print_check(check: Check, format: str) -> None:
 def verdict(check: Check) -> str:
     """`all 4 nodes and 6 links are alike`; `2 of 4 nodes are to be left out: node1 and node3`."""
     number = len(check.nodes)
-    links = counted(number * (number - 1) // 2, "link")
     if not check.is_judged:
-        return f"{number} nodes and {links} were measured, not judged"
+        return f"{number} nodes and {check.links_text} were measured, not judged"
     if not check.findings:
-        return f"all {number} nodes and {links} are alike"
+        return f"{check.alike_text} are alike"
     bad = check.bad_hosts()
     what = "is" if len(bad) == 1 else "are"
     return f"{len(bad)} of {number} nodes {what} to be left out: {listed_briefly(bad, 8)}"

@@ -46,11 +46,11 @@ def _what(one: Check) -> str:
 
 def _sentence(one: Check) -> str:
     number = len(one.nodes)
-    links = labels.counted(number * (number - 1) // 2, "link")
+    links = one.links_text
     if not one.is_judged:
         return f"{number} nodes and {links} were measured, not judged."
     if not one.findings:
-        return f"All {number} nodes and {links} are alike."
+        return f"{labels.capital(one.alike_text)} are alike."
     bad = one.bad_hosts()
     return (
         f"Of {number} nodes and {links} {labels.counted(len(one.findings), 'finding')}; leave out "
@@ -62,7 +62,7 @@ def _answer(one: Check) -> Answer:
     if not one.is_judged:
         return Answer(_what(one), "", "", _sentence(one), f"check at least {MIN_JUDGED} nodes")
     if not one.findings:
-        return Answer(_what(one), "", "", "Every node and link is as fast as the others.", NOTHING)
+        return Answer(_what(one), "", "", _sentence(one), NOTHING)
     first, *others = one.findings
     more = f" ({labels.counted(len(others), 'more finding')})" if others else ""
     where = first.where if first.kind == NODE else labels.capital(first.where)
