@@ -37,6 +37,9 @@ COMMANDS = {
     "demo": "Run the whole workflow on this machine",
 }
 
+# Their status 0 says that all is well, which it must not after a failure.
+_VERDICTS = ("compare", "check")
+
 # Phrases of the library that parses command lines, and what is printed instead.
 _PHRASES = {
     r" is not a valid int(eger)?( range)?": " is not a whole number",
@@ -91,30 +94,40 @@ def run() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell's background jobs ignore it
         signal.signal(signal.SIGINT, _interrupt)
+    if sys.stdout is None:  # closed by the shell
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    command = next(iter(sys.argv[1:]), "")
+    failed = 2 if command == "compare" else 1
     try:
         status = _dispatch(sys.argv[1:])
+        sys.stdout.flush()
         if status == 130:
             _complain("interrupted", 130)
     except EarlybirdError as error:
-        status = _complain(str(error), error.exit_status)
+        status = _complain(str(error), max(error.exit_status, failed))
     except KeyboardInterrupt:
         status = _complain("interrupted", 130)
     except BrokenPipeError:
         # The reader of our output (head, less) has exited: this is not an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
+        _discard_output()
+        status = failed if command in _VERDICTS else 0
     except OSError as error:
+        if error.filename is None:
+            _discard_output()
         path = error.filename or "the output"
-        status = _complain(
-            f"cannot read or write {path}: {error.strerror}; check the path, permissions and free space", 1
+        sentence = (
+            f"cannot read or write {path}: {error.strerror}; check the path, permissions and free space"
         )
+        status = _complain(sentence, failed)
     except Exception as error:
         status = _usage_status(error)
         if status is None:
             if os.environ.get("EARLYBIRD_DEBUG"):
                 raise
             kind = type(error).__name__
-            status = _complain(f"internal error, {kind}: {error}; set EARLYBIRD_DEBUG=1 for a traceback", 1)
+            status = _complain(
+                f"internal error, {kind}: {error}; set EARLYBIRD_DEBUG=1 for a traceback", failed
+            )
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -128,7 +141,17 @@ def _dispatch(arguments: list[str]) -> object:
             return exec_start.start(request)
     from earlybird.cli.parser import app
 
-    return app(standalone_mode=False, prog_name="earlybird", help_option_names=["-h", "--help"])
+    try:
+        return app(standalone_mode=False, prog_name="earlybird", help_option_names=["-h", "--help"])
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # for which the library exits with 1
+            raise ended.__context__ from None
+        raise
+
+
+def _discard_output() -> None:
+    """What is still buffered could not be written at the end of the process either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage_status(error: Any) -> int | None:

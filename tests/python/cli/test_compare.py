@@ -1,12 +1,16 @@
 """`earlybird compare` on runs of the synthetic launcher: verdicts, formats, exit status, refusals."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
+from tests.conftest import EARLYBIRD
 
 PROFILE = Path(__file__).parents[2] / "e2e" / "profile.json"
 SIZES = ("8", "1KiB", "64KiB", "1MiB")
@@ -51,6 +55,34 @@ def test_runs_of_one_machine_are_the_same(earlybird, measured):
     found = compared(earlybird, "a", "b")
     assert {one["verdict"] for one in found["changes"]} <= {"same", "inconclusive"}
     assert found["geometric_mean"] == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_fails_is_no_verdict(measured, tmp_path, unbuffered):
+    """Status 1 says that a point is slower."""
+    measured("a", seed=1)
+
+    def status(arguments, stdout):
+        ended = subprocess.run(
+            [EARLYBIRD, *arguments], cwd=tmp_path, stdout=stdout, stderr=subprocess.PIPE, text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        )  # fmt: skip
+        errors = [line for line in ended.stderr.splitlines() if not line.startswith("warning:")]
+        return ended.returncode, " ".join(errors)
+
+    full = (2, "earlybird: cannot read or write the output: No space left on device; check the path, "
+               "permissions and free space")  # fmt: skip
+    with open("/dev/full", "w") as disk:
+        assert status(("compare", "a", "a"), disk) == full
+    code, said = status(("compare", "a", "a", "-o", "/dev/full"), subprocess.DEVNULL)
+    assert code == 2 and "earlybird: cannot write /dev/full: No space left on device" in said
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as pipe:
+        assert status(("compare", "a", "a"), pipe) == (2, "")
+        assert status(("show", "a"), pipe) == (0, "")
+    closed = subprocess.run(["sh", "-c", f"exec {EARLYBIRD} compare a a >&-"], cwd=tmp_path)
+    assert closed.returncode == 0
 
 
 def test_a_slower_machine_fails_in_every_format(earlybird, measured):

@@ -80,7 +80,8 @@ def compare(
 
     With --guidelines, an operation that takes longer than what can replace it fails.
 
-    Exit status: 0 without a slower point, 1 with one, 2 if the runs cannot be compared.
+    Exit status: 0 without a slower point, 1 with one, 2 if the runs cannot be compared or the result cannot
+    be written.
     """
     fractions = parse_level(level, "--level"), parse_fraction(min_effect, "--min-effect")
     if baseline is None and folder != FOLDER:
