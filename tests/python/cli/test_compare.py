@@ -277,6 +277,17 @@ def test_a_baseline_is_replaced_only_on_request(earlybird, measured, refused, tm
     assert {one["verdict"] for one in compared(earlybird, "--baseline", "monday", "b")["changes"]} == {"same"}
 
 
+def test_a_foreign_file_leaves_the_other_baselines_in_the_list(earlybird, measured, tmp_path):
+    measured("a")
+    for name in ("monday", "wednesday"):
+        earlybird("baseline", "save", name, "a")
+    (tmp_path / "baselines" / "tuesday.json").write_text('{"name": ')
+    listed = earlybird("baseline", "list", "--json")
+    assert [one["name"] for one in json.loads(listed.stdout)] == ["monday", "wednesday"]
+    (warning,) = listed.stderr.splitlines()
+    assert warning.startswith("warning: tuesday.json is not listed: ") and "is not JSON" in warning
+
+
 def test_bad_baselines_are_refused(earlybird, measured, refused, tmp_path):
     measured("a", launches=1)
     refused(earlybird("compare", "--baseline", "none", "a", check=False), "no baseline none", "save")

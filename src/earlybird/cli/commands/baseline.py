@@ -90,7 +90,12 @@ def save(
 
 def list_baselines(folder: FolderOption = FOLDER, format: Format = FORMAT) -> None:
     """List the baselines of a folder."""
-    found = [load_baseline(path) for path in sorted(folder.glob("*.json"))]
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found.append(load_baseline(path))
+        except InputError as error:
+            note(f"warning: {path.name} is not listed: {error}")
     if not found and format is Format.table:
         note(f"there are no baselines in {folder}; save one with `earlybird baseline save NAME RUN/`")
         return
