@@ -252,7 +252,11 @@ def test_a_file_that_sets_nothing_is_reported(capsys, tmp_path):
     )
     write_settings(settings, tmp_path / "rules")
     output = capsys.readouterr().err
-    assert "rules, which sets nothing" in output and "use it with" not in output and "linear from 8" in output
+    assert (
+        "rules, which sets nothing, so that there is nothing to use: the default" in output
+        and "use it with" not in output
+        and "linear from 8" in output
+    )
     assert "default from 0" not in output
     write_settings(configuration("mpich", [Region("bcast", "linear", 8)]), tmp_path / "rules")
     assert "use it with: . " in capsys.readouterr().err

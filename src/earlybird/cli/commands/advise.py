@@ -362,7 +362,7 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
     if settings.idle:
         why = ", as no other algorithm that the file can set was measured to be clearly faster on these ranks"
         why = "" if settings.left_out else why
-        note(f"wrote {path}, which sets nothing: the default stays{why}")
+        note(f"wrote {path}, which sets nothing, so that there is nothing to use: the default stays{why}")
     else:
         for text in _in_force(settings):
             note(f"{path} sets {text}")
