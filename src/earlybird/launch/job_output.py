@@ -10,13 +10,14 @@ _FAILED_RANK = (
     # MPICH's Hydra numbers its ranks nowhere. The string is missing if other nodes failed, too.
     r"PID \d+ RUNNING AT (?P<host>\S+)(?s:.*?)WITH THE EXIT STRING: (?P<how>[^\n]+)",
     r"PID \d+ RUNNING AT (?P<host>\S+)\s+=\s+(?P<how>\S[^\n]*)",
-    # Open MPI. Its "due to process rank ... calling abort" is often a rank that has lost its peer.
+    # Open MPI. Its "due to process rank ... calling abort" and its "Peer host" may be of a rank that failed
+    # because another one did.
     r"process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+\d+\s+on\s+node\s+(?P<host>\S+)\s+exited\s+on\s+"
     r"(?P<how>signal[^\n]+\))",
     r"\[(?P<host>[^\s:\]]+):\d+\] \*\*\* Process received signal \*\*\*\s+\[\S+\] Signal: (?P<how>[^\n]+)",
-    r"peer process has (?P<how>unexpectedly\s+disconnected)(?s:.*?)Peer host: +(?P<host>\S+)",
 )
 
+_KILLED = "9 (Killed)"
 _REASONS = (
     "KILLED BY SIGNAL",
     "EXIT STRING",
@@ -51,9 +52,12 @@ def _first_with(markers: tuple[str, ...], lines: list[str]) -> str | None:
 
 def _failed_rank(text: str) -> str | None:
     for pattern in _FAILED_RANK:
-        if found := re.search(pattern, text):
-            groups = found.groupdict()
-            rank = f"rank {groups['rank']}" if groups.get("rank") else "a rank"
-            how = " ".join(groups["how"].split()).strip(" =")
-            return f"mpiexec reports that {rank} on {groups['host']} failed: {how}"
+        found = [one.groupdict() for one in re.finditer(pattern, text)]
+        # Intel Hydra also lists the ranks that it killed itself.
+        found = [one for one in found if _KILLED not in one["how"]] or found
+        hosts = {one["host"] for one in found}
+        if len(hosts) == 1:
+            rank = f"rank {found[0]['rank']}" if len(found) == 1 and found[0].get("rank") else "a rank"
+            how = " ".join(found[0]["how"].split()).strip(" =")
+            return f"mpiexec reports that {rank} on {hosts.pop()} failed: {how}"
     return None

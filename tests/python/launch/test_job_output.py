@@ -31,13 +31,23 @@ This typically refers to a problem with your application.
 Please see the FAQ page for debugging suggestions
 """
 
-INTEL = """
+KILLED = "9 (Killed)"
+
+
+def intel(*ranks):
+    return "".join(
+        f"""
 ===================================================================================
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
-=   RANK 2 PID 67 RUNNING AT node2
-=   KILLED BY SIGNAL: 9 (Killed)
+=   RANK {rank} PID 67 RUNNING AT {host}
+=   KILLED BY SIGNAL: {signal}
 ===================================================================================
 """
+        for rank, host, signal in ranks
+    )
+
+
+INTEL = intel((2, "node2", KILLED))
 
 # node3 has lost its peer.
 OPENMPI = """\
@@ -77,7 +87,8 @@ OPENMPI_TRACE = (
     + _LOST_PEER
 )
 
-OPENMPI_PEER = (
+# In another launch this named node0, which had lost its peer itself.
+_OPENMPI_PEER = (
     """\
 --------------------------------------------------------------------------
 An MPI communication peer process has unexpectedly disconnected.  This
@@ -101,7 +112,12 @@ otherwise exiting without calling MPI_FINALIZE first).
         (INTEL, "rank 2 on node2", "KILLED BY SIGNAL: 9 (Killed)"),
         (OPENMPI, "rank 2 on node2", "signal 9 (Killed)"),
         (OPENMPI_TRACE, "a rank on node2", "Segmentation fault (11)"),
-        (OPENMPI_PEER, "a rank on node2", "unexpectedly disconnected"),
+        (
+            intel((2, "node1", "11 (Segmentation fault)"), (3, "node1", KILLED)),
+            "rank 2 on node1",
+            "KILLED BY SIGNAL: 11 (Segmentation fault)",
+        ),
+        (intel((2, "node1", KILLED), (3, "node1", KILLED)), "a rank on node1", f"KILLED BY SIGNAL: {KILLED}"),
     ],
 )
 def test_the_rank_that_failed_is_named_with_its_host(text, who, how):
@@ -110,6 +126,9 @@ def test_the_rank_that_failed_is_named_with_its_host(text, who, how):
 
 def test_a_rank_that_has_lost_its_peer_is_not_named_as_the_one_that_failed():
     assert "failed" not in explain(14, _LOST_PEER)
+    assert "failed" not in explain(14, _OPENMPI_PEER)
+    killed = intel((2, "node1", KILLED), (0, "node0", KILLED))
+    assert explain(255, killed) == f"KILLED BY SIGNAL: {KILLED}"
 
 
 def test_what_a_rank_says_of_itself_comes_before_what_mpiexec_says_of_it():
