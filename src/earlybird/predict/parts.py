@@ -14,9 +14,11 @@ from earlybird.predict.threads import in_threads
 
 # What `fair` may cost, in steps times what a step costs (`fair.Sharing.work`), about 20 ns each, with a step
 # for each message; a message costs as much as three such units. Otherwise completions within 0.5 % of the
-# elapsed time are one step, of which there are about 700.
+# elapsed time are one step, of which there are about 700. Where steps cost more than FAIR_BATCHED_WORK, they
+# are larger by as much, up to 5 %.
 FAIR_EXACT_WORK = 2 * 10**7
 FAIR_BATCH_FRACTION, FAIR_BATCHED_STEPS = 5e-3, 700
+FAIR_BATCHED_WORK, FAIR_MOST_BATCHED = 50_000, 10
 FAIR_MESSAGE_WORK = 3
 # What a chunk of `queue` costs in the same units.
 QUEUE_CHUNK_WORK = 25
@@ -231,7 +233,9 @@ class Classes:
 
     def batch_fraction(self, share: str) -> float:
         one = self.sharing(share)
-        return 0.0 if one.num_competing * one.work <= FAIR_EXACT_WORK else FAIR_BATCH_FRACTION
+        if one.num_competing * one.work <= FAIR_EXACT_WORK:
+            return 0.0
+        return FAIR_BATCH_FRACTION * _larger_step(one.work)
 
     def work(self, model: str, share: str) -> int:
         """What `model`, which limits both ends, costs for one parameter set, in units of some 20 ns: the
@@ -241,8 +245,12 @@ class Classes:
         one = self.sharing(share)
         steps = one.num_competing
         if self.batch_fraction(share):
-            steps = min(steps, FAIR_BATCHED_STEPS)
+            steps = min(steps, int(FAIR_BATCHED_STEPS / _larger_step(one.work)))
         return one.work * steps + FAIR_MESSAGE_WORK * one.num_competing
+
+
+def _larger_step(work: int) -> float:
+    return min(max(work / FAIR_BATCHED_WORK, 1), FAIR_MOST_BATCHED)
 
 
 def _of_each_capacity(

@@ -404,6 +404,10 @@ def test_fair_takes_completions_of_large_exchanges_together_and_moves_by_little(
     together = predict_exchange(pattern, layout, profile, "fair").receive_s
     assert (together != exact).any()
     assert together == pytest.approx(exact, rel=0.01)
+    monkeypatch.setattr("earlybird.predict.parts.FAIR_BATCHED_WORK", 1)  # steps that cost more are larger
+    in_larger_steps = predict_exchange(pattern, layout, profile, "fair").receive_s
+    apart = [np.abs(times_s - exact).sum() / exact.sum() for times_s in (together, in_larger_steps)]
+    assert apart[0] < apart[1] < 0.05
 
 
 def test_an_absent_level_matters_only_when_a_message_needs_it():

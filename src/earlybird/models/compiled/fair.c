@@ -165,233 +165,277 @@ eb_flows *eb_flows_create(int64_t num_messages, const int64_t *src, const int64_
   return NULL;
 }
 
-/* One end of all groups: how many processes are unfinished there, and what the present step shares. */
+/* What a group has at one end: unfinished processes, and in the present step their capacity and the pairs that share it. */
+typedef struct {
+  int64_t active; /* ranks with unfinished messages */
+  double capacity, shares, weight;
+  uint32_t first_pair, rising; /* where its pairs begin in the list of its end; how many of them are not settled */
+} group_end;
+
 typedef struct {
   const double *bandwidth; /* [n - 1][class] */
   int64_t *left;           /* unfinished messages of each rank */
-  int64_t *active;         /* ranks with unfinished messages of each group */
-  double *capacity, *shares, *weight, *level, *lowest;
+  group_end *groups;
+  uint32_t *pairs; /* by group */
 } end;
+
+/* A bundle with unfinished messages. */
+typedef struct {
+  double served_bytes; /* what each of its messages had received when the last step began */
+  double weight, rate; /* of each of its messages */
+  double next_bytes;   /* the size of its smallest unfinished message, next */
+  uint32_t next, bundle, pair;
+} active_bundle;
+
+/* A pair with unfinished messages. */
+typedef struct {
+  double weight, level;
+  uint32_t src_end, dst_end;
+} active_pair;
+
+typedef struct {
+  double level;
+  uint32_t group;
+  bool sends;
+} full_end;
+
+static const double RISES = -1; /* the level of a pair that is not settled */
 
 typedef struct {
   const eb_flows *flows;
   end src, dst;
-  double now_s;
-  uint32_t *active, num_active; /* bundles with unfinished messages */
-  uint32_t *rising, num_rising; /* pairs */
-  uint32_t *next;               /* of each bundle: its smallest unfinished message */
-  double *served_bytes;         /* of each bundle: what each of its messages has received */
-  double *share, *received, *rate; /* of each bundle */
-  double *pair_weight, *pair_level; /* of each pair */
+  double now_s, last_step_s;
+  active_bundle *bundles;
+  active_pair *pairs;
+  full_end *heap; /* the lowest level first */
+  uint32_t num_bundles, num_pairs, num_heap;
 } run;
 
 static bool begin_end(end *at, const eb_flows *flows, const double *bandwidth, const int64_t *num_messages) {
-  const size_t groups = (size_t)flows->num_groups + 1;
   at->bandwidth = bandwidth;
   at->left = malloc((size_t)(flows->num_ranks + 1) * sizeof *at->left);
-  at->active = calloc(groups, sizeof *at->active);
-  at->capacity = malloc(groups * sizeof(double));
-  at->shares = malloc(groups * sizeof(double));
-  at->weight = malloc(groups * sizeof(double));
-  at->level = malloc(groups * sizeof(double));
-  at->lowest = malloc(groups * sizeof(double));
-  if (!at->left || !at->active || !at->capacity || !at->shares || !at->weight || !at->level || !at->lowest) return false;
+  at->groups = calloc((size_t)(flows->num_groups + 1), sizeof *at->groups);
+  at->pairs = malloc((size_t)(flows->num_pairs + 1) * sizeof *at->pairs);
+  if (!at->left || !at->groups || !at->pairs) return false;
   memcpy(at->left, num_messages, (size_t)flows->num_ranks * sizeof *at->left);
-  for (int64_t rank = 0; rank < flows->num_ranks; rank++) at->active[flows->group[rank]] += num_messages[rank] > 0;
+  for (int64_t rank = 0; rank < flows->num_ranks; rank++) at->groups[flows->group[rank]].active += num_messages[rank] > 0;
   return true;
 }
 
 static void end_end(end *at) {
   free(at->left);
-  free(at->active);
-  free(at->capacity);
-  free(at->shares);
-  free(at->weight);
-  free(at->level);
-  free(at->lowest);
+  free(at->groups);
+  free(at->pairs);
 }
 
 static bool begin_run(run *r, const eb_flows *flows, const double *sending, const double *receiving) {
-  const size_t bundles = (size_t)flows->num_bundles + 1, pairs = (size_t)flows->num_pairs + 1;
   r->flows = flows;
-  r->active = malloc(bundles * sizeof *r->active);
-  r->next = malloc(bundles * sizeof *r->next);
-  r->served_bytes = calloc(bundles, sizeof(double));
-  r->share = malloc(bundles * sizeof(double));
-  r->received = malloc(bundles * sizeof(double));
-  r->rate = malloc(bundles * sizeof(double));
-  r->rising = malloc(pairs * sizeof *r->rising);
-  r->pair_weight = malloc(pairs * sizeof(double));
-  r->pair_level = malloc(pairs * sizeof(double));
+  r->bundles = malloc((size_t)(flows->num_bundles + 1) * sizeof *r->bundles);
+  r->pairs = malloc((size_t)(flows->num_pairs + 1) * sizeof *r->pairs);
+  r->heap = malloc(2 * (size_t)(flows->num_groups + 1) * sizeof *r->heap);
   const bool has_ends = begin_end(&r->src, flows, sending, flows->num_sends) &
                         begin_end(&r->dst, flows, receiving, flows->num_receives);
-  if (!has_ends || !r->active || !r->next || !r->served_bytes || !r->share || !r->received || !r->rate || !r->rising ||
-      !r->pair_weight || !r->pair_level)
-    return false;
-  for (uint32_t b = 0; b < flows->num_bundles; b++) {
-    r->active[b] = b;
-    r->next[b] = flows->bundles[b].first;
+  if (!has_ends || !r->bundles || !r->pairs || !r->heap) return false;
+  r->num_bundles = (uint32_t)flows->num_bundles;
+  for (uint32_t b = 0; b < r->num_bundles; b++) {
+    const uint32_t first = flows->bundles[b].first;
+    r->bundles[b] = (active_bundle){.bundle = b, .next = first, .next_bytes = (double)flows->bytes[first]};
   }
-  r->num_active = (uint32_t)flows->num_bundles;
   return true;
 }
 
 static void end_run(run *r) {
   end_end(&r->src);
   end_end(&r->dst);
-  free(r->active);
-  free(r->next);
-  free(r->served_bytes);
-  free(r->share);
-  free(r->received);
-  free(r->rate);
-  free(r->rising);
-  free(r->pair_weight);
-  free(r->pair_level);
-}
-
-static void set_all(const eb_flows *flows, double value, double *src, double *dst) {
-  for (int64_t g = 0; g < flows->num_groups; g++) src[g] = dst[g] = value;
+  free(r->bundles);
+  free(r->pairs);
+  free(r->heap);
 }
 
 /* BW(n) of a bundle's class at an end; by_process at a receiving end the mean over all that the process receives, as (12). */
 static double bandwidth_at(const run *r, const end *at, uint32_t group, uint32_t b) {
   const int64_t classes = r->flows->num_classes;
-  const double *row = at->bandwidth + (at->active[group] - 1) * classes;
+  const double *row = at->bandwidth + (at->groups[group].active - 1) * classes;
   if (!r->flows->by_process || at != &r->dst) return row[r->flows->bundles[b].message_class];
   double mean = 0;
   for (int64_t c = 0; c < classes; c++) mean += row[c] * r->flows->fraction[b * (uint64_t)classes + (uint64_t)c];
   return mean;
 }
 
-/* The capacity of each end is the mean of its unfinished messages' bandwidth, each counted by its share; a message's weight at
- * a receiving end is its own bandwidth as a multiple of that. */
-static void find_weights(run *r) {
+static void begin_step(const eb_flows *flows, end *at) {
+  for (int64_t g = 0; g < flows->num_groups; g++) at->groups[g] = (group_end){.active = at->groups[g].active};
+}
+
+/* The capacity of each end is the mean of its unfinished messages' bandwidth, each counted by its share. */
+static void find_capacities(run *r) {
   const eb_flows *flows = r->flows;
-  set_all(flows, 0, r->src.capacity, r->dst.capacity);
-  set_all(flows, 0, r->src.shares, r->dst.shares);
-  for (uint32_t i = 0; i < r->num_active; i++) {
-    const uint32_t b = r->active[i];
-    const pair of = flows->pairs[flows->bundles[b].pair];
-    const double weight = flows->by_process ? 1 / (double)r->dst.left[flows->bundles[b].receiver] : 1;
-    const double shares = weight * (flows->bundles[b].end - r->next[b]);
-    r->share[b] = weight;
-    r->received[b] = bandwidth_at(r, &r->dst, of.dst_end, b);
-    r->src.capacity[of.src_end] += shares * bandwidth_at(r, &r->src, of.src_end, b);
-    r->dst.capacity[of.dst_end] += shares * r->received[b];
-    r->src.shares[of.src_end] += shares;
-    r->dst.shares[of.dst_end] += shares;
+  begin_step(flows, &r->src);
+  begin_step(flows, &r->dst);
+  for (active_bundle *a = r->bundles; a < r->bundles + r->num_bundles; a++) {
+    const bundle *of = &flows->bundles[a->bundle];
+    const pair between = flows->pairs[of->pair];
+    group_end *from = &r->src.groups[between.src_end], *to = &r->dst.groups[between.dst_end];
+    a->served_bytes += a->rate * r->last_step_s;
+    const double share = flows->by_process ? 1 / (double)r->dst.left[of->receiver] : 1, shares = share * (of->end - a->next);
+    const double received = bandwidth_at(r, &r->dst, between.dst_end, a->bundle);
+    a->weight = share * received; /* divided by the capacity as soon as it is known */
+    from->capacity += shares * bandwidth_at(r, &r->src, between.src_end, a->bundle);
+    to->capacity += shares * received;
+    from->shares += shares;
+    to->shares += shares;
   }
   for (int64_t g = 0; g < flows->num_groups; g++) {
-    r->src.capacity[g] /= r->src.shares[g];
-    r->dst.capacity[g] /= r->dst.shares[g];
-  }
-  r->num_rising = 0;
-  for (uint32_t i = 0; i < r->num_active; i++) { /* bundles of a pair follow one another */
-    const uint32_t b = r->active[i], p = flows->bundles[b].pair;
-    if (i == 0 || flows->bundles[r->active[i - 1]].pair != p) {
-      r->rising[r->num_rising++] = p;
-      r->pair_weight[p] = 0;
-    }
-    r->share[b] *= r->received[b] / r->dst.capacity[flows->pairs[p].dst_end];
-    r->pair_weight[p] += r->share[b] * (flows->bundles[b].end - r->next[b]);
+    r->src.groups[g].capacity /= r->src.groups[g].shares;
+    r->dst.groups[g].capacity /= r->dst.groups[g].shares;
   }
 }
 
-/* Raises the rates of all pairs together, per unit of weight. An end would be full at the level capacity / weight if no other
- * end were. Settling other ends never lowers this level, so every end with the lowest level among the ends that it shares
- * messages with is full at it: many are settled at once, not only the lowest of all. */
+static void begin_lists(const eb_flows *flows, end *at) {
+  uint32_t first = 0;
+  for (int64_t g = 0; g < flows->num_groups; g++) {
+    at->groups[g].first_pair = first;
+    first += at->groups[g].rising;
+  }
+}
+
+/* The pairs of each end, and all weights: a message's at a receiving end is its own bandwidth as a multiple of the capacity. */
+static void find_pairs(run *r) {
+  const eb_flows *flows = r->flows;
+  r->num_pairs = 0;
+  uint32_t last = UINT32_MAX;
+  for (active_bundle *a = r->bundles; a < r->bundles + r->num_bundles; a++) {
+    const bundle *of = &flows->bundles[a->bundle];
+    const pair between = flows->pairs[of->pair];
+    group_end *from = &r->src.groups[between.src_end], *to = &r->dst.groups[between.dst_end];
+    if (of->pair != last) { /* bundles of a pair follow one another */
+      last = of->pair;
+      r->pairs[r->num_pairs++] = (active_pair){0, RISES, between.src_end, between.dst_end};
+      from->rising++;
+      to->rising++;
+    }
+    a->weight /= to->capacity;
+    a->pair = r->num_pairs - 1;
+    const double weight = a->weight * (of->end - a->next);
+    r->pairs[a->pair].weight += weight;
+    from->weight += weight;
+    to->weight += weight;
+  }
+  begin_lists(flows, &r->src);
+  begin_lists(flows, &r->dst);
+  for (uint32_t p = 0; p < r->num_pairs; p++) {
+    r->src.pairs[p] = p; /* pairs are in the order of their sending ends */
+    r->dst.pairs[r->dst.groups[r->pairs[p].dst_end].first_pair++] = p;
+  }
+  for (int64_t g = 0; g < flows->num_groups; g++) r->dst.groups[g].first_pair -= r->dst.groups[g].rising;
+}
+
+/* Moves the end at a place of the heap down to where it belongs. */
+static void sink(run *r, uint32_t at) {
+  const full_end moved = r->heap[at];
+  for (;;) {
+    uint32_t below = 2 * at + 1;
+    if (below >= r->num_heap) break;
+    if (below + 1 < r->num_heap && r->heap[below + 1].level < r->heap[below].level) below++;
+    if (moved.level <= r->heap[below].level) break;
+    r->heap[at] = r->heap[below];
+    at = below;
+  }
+  r->heap[at] = moved;
+}
+
+static void begin_heap(run *r) {
+  r->num_heap = 0;
+  for (int sends = 0; sends < 2; sends++) {
+    const group_end *groups = sends ? r->src.groups : r->dst.groups;
+    for (uint32_t g = 0; g < r->flows->num_groups; g++)
+      if (groups[g].rising) r->heap[r->num_heap++] = (full_end){groups[g].capacity / groups[g].weight, g, sends};
+  }
+  for (uint32_t at = r->num_heap / 2; at-- > 0;) sink(r, at);
+}
+
+/* The pairs of an end that is full keep their rate. */
+static void settle(run *r, const full_end *full) {
+  end *at = full->sends ? &r->src : &r->dst, *other = full->sends ? &r->dst : &r->src;
+  group_end *group = &at->groups[full->group];
+  for (const uint32_t *p = at->pairs + group->first_pair; group->rising; p++) {
+    active_pair *of = &r->pairs[*p];
+    if (of->level != RISES) continue;
+    group_end *to = &other->groups[full->sends ? of->dst_end : of->src_end];
+    of->level = full->level;
+    group->rising--;
+    to->rising--;
+    to->capacity -= of->weight * full->level;
+    to->weight -= of->weight;
+  }
+}
+
+/* Raises the rates of all pairs together, per unit of weight. An end is full at the level capacity / weight of what still rises
+ * there. To settle one never lowers the level of another, so the levels in the heap are at most too low: an end that comes to
+ * the top too early sinks again. */
 static void fill(run *r) {
-  const pair *pairs = r->flows->pairs;
-  end *src = &r->src, *dst = &r->dst;
-  while (r->num_rising) {
-    set_all(r->flows, 0, src->weight, dst->weight);
-    set_all(r->flows, INFINITY, src->lowest, dst->lowest);
-    for (uint32_t i = 0; i < r->num_rising; i++) {
-      const uint32_t p = r->rising[i];
-      src->weight[pairs[p].src_end] += r->pair_weight[p];
-      dst->weight[pairs[p].dst_end] += r->pair_weight[p];
+  begin_heap(r);
+  while (r->num_heap) {
+    full_end *top = r->heap;
+    const group_end *group = &(top->sends ? &r->src : &r->dst)->groups[top->group];
+    if (group->rising && group->capacity / group->weight > top->level) {
+      top->level = group->capacity / group->weight;
+    } else {
+      settle(r, top);
+      *top = r->heap[--r->num_heap];
     }
-    for (int64_t g = 0; g < r->flows->num_groups; g++) {
-      src->level[g] = src->weight[g] > 0 ? src->capacity[g] / src->weight[g] : INFINITY;
-      dst->level[g] = dst->weight[g] > 0 ? dst->capacity[g] / dst->weight[g] : INFINITY;
-    }
-    for (uint32_t i = 0; i < r->num_rising; i++) {
-      const pair of = pairs[r->rising[i]];
-      const double sent = src->level[of.src_end], received = dst->level[of.dst_end];
-      const double level = sent < received ? sent : received;
-      r->pair_level[r->rising[i]] = level;
-      if (level < src->lowest[of.src_end]) src->lowest[of.src_end] = level;
-      if (level < dst->lowest[of.dst_end]) dst->lowest[of.dst_end] = level;
-    }
-    uint32_t still = 0;
-    for (uint32_t i = 0; i < r->num_rising; i++) {
-      const uint32_t p = r->rising[i];
-      const uint32_t from = pairs[p].src_end, to = pairs[p].dst_end;
-      if (src->level[from] <= src->lowest[from] || dst->level[to] <= dst->lowest[to]) {
-        src->capacity[from] -= r->pair_weight[p] * r->pair_level[p];
-        dst->capacity[to] -= r->pair_weight[p] * r->pair_level[p];
-      } else {
-        r->rising[still++] = p;
-      }
-    }
-    r->num_rising = still;
+    sink(r, 0);
   }
 }
 
 static void count_down(end *at, uint32_t rank, uint32_t group) {
-  if (--at->left[rank] == 0) at->active[group]--;
+  if (--at->left[rank] == 0) at->groups[group].active--;
 }
+
+static double ends_s(const active_bundle *a) { return fmax((a->next_bytes - a->served_bytes) / a->rate, 0); }
 
 /* Shares the capacities, advances to the next completion and to those that follow within the tolerance. */
 static void step(run *r, double tolerance_of_elapsed, double tolerance_s, double *finished_s) {
   const eb_flows *flows = r->flows;
-  find_weights(r);
+  find_capacities(r);
+  find_pairs(r);
   fill(r);
   double soonest_s = INFINITY;
-  for (uint32_t i = 0; i < r->num_active; i++) {
-    const uint32_t b = r->active[i];
-    r->rate[b] = r->share[b] * r->pair_level[flows->bundles[b].pair];
-    const double left_s = ((double)flows->bytes[r->next[b]] - r->served_bytes[b]) / r->rate[b];
-    if (left_s < soonest_s) soonest_s = left_s;
+  for (active_bundle *a = r->bundles; a < r->bundles + r->num_bundles; a++) {
+    a->rate = a->weight * r->pairs[a->pair].level;
+    soonest_s = fmin(soonest_s, ends_s(a));
   }
-  if (soonest_s < 0) soonest_s = 0;
   const double until_s = soonest_s + fmax(tolerance_of_elapsed * (r->now_s + soonest_s), tolerance_s);
   /* What messages that complete within the step leave unused and what they get beyond it is the same if it ends at the mean
    * of their times, weighted by their rates. */
   double rates = 0, rates_s = 0;
   uint32_t still = 0;
-  for (uint32_t i = 0; i < r->num_active; i++) {
-    const uint32_t b = r->active[i];
-    const bundle *of = &flows->bundles[b];
-    while (r->next[b] < of->end) {
-      const uint32_t k = r->next[b];
-      double left_s = ((double)flows->bytes[k] - r->served_bytes[b]) / r->rate[b];
-      if (left_s > until_s) break;
-      if (left_s < 0) left_s = 0;
-      rates += r->rate[b];
-      rates_s += r->rate[b] * left_s;
-      finished_s[flows->message[k]] = r->now_s + left_s;
-      count_down(&r->src, flows->src[k], flows->pairs[of->pair].src_end);
-      count_down(&r->dst, flows->dst[k], flows->pairs[of->pair].dst_end);
-      r->next[b]++;
+  for (uint32_t i = 0; i < r->num_bundles; i++) {
+    active_bundle *a = &r->bundles[i];
+    const bundle *of = &flows->bundles[a->bundle];
+    for (double left_s = ends_s(a); left_s <= until_s; left_s = ends_s(a)) {
+      rates += a->rate;
+      rates_s += a->rate * left_s;
+      finished_s[flows->message[a->next]] = r->now_s + left_s;
+      count_down(&r->src, flows->src[a->next], flows->pairs[of->pair].src_end);
+      count_down(&r->dst, flows->dst[a->next], flows->pairs[of->pair].dst_end);
+      a->next_bytes = ++a->next < of->end ? (double)flows->bytes[a->next] : INFINITY;
     }
-    if (r->next[b] < of->end) r->active[still++] = b;
+    if (a->next_bytes < INFINITY) r->bundles[still++] = *a;
   }
-  r->num_active = still;
-  const double mean_s = rates_s / rates;
-  for (uint32_t i = 0; i < still; i++) r->served_bytes[r->active[i]] += r->rate[r->active[i]] * mean_s;
-  r->now_s += mean_s;
+  r->num_bundles = still;
+  r->last_step_s = rates_s / rates;
+  r->now_s += r->last_step_s;
 }
 
-/* What the busiest end needs if it always has its largest bandwidth. */
-static double least_time_s(const eb_flows *flows, int64_t num_counts, const double *bandwidth, bool sends, double *volume) {
+/* What the busiest group needs at an end that always has its largest bandwidth. */
+static double least_time_s(const eb_flows *flows, int64_t num_counts, end *at, const uint32_t *rank) {
   double largest = 0, most = 0;
-  for (int64_t i = 0; i < num_counts * flows->num_classes; i++) largest = fmax(largest, bandwidth[i]);
-  for (int64_t g = 0; g < flows->num_groups; g++) volume[g] = 0;
-  for (int64_t i = 0; i < flows->num_messages; i++)
-    volume[flows->group[sends ? flows->src[i] : flows->dst[i]]] += (double)flows->bytes[i];
-  for (int64_t g = 0; g < flows->num_groups; g++) most = fmax(most, volume[g]);
+  for (int64_t i = 0; i < num_counts * flows->num_classes; i++) largest = fmax(largest, at->bandwidth[i]);
+  for (int64_t i = 0; i < flows->num_messages; i++) {
+    group_end *group = &at->groups[flows->group[rank[i]]];
+    group->shares += (double)flows->bytes[i];
+    most = fmax(most, group->shares);
+  }
   return most / largest;
 }
 
@@ -401,9 +445,9 @@ int eb_flows_complete(const eb_flows *flows, int64_t num_counts, const double *s
   run r = {0};
   const bool begun = begin_run(&r, flows, sending_bytes_per_s, receiving_bytes_per_s);
   if (begun) {
-    const double bound_s = fmax(least_time_s(flows, num_counts, sending_bytes_per_s, true, r.src.capacity),
-                                least_time_s(flows, num_counts, receiving_bytes_per_s, false, r.dst.capacity));
-    while (r.num_active) step(&r, tolerance_of_elapsed, tolerance_of_bound * bound_s, finished_s);
+    const double bound_s = fmax(least_time_s(flows, num_counts, &r.src, flows->src),
+                                least_time_s(flows, num_counts, &r.dst, flows->dst));
+    while (r.num_bundles) step(&r, tolerance_of_elapsed, tolerance_of_bound * bound_s, finished_s);
   }
   end_run(&r);
   return begun ? 0 : -1;
