@@ -37,8 +37,13 @@ def num_neighbours(topology: str, ranks: int) -> int:
                 f"--ranks {degree + 1} or more, or --topology {RANDOM_PREFIX}{max(ranks - 1, 1)}"
             )
         return degree
-    rows = max(k for k in range(1, math.isqrt(ranks) + 1) if ranks % k == 0)
-    columns = ranks // rows
+    rows, columns = rows_and_columns(ranks)
     if topology == GRID_9:
         return min(3, rows) * min(3, columns) - 1
     return min(2, rows - 1) + min(2, columns - 1)
+
+
+def rows_and_columns(ranks: int) -> tuple[int, int]:
+    """Of the grid of so many ranks: as square as possible, with as many rows as columns or fewer."""
+    rows = max(k for k in range(1, math.isqrt(ranks) + 1) if ranks % k == 0)
+    return rows, ranks // rows

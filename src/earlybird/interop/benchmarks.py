@@ -1,5 +1,6 @@
 """Results that other benchmarks printed, as points of the kernels that measure the same quantity here."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,9 +10,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, MEAN_OVER_RANKS, ROOTED
+from earlybird.data.collective_algorithms import (
+    COMPLETION,
+    DEFAULT,
+    MEAN_OVER_RANKS,
+    OPERATIONS,
+    PERSISTENT,
+    ROOTED,
+    WITH_COUNTS,
+    WITH_TOPOLOGY,
+)
 from earlybird.data.errors import InputError
 from earlybird.data.labels import listed
+from earlybird.data.topologies import GRID_9, RING, rows_and_columns
 
 # Messages in a window of the bandwidth tests by default, which the programs do not print: OSU's option -W,
 # IMB's -window_size.
@@ -26,8 +37,13 @@ _MEANS_ONLY = "; intervals then describe launches alone"
 _OPERATIONS = {
     "allgather": "allgather", "allreduce": "allreduce", "all-to-all personalized exchange": "alltoall",
     "alltoall": "alltoall", "barrier": "barrier", "broadcast": "bcast", "bcast": "bcast", "gather": "gather",
-    "reduce": "reduce", "scatter": "scatter",
+    "reduce": "reduce", "scatter": "scatter", "allgatherv": "allgatherv", "alltoallv": "alltoallv",
+    "all-to-allv personalized exchange": "alltoallv", "neighborhood allgather": "neighbor_allgather",
+    "neighborhood alltoall": "neighbor_alltoall", "neighborhood all-to-allv": "neighbor_alltoallv",
 }  # fmt: skip
+_LATENCY, _PERSISTENT = " latency", " persistent"
+_DIMENSIONS = re.compile(r"^Dimensions size =((?: [0-9]{1,6})+) *$", re.MULTILINE)
+_TOPOLOGIES = {1: RING, 2: GRID_9}  # by the number of dimensions
 _MULTI_LATENCY = "multi latency"
 MULTI_LATENCY, BIDIRECTIONAL = "osu-multi-latency", "osu-bi-directional-bandwidth"
 _OTHER_LATENCIES = (_MULTI_LATENCY, "multi-threaded latency", "multi-process latency")
@@ -39,6 +55,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
 _BETWEEN_COLUMNS = re.compile(r"\s{2,}|(?<=\))\s(?=[A-Z])|(?<=/s)\s(?=[A-Z])")
 MEDIAN_LATENCY, MEDIAN_BANDWIDTH = "P50 Tail Lat(us)", "P50 Tail BW(MB/s)"  # with -z 50
 _OSU_TITLE = re.compile(r"^# OSU MPI(?:-\S+)? (.+?) Test(?: v(\S+))?\s*$", re.MULTILINE)
+_COLLECTIVES = ", ".join(OPERATIONS)
 _IMB_LAST_LINE = "# All processes entering MPI_Finalize"
 _IMB_TITLE = re.compile(r"Intel\(R\) MPI Benchmarks ([0-9.]+)")
 
@@ -121,15 +138,21 @@ def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW)
     if not rows:
         raise InputError(f"{where} has no rows after its header; it was cut off: give the whole output")
     pairs = re.search(r"\[ pairs: ([0-9]+) \] \[ window size: ([0-9]+) \]", text)
+    grid = _grid(text, where, ranks) if _operation(name)[0] in WITH_TOPOLOGY else ()
+    ranks = math.prod(grid) if grid else ranks
     points = [
         point
         for row in rows
-        for point in _osu_points(name, dict(zip(columns, row, strict=True)), where, ranks, pairs, window)
+        for point in _osu_points(
+            name, dict(zip(columns, row, strict=True)), where, ranks, pairs, window, grid
+        )
     ]
     value: Statistic = "median" if {MEDIAN_LATENCY, MEDIAN_BANDWIDTH} & set(columns) else "mean"
     hidden = f"each value is the {value} over all iterations, of the mean over ranks where a test has several"
     if "bandwidth" in name and not pairs:
         hidden += _assumed(window)
+    if grid and min(grid) >= 5:  # with fewer, OSU refuses any other radius
+        hidden += "; neighbours at a distance of 1 (-N) are assumed"
     if VARY in text:
         points = [_with_new_contents(point) for point in points]
     elif "bandwidth" in name:
@@ -143,6 +166,31 @@ def _with_new_contents(point: ImportedPoint) -> ImportedPoint:
     if point.kernel == "pingpong":
         config["buffers"] = "vary"
     return replace(point, config=config)
+
+
+def _operation(name: str) -> tuple[str | None, str]:
+    """Operation, or None, and method of a test of OSU such as `broadcast persistent latency`."""
+    call = name.removesuffix(_LATENCY)
+    return _OPERATIONS.get(call.removesuffix(_PERSISTENT)), PERSISTENT if _PERSISTENT in call else DEFAULT
+
+
+def _grid(text: str, where: str, ranks: int | None) -> tuple[int, ...]:
+    """Dimensions of the periodic grid of a neighbourhood collective, whose corners are neighbours too.
+
+    InputError unless a topology of `measure collective` is that grid.
+    """
+    found = _DIMENSIONS.search(text)
+    grid = tuple(map(int, found[1].split())) if found else ()
+    is_known = len(grid) in _TOPOLOGIES and min(grid) >= 3
+    if not is_known or (len(grid) == 2 and tuple(sorted(grid)) != rows_and_columns(math.prod(grid))):
+        shape = f"in a grid of {' x '.join(map(str, grid))}" if found else "from a file"
+        raise InputError(
+            f"{where} has neighbours {shape}, and `measure collective` has none such; give an output of "
+            f"-N cart:1:1 ({RING}) or -N cart:2:1 ({GRID_9})"
+        )
+    if ranks not in (None, math.prod(grid)):
+        raise InputError(f"--ranks is {ranks} and {where} is of {math.prod(grid)} ranks; omit --ranks")
+    return grid
 
 
 def _only_title(pattern: re.Pattern[str], text: str, where: str, such_as: str) -> re.Match[str]:
@@ -190,8 +238,10 @@ def _osu_points(
     ranks: int | None,
     pairs: re.Match[str] | None,
     window: int,
+    grid: Sequence[int],
 ) -> Iterator[ImportedPoint]:
     size_bytes = int(row.get("Size", 0))
+    operation, method = _operation(name)
     latency_us = row.get(MEDIAN_LATENCY, row.get("Latency(us)", row.get("Avg Latency(us)")))
     rate = row.get(MEDIAN_BANDWIDTH, row.get("Bandwidth(MB/s)", row.get("MB/s")))
     if name == "latency" and latency_us is not None:
@@ -210,16 +260,15 @@ def _osu_points(
         if size_bytes and row.get(MEDIAN_BANDWIDTH):
             messages_per_s = row[MEDIAN_BANDWIDTH] * 1e6 / size_bytes
         yield _window("msgrate", size_bytes, of_window, threads * of_window / messages_per_s, threads)
-    elif name.removesuffix(" latency") in _OPERATIONS and latency_us is not None:
-        operation = _OPERATIONS[name.removesuffix(" latency")]
-        yield from _collective(
-            operation, size_bytes, _required(ranks, where), latency_us, row.get("Max Latency(us)")
-        )
+    elif operation is not None and latency_us is not None:
+        topology = _TOPOLOGIES.get(len(grid))
+        config = collective_config(operation, size_bytes, _required(ranks, where), topology=topology)
+        yield from _collective(config, latency_us, row.get("Max Latency(us)"), method)
     elif 0 not in (rate, row.get("Messages/s")):  # rounded to 0: left out
         raise InputError(
             f"{where} is of the test {name!r} with the columns {', '.join(row)}, which has no quantity here; "
-            "give osu_latency, osu_bw, osu_bibw, osu_mbw_mr, osu_multi_lat, osu_latency_mt or a blocking "
-            "collective"
+            "give osu_latency, osu_bw, osu_bibw, osu_mbw_mr, osu_multi_lat, osu_latency_mt, or the blocking "
+            f"or persistent test of a collective ({_COLLECTIVES})"
         )
 
 
@@ -245,13 +294,14 @@ def read_imb(text: str, where: str, window: int = IMB_WINDOW) -> Imported:
     if not points:
         raise InputError(
             f"{where} has no table with a quantity here{': ' + ', '.join(skipped) if skipped else ''}; give "
-            "PingPong, PingPing, Sendrecv, Exchange, Uniband, Biband or collectives of IMB-MPI1"
+            "PingPong, PingPing, Sendrecv, Exchange, Uniband, Biband or a collective of IMB-MPI1 "
+            f"({_COLLECTIVES})"
         )
     hidden = "each value is the mean over all repetitions; of collectives, the slowest rank's mean is taken"
     if any("window" in point.config for point in points):
         hidden += _assumed(window) + _ONE_BUFFER.format("an offset")
     if skipped:
-        hidden += f"; left out: {', '.join(skipped)}"
+        hidden += f"; left out, without a quantity here: {', '.join(skipped)}"
     started = date_in(r"^# Date +: ", text)
     return Imported("Intel MPI Benchmarks", title[1], tuple(points), hidden + _MEANS_ONLY, started, "mean")
 
@@ -300,7 +350,8 @@ def _imb_row(name: str, row: Mapping[str, float], ranks: int, window: int) -> It
         pairs = ranks // 2
         yield _window(kernel, size_bytes, window, directions * pairs * window / row["Msg/sec"], pairs)
     elif name in _OPERATIONS and time_us is not None and "t_avg[usec]" in row:
-        yield from _collective(_OPERATIONS[name], size_bytes, ranks, row["t_avg[usec]"], time_us)
+        config = collective_config(_OPERATIONS[name], size_bytes, ranks)
+        yield from _collective(config, row["t_avg[usec]"], time_us)
 
 
 def _pingpong(size_bytes: int, time_us: float) -> ImportedPoint:
@@ -318,20 +369,24 @@ def _window(kernel: str, size_bytes: int, window: int, time_s: float, pairs: int
 
 
 def _collective(
-    operation: str, size_bytes: int, ranks: int, mean_us: float, slowest_us: float | None
+    config: Mapping[str, Any], mean_us: float, slowest_us: float | None, method: str = DEFAULT
 ) -> Iterator[ImportedPoint]:
     """The mean over ranks, and the mean of the slowest rank if it is printed: as completion, which it
     approaches from below."""
-    config = collective_config(operation, size_bytes, ranks)
-    yield ImportedPoint("collective", MEAN_OVER_RANKS, _mean(mean_us * 1e-6), config, DEFAULT)
+    yield ImportedPoint("collective", MEAN_OVER_RANKS, _mean(mean_us * 1e-6), config, method)
     if slowest_us is not None:
-        yield ImportedPoint("collective", COMPLETION, _mean(slowest_us * 1e-6), config, DEFAULT)
+        yield ImportedPoint("collective", COMPLETION, _mean(slowest_us * 1e-6), config, method)
 
 
-def collective_config(operation: str, size_bytes: int, ranks: int, root: int = 0) -> dict[str, Any]:
-    """What identifies a collective; the texts do not say how its ranks were mapped."""
-    config = {"operation": operation, "size_bytes": size_bytes, "ranks": ranks, "map_by": "unknown"}
-    return config | ({"root": root} if operation in ROOTED else {})
+def collective_config(
+    operation: str, size_bytes: int, ranks: int, root: int = 0, topology: str | None = None
+) -> dict[str, Any]:
+    """What identifies a collective; the texts do not say how its ranks were mapped. Counts are equal in all
+    of these benchmarks."""
+    config: dict[str, Any] = {"operation": operation, "size_bytes": size_bytes, "ranks": ranks}
+    config |= {"map_by": "unknown"} | ({"root": root} if operation in ROOTED else {})
+    config |= {"skew": 1} if operation in WITH_COUNTS else {}
+    return config | ({"topology": topology} if topology else {})
 
 
 def _mean(time_s: float) -> np.ndarray:

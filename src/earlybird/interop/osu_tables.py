@@ -8,9 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data.collective_algorithms import COMPLETION, MEAN_OVER_RANKS
+from earlybird.data.collective_algorithms import (
+    COMPLETION,
+    DEFAULT,
+    MEAN_OVER_RANKS,
+    WITH_TOPOLOGY,
+    parse_method,
+)
 from earlybird.data.methods import PROCESSES
 from earlybird.data.run import Sample
+from earlybird.data.topologies import GRID_9, RING, rows_and_columns
 from earlybird.interop.benchmarks import (
     BIDIRECTIONAL,
     MEDIAN_BANDWIDTH,
@@ -29,6 +36,9 @@ _LATENCIES = {
 _COLLECTIVES = {
     "allgather": "Allgather", "allreduce": "Allreduce", "alltoall": "All-to-All Personalized Exchange",
     "barrier": "Barrier", "bcast": "Broadcast", "gather": "Gather", "reduce": "Reduce", "scatter": "Scatter",
+    "allgatherv": "Allgatherv", "alltoallv": "All-to-Allv Personalized Exchange",
+    "neighbor_allgather": "Neighborhood Allgather", "neighbor_alltoall": "Neighborhood Alltoall",
+    "neighbor_alltoallv": "Neighborhood All-to-Allv",
 }  # fmt: skip
 # What differs between the rows of a table.
 _OF_ROWS = ("size_bytes", "repeats", "datatype")
@@ -95,11 +105,28 @@ def _varying(tables: Sequence[OsuTable]) -> list[str]:
 def is_osu(sample: Sample) -> bool:
     """Whether one of OSU's programs measures this quantity."""
     if sample.kernel == "collective":
-        quantities = (COMPLETION, MEAN_OVER_RANKS)
-        return sample.quantity in quantities and sample.config.get("operation") in _COLLECTIVES
+        return sample.quantity in (COMPLETION, MEAN_OVER_RANKS) and _is_osu_collective(sample)
     if sample.kernel == "msgrate":
         return sample.method == PROCESSES
     return sample.kernel in (*_LATENCIES, BIDIRECTIONAL)
+
+
+def _is_osu_collective(sample: Sample) -> bool:
+    """OSU's counts are equal, its neighbours are those in a grid, without a persistent test of them."""
+    operation = sample.config.get("operation")
+    if operation in WITH_TOPOLOGY and (_is_persistent(sample) or min(_grid(sample), default=0) < 3):
+        return False
+    return operation in _COLLECTIVES and sample.config.get("skew", 1) == 1
+
+
+def _is_persistent(sample: Sample) -> bool:
+    return parse_method(sample.method or DEFAULT).is_persistent
+
+
+def _grid(sample: Sample) -> tuple[int, ...]:
+    """Its dimensions; none without a topology, and of one that OSU does not have."""
+    ranks, topology = sample.config["ranks"], sample.config.get("topology", "")
+    return {RING: (ranks,), GRID_9: rows_and_columns(ranks)}.get(topology, ())
 
 
 def _table(samples: Sequence[Sample]) -> OsuTable:
@@ -112,9 +139,10 @@ def _table(samples: Sequence[Sample]) -> OsuTable:
     names = [name for name in next(iter(rows.values())) if all(name in row for row in rows.values())]
     if all(sample.times_s.size == 1 for sample in samples):  # imported means, of which no median is known
         names = [name for name in names if name not in (MEDIAN_LATENCY, MEDIAN_BANDWIDTH)]
-    program, test, above = _title(first)
+    program, test, below = _title(first)
     has_sizes = first.config.get("operation") != "barrier"
-    lines = [f"# OSU MPI {test} Test", VARY if _varies(first) else "# Written by Earlybird.", *above]
+    lines = _above_title(first)
+    lines += [f"# OSU MPI {test} Test", VARY if _varies(first) else "# Written by Earlybird.", *below]
     lines += ["# " + "".join([f"{'Size':<8}" * has_sizes, *(f"{name:>20}" for name in names)]).lstrip()]
     lines += [
         "".join([f"{size:<10d}" * has_sizes, *(f"{row[name]:>20.4f}" for name in names)])
@@ -130,11 +158,20 @@ def _varies(sample: Sample) -> bool:
     return sample.kernel in ("pingpong", "msgrate") and sample.config.get("buffers", "vary") == "vary"
 
 
+def _above_title(sample: Sample) -> list[str]:
+    if sample.config.get("operation") not in WITH_TOPOLOGY:
+        return []
+    return [f"Dimensions size = {' '.join(map(str, _grid(sample)))}"]
+
+
 def _title(sample: Sample) -> tuple[str, str, list[str]]:
     """The program, its test, and the lines between the title and the header."""
     if sample.kernel == "collective":
         operation = sample.config["operation"]
-        return f"osu_{operation}", f"{_COLLECTIVES[operation]} Latency", []
+        program, test = f"osu_{operation}", _COLLECTIVES[operation]
+        if _is_persistent(sample):
+            return f"{program}_persistent", f"{test} Persistent Latency", []
+        return program, f"{test} Latency", []
     if sample.kernel == "msgrate":
         numbers = f"# [ pairs: {sample.config['threads']} ] [ window size: {sample.config['window']} ]"
         return "osu_mbw_mr", "Multiple Bandwidth / Message Rate", [numbers]

@@ -13,11 +13,16 @@ from earlybird.data.run import Run
 from earlybird.data.tables import THUNE_HEADER
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "benchmarks"
-OSU = ("--mpi", "mpich", "--level", "intra_socket", "--ranks", "2")
+OSU_NEIGHBOURS = ("--mpi", "mpich", "--level", "intra_socket")  # their outputs say among how many ranks
+OSU = (*OSU_NEIGHBOURS, "--ranks", "2")
 LATENCY = "# OSU MPI Latency Test v7.4"
 IMB = ("--mpi", "intel", "--level", "intra_socket")
 REPRO = ("--mpi", "mpich")
 OPTIONS = {"osu": OSU, "imb": IMB, "repro": REPRO}
+
+
+def options_for(tool: str, name: str) -> tuple[str, ...]:
+    return OSU_NEIGHBOURS if "neighbor" in name else OPTIONS[tool]
 
 
 @pytest.fixture
@@ -29,7 +34,8 @@ def earlybird(in_process):
 def imported(earlybird, tmp_path):
     def run(tool: str, *names: str) -> list:
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
-        earlybird("import", tool, *(RECORDED / f"{name}.txt" for name in names), *OPTIONS[tool], "-o", "run")
+        paths = [RECORDED / f"{name}.txt" for name in names]
+        earlybird("import", tool, *paths, *options_for(tool, names[0]), "-o", "run")
         return Run.open(tmp_path / "run").samples()
 
     return run
@@ -87,6 +93,63 @@ def test_other_tables_have_a_sample_for_each_row(imported, name):
     assert [one.median_s() for one in samples] == [pytest.approx(row[-1] * 1e-6) for row in rows_of(name)]
 
 
+@pytest.mark.parametrize(
+    ("name", "operation", "method", "more"),
+    [
+        ("osu_alltoallv-f", "alltoallv", "default", {"skew": 1, "ranks": 2}),
+        ("osu_allgatherv", "allgatherv", "default", {"skew": 1, "ranks": 2}),
+        ("osu_allgather_persistent-f", "allgather", "persistent", {"ranks": 2}),
+        ("osu_alltoallv_persistent", "alltoallv", "persistent", {"skew": 1, "ranks": 2}),
+        ("osu_bcast_persistent", "bcast", "persistent", {"root": 0, "ranks": 2}),
+        ("osu_barrier_persistent-f", "barrier", "persistent", {"ranks": 2}),
+        ("osu_neighbor_allgather-f", "neighbor_allgather", "default", {"topology": "ring", "ranks": 4}),
+        ("osu_neighbor_alltoall-fz", "neighbor_alltoall", "default", {"topology": "ring", "ranks": 4}),
+        ("osu_neighbor_alltoallv-2d-f", "neighbor_alltoallv", "default",
+         {"topology": "grid-9", "skew": 1, "ranks": 9}),
+    ],
+)  # fmt: skip
+def test_counts_neighbours_and_persistent_calls_are_read(imported, name, operation, method, more):
+    """They have the configuration that `measure collective` gives its points, apart from the mapping."""
+    samples = imported("osu", name)
+    quantities = {"mean_over_ranks"} | ({"completion"} if "-f" in name else set())
+    assert {one.quantity for one in samples} == quantities
+    for one in samples:
+        size = {"size_bytes": one.config["size_bytes"]}
+        assert one.config == {
+            "mpi": "mpich", "operation": operation, "map_by": "unknown", **more, **size,
+        }  # fmt: skip
+        assert (one.kernel, one.method) == ("collective", method)
+    assert len(samples) == len(quantities) * len(rows_of(name))
+
+
+def osu_neighbours(grid: str) -> str:
+    text = (RECORDED / "osu_neighbor_allgather-f.txt").read_text()
+    return re.sub("^Dimensions.*\n", grid, text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("grid", "named"),
+    [
+        ("", "neighbours from a file"),  # of -N graph:FILE, which prints no dimensions
+        ("Dimensions size = 3 3 3 \n", "in a grid of 3 x 3 x 3"),
+        ("Dimensions size = 12 3 \n", "in a grid of 12 x 3"),
+        ("Dimensions size = 0 \n", "in a grid of 0"),
+    ],
+)
+def test_neighbours_that_no_topology_has_are_refused(earlybird, refused, tmp_path, grid, named):
+    (tmp_path / "text.txt").write_text(osu_neighbours(grid))
+    result = earlybird("import", "osu", "text.txt", *OSU_NEIGHBOURS, "-o", "run", check=False)
+    refused(result, named, "-N cart:1:1 (ring)")
+
+
+def test_the_distance_of_neighbours_is_said_where_it_could_be_another(earlybird, refused, tmp_path):
+    for ranks, is_said in ((4, False), (8, True)):
+        (tmp_path / "text.txt").write_text(osu_neighbours(f"Dimensions size = {ranks} \n"))
+        result = earlybird("import", "osu", "text.txt", *OSU_NEIGHBOURS, "-o", f"run{ranks}")
+        assert ("distance of 1 (-N) are assumed" in result.stderr) == is_said
+    refused(earlybird("import", "osu", "text.txt", *OSU, "-o", "run", check=False), "--ranks is 2", "8 ranks")
+
+
 @pytest.mark.parametrize("name", ["osu_latency-z", "osu_allreduce-fz", "osu_barrier-fz"])
 def test_the_median_over_iterations_is_preferred_to_the_mean(imported, name):
     text = (RECORDED / f"{name}.txt").read_text()
@@ -122,6 +185,20 @@ def test_imb_collectives_are_all_read(imported):
         "allreduce", "bcast", "alltoall", "barrier", "reduce", "allgather", "gather", "scatter",
     }  # fmt: skip
     assert len([one for one in samples if one.quantity == "completion"]) == len(rows_of("imb_collectives"))
+
+
+def test_imb_reads_collectives_with_counts_and_names_what_it_leaves_out(earlybird, refused, tmp_path):
+    path = RECORDED / "imb_counts.txt"
+    printed = earlybird("import", "imb", path, *IMB, "-o", "run").stderr
+    assert "without a quantity here: gatherv, scatterv, reduce_scatter, reduce_scatter_block" in printed
+    samples = Run.open(tmp_path / "run").samples()
+    assert {(one.config["operation"], one.config["skew"]) for one in samples} == {
+        ("alltoallv", 1), ("allgatherv", 1),
+    }  # fmt: skip
+    head, *tables = path.read_text().split("# Benchmarking ")
+    (tmp_path / "gatherv.txt").write_text(head + "# Benchmarking ".join(["", *tables[2:]]))
+    result = earlybird("import", "imb", "gatherv.txt", *IMB, "-o", "other", check=False)
+    refused(result, "no table with a quantity here: gatherv", "allgatherv, alltoallv")
 
 
 def test_imb_bands_and_exchanges(imported):
@@ -247,7 +324,7 @@ def test_every_run_is_shown_reported_and_compared_with_itself(earlybird, tmp_pat
         tool = path.name.partition("_")[0]
         if path.stem == "repro_summary":  # refused
             continue
-        earlybird("import", tool, path, *OPTIONS[tool], "-o", path.stem)
+        earlybird("import", tool, path, *options_for(tool, path.stem), "-o", path.stem)
         assert earlybird("show", path.stem).stdout
         found = json.loads(earlybird("compare", path.stem, path.stem, "--json").stdout)
         assert {one["ratio"] for one in found["changes"]} == {1.0}
@@ -278,7 +355,14 @@ def test_a_profile_is_fitted_with_a_reservation(earlybird, tmp_path):
         ),
         (
             "# OSU MPI Reduce_scatter Latency Test v7.4\n# Size       Avg Latency(us)\n4   3.0\n",
-            "no quantity",
+            "or the blocking or persistent test of a collective (bcast,",
+        ),
+        (
+            "# OSU MPI Non-blocking Allgather Latency Test v7.4\n"
+            "# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait\n\n# Datatype: MPI_CHAR.\n"
+            "# Size           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)\n"
+            "16                      8.64              5.37              4.75             31.18\n",
+            "or the blocking or persistent test of a collective (bcast,",
         ),
         (
             "# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n1     1.00\n"

@@ -12,7 +12,7 @@ from earlybird.interop.benchmarks import read_osu
 from earlybird.interop.osu_tables import osu_files, osu_tables
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "benchmarks"
-OPTIONS = ("--mpi", "mpich", "--level", "intra_socket", "--ranks", "2")
+OPTIONS = ("--mpi", "mpich", "--level", "intra_socket")
 PINGPONG = {"mpi": "mpich", "level": "intra_socket", "buffers": "reuse"}
 
 
@@ -27,10 +27,12 @@ def points_of(run: Path) -> dict:
 
 @pytest.mark.parametrize("path", sorted(RECORDED.glob("osu_*.txt")), ids=lambda path: path.stem)
 def test_what_was_imported_is_exported_and_imported_again(earlybird, tmp_path, path):
-    earlybird("import", "osu", path, *OPTIONS, "-o", "run")
+    options = OPTIONS if "neighbor" in path.stem else (*OPTIONS, "--ranks", "2")
+    earlybird("import", "osu", path, *options, "-o", "run")
     earlybird("export", "run", "--to", "osu", "-o", "texts")
     (text,) = (tmp_path / "texts").iterdir()
-    earlybird("import", "osu", text, *OPTIONS, "-o", "again")
+    assert text.name.startswith(path.stem.partition("-")[0].replace("osu_bw", "osu_mbw_mr"))
+    earlybird("import", "osu", text, *options, "-o", "again")
     before, after = points_of(tmp_path / "run"), points_of(tmp_path / "again")
     assert before and after == {
         point: pytest.approx(time_s, rel=1e-3, abs=1e-10) for point, time_s in before.items()
@@ -81,6 +83,20 @@ def test_a_collective_has_the_mean_minimum_and_maximum_over_ranks():
     assert {one.quantity: float(one.times_s[0]) for one in read.points} == {
         "mean_over_ranks": pytest.approx(2e-6), "completion": pytest.approx(3e-6),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("operation", "method", "more"),
+    [
+        ("alltoallv", "default", {"skew": 4}),
+        ("neighbor_alltoall", "default", {"topology": "grid-5"}),
+        ("neighbor_alltoall", "default", {"topology": "grid-9"}),  # of 2 x 4 ranks: OSU needs 3 x 3
+        ("neighbor_alltoall", "persistent", {"topology": "ring"}),
+    ],
+)
+def test_collectives_that_osu_does_not_measure_have_no_table(operation, method, more):
+    config = {"mpi": "mpich", "operation": operation, "ranks": 8, "size_bytes": 8, **more}
+    assert not osu_tables([Sample("collective", "completion", config, "a", np.ones(3), method=method)])
 
 
 def test_windows_of_processes_keep_pairs_and_window():

@@ -66,9 +66,10 @@ def osu(
 ) -> None:
     """Import outputs of the OSU Micro-Benchmarks, also with -f.
 
-    osu_latency becomes a ping-pong, osu_bw and osu_mbw_mr a message rate of processes, a blocking collective
-    a collective. osu_bibw, osu_multi_lat and osu_latency_mt keep names of their own: `compare` and `show`
-    take them. Of all iterations only a mean is printed, so a file is one launch with one value per point.
+    osu_latency becomes a ping-pong, osu_bw and osu_mbw_mr a message rate of processes, a blocking,
+    persistent or neighbourhood collective a collective. osu_bibw, osu_multi_lat and osu_latency_mt keep names
+    of their own: `compare` and `show` take them. Of all iterations only a mean is printed, so a file is one
+    launch with one value per point.
     """
     _check(level, {"--ranks": ranks, "--window": window})
     read = partial(read_osu, ranks=ranks, window=window)
