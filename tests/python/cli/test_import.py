@@ -87,6 +87,19 @@ def test_a_collective_has_the_mean_and_the_slowest_rank(imported, name):
     assert slowest == [pytest.approx(row[2] * 1e-6) for row in table]
 
 
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [("osu_allreduce-f", ["completion", "mean"]), ("osu_allreduce", ["mean"])],
+)
+def test_a_collective_is_shown_in_one_row_of_each_size(earlybird, name, columns):
+    earlybird("import", "osu", RECORDED / f"{name}.txt", *OSU, "-o", "run")
+    shown = earlybird("show", "run").stdout.splitlines()
+    header = re.split(r"\s{2,}", next(line for line in shown if line.startswith("operation")))
+    assert [name for name in header if name in ("completion", "mean")] == columns
+    assert sum(line.startswith("allreduce") for line in shown) == len(rows_of(name))
+    assert sum("default" in line for line in shown) == len(rows_of(name))
+
+
 @pytest.mark.parametrize("name", ["osu_allreduce", "osu_alltoall", "osu_multi_lat", "osu_latency_mt"])
 def test_other_tables_have_a_sample_for_each_row(imported, name):
     samples = imported("osu", name)

@@ -6,7 +6,7 @@ from earlybird.cli.output.motifs import print_scaling, slower_text
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import fitted_columns, print_data, print_table, table
 from earlybird.cli.output.remarks import remarks
-from earlybird.cli.output.results import LEFT, columns_of, compares_mpis, ordered
+from earlybird.cli.output.results import LEFT, columns_of, compares_mpis, merge_means, ordered
 from earlybird.compare.results import results
 from earlybird.compare.trees import verify, with_trees
 from earlybird.data.collective_algorithms import DEFAULT, REDUCE_LOCAL
@@ -58,6 +58,7 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
     if format == "osu":
         print_osu(samples)
     elif not print_data(format, {"run": str(run.path), "id": run.id, "points": rows}, rows):
+        found = merge_means(found)
         for kernel in dict.fromkeys(result.kernel for result in found):
             of_kernel = [result for result in found if result.kernel == kernel]
             columns, same = fitted_columns(columns_of(of_kernel), of_kernel)

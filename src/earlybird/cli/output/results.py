@@ -1,13 +1,20 @@
 """Tables of results in the terminal: the columns of each kernel, in which order, and what they mean."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from earlybird.cli.output import motifs
 from earlybird.cli.output.printing import Column, interval_text, range_text, ratio_text
 from earlybird.compare.trees import TREE_VERDICTS
 from earlybird.data import labels, units
-from earlybird.data.collective_algorithms import DEFAULT, OPERATIONS, parse_method
+from earlybird.data.collective_algorithms import (
+    COMPLETION,
+    DEFAULT,
+    MEAN_OVER_RANKS,
+    OPERATIONS,
+    parse_method,
+)
 from earlybird.data.methods import FUNNELLED, MOTIFS, PROCESSES, SINGLE
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
@@ -26,6 +33,24 @@ def ordered(results: Sequence[Result]) -> list[Result]:
         results,
         key=lambda result: (kernels.index(result.kernel), *_ORDERS.get(result.kernel, _by_size)(result)),
     )
+
+
+def merge_means(results: Sequence[Result]) -> list[Result]:
+    """One result for each collective: an import has the mean over ranks as a quantity of its own, which
+    becomes a figure of the completion, as measured ones have it. Without a completion it stays."""
+    means_s = {_call(one): one.time_s.value for one in results if one.quantity == MEAN_OVER_RANKS}
+    completed = {_call(one) for one in results if one.quantity == COMPLETION}
+    return [
+        replace(one, figures={"mean_s": means_s[_call(one)], **one.figures})
+        if one.quantity == COMPLETION and _call(one) in means_s
+        else one
+        for one in results
+        if one.quantity != MEAN_OVER_RANKS or _call(one) not in completed
+    ]
+
+
+def _call(result: Result) -> tuple[str, frozenset]:
+    return result.method, frozenset(result.config.items())
 
 
 def _by_size(result: Result) -> tuple:
@@ -150,6 +175,15 @@ def _size(result: Result) -> str:
     )
 
 
+def _completion(result: Result) -> Estimate | None:
+    return None if result.quantity == MEAN_OVER_RANKS else result.time_s
+
+
+def _mean(result: Result) -> str:
+    mean_s = result.figures.get("mean_s") if _completion(result) else result.time_s.value
+    return "" if mean_s is None else units.format_seconds(mean_s)
+
+
 def _tree(result: Result) -> str:
     """The requested tree and whether it was observed, here or with another number of ranks."""
     figures = result.figures
@@ -267,8 +301,22 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("skew", _of("skew", "{:g}".format), common=True, optional=True),
         _SIZE,
         Column("algorithm", lambda result: result.method or LOCAL_METHOD),
-        *_time("completion"),
-        Column("mean", _of("mean_s", units.format_seconds), optional=True),
+        Column(
+            "completion",
+            lambda result: units.format_seconds(time_s.value) if (time_s := _completion(result)) else "",
+            optional=True,
+        ),
+        Column(
+            "interval",
+            lambda result: interval_text(_completion(result), units.format_seconds),
+            optional=True,
+        ),
+        Column("mean", _mean, optional=True),
+        Column(
+            "interval",
+            lambda result: "" if _completion(result) else interval_text(result.time_s, units.format_seconds),
+            optional=True,
+        ),
         Column("root", _of("root_s", units.format_seconds), optional=True),
         *_speed_up("default"),
         Column("tree", _tree, optional=True),
