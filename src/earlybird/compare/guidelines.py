@@ -33,6 +33,7 @@ from earlybird.data.guidelines import (
     Kind,
     Outcome,
     Replacement,
+    UncheckedSizes,
 )
 from earlybird.data.labels import counted, listed
 from earlybird.data.schema import Estimate
@@ -148,7 +149,7 @@ def check_guidelines(side: Side, *, level: float, min_effect: float, seed: int =
         checks.append(_check(claim, estimate, p, found))
     return GuidelineChecks(
         side.name, side.mpi, level, min_effect, tuple(checks), tuple(_unchecked(measured)),
-        tuple(_notes(checks, side, level)),
+        tuple(_notes(checks, side, level)), tuple(_unchecked_sizes(measured)),
     )  # fmt: skip
 
 
@@ -170,7 +171,7 @@ def measured_collectives(side: Side) -> Measured:
             continue
         if not config.keys() <= _KEYS:
             continue
-        if any(np.median(one) <= 0 for one in launches):  # a clock too coarse for a ratio
+        if _has_zero(launches):
             continue
         place = Place(int(config["ranks"]), str(config.get("layout", "")), str(config.get("map_by", "")))
         sizes = found.setdefault(place, {}).setdefault(str(config["operation"]), {})
@@ -187,6 +188,11 @@ def measured_collectives(side: Side) -> Measured:
         }
         for place, operations in found.items()
     }
+
+
+def _has_zero(launches: Launches) -> bool:
+    """Whether the clock was too coarse for a ratio."""
+    return any(np.median(one) <= 0 for one in launches)
 
 
 def claims_of(measured: Measured) -> Iterator[Claim]:
@@ -214,13 +220,18 @@ def _composition(
     replacement: list[Replacement] = []
     bound: list[Launches] = []
     for part, bytes_of in parts:
-        needed = bytes_of(size_bytes, place.ranks)
-        sizes = [size for size in operations.get(part, {}) if size >= needed]
-        if not sizes:
+        measured = _measured_size(operations, part, bytes_of(size_bytes, place.ranks))
+        if measured is None:
             return
-        replacement.append(Replacement(part, min(sizes)))
-        bound.append(operations[part][min(sizes)].launches)
+        replacement.append(Replacement(part, measured))
+        bound.append(operations[part][measured].launches)
     yield Claim(COMPOSITION, place, operation, size_bytes, times, tuple(replacement), _sums(bound))
+
+
+def _measured_size(
+    operations: Mapping[str, Mapping[int, Times]], operation: str, needed_bytes: int
+) -> int | None:
+    return min((size for size in operations.get(operation, {}) if size >= needed_bytes), default=None)
 
 
 def _sizes(
@@ -290,12 +301,56 @@ def _can_be_forced(method: str) -> bool:
 
 
 def _unchecked(measured: Measured) -> Iterator[str]:
-    """Compositions for which an operation was not measured."""
-    held = {operation for operations in measured.values() for operation, sizes in operations.items() if sizes}
+    """Guidelines for which an operation was not measured, or only one size of it."""
+    held = _held(measured)
     for operation, parts in COMPOSITIONS:
         names = [name for name, _ in parts]
         if missing := [name for name in dict.fromkeys((operation, *names)) if name not in held]:
-            yield f"{operation} <= {' + '.join(names)} (needs {listed(missing)})"
+            yield f"{_rule(operation, names)} (needs {listed(missing)})"
+    for operation in sorted(held - {"barrier"}):
+        if all(len(operations.get(operation, {})) < 2 for operations in measured.values()):
+            yield f"{MONOTONY} and {SPLIT} of {operation} (need a second size)"
+
+
+def _held(measured: Measured) -> set[str]:
+    return {operation for operations in measured.values() for operation, sizes in operations.items() if sizes}
+
+
+def _rule(operation: str, parts: Sequence[str]) -> str:
+    return f"{operation} <= {' + '.join(parts)}"
+
+
+def _unchecked_sizes(measured: Measured) -> Iterator[UncheckedSizes]:
+    """Sizes of which `claims_of` has no claim, although the operations of the guideline were measured."""
+    held = _held(measured)
+    for place, operations in measured.items():
+        for operation, parts in COMPOSITIONS:
+            if not {name for name, _ in parts} <= held:
+                continue
+            needed: dict[str, int] = {}
+            lacking: list[int] = []
+            for size in operations.get(operation, {}):
+                missing = {
+                    part: bytes_of(size, place.ranks)
+                    for part, bytes_of in parts
+                    if _measured_size(operations, part, bytes_of(size, place.ranks)) is None
+                }
+                needed |= missing
+                lacking += [size] if missing else []
+            if lacking:
+                needs = listed([f"{part} of {format_bytes(size)}" for part, size in needed.items()])
+                rule = _rule(operation, [name for name, _ in parts])
+                yield UncheckedSizes(rule, *place, tuple(lacking), f"needs {needs}")
+        for operation, sizes in operations.items():
+            steps = list(zip(sizes, list(sizes)[1:], strict=False))
+            other = [small for small, large in steps if sizes[small].datatype != sizes[large].datatype]
+            if other:
+                rule = f"{MONOTONY} of {operation}"
+                yield UncheckedSizes(rule, *place, tuple(other), "the next size has another datatype")
+            uneven = [large for small, large in steps if small and large % small and small not in other]
+            if uneven:
+                rule, reason = f"{SPLIT} of {operation}", "no multiple of the next smaller size"
+                yield UncheckedSizes(rule, *place, tuple(uneven), reason)
 
 
 def _notes(checks: Sequence[GuidelineCheck], side: Side, level: float) -> Iterator[str]:
@@ -304,12 +359,21 @@ def _notes(checks: Sequence[GuidelineCheck], side: Side, level: float) -> Iterat
             "some launches had more ranks than cores (oversubscribed), so times include "
             "waits for a core; measure with a core for each rank before you change anything"
         )
+    zeros = sum(key[1] == COMPLETION and _has_zero(launches) for key, launches in side.times_s.items())
+    if zeros:
+        yield f"{counted(zeros, 'point')} left out: a time there is 0"
     few = [one for one in checks if one.p_value is None]
     if few:
         least = min(min(one.launches, one.bound_launches) for one in few)
         yield (
             f"{len(few)} of {counted(len(checks), 'check')} {'has' if len(few) == 1 else 'have'} too few "
             f"launches to decide ({least}; at least {changes.MIN_LAUNCHES}): {more_launches(side)}"
+        )
+    unclear = sum(one.outcome == UNDECIDED and one.p_value is not None for one in checks)
+    if unclear:
+        yield (
+            f"{unclear} of {counted(len(checks), 'check')} {'has' if unclear == 1 else 'have'} an interval "
+            f"too wide to decide: {more_launches(side)}"
         )
     decided = [one for one in checks if one.p_value is not None]
     if decided:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.compare.changes import MIN_LAUNCHES
 from earlybird.data import labels
 from earlybird.data.baseline import Baseline, BaselinePoint
 from earlybird.data.collective_algorithms import VERIFICATION
@@ -50,6 +51,7 @@ class Side:
     times_s : key -> for every launch its steady iterations, (I,) seconds.
     circumstances : what holds for all launches, as text; several values of one thing are listed.
     is_baseline : whether it is kept in a baseline, not in a run.
+    launches_asked : how many of each point its run was to have, None if that is not known.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Side:
     times_s: Mapping[Key, Sequence[np.ndarray]]
     circumstances: Mapping[str, str]
     is_baseline: bool = False
+    launches_asked: int | None = None
 
     @property
     def is_host_unnamed(self) -> bool:
@@ -108,7 +111,14 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
             for key, of_launch in times[chosen].items()
         },
         _circumstances(run.header, launches, chosen),
+        launches_asked=_launches_asked(run),
     )
+
+
+def _launches_asked(run: Run) -> int | None:
+    effort = (run.header.get("settings") or {}).get("effort")
+    asked = effort.get("launches") if isinstance(effort, dict) else None
+    return asked if isinstance(asked, int) else None
 
 
 def mpis_of(run: Run) -> list[str]:
@@ -227,7 +237,11 @@ def _more_launches(side: Side) -> str:
         return "save {} again from a run of more launches"
     if side.circumstances.get("launcher") == "import":
         return "import {} again with more outputs, each of another launch"
-    return "continue {} with --resume and more --launches"
+    asked, fewest = side.launches_asked, min(map(len, side.times_s.values()), default=0)
+    if asked is None or asked <= fewest:
+        return "continue {} with --resume and more --launches"
+    more = "" if asked >= MIN_LAUNCHES else "more --launches and "
+    return f"continue {{}} with --resume and {more}a larger --budget ({asked} launches were asked for)"
 
 
 def _key(kernel: str, quantity: str, method: str, config: Mapping[str, Any]) -> Key:

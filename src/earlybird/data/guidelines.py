@@ -92,6 +92,28 @@ def _call(operation: str, size_bytes: int) -> str:
 
 
 @dataclass(frozen=True)
+class UncheckedSizes(Record):
+    """Sizes at which a guideline could not be checked, and why.
+
+    Attributes
+    ----------
+    rule : the guideline, as `GuidelineCheck.rule`.
+    """
+
+    rule: str
+    ranks: Count
+    layout: str
+    map_by: str
+    sizes_bytes: tuple[Bytes, ...]
+    reason: str
+
+    def text(self) -> str:
+        """`allgather <= gather + bcast on 4 ranks at 1 MiB (needs bcast of 4 MiB)`."""
+        sizes = ", ".join(map(format_bytes, self.sizes_bytes))
+        return f"{self.rule} on {self.ranks} ranks at {sizes} ({self.reason})"
+
+
+@dataclass(frozen=True)
 class GuidelineChecks(Record):
     """All checks of one MPI in one run.
 
@@ -100,6 +122,7 @@ class GuidelineChecks(Record):
     level : share of false discoveries among the checks that are called violated.
     min_effect : a smaller violation counts as none, as a fraction.
     unchecked : guidelines of operations that were not measured, as text.
+    unchecked_sizes : of other guidelines, the sizes that lack what they need.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -111,10 +134,15 @@ class GuidelineChecks(Record):
     checks: tuple[GuidelineCheck, ...]
     unchecked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unchecked_sizes: tuple[UncheckedSizes, ...] = ()
     extra: Extra = field(default_factory=dict)
 
     def count(self, outcome: str) -> int:
         return sum(check.outcome == outcome for check in self.checks)
+
+    def not_checked(self) -> list[str]:
+        """What could not be checked, with the reason."""
+        return [*self.unchecked, *(one.text() for one in self.unchecked_sizes)]
 
 
 def load_guidelines(path: str | Path) -> GuidelineChecks:

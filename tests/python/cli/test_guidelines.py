@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -51,6 +52,15 @@ def test_a_violated_guideline_fails_in_every_format(earlybird, run):
     assert f"1 violated, 0 inconclusive, {len(rows) - 1} holds of {len(rows)} checks" in table
     assert "to do     reduce(8 B) on 2 ranks: send 64 B instead" in table
     assert "unchecked bcast <= scatter + allgather" in table
+    unchecked = len([line for line in table.splitlines() if line.startswith("unchecked ")])
+    assert f"checks; {unchecked} unchecked" in table and unchecked == len(found["unchecked"])
+    lines = [re.split(r"\s{2,}", line) for line in table.splitlines()]
+    for row in (
+        ["guideline", "violated", "inconclusive", "holds"],
+        ["monotony of bcast", "0", "0", "1"],
+        ["monotony of reduce", "1", "0", "0"],
+    ):
+        assert row in lines
 
 
 def test_written_guidelines_are_printed_again(earlybird, run):

@@ -151,6 +151,58 @@ def test_sizes_that_were_not_measured_are_replaced_by_larger_ones():
     }  # fmt: skip
 
 
+def test_sizes_that_lack_a_larger_one_are_named():
+    found = check(side_of(lambda *one: time_s(*one[:2])))
+    texts = [one.text() for one in found.unchecked_sizes]
+    assert "allgather <= gather + bcast on 4 ranks at 1 KiB (needs bcast of 4 KiB)" in texts
+    named = {(one.rule, size) for one in found.unchecked_sizes for size in one.sizes_bytes}
+    checked = {(one.rule(), one.size_bytes) for one in found.checks}
+    assert not named & checked
+    for operation, parts in COMPOSITIONS:
+        rule = f"{operation} <= {' + '.join(name for name, _ in parts)}"
+        for size in (0,) if operation == "barrier" else SIZES:
+            assert (rule, size) in named | checked
+
+
+def test_steps_that_are_no_guideline_are_named():
+    side = side_of(lambda *one: time_s(*one[:2]), sizes=(64, 100))
+    texts = [one.text() for one in check(side).unchecked_sizes]
+    assert "split of bcast on 4 ranks at 100 B (no multiple of the next smaller size)" in texts
+    (text,) = [one for one in check(side_of(lambda *one: time_s(*one[:2]), sizes=(64,))).unchecked
+               if "bcast" in one]  # fmt: skip
+    assert text == "monotony and split of bcast (need a second size)"
+
+
+def test_times_of_0_are_counted():
+    side = side_of(lambda one, size, _: 0.0 if (one, size) == ("bcast", 64) else time_s(one, size))
+    assert "1 point left out: a time there is 0" in check(side).notes
+
+
+@pytest.mark.parametrize(
+    ("asked", "launches", "advice"),
+    [
+        (10, 4, "continue run with --resume and a larger --budget (10 launches were asked for)"),
+        (4, 3, "continue run with --resume and more --launches and a larger --budget (4 launches"),
+        (4, 4, "continue run with --resume and more --launches"),
+        (None, 4, "continue run with --resume and more --launches"),
+    ],
+)
+def test_what_was_short_is_named(asked, launches, advice):
+    side = replace(side_of(lambda *one: time_s(*one[:2]), launches=launches), launches_asked=asked)
+    (note,) = check(side).notes
+    assert f"at least 5): {advice}" in note
+
+
+def test_intervals_that_are_too_wide_are_counted_with_what_narrows_them():
+    found = check(side_of(lambda *one: 1e-6, noise=0.3))
+    unclear = found.count(UNDECIDED)
+    assert unclear and any(
+        note.startswith(f"{unclear} of {len(found.checks)} checks have an interval too wide to decide")
+        and note.endswith("continue run with --resume and more --launches")
+        for note in found.notes
+    )
+
+
 def test_operations_that_were_not_measured_are_named():
     found = check(side_of(lambda *one: time_s(*one[:2]) if one[0] in ("bcast", "reduce") else None))
     assert "bcast <= scatter + allgather (needs scatter and allgather)" in found.unchecked

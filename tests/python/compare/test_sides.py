@@ -158,6 +158,17 @@ def test_means_of_iterations_differ_from_medians(written):
     assert not differences(medians, measured)
 
 
+def test_the_launches_that_were_asked_for_are_known(tmp_path):
+    for name, settings, asked in [
+        ("a", {"effort": {"launches": 7}}, 7),
+        ("b", {"imported": True}, None),
+        ("c", {}, None),
+    ]:
+        run = Run.create(tmp_path / name, machine={}, command=[], seed=1, settings=settings)
+        run.append_samples([Sample("pingpong", "t", {"mpi": "m", "size_bytes": 8}, "l", np.ones(1))])
+        assert side_of(run).launches_asked == asked
+
+
 def test_what_adds_launches(written):
     run = side_of(written("a", [[1.0]], {"launcher": "local"}), name="A")
     imported = side_of(written("b", [[1.0]], {"launcher": "import"}), name="B")

@@ -1,5 +1,6 @@
 """Prints which guidelines of performance the collectives of a run violate."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from earlybird.cli.output.notes import note
@@ -33,9 +34,19 @@ def print_guidelines(found: GuidelineChecks, format: str, *, strict: bool = Fals
 
 
 def summary(found: GuidelineChecks) -> str:
-    """`2 violated, 1 inconclusive, 40 holds of 43 checks`."""
+    """`2 violated, 1 inconclusive, 40 holds of 43 checks`, and what could not be checked."""
     counts = ", ".join(f"{found.count(outcome)} {outcome}" for outcome in OUTCOMES)
-    return f"{counts} of {labels.counted(len(found.checks), 'check')}"
+    more = f"; {count} unchecked" if (count := len(found.not_checked())) else ""
+    return f"{counts} of {labels.counted(len(found.checks), 'check')}{more}"
+
+
+def _print_rules(found: GuidelineChecks) -> None:
+    """How many checks of each guideline have each outcome."""
+    outcomes: dict[str, Counter[str]] = {}
+    for one in found.checks:
+        outcomes.setdefault(one.rule(), Counter())[one.outcome] += 1
+    rows = [[rule, *(counts[outcome] for outcome in OUTCOMES)] for rule, counts in outcomes.items()]
+    print_table(["guideline", *OUTCOMES], rows, left=["guideline"])
 
 
 def _ordered(found: GuidelineChecks) -> list[GuidelineCheck]:
@@ -65,13 +76,15 @@ def _print_table(found: GuidelineChecks) -> None:
         header, rows = table(_columns(checks), checks)
         print_table(header, rows, left=["guideline", "mapped by", "outcome"])
         print()
+    _print_rules(found)
+    print()
     print(f"run       {found.run}")
     print(f"MPI       {labels.flavour(found.mpi)}")
     print(f"result    {summary(found)}")
     for one in checks:
         if one.outcome == VIOLATED:
             print(f"to do     {one.subject()} on {one.ranks} ranks: {one.remedy}")
-    for text in found.unchecked:
+    for text in found.not_checked():
         print(f"unchecked {text}")
 
 
@@ -83,5 +96,5 @@ def _markdown(found: GuidelineChecks) -> str:
         header, rows = table(columns, checks)
         cells = [header, ["---"] * len(header), *rows]
         lines += [f"| {' | '.join(map(str, row))} |" for row in cells] + [""]
-    lines += [f"- unchecked: {text}" for text in found.unchecked]
+    lines += [f"- unchecked: {text}" for text in found.not_checked()]
     return "\n".join(lines).rstrip()

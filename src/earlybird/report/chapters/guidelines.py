@@ -29,7 +29,7 @@ def guidelines_chapter(material: Material) -> Chapter:
         ID,
         QUESTION,
         " ".join(map(_sentence, found)),
-        [MEANS, *(f"Not checked: {text}." for one in found for text in one.unchecked)],
+        [MEANS, *(f"Not checked: {text}." for one in found for text in one.not_checked())],
         answers=[*map(_answer, found)],
         warnings=[labels.capital(note) for one in found for note in one.notes],
         figures=[guideline_figure(one, f"guidelines-{k}") for k, one in enumerate(found) if one.checks],
