@@ -105,27 +105,28 @@ def _varying(tables: Sequence[OsuTable]) -> list[str]:
 def is_osu(sample: Sample) -> bool:
     """Whether one of OSU's programs measures this quantity."""
     if sample.kernel == "collective":
-        return sample.quantity in (COMPLETION, MEAN_OVER_RANKS) and _is_osu_collective(sample)
+        is_whole = sample.quantity in (COMPLETION, MEAN_OVER_RANKS)
+        return is_whole and is_osu_collective(sample.config, sample.method)
     if sample.kernel == "msgrate":
         return sample.method == PROCESSES
     return sample.kernel in (*_LATENCIES, BIDIRECTIONAL)
 
 
-def _is_osu_collective(sample: Sample) -> bool:
+def is_osu_collective(config: Mapping[str, Any], method: str | None) -> bool:
     """OSU's counts are equal, its neighbours are those in a grid, without a persistent test of them."""
-    operation = sample.config.get("operation")
-    if operation in WITH_TOPOLOGY and (_is_persistent(sample) or min(_grid(sample), default=0) < 3):
+    operation = config.get("operation")
+    if operation in WITH_TOPOLOGY and (_is_persistent(method) or min(_grid(config), default=0) < 3):
         return False
-    return operation in _COLLECTIVES and sample.config.get("skew", 1) == 1
+    return operation in _COLLECTIVES and config.get("skew", 1) == 1
 
 
-def _is_persistent(sample: Sample) -> bool:
-    return parse_method(sample.method or DEFAULT).is_persistent
+def _is_persistent(method: str | None) -> bool:
+    return parse_method(method or DEFAULT).is_persistent
 
 
-def _grid(sample: Sample) -> tuple[int, ...]:
+def _grid(config: Mapping[str, Any]) -> tuple[int, ...]:
     """Its dimensions; none without a topology, and of one that OSU does not have."""
-    ranks, topology = sample.config["ranks"], sample.config.get("topology", "")
+    ranks, topology = config["ranks"], config.get("topology", "")
     return {RING: (ranks,), GRID_9: rows_and_columns(ranks)}.get(topology, ())
 
 
@@ -161,7 +162,7 @@ def _varies(sample: Sample) -> bool:
 def _above_title(sample: Sample) -> list[str]:
     if sample.config.get("operation") not in WITH_TOPOLOGY:
         return []
-    return [f"Dimensions size = {' '.join(map(str, _grid(sample)))}"]
+    return [f"Dimensions size = {' '.join(map(str, _grid(sample.config)))}"]
 
 
 def _title(sample: Sample) -> tuple[str, str, list[str]]:
@@ -169,7 +170,7 @@ def _title(sample: Sample) -> tuple[str, str, list[str]]:
     if sample.kernel == "collective":
         operation = sample.config["operation"]
         program, test = f"osu_{operation}", _COLLECTIVES[operation]
-        if _is_persistent(sample):
+        if _is_persistent(sample.method):
             return f"{program}_persistent", f"{test} Persistent Latency", []
         return program, f"{test} Latency", []
     if sample.kernel == "msgrate":

@@ -83,6 +83,27 @@ def test_csv_of_several_suites_has_the_columns_of_all(earlybird, planted):
         assert bool(row["fraction"]) == (row["kernel"] == "completion") != bool(row["bandwidth_bytes_per_s"])
 
 
+@pytest.mark.parametrize(
+    ("format", "way"),
+    [
+        ("prometheus", "`earlybird export RUN --to openmetrics -o FILE` writes prometheus"),
+        ("openmetrics", "`earlybird export RUN --to openmetrics -o FILE`"),
+        ("loggps", "`earlybird export PROFILE.json --to loggps -o FILE`, of a profile from `earlybird fit"),
+        ("junit", "`earlybird compare RUN RUN --format junit`"),
+        ("otava", "`earlybird history RUN... --format otava`"),
+    ],
+)
+def test_formats_of_other_commands_name_the_command(earlybird, refused, format, way):
+    result = earlybird("measure", "pingpong", "--format", format, check=False)
+    refused(result, f"--format is '{format}'; choose table, osu, csv or json; {way}")
+
+
+def test_a_format_that_no_command_has_names_none(earlybird, refused):
+    result = earlybird("measure", "pingpong", "--format", "yaml", check=False)
+    refused(result, "--format is 'yaml'; choose table, osu, csv or json")
+    assert "`" not in result.stderr
+
+
 def test_completion_has_two_times_and_no_osu_format(earlybird, planted, refused, tmp_path):
     arguments = ("measure", "completion", *SYNTHETIC, "--format", "osu", "-o", "run")
     refused(earlybird(*arguments, check=False), "--format osu", "completion")

@@ -150,8 +150,12 @@ def test_osu_columns_are_for_one_algorithm_of_one_operation():
         [group(("default", "linear", "binomial"))],
         [group(("default",)), group(("default",), ranks=3)],
     ):
-        with pytest.raises(InputError, match="--format osu prints one column"):
+        with pytest.raises(InputError, match=r"--format osu prints one column.*export RUN --to osu"):
             check_one_column(groups)
+    counts = {"operation": "alltoallv", "skew": 1}
+    check_one_column([group(("persistent",), **counts)])
+    with pytest.raises(InputError, match=r"no table of this alltoallv.*--skew 1"):
+        check_one_column([group(("default",), **counts | {"skew": 4})])
 
 
 def test_a_kernel_without_columns_of_its_own_is_printed(run, capsys):

@@ -28,6 +28,18 @@ SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick")
 FIRST_PIPELINE_METHODS = "single,many"  # of runs that store no methods
 
 
+_OF_RUN = "`earlybird export RUN --to {} -o FILE`"
+_OF_PROFILE = "`earlybird export PROFILE.json --to {} -o FILE`, of a profile from `earlybird fit RUN`,"
+_OF_TWO_RUNS = "`earlybird compare RUN RUN --format {}`"
+# Formats of other commands -> what writes them.
+_OTHER_FORMATS = {
+    **dict.fromkeys(("openmetrics", "prometheus"), _OF_RUN.format("openmetrics")),
+    **{name: _OF_PROFILE.format(name) for name in ("simgrid-platform", "loggps", "simulated-machine")},
+    **{name: _OF_TWO_RUNS.format(name) for name in ("markdown", "junit")},
+    "otava": "`earlybird history RUN... --format otava`",
+}
+
+
 def measure(
     context: typer.Context,
     suite: list[str],
@@ -84,7 +96,8 @@ def measure(
 ) -> None:
     """Measure how MPI communicates on this machine, and store the samples in a run folder."""
     if format not in (*Format, "osu"):
-        raise InputError(f"--format is {format!r}; choose table, osu, csv or json")
+        instead = f"; {way} writes {format}" if (way := _OTHER_FORMATS.get(format)) else ""
+        raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
     if session.print_script is not None:
         batch_script.check_script(place, session)
         if not suite and against is None:
