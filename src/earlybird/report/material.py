@@ -20,6 +20,8 @@ from earlybird.data.guidelines import GuidelineChecks, guidelines_from_json
 from earlybird.data.history import SCHEMA as HISTORY
 from earlybird.data.history import History, history_from_json
 from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.node_counts import SCHEMA as NODE_COUNTS
+from earlybird.data.node_counts import NodeCounts, node_counts_from_json
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.prediction import Prediction, prediction_from_json
 from earlybird.data.profile import Profile, profile_from_json
@@ -34,8 +36,8 @@ from earlybird.data.tolerance import Tolerance, tolerance_from_json
 
 PATTERN_SUFFIXES = (".csv", ".npz", ".mtx", ".mm")
 ALLOWED = (
-    "give run folders, recordings, profiles, predictions, tolerances, comparisons, histories, guidelines, "
-    "checks, advice, projections (.json) or patterns (.csv, .npz, .mtx)"
+    "give run folders, recordings, profiles, predictions (also of --nodes and --tolerance), comparisons, "
+    "histories, guidelines, checks, advice, projections (.json) or patterns (.csv, .npz, .mtx)"
 )
 
 
@@ -101,6 +103,7 @@ class Material:
     profiles: tuple[Profile, ...] = ()
     predictions: tuple[Prediction, ...] = ()
     tolerances: tuple[Tolerance, ...] = ()
+    node_counts: tuple[NodeCounts, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     patterns: tuple[Pattern, ...] = ()
     advice: tuple[Advice, ...] = ()
@@ -143,8 +146,9 @@ def collect(
     A file given twice, directly and inside its run folder, counts once. Raises InputError for any other kind
     of file.
     """
-    kinds = ("runs", "profiles", "predictions", "tolerances", "comparisons", "patterns", "advice",
-             "projections", "recordings", "run_comparisons", "histories", "guidelines", "checks")  # fmt: skip
+    kinds = ("runs", "profiles", "predictions", "tolerances", "node_counts", "comparisons", "patterns",
+             "advice", "projections", "recordings", "run_comparisons", "histories", "guidelines",
+             "checks")  # fmt: skip
     found: dict[str, list[tuple[Any, str, str]]] = {kind: [] for kind in kinds}
     given = [path.parent if path.name in ("run.json", SUMMARY) else path for path in map(Path, paths)]
     name_of = _short_names(given)
@@ -212,6 +216,7 @@ def _from_json(path: Path) -> tuple[str, Sequence[Any]]:
         "earlybird.profile/1": ("profiles", profile_from_json),
         "earlybird.prediction/1": ("predictions", prediction_from_json),
         TOLERANCE: ("tolerances", tolerance_from_json),
+        NODE_COUNTS: ("node_counts", node_counts_from_json),
         "earlybird.comparison/1": ("comparisons", comparison_from_json),
         ADVICE: ("advice", advice_from_json),
         PROJECTION: ("projections", projection_from_json),
@@ -224,13 +229,19 @@ def _from_json(path: Path) -> tuple[str, Sequence[Any]]:
     if schema == COLLECTIVES_ADVICE:
         return "advice", collectives_advice_from_json(value, f"the file {path}").pieces()
     if not isinstance(schema, str) or schema not in readers:
-        raise InputError(f"{path} has the schema {schema!r}, which is not an input of a report; {ALLOWED}")
+        is_ours = isinstance(schema, str) and schema.startswith("earlybird.")
+        show = f", or print it with `earlybird show {path}`" if is_ours else ""
+        raise InputError(
+            f"{path} has the schema {schema!r}, which is not an input of a report; {ALLOWED}{show}"
+        )
     kind, reader = readers[schema]
     item = reader(value, f"the file {path}")
     if isinstance(item, Comparison):
         _require_ranks(path, item.measured_s)
     elif isinstance(item, Prediction):
         _require_ranks(path, item.time_s)
+    elif isinstance(item, NodeCounts) and not item.counts:
+        raise InputError(f"{path} holds no node counts; create it again with `earlybird predict --nodes`")
     return kind, [item]
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -204,6 +205,41 @@ def test_an_exchange_that_tolerates_everything_has_no_answer():
     found = chapter(patterns=(), layout=None, tolerances=(tolerance(None, None),))
     assert "same time with any latency" in found.sentence and not found.answers
     assert found.closing[0].rows[0][2] == "any"
+
+
+NODE_COUNTS = Path(__file__).parents[2] / "recorded" / "golden" / "node-counts-1.json"
+
+
+def test_other_numbers_of_nodes_are_drawn_and_the_best_one_is_named():
+    found = contents(collect([NODE_COUNTS])).chapters["exchange"]
+    assert found.sentence == (
+        "By the staircase model, the exchange of 4 ranks takes 46 us on 4 nodes, least of 1, 2 and 4."
+    )
+    (answer,) = found.answers
+    assert (answer.number, answer.do) == ("46 us", "place the ranks as in the layout `4x1x1`")
+    assert "it takes 62 us on 1 node and 96 us on 2 nodes" in answer.sentence
+    (figure,) = found.figures
+    assert figure.data[-1]["x"] == [1, 2, 4]
+    assert figure.data[-1]["y"] == pytest.approx([6.2e-5, 9.6e-5, 4.6e-5], rel=0.01)
+    assert "between nodes 46 us" in figure.data[-1]["hovertext"][1]
+    assert found.closing[0].rows[1][:3] == ["2", "2", "96 us"]
+
+
+def test_numbers_of_nodes_whose_intervals_overlap_recommend_none(tmp_path):
+    value = json.loads(NODE_COUNTS.read_text())
+    for one in value["counts"]:
+        one["time_low_s"], one["time_high_s"] = 4e-5, 1e-4
+    (tmp_path / "close.json").write_text(json.dumps(value | {"notes": ["a reservation"]}))
+    found = contents(collect([tmp_path / "close.json"]))
+    assert not found.chapters["exchange"].answers[0].do and found.warnings == ["A reservation"]
+
+
+def test_a_page_has_several_predictions_of_node_counts(tmp_path, in_process):
+    (tmp_path / "a.json").write_text(NODE_COUNTS.read_text())
+    (tmp_path / "b.json").write_text(NODE_COUNTS.read_text().replace('"ranks": 4', '"ranks": 8'))
+    shown = in_process("report", "a.json", "b.json", "--terminal", "-o", "page.html").stdout
+    assert "the exchange (a.json) of 4 ranks" in shown and "the exchange (b.json) of 8 ranks" in shown
+    assert (tmp_path / "page.html").read_text().count("Time against the number of nodes: ") >= 2
 
 
 def test_the_command_takes_a_layout_for_patterns(tmp_path, in_process):

@@ -48,6 +48,18 @@ def test_other_files_are_refused(tmp_path, name, content, says):
     assert "\n" not in str(caught.value)
 
 
+def test_another_file_of_earlybird_is_refused_with_the_command_that_prints_it(tmp_path):
+    for schema in ("earlybird.collective-prediction/1", "earlybird.pipeline-prediction/1"):
+        path = tmp_path / "file.json"
+        path.write_text(f'{{"schema": "{schema}"}}')
+        with pytest.raises(InputError) as caught:
+            collect([path])
+        assert str(caught.value).endswith(f"or print it with `earlybird show {path}`")
+    with pytest.raises(InputError, match="holds no node counts"):
+        path.write_text('{"schema": "earlybird.node-counts/1", "model": "fair", "ranks": 4, "counts": []}')
+        collect([path])
+
+
 def test_a_missing_file_and_a_folder_without_a_run_are_refused(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         collect([tmp_path / "absent.json"])

@@ -18,8 +18,8 @@ def report(
         list[Path],
         typer.Argument(
             metavar="FILE|RUN/...",
-            help="Any of: run folders, recordings, profiles, predictions, tolerances, comparisons, advice, "
-            "projections, patterns.",
+            help="Any of: run folders, recordings, profiles, predictions, also of --nodes and --tolerance, "
+            "comparisons, advice, projections, patterns.",
         ),
     ],
     layout: Annotated[

@@ -1,24 +1,31 @@
-"""The chapter on exchanges: matrix, volumes, the time of each rank, waiting for the slowest, tolerance."""
+"""The chapter on exchanges: matrix, volumes, the time of each rank, waiting for the slowest, tolerance,
+other numbers of nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.layout import LEVELS, level_phrase
-from earlybird.data.tolerance import Tolerance
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report import commands
+from earlybird.report.chapters.node_counts import (
+    named_node_counts,
+    node_counts_answer,
+    node_counts_sentence,
+)
 from earlybird.report.chapters.tolerance import named_tolerances, tolerance_answer, tolerance_sentence
 from earlybird.report.figures.exchanges import ranks_figure, waiting_figure
 from earlybird.report.figures.matrix import matrix_figure
+from earlybird.report.figures.node_counts import node_counts_figure
 from earlybird.report.figures.tolerance import tolerance_figure
 from earlybird.report.figures.volumes import node_volumes_figure, rank_volumes_figure
 from earlybird.report.material import Material
-from earlybird.report.parts import Answer, Chapter, Figure, Table
+from earlybird.report.parts import Answer, Chapter, Figure, Item, Table
 from earlybird.report.tables.exchanges import (
     brief_traffic,
+    node_counts_table,
     node_volumes_table,
     rank_volumes_table,
     ranks_table,
@@ -41,27 +48,38 @@ BRIEF_RANKS = 8
 def exchange_chapter(all_exchanges: Sequence[Exchange], material: Material) -> Chapter:
     timed = [item for item in all_exchanges if item.timed]
     placed = [item for item in all_exchanges if item.traffic is not None]
-    tolerances = named_tolerances(material)
+    tolerances, node_counts = named_tolerances(material), named_node_counts(material)
     volumes = [traffic_table(placed)] if placed else []
-    tolerated = [tolerance_table(*one) for one in tolerances]
+    what_if = [tolerance_table(*one) for one in tolerances]
+    what_if += [node_counts_table(*one) for one in node_counts]
     answers = [_answer(item) for item in timed]
     answers += [_volume_answer(item) for item in placed if not item.timed]
+    answers += [node_counts_answer(*one) for one in node_counts]
     answers += [answer for one in tolerances if (answer := tolerance_answer(*one))]
+    sentences = [*_sentences(all_exchanges), *(node_counts_sentence(*one) for one in node_counts)]
+    sentences += [tolerance_sentence(*one) for one in tolerances]
     return Chapter(
         ID,
         QUESTION,
-        " ".join([*_sentences(all_exchanges), *(tolerance_sentence(*one) for one in tolerances)]),
+        " ".join(sentences),
         [f"{item.name}: {item.title}." if item.name else f"{item.title}." for item in all_exchanges],
         answers=answers,
-        warnings=_warnings(timed),
-        figures=[*_figures(all_exchanges), *_tolerance_figures(tolerances)],
+        warnings=[
+            *_warnings(timed),
+            *(labels.capital(note) for found, _ in node_counts for note in found.notes),
+        ],
+        figures=[
+            *_figures(all_exchanges),
+            *_what_if_figures(node_counts, node_counts_figure, "node-counts"),
+            *_what_if_figures(tolerances, tolerance_figure, "tolerance"),
+        ],
         shown=volumes,
-        closing=tolerated,
+        closing=what_if,
         tables=[table for item in all_exchanges for table in _tables(item)],
         brief=[
             *(brief_traffic(table) for table in volumes),
             *(ranks_table(item, BRIEF_RANKS) for item in timed),
-            *tolerated,
+            *what_if,
         ],
         absent=_absent(all_exchanges, timed, material),
     )
@@ -92,10 +110,12 @@ def _figures(all_exchanges: Sequence[Exchange]) -> list[Figure]:
     return figures
 
 
-def _tolerance_figures(tolerances: Sequence[tuple[Tolerance, str]]) -> list[Figure]:
+def _what_if_figures(
+    items: Sequence[tuple[Item, str]], figure_of: Callable[[Item, str], Figure], kind: str
+) -> list[Figure]:
     figures = []
-    for k, (found, name) in enumerate(tolerances):
-        figure = tolerance_figure(found, f"tolerance-{k}")
+    for k, (found, name) in enumerate(items):
+        figure = figure_of(found, f"{kind}-{k}")
         figures.append(replace(figure, title=f"{figure.title}: {name}") if name else figure)
     return figures
 
