@@ -1,6 +1,8 @@
 """Advised layouts keep every place, are never predicted slower than the reference, and find known optima."""
 
 import json
+import re
+import shlex
 
 import numpy as np
 import pytest
@@ -170,6 +172,30 @@ def test_the_command_writes_the_advised_layout(in_process, tmp_path):
     assert "speed-up over core" in shown
     for wrong in (("-o", "l.txt"), ("--model", "logp"), ("--map-by", "slot")):
         assert in_process(*arguments, *wrong, check=False).returncode == 2
+
+
+def test_the_action_names_the_file_or_the_command_that_writes_it(in_process, tmp_path):
+    """Ranks that exchange are neither neighbours nor a node count apart, so no order of a launcher has them
+    together."""
+    peers = [5, 4, 7, 6, 1, 0, 3, 2]
+    rows = "".join(f"{k},{peer},1000000\n" for k, peer in enumerate(peers))
+    (tmp_path / "p.csv").write_text("src,dst,bytes\n" + rows)
+    (tmp_path / "profile.json").write_text(json.dumps(_profile().to_json()))
+    options = ("--profile", "profile.json", "--layout", "4x1x2", "--swaps", "9")
+    arguments = ("advise", "layout", "p.csv", *options)
+    found = json.loads(in_process(*arguments, "-o", "l.csv", "--json").stdout)
+    shown = in_process(*arguments).stdout
+    best = found["ranked"][0]["method"]
+    assert found["ranked"][0]["action"] == (
+        f"the layout {best}, in l.csv; then `earlybird export l.csv --to openmpi --hosts ... -o FILE` writes "
+        "a file for mpiexec"
+    )
+    again = re.search(r"^1\. the layout \S+, which `earlybird (.*? -o layout.csv)` writes; then", shown, re.M)
+    in_process(*shlex.split(again[1]))
+    assert (tmp_path / "layout.csv").read_text() == (tmp_path / "l.csv").read_text()
+    (tmp_path / "advice.json").write_text(json.dumps(found))
+    page = in_process("report", "advice.json", "--terminal").stdout
+    assert "\n    earlybird export l.csv --to openmpi --hosts ... -o FILE\n" in page
 
 
 def test_what_predictions_refuse_is_refused():

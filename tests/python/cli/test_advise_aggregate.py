@@ -42,6 +42,9 @@ def test_short_messages_go_through_leaders_whose_times_add_up(advise, tmp_path):
     pattern, profile, found = advise(100, "-o", tmp_path / "out")
     best = found["ranked"][0]
     assert best["method"] == "1 leader" and best["speed_up"] > 2 and best["messages_between_nodes"] == 2
+    assert best["action"].endswith(f", whose exchanges are in {tmp_path / 'out'}")
+    action = advise(100)[2]["ranked"][0]["action"]
+    assert "whose exchanges `earlybird advise aggregate " in action and "-o aggregated` writes" in action
     stages = aggregated(pattern, LAYOUT).all().values()
     assert best["time_s"] == pytest.approx(
         sum(Predictor(one, LAYOUT).slowest_s(profile, "queue")[0] for one in stages)

@@ -67,6 +67,13 @@ def test_the_command_writes_the_parts_and_the_exchange(tmp_path, run_main):
     )  # fmt: skip
     assert status == 0 and "largest part" in printed
     assert set(out.read_text().split()) == {"0", "1", "2", "3"} and pattern.exists()
+    assert f", the part of each cell in {out}" in printed
+    status, printed, _ = run_main(
+        "advise", "partition", "--layout", "2x1x2", "--cells", 2000, "--profile", tmp_path / "profile.json",
+        "--seeds", 1,
+    )  # fmt: skip
+    assert "advise partition --layout 2x1x2 --cells 2000 --profile " in printed
+    assert "--seeds 1 -o partition.txt` writes" in printed
 
 
 def test_an_exchange_of_another_suffix_is_refused_before_the_work(tmp_path, run_main, monkeypatch):

@@ -1,7 +1,8 @@
 """`earlybird advise`: the recommended method or algorithm, with the setting or command to use it."""
 
 import math
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from earlybird.advise.aggregation import advise_aggregation
 from earlybird.advise.collective import advise_collectives
 from earlybird.advise.layout import SWAPS, advise_layout
 from earlybird.advise.pipelined import advise_pipeline
-from earlybird.cli.options.command import FORMAT, make_group
+from earlybird.cli.options.command import FORMAT, given_arguments, make_group
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
 from earlybird.cli.options.mesh import (
     ActnumOption,
@@ -40,6 +41,7 @@ from earlybird.cli.output.printing import Format
 from earlybird.cli.output.projection import MORE_CHANGES
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import files, labels
+from earlybird.data.advice import Advice
 from earlybird.data.collective_algorithms import OPERATIONS
 from earlybird.data.collective_configuration import Configuration, Region, by_operation, describe
 from earlybird.data.errors import InputError
@@ -164,6 +166,7 @@ def program(
 
 
 def layout(
+    context: typer.Context,
     pattern: Annotated[
         Path,
         typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
@@ -205,21 +208,40 @@ def layout(
         load_fitting_pattern(pattern), joined, shape, map_by=map_by, model=model, swaps=swaps, seed=seed
     )
     best = found.advice.ranked[0].method
+    family = joined.context.get("flavour")
+    target = family if family in ("mpich", "intel") else "openmpi"
+    advice = found.advice
     if output is not None:
         save_layout(found.layouts[best], output)
-    print_advice(found.advice, format)
+    if best not in MAPPINGS:
+        path = output or Path("layout.csv")
+        use = f"`earlybird export {path} --to {target} --hosts ... -o FILE` writes a file for mpiexec"
+        how = f"in {path}" if output else f"which `{_again(context, path)}` writes"
+        advice = _with_action(advice, f"{how}; then {use}")
+    print_advice(advice, format)
     if output is not None:
-        family = joined.context.get("flavour")
-        target = family if family in ("mpich", "intel") else "openmpi"
         note(
             f"wrote {output}, the layout {best}; next: earlybird export {output} --to {target} --hosts ... "
-            f"for mpiexec, or earlybird replay {pattern} --layout {output} ... to check it"
+            f"-o FILE for mpiexec, or earlybird replay {pattern} --layout {output} ... to check it"
         )
-    elif best != map_by:
+    elif best in MAPPINGS and best != map_by:
         note(f"-o layout.csv writes the layout {best}")
 
 
+def _with_action(advice: Advice, how: str) -> Advice:
+    """With how to use the first alternative after its name."""
+    first, *others = advice.ranked
+    return replace(advice, ranked=(replace(first, action=f"{first.action}, {how}"), *others))
+
+
+def _again(context: typer.Context, output: Path) -> str:
+    """The command line that was given, with -o."""
+    arguments, options = given_arguments(context, ("output", "pattern_out", "format", "json", "all_rows"))
+    return shlex.join([*context.command_path.split(), *arguments, *options, "-o", str(output)])
+
+
 def partition(
+    context: typer.Context,
     shape: Annotated[
         str, typer.Option("--layout", help="Nodes x sockets x ranks of a socket; a part for each rank.")
     ],
@@ -275,16 +297,19 @@ def partition(
         files.write_text(output, "".join(f"{number}\n" for number in found.parts[best].tolist()))
     if pattern_out is not None:
         save_pattern(found.patterns[best], pattern_out)
-    print_advice(found.advice, format)
+    advice = found.advice
+    if best != advice.baseline:
+        again = f"which `{_again(context, Path('partition.txt'))}` writes"
+        advice = _with_action(advice, f"the part of each cell in {output}" if output else again)
+    print_advice(advice, format)
     if output is not None:
         note(f"wrote {output}, the partition {best}")
-    elif best != found.advice.baseline:
-        note("-o partition.txt writes row 1")
     if pattern_out is not None:
         note(f"wrote {pattern_out}; next: earlybird replay {pattern_out} --layout {shape} ... to check it")
 
 
 def aggregate(
+    context: typer.Context,
     pattern: Annotated[
         Path,
         typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
@@ -316,14 +341,18 @@ def aggregate(
         raise InputError(f"-o is {output}, which exists already; give a new folder")
     found = advise_aggregation(load_fitting_pattern(pattern), parse_layout(layout), joined, model=model)
     best = next(one.method for one in found.advice.ranked if one.method in found.stages)
+    advice = found.advice
+    if best == advice.ranked[0].method:
+        again = f"whose exchanges `{_again(context, Path('aggregated'))}` writes"
+        advice = _with_action(advice, f"whose exchanges are in {output}" if output else again)
     if output is None:
-        print_advice(found.advice, format)
+        print_advice(advice, format)
         note(f"-o FOLDER writes the three exchanges with {best} per node")
         return
     output.mkdir(parents=True, exist_ok=True)
     for name, exchange in found.stages[best].all().items():
         save_pattern(exchange, output / f"{name}.csv")
-    print_advice(found.advice, format)
+    print_advice(advice, format)
     note(
         f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node; check it: "
         f"earlybird replay {output}/collect.csv --then {output}/between.csv --then {output}/distribute.csv "

@@ -5,7 +5,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -104,6 +104,29 @@ def make_group(
         app.command(name=subcommand, epilog=example_text(example))(_with_options(function, long_tables))
     app.callback()(lambda: None)  # otherwise typer turns a single subcommand into the command
     return typer.main.get_command(app)
+
+
+def given_arguments(
+    context: typer.Context, omitted: Collection[str] = (), only: Collection[str] | None = None
+) -> tuple[list[str], list[str]]:
+    """Arguments and options as they were given on the command line, without those `omitted`."""
+    options, arguments = [], []
+    parameter: Any
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name)
+        if source is None or source.name != "COMMANDLINE" or parameter.name in omitted:
+            continue
+        if only is not None and parameter.name not in only:
+            continue
+        value = context.params[parameter.name]
+        values = [str(item) for item in value] if isinstance(value, (list, tuple)) else [str(value)]
+        if parameter.param_type_name == "argument":
+            arguments += values
+        elif parameter.is_flag:
+            options.append(parameter.opts[0])
+        else:
+            options += [text for item in values for text in (max(parameter.opts, key=len), item)]
+    return arguments, options
 
 
 def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[..., Any]:

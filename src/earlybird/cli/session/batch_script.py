@@ -4,10 +4,10 @@ import math
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 import typer
 
+from earlybird.cli.options.command import given_arguments
 from earlybird.cli.options.shared import PlaceOptions, SessionOptions
 from earlybird.data.errors import InputError
 
@@ -61,9 +61,9 @@ def print_slurm_script(
     `next_command` is the earlybird command to run afterwards.
     """
     command = context.command_path.split()  # with the suite, where it is a subcommand
-    begin = [*command, *_given_arguments(context), "--launcher", "srun", "-o", str(run)]
+    begin = [*command, *_given(context), "--launcher", "srun", "-o", str(run)]
     # A run stores the options it was started with, except the profile to compare with and the output format.
-    resume = [*command[:2], "--resume", *_given_arguments(context, {"profile", "format", "json"})]
+    resume = [*command[:2], "--resume", *_given(context, {"profile", "format", "json"})]
     minutes = math.ceil((2 * budget_s + _MARGIN_S) / 60)
     text = _SLURM.format(
         command=command[1],
@@ -77,24 +77,9 @@ def print_slurm_script(
     print(text + (shlex.join(["earlybird", *next_command]) + "\n" if next_command else ""), end="")
 
 
-def _given_arguments(context: typer.Context, only: set[str] | None = None) -> list[str]:
-    """The arguments given on the command line, without those that the script sets itself."""
-    options, arguments = [], []
-    parameter: Any
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name)
-        if source is None or source.name != "COMMANDLINE" or parameter.name in _OMITTED:
-            continue
-        if only is not None and parameter.name not in only:
-            continue
-        value = context.params[parameter.name]
-        values = [str(item) for item in value] if isinstance(value, (list, tuple)) else [str(value)]
-        if parameter.param_type_name == "argument":
-            arguments += values
-        elif parameter.is_flag:
-            options.append(parameter.opts[0])
-        else:
-            options += [text for item in values for text in (max(parameter.opts, key=len), item)]
+def _given(context: typer.Context, only: set[str] | None = None) -> list[str]:
+    """Without what the script sets itself."""
+    arguments, options = given_arguments(context, _OMITTED, only)
     # A file name after -- that begins with a dash would be parsed as an option.
     if any(argument.startswith("-") for argument in arguments):
         raise InputError(f"{' '.join(arguments)} begins with a dash; write ./ before the file name")
