@@ -19,6 +19,11 @@ def config_value(
     if key not in sample.config:
         if default is not None:
             return default
+        if (run.header.get("settings") or {}).get("imported"):
+            raise InputError(
+                f"{run.path} is imported, and its texts do not say the {key} of a {sample.kernel}: no model "
+                f"can be fitted to it; measure it with `earlybird measure {sample.kernel}`"
+            )
         raise InputError(f"{run.path}: a {sample.kernel} sample has no {key} in its config; measure again")
     value = sample.config[key]
     try:

@@ -541,6 +541,12 @@ def test_means_are_not_written_as_medians(earlybird, tmp_path):
     assert "Avg Latency(us)" in text and "P50" not in text
 
 
+def test_collectives_without_a_layout_are_not_fitted(earlybird, refused):
+    earlybird("import", "osu", RECORDED / "osu_allreduce-f.txt", *OSU, "-o", "run")
+    result = earlybird("fit", "run", "-o", "profile.json", check=False)
+    refused(result, "run is imported", "do not say the layout", "earlybird measure collective")
+
+
 def test_means_over_ranks_do_not_check_guidelines(earlybird, refused):
     earlybird("import", "osu", RECORDED / "osu_allreduce.txt", *OSU, "-o", "run")
     refused(earlybird("compare", "--guidelines", "run", check=False), "import -f")
