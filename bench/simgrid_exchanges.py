@@ -27,9 +27,11 @@ from bench.exchange_comparison import (
 from bench.exchange_patterns import exchanges
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern
+from earlybird.data.profile import load_profile
 from earlybird.data.schema import decode
 from earlybird.data.simulated_machine import SimulatedMachine
 from earlybird.data.simulated_network import Dragonfly, FatTree
+from earlybird.predict import BOTH_ENDS, Predictor
 from earlybird.predict.on_machine import MODEL, predict_on_machine
 
 RANKS_PER_NODE = 2
@@ -112,8 +114,14 @@ def _compare(machine: Machine, folder: Path) -> dict[str, Any]:
     described.write_text(json.dumps(machine.described().to_json()))
     where = ["--launches", 1, "--launcher", f"simgrid:{described}", "--quiet"]
     profile = measured_profile(where, folder / "measured", {"contention": "60s", "completion": "30s"})
-    patterns = save_patterns(machine.patterns(), folder)
-    return replayed(machine.name, patterns, profile, _layout(machine.nodes), where, folder)
+    patterns, layout = machine.patterns(), _layout(machine.nodes)
+    compared = replayed(machine.name, save_patterns(patterns, folder), profile, layout, where, folder)
+    for what, one in compared.items():
+        predictor = Predictor(patterns[what], parse_layout(layout), combine="overlap")
+        for model in ("staircase", *BOTH_ENDS):
+            times_s = predictor.predict(load_profile(profile), model).time_s
+            add_prediction(one, f"{model}, overlap", times_s)
+    return compared
 
 
 def _report(name: str, found: dict[str, Any]) -> None:

@@ -20,7 +20,8 @@ SCHEMA = "earlybird.prediction/1"
 class Prediction(Record):
     """Per-rank times of one model, all arrays of shape (P,) in seconds.
 
-    time_s = intra_node_s + inter_node_s, both with their tau and send waits; receive_s is without tau.
+    time_s = intra_node_s + inter_node_s - overlap_s, both with their tau and send waits; receive_s is without
+    tau. Without overlap_s nothing overlaps.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -34,17 +35,21 @@ class Prediction(Record):
     time_interval_s: np.ndarray | None = None  # (P, 2)
     extra: Extra = field(default_factory=dict)
     layout: str = field(default="", metadata=OMIT_EMPTY)  # `Layout.text`
+    overlap_s: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.receive_s),)
         if not self.receive_s.shape == self.intra_node_s.shape == self.inter_node_s.shape == shape:
             raise ValueError("receive_s, intra_node_s and inter_node_s have different lengths")
+        if self.overlap_s is not None and self.overlap_s.shape != shape:
+            raise ValueError("overlap_s must give one time per rank")
         if self.time_interval_s is not None and self.time_interval_s.shape != (*shape, 2):
             raise ValueError("time_interval_s must give one [low, high] per rank")
 
     @property
     def time_s(self) -> np.ndarray:
-        return self.intra_node_s + self.inter_node_s
+        both_s = self.intra_node_s + self.inter_node_s
+        return both_s if self.overlap_s is None else both_s - self.overlap_s
 
     @property
     def slowest_rank(self) -> int:

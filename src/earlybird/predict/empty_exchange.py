@@ -12,11 +12,11 @@ from earlybird.predict.exchange import Predictor
 def over_empty_exchange(
     predictor: Predictor, profile: Profile, models: Iterable[str], share: str, empty_s: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Model -> (P,) seconds per rank, T_i = D_i + max(T_inter_node,i, E_i).
+    """Model -> (P,) seconds per rank, max(T_i, D_i + E_i).
 
-    E_i is the time of the same exchange with empty messages: latencies and, where ranks share cores, their
-    wait for one. D_i is the time inside nodes without latencies, which E_i contains: memory is copied by the
-    cores, so that both add up. The links between nodes carry data while ranks wait for a core.
+    T_i is the prediction without latencies inside nodes, D_i its part inside nodes, and E_i the time of the
+    same exchange with empty messages: all latencies and, where ranks share cores, their wait for one. Memory
+    is copied by the cores, so that D_i and E_i add up. The links between nodes carry data while ranks wait.
 
     `empty_s` (P,), as `compare.measured_times` returns them. Raises InputError as `Predictor.predict` does.
     """
@@ -28,7 +28,7 @@ def over_empty_exchange(
     times_s = {}
     for model in models:
         one = predictor.predict(bare, model, share=share)
-        times_s[model] = one.intra_node_s + np.maximum(one.inter_node_s, empty_s)
+        times_s[model] = np.maximum(one.time_s, one.intra_node_s + empty_s)
     return times_s
 
 

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from earlybird.predict.ranges import INTERVAL_PERCENT
 MODELS = ("staircase", "fair", "queue", "max-rate", "postal")
 SHARES = fair.SHARES
 MIXED = ("per-level", "union")
+COMBINE = ("sum", "overlap")
 MAX_REPLICATES = 200
 # What the models that limit both ends may cost for all replicates together (`parts.Classes.work`); there are
 # a few in any case.
@@ -42,6 +44,7 @@ def predict_exchange(
     *,
     share: str = "message",
     mixed: str = "per-level",
+    combine: str = "sum",
 ) -> Prediction:
     """Seconds per rank for the messages of `pattern`, all posted at once, on `layout` (Thune et al. 2023).
 
@@ -50,10 +53,11 @@ def predict_exchange(
     model : `staircase` (7)-(9), with messages both on and off a socket (12)-(17); `fair`, the staircase
         inside nodes and max-min fair sharing of both ends between them; `queue`, the same with queues at
         both ends, in which the order of the messages counts; `max-rate` (10); `postal` (1).
-        Intra-node and inter-node times are added as (18).
     share : what gets an equal share in `fair` between nodes: every `message`, or every receiving `process`.
     mixed : completion of messages if a rank receives from its own socket and from others of its node: (9)
         `per-level`, both parts ending with the last byte that the rank receives, or over the `union`.
+    combine : of a rank's times inside its node and between nodes, the `sum` (18); or `overlap`: its latencies
+        are added, and of the rest the longer time counts, as if different hardware carried the messages.
 
     Returns
     -------
@@ -65,9 +69,9 @@ def predict_exchange(
     Raises
     ------
     InputError : the pattern has a rank outside the layout; the profile does not have a required level or
-        BW(1); the model, `share` or `mixed` is unknown.
+        BW(1); the model, `share`, `mixed` or `combine` is unknown.
     """
-    return Predictor(pattern, layout, mixed=mixed).predict(profile, model, share=share)
+    return Predictor(pattern, layout, mixed=mixed, combine=combine).predict(profile, model, share=share)
 
 
 def silent_senders(pattern: Pattern, time_s: np.ndarray, model: str) -> str | None:
@@ -93,11 +97,12 @@ class Predictor:
     the arguments and the errors.
     """
 
-    def __init__(self, pattern: Pattern, layout: Layout, *, mixed: str = "per-level"):
+    def __init__(self, pattern: Pattern, layout: Layout, *, mixed: str = MIXED[0], combine: str = COMBINE[0]):
         pattern.check_ranks(layout.num_ranks)
         _check_choice("mixed", mixed, MIXED)
+        _check_choice("combine", combine, COMBINE)
         self.num_ranks = layout.num_ranks
-        self.mixed = mixed
+        self.mixed, self.combine = mixed, combine
         self._prepare(pattern, layout)
         self._changing: tuple[Profile, ChangingExchange] | None = None
         self._slowest_rank = 0
@@ -218,8 +223,10 @@ class Predictor:
         """Seconds of the slowest rank by the staircase, in time that depends on what `update` has changed.
 
         For optimisers: the first call with a profile prepares everything. Raises InputError as `predict`
-        does, for what `changing_exchange` cannot keep, and for a profile without levels.
+        does, for what `changing_exchange` cannot keep, for a profile without levels, and if times overlap.
         """
+        if self.combine != COMBINE[0]:
+            raise InputError(f"slowest_now_s needs combine {COMBINE[0]!r}; this one has {self.combine!r}")
         if self._changing is None or self._changing[0] is not profile:
             self._changing = profile, changing_exchange(self.pattern, self.layout, profile, self.mixed)
         changing = self._changing[1]
@@ -238,22 +245,24 @@ class Predictor:
         _check_choice("model", model, MODELS)
         _check_choice("share", share, SHARES)
         self._apply_changes()
-        receive_s, intra_node_s, inter_node_s = (part[0] for part in self._times([profile], model, share))
+        found = self._times([profile], model, share)
         replicates = _replicates(profile, self._num_replicates(profile, model, share))
         interval_s = None
         if replicates:
-            _, intra_s, inter_s = self._times(replicates, model, share)
-            interval_s = np.percentile(intra_s + inter_s, INTERVAL_PERCENT, axis=0).T
+            interval_s = np.percentile(
+                self._times(replicates, model, share).time_s(self.combine), INTERVAL_PERCENT, axis=0
+            ).T
         notes = self.reservations(profile, model)
-        if silent := silent_senders(self.pattern, intra_node_s + inter_node_s, model):
+        if silent := silent_senders(self.pattern, found.time_s(self.combine)[0], model):
             notes.append(silent)
         if len(replicates) < min(len(profile.replicates), _ENOUGH_REPLICATES):
             notes.append(_few_replicates(len(replicates)))
         return Prediction(
             model=model,
-            receive_s=receive_s,
-            intra_node_s=intra_node_s,
-            inter_node_s=inter_node_s,
+            receive_s=found.receive_s[0],
+            intra_node_s=found.intra_node_s[0],
+            inter_node_s=found.inter_node_s[0],
+            overlap_s=found.overlap_s[0] if self.combine == "overlap" else None,
             profile_id=profile.id,
             pattern_sha256=self._sha256,
             layout=self._layout.text,
@@ -269,23 +278,25 @@ class Predictor:
         _check_choice("share", share, SHARES)
         self._apply_changes()
         profiles = [profile, *_replicates(profile, self._num_replicates(profile, model, share))]
-        _, intra_s, inter_s = self._times(profiles, model, share)
-        slowest_s = (intra_s + inter_s).max(axis=1)
+        slowest_s = self._times(profiles, model, share).time_s(self.combine).max(axis=1)
         return float(slowest_s[0]), slowest_s[1:]
 
     def slowest_at_once_s(self, profile: Profile, model: str = "staircase") -> float:
-        """Seconds of the slowest rank if its messages inside a node and between nodes proceed at once: the
-        longer of the two times that (18) adds."""
+        """Seconds of the slowest rank if its messages inside a node and between nodes overlap."""
         _check_choice("model", model, MODELS)
         self._apply_changes()
-        _, intra_s, inter_s = self._times([profile], model, SHARES[0])
-        return float(np.maximum(intra_s, inter_s).max())
+        return float(self._times([profile], model, SHARES[0]).time_s("overlap").max())
 
     def _choices(self, model: str, share: str) -> dict[str, str]:
         """The options that affect the result, for the file of the prediction."""
         share_counts = model == "fair" and "inter_node" in self.levels
         mixed_counts = model in _SHARING and {"intra_socket", "inter_socket"} <= set(self.levels)
-        return ({"share": share} if share_counts else {}) | ({"mixed": self.mixed} if mixed_counts else {})
+        overlaps = self.combine == "overlap" and "inter_node" in self.levels and len(self.levels) > 1
+        return (
+            ({"share": share} if share_counts else {})
+            | ({"mixed": self.mixed} if mixed_counts else {})
+            | ({"combine": self.combine} if overlaps else {})
+        )
 
     def _num_replicates(self, profile: Profile, model: str, share: str) -> int:
         if model not in BOTH_ENDS or "inter_node" not in self.levels or not profile.replicates:
@@ -321,22 +332,22 @@ class Predictor:
             self._parts[names] = Part(names, src, dst, size_bytes, level, group, self.mixed)
         return self._parts[names]
 
-    def _times(
-        self, profiles: Sequence[Profile], model: str, share: str
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(receive_s, intra_node_s, inter_node_s), each (R, P), one row per profile."""
+    def _times(self, profiles: Sequence[Profile], model: str, share: str) -> "_Times":
+        """One row per profile."""
         shape = (len(profiles), self.num_ranks)
-        receive_s, intra_s, inter_s = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        receive_s, transfer_s, latency_s = (np.zeros((2, *shape)) for _ in range(3))
         for part in self._joint() if model in _SHARING else self._apart():
             between_nodes = part.names == ("inter_node",)
             # Inside a node both ends are the same memory.
             inside = "staircase" if model in BOTH_ENDS and not between_nodes else model
             levels = [tuple(profile.level(name) for name in part.names) for profile in profiles]
             for rows, sets in alike(levels):
-                part_receive_s, part_total_s = part.times(sets, inside, share)
-                receive_s[rows] += part_receive_s
-                (inter_s if between_nodes else intra_s)[rows] += part_total_s
-        return receive_s, intra_s, inter_s
+                found = part.times(sets, inside, share)
+                for times_s, found_s in zip((receive_s, transfer_s, latency_s), found, strict=True):
+                    times_s[int(between_nodes)][rows] += found_s
+        both_receive_s = receive_s.max(axis=0) if self.combine == "overlap" else receive_s.sum(axis=0)
+        intra_s, inter_s = transfer_s + latency_s
+        return _Times(both_receive_s, intra_s, inter_s, transfer_s.min(axis=0))
 
     def reservations(self, profile: Profile, model: str = "staircase") -> list[str]:
         """Notes on a prediction from `profile` outside the measured range, one sentence each."""
@@ -368,6 +379,20 @@ class Predictor:
                 f"{cores} cores; no model contains the time that ranks wait for a core"
             )
         return notes
+
+
+class _Times(NamedTuple):
+    """(R, P) seconds: to receive without latency, inside nodes and between them, and how much of these two is
+    at the same time if they overlap."""
+
+    receive_s: np.ndarray
+    intra_node_s: np.ndarray
+    inter_node_s: np.ndarray
+    overlap_s: np.ndarray
+
+    def time_s(self, combine: str) -> np.ndarray:
+        both_s = self.intra_node_s + self.inter_node_s
+        return both_s - self.overlap_s if combine == "overlap" else both_s
 
 
 def _within(value: object, last: int) -> bool:

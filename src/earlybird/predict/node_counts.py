@@ -19,12 +19,13 @@ def node_counts(
     *,
     share: str = "message",
     mixed: str = "per-level",
+    combine: str = "sum",
 ) -> NodeCounts:
     """The prediction on each of `layouts`, which have the same ranks; arguments and errors are those of
     `predict_exchange`. Notes begin with the number of nodes."""
     found, notes, num_ranks = [], [], 0
     for layout in layouts:
-        predictor = Predictor(pattern, layout, mixed=mixed)
+        predictor = Predictor(pattern, layout, mixed=mixed, combine=combine)
         prediction = predictor.predict(profile, model, share=share)
         rank, num_ranks = prediction.slowest_rank, layout.num_ranks
         time_s, interval_s = float(prediction.time_s[rank]), prediction.time_interval_s

@@ -27,8 +27,8 @@ MOST_KEPT = 8
 # Models that limit both ends of messages between nodes, and are the staircase inside them.
 BOTH_ENDS = ("fair", "queue")
 
-# Predicted times, each (R, P) for R parameter sets: receive without latency, and the total.
-Times = tuple[np.ndarray, np.ndarray]
+# Predicted times, each (R, P) for R parameter sets.
+Times = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +91,8 @@ class Part:
         return self._classes[key]
 
     def times(self, levels: Sequence[tuple[Level, ...]], model: str, share: str) -> Times:
-        """(receive_s, time_s), each (R, P), for parameter sets, a tuple of levels each, that differ only
-        in latencies and bandwidths."""
+        """(receive_s, transfer_s, latency_s), each (R, P), for parameter sets, a tuple of levels each, that
+        differ only in latencies and bandwidths. A transfer includes what a sender waits for."""
         classes = self.classes(levels[0])
         latencies_s = [[item.latency_s for level in row for item in level.protocols] for row in levels]
         latency_s = np.array(latencies_s) @ classes.num_received.T
@@ -100,11 +100,11 @@ class Part:
             receive_s, send_s = (
                 self._fair_s(classes, levels, share) if model == "fair" else self._queue_s(classes, levels)
             )
-            return receive_s, latency_s + np.maximum(receive_s, send_s)
+            return receive_s, np.maximum(receive_s, send_s), latency_s
         receive_s = self._receive_s(classes, levels, model)
         if model == "staircase":
-            return receive_s, latency_s + np.maximum(receive_s, classes.send_s(receive_s))
-        return receive_s, latency_s + receive_s
+            return receive_s, np.maximum(receive_s, classes.send_s(receive_s)), latency_s
+        return receive_s, receive_s, latency_s
 
     def _receive_s(self, classes: "Classes", levels: Sequence[tuple[Level, ...]], model: str) -> np.ndarray:
         tables = _tables(levels)

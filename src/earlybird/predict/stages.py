@@ -24,5 +24,6 @@ def one_after_the_other(stages: Sequence[Prediction]) -> Prediction:
         receive_s=total_s("receive_s"),
         intra_node_s=total_s("intra_node_s"),
         inter_node_s=total_s("inter_node_s"),
+        overlap_s=None if last.overlap_s is None else total_s("overlap_s"),
         time_interval_s=None,
     )

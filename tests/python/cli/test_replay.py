@@ -60,7 +60,12 @@ def test_the_requested_share_is_predicted_and_stored(replay):
     [
         (("--share", "process"), "add --profile"),
         (("--mixed", "union"), "add --profile"),
+        (("--combine", "overlap"), "add --profile"),
         (("--share", "byte", "--profile", EXAMPLES / "fan-out" / "profile.json"), "choose one of message"),
+        (
+            ("--combine", "max", "--profile", EXAMPLES / "fan-out" / "profile.json"),
+            "choose one of sum, overlap",
+        ),
         (("--mixed", "both", "--profile", EXAMPLES / "fan-out" / "profile.json"), "choose one of per-level"),
     ],
 )
@@ -68,6 +73,25 @@ def test_wrong_options_of_predictions_are_refused(earlybird, refused, more, mess
     launcher = ("--launcher", f"synthetic:{EXAMPLES / 'fan-out' / 'profile.json'}", "-o", "run")
     arguments = ("replay", EXAMPLES / "fan-out" / "pattern.csv", "--layout", "3x1x1", *launcher, *more)
     refused(earlybird(*arguments, check=False), message)
+
+
+def test_another_way_to_combine_times_is_named_if_it_errs_much_less(earlybird, tmp_path):
+    """The times are drawn from the profile, whose levels add."""
+    level = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9, "2": 2e9}}]}
+    levels = {"intra_socket": level, "inter_node": level}
+    (tmp_path / "p.json").write_text(
+        json.dumps({"schema": "earlybird.profile/1", "id": "p", "levels": levels})
+    )
+    (tmp_path / "both.csv").write_text("src,dst,bytes\n0,1,1000000\n2,1,1000000\n")
+    arguments = ("replay", "both.csv", "--profile", "p.json", "--launcher", "synthetic:p.json",
+                 "--layout", "2x1x2", "--quiet", "-o")  # fmt: skip
+    assert "--combine" not in earlybird(*arguments, "added").stderr
+    overlapping = earlybird(*arguments, "overlapping", "--combine", "overlap")
+    assert "with --combine sum the error of staircase is 0.5 %, with --combine overlap that of " in (
+        overlapping.stderr
+    )
+    compared = json.loads((tmp_path / "overlapping" / "comparison.json").read_text())
+    assert compared["combine"] == "overlap"
 
 
 LINKS = "virtual links of 200 Mbit/s each way"

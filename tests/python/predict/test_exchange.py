@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import Pattern, load_pattern
+from earlybird.data.prediction import prediction_from_json
 from earlybird.data.profile import Profile, load_profile, profile_from_json
 from earlybird.predict import MIXED, MODELS, SHARES, Predictor, predict_exchange
 
@@ -410,6 +411,31 @@ def test_fair_takes_completions_of_large_exchanges_together_and_moves_by_little(
     assert apart[0] < apart[1] < 0.05
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_transfers_inside_nodes_and_between_them_overlap_and_latencies_add(model):
+    pattern, layout = _pattern((0, 1, 40_000), (2, 1, 100_000), (3, 2, 500)), parse_layout("2x1x2")
+    inside, between = _level(_protocol(latency_s=1e-6)), _level(_protocol(latency_s=3e-6))
+    profile = _profile([{"levels": {"intra_socket": inside, "inter_node": between}}] * 40,
+                       intra_socket=inside, inter_node=between)  # fmt: skip
+    added = predict_exchange(pattern, layout, profile, model)
+    together = predict_exchange(pattern, layout, profile, model, combine="overlap")
+    assert added.overlap_s is None and "combine" not in added.extra
+    assert together.extra["combine"] == "overlap"
+    one, other = added.intra_node_s[1] - 1e-6, added.inter_node_s[1] - 3e-6
+    assert together.time_s[1] == pytest.approx(1e-6 + 3e-6 + max(one, other), rel=1e-12)
+    assert together.receive_s[1] == pytest.approx(max(40_000, 100_000) / 10e9, rel=0.05)
+    assert together.time_s[3] == added.time_s[3]  # it has messages inside its node only
+    assert together.time_interval_s[:, 0] == pytest.approx(together.time_s, rel=1e-9)
+    assert prediction_from_json(together.to_json()).time_s.tolist() == together.time_s.tolist()
+    assert Predictor(pattern, layout, combine="overlap").slowest_s(profile, model)[0] == together.time_s.max()
+
+
+def test_what_is_kept_while_ranks_move_adds_times():
+    predictor = Predictor(_pattern((0, 1, 8)), parse_layout("1x1x2"), combine="overlap")
+    with pytest.raises(InputError, match="slowest_now_s needs combine 'sum'; this one has 'overlap'"):
+        predictor.slowest_now_s(_profile(intra_socket=_level()))
+
+
 def test_an_absent_level_matters_only_when_a_message_needs_it():
     layout, profile = parse_layout("2x1x2"), _profile(intra_socket=_level())
     assert predict_exchange(_pattern((0, 1, 8)), layout, profile).slowest_rank == 1
@@ -417,7 +443,7 @@ def test_an_absent_level_matters_only_when_a_message_needs_it():
         predict_exchange(_pattern((0, 2, 8)), layout, profile)
 
 
-@pytest.mark.parametrize("option", ["model", "share", "mixed"])
+@pytest.mark.parametrize("option", ["model", "share", "mixed", "combine"])
 def test_choices_that_are_not_there_are_named(option):
     arguments = _pattern((0, 1, 8)), parse_layout("1x1x2"), _profile(intra_socket=_level())
     with pytest.raises(InputError, match=f"the {option} is 'logp'; choose one of"):

@@ -10,7 +10,14 @@ import typer
 from earlybird.cli.commands.predict_collective import collective
 from earlybird.cli.commands.predict_pipeline import pipeline
 from earlybird.cli.options.command import FORMAT, make_group
-from earlybird.cli.options.shared import LAYOUT_HELP, MixedOption, ProfilesOption, ShareOption, load_profiles
+from earlybird.cli.options.shared import (
+    LAYOUT_HELP,
+    CombineOption,
+    MixedOption,
+    ProfilesOption,
+    ShareOption,
+    load_profiles,
+)
 from earlybird.cli.output.exchange import print_prediction
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
@@ -21,7 +28,7 @@ from earlybird.data.layout import MAPPINGS, MAX_RANKS, Layout, even_layout, pars
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.data.simulated_machine import parse_simulated_machine
-from earlybird.predict import BOTH_ENDS, MIXED, MODELS, SHARES, Predictor, predict_exchange
+from earlybird.predict import BOTH_ENDS, COMBINE, MIXED, MODELS, SHARES, Predictor, predict_exchange
 from earlybird.predict.node_counts import node_counts
 from earlybird.predict.on_machine import MODEL as LINKS
 from earlybird.predict.on_machine import predict_on_machine
@@ -49,6 +56,7 @@ def predict(
     ] = None,
     share: ShareOption = None,
     mixed: MixedOption = None,
+    combine: CombineOption = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -113,6 +121,7 @@ def predict(
     if machine is not None:
         others = {
             "--profile": profile, "--model": model != LINKS and model, "--share": share, "--mixed": mixed,
+            "--combine": combine,
             "--set": settings, "--nodes": nodes, "--sensitivity": sensitivity, "--tolerance": tolerance,
         }  # fmt: skip
         _check_machine_options([name for name, value in others.items() if value], layout)
@@ -125,7 +134,7 @@ def predict(
     model = model or MODELS[0]
     joined = changed_profile(load_profiles(profile), settings or ())
     pattern = load_fitting_pattern(patterns[0])
-    options = _model_options(model, share, mixed)
+    options = _model_options(model, share, mixed, combine)
     if nodes is not None:
         layouts = _layouts(nodes, pattern, sockets or len(_sockets(joined)), map_by or MAPPINGS[0])
         found = node_counts(pattern, layouts, joined, model, **options)
@@ -134,7 +143,7 @@ def predict(
         return
     where = _one_node(pattern, joined) if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
     if sensitivity or tolerance:
-        predictor = Predictor(pattern, where, mixed=mixed or MIXED[0])
+        predictor = Predictor(pattern, where, mixed=mixed or MIXED[0], combine=combine or COMBINE[0])
         share = share or SHARES[0]
         _note_unused(settings, pattern, [where])
         if sensitivity:
@@ -220,7 +229,7 @@ def _check_options(
         raise InputError("--sensitivity and --tolerance are both given; give one of them")
 
 
-def _model_options(model: str, share: str | None, mixed: str | None) -> dict[str, str]:
+def _model_options(model: str, share: str | None, mixed: str | None, combine: str | None) -> dict[str, str]:
     """The options given; InputError for one that the model does not use."""
     if share is not None and model != "fair":
         raise InputError(f"--share applies to --model fair, but the model is {model}; omit --share")
@@ -228,7 +237,8 @@ def _model_options(model: str, share: str | None, mixed: str | None) -> dict[str
         raise InputError(
             f"--mixed applies to the models staircase, fair and queue, but the model is {model}; omit --mixed"
         )
-    return {name: value for name, value in (("share", share), ("mixed", mixed)) if value is not None}
+    given = {"share": share, "mixed": mixed, "combine": combine}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 _EXCHANGE = "earlybird predict mesh.csv --profile profile.json --layout 1x1x4"

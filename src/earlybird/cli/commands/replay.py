@@ -13,7 +13,12 @@ from earlybird.cli.output.exchange import print_comparison, print_measured
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.cli.session import batch_script, measuring
-from earlybird.cli.session.exchange import check_exchange, compare_run, predict_stages
+from earlybird.cli.session.exchange import (
+    check_exchange,
+    compare_run,
+    note_other_combination,
+    predict_stages,
+)
 from earlybird.cli.session.launchers import make_launcher
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import units
@@ -22,7 +27,7 @@ from earlybird.data.layout import parse_layout, save_layout
 from earlybird.data.pattern import Pattern, load_pattern, save_pattern
 from earlybird.data.profile import load_profile
 from earlybird.measure.suites import exchange_groups, staged_group
-from earlybird.predict import MIXED, SHARES, merge_profiles
+from earlybird.predict import COMBINE, MIXED, SHARES, merge_profiles
 
 SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")
 DEFAULT_LAUNCHES = 5
@@ -42,6 +47,7 @@ def replay(
     ] = None,
     share: shared.ShareOption = None,
     mixed: shared.MixedOption = None,
+    combine: shared.CombineOption = None,
     then: Annotated[
         list[Path] | None,
         typer.Option(
@@ -75,8 +81,8 @@ def replay(
 
     With --then several exchanges follow each other, as through the leaders of `advise aggregate`.
     """
-    if (share or mixed) and not profile:
-        raise InputError("--share and --mixed apply to predictions; add --profile, or omit them")
+    if (share or mixed or combine) and not profile:
+        raise InputError("--share, --mixed and --combine apply to predictions; add --profile, or omit them")
     if session.print_script is not None:
         batch_script.check_script(place, session)
     if session.resume:
@@ -123,7 +129,7 @@ def replay(
     starter, resources = make_launcher(settings, effort.seed)
     check_exchange(messages, where, starter)
     # Refuse an unsuitable profile before measuring.
-    variant = (share or SHARES[0], mixed or MIXED[0])
+    variant = (share or SHARES[0], mixed or MIXED[0], combine or COMBINE[0])
     predictions = predict_stages(stages, where, joined, *variant) if joined else {}
     if session.resume:
         measuring.refuse_other_network(run, settings, starter)
@@ -143,7 +149,10 @@ def replay(
     if starter.name == "synthetic" and settings.get("threads", 1) > 1:
         note(f"warning: --threads {settings['threads']} has no effect: times are drawn from a profile")
     if predictions:
-        print_comparison(compare_run(run, messages, where, profiles, predictions, *variant), format)
+        compared = compare_run(run, messages, where, profiles, predictions, *variant)
+        print_comparison(compared, format)
+        if len(stages) == 1:
+            note_other_combination(compared, messages, where, joined, *variant)
     else:
         print_measured(run, format)
     note(f"samples are in {run.path}")

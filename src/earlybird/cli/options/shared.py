@@ -34,6 +34,13 @@ ShareOption = Annotated[
     str | None,
     typer.Option(help="--model fair: an equal share per message or process.  [default: message]"),
 ]
+CombineOption = Annotated[
+    str | None,
+    typer.Option(
+        help="How a rank's times inside its node and between nodes combine: their sum, or overlap, where the "
+        "longer transfer counts.  [default: sum]"
+    ),
+]
 MixedOption = Annotated[
     str | None,
     typer.Option(

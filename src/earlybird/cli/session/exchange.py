@@ -18,6 +18,7 @@ from earlybird.launch.launcher import Launcher
 from earlybird.machine import hardware
 from earlybird.predict import (
     BOTH_ENDS,
+    COMBINE,
     MIXED,
     MODELS,
     SHARES,
@@ -30,6 +31,8 @@ from earlybird.predict import (
 
 # Maximum share of free memory for the buffers of both sides of all messages.
 _MEMORY_SHARE = 0.7
+# The error of another prediction that is worth a note, as part of the error of the one that was asked for.
+_MUCH_LESS = 0.75
 
 
 def check_exchange(pattern: Pattern, layout: Layout, launcher: Launcher) -> None:
@@ -45,14 +48,19 @@ def check_exchange(pattern: Pattern, layout: Layout, launcher: Launcher) -> None
 
 
 def predict_all(
-    pattern: Pattern, layout: Layout, profile: Profile, share: str = SHARES[0], mixed: str = MIXED[0]
+    pattern: Pattern,
+    layout: Layout,
+    profile: Profile,
+    share: str = SHARES[0],
+    mixed: str = MIXED[0],
+    combine: str = COMBINE[0],
 ) -> dict[str, Prediction]:
     """The predictions of all models that apply; InputError if none does.
 
     Without messages between nodes `fair` and `queue` are omitted, as they equal the staircase.
     """
     predictions, refusals = {}, []
-    exchange = Predictor(pattern, layout, mixed=mixed)
+    exchange = Predictor(pattern, layout, mixed=mixed, combine=combine)
     for model in MODELS:
         if model in BOTH_ENDS and "inter_node" not in exchange.levels:
             continue
@@ -68,11 +76,11 @@ def predict_all(
 
 
 def predict_stages(
-    stages: Sequence[Pattern], layout: Layout, profile: Profile, share: str = SHARES[0], mixed: str = MIXED[0]
+    stages: Sequence[Pattern], layout: Layout, profile: Profile, *variant: str
 ) -> dict[str, Prediction]:
     """`predict_all` of exchanges one after the other: of the models that apply to every one."""
     timed = [stage for stage in stages if stage.num_messages] or stages[:1]
-    every = [predict_all(stage, layout, profile, share, mixed) for stage in timed]
+    every = [predict_all(stage, layout, profile, *variant) for stage in timed]
     if len(every) == 1:
         return every[0]
     # Inside nodes these equal the staircase, and are left out.
@@ -89,16 +97,17 @@ def compare_run(
     predictions: Mapping[str, Prediction],
     share: str = SHARES[0],
     mixed: str = MIXED[0],
+    combine: str = COMBINE[0],
 ) -> Comparison:
     """Compare the exchange measured in `run` with the `predictions` from `profiles`, which were made with
-    `share` and `mixed`, and store the comparison in the run folder."""
+    `share`, `mixed` and `combine`, and store the comparison in the run folder."""
     all_samples = run.samples()
     samples, without_data = (exchange_samples(all_samples, empty=empty) for empty in (False, True))
     empty = None
     if without_data:
         empty_s = measured_times(without_data)
         models = [model for model in predictions if model in (MODELS[0], *BOTH_ENDS)]
-        predictor = Predictor(pattern, layout, mixed=mixed)
+        predictor = Predictor(pattern, layout, mixed=mixed, combine=combine)
         empty = empty_s, over_empty_exchange(predictor, merge_profiles(profiles), models, share, empty_s)
     compared = compare_times(measured_times(samples), predictions, empty)
     levels = set(Predictor(pattern, layout).levels)
@@ -125,10 +134,36 @@ def compare_run(
         "notes": notes,
     }
     for prediction in predictions.values():
-        extra |= {name: prediction.extra[name] for name in ("share", "mixed") if name in prediction.extra}
+        extra |= {
+            name: prediction.extra[name] for name in ("share", "mixed", "combine") if name in prediction.extra
+        }
     compared = replace(compared, extra=extra)
     files.write_json(run.path / "comparison.json", compared.to_json())
     return compared
+
+
+def note_other_combination(
+    compared: Comparison,
+    pattern: Pattern,
+    layout: Layout,
+    profile: Profile,
+    share: str,
+    mixed: str,
+    combine: str,
+) -> None:
+    """Say so if the models err much less with the other way to combine times inside and between nodes."""
+    other = next(one for one in COMBINE if one != combine)
+    predictor = Predictor(pattern, layout, mixed=mixed, combine=other)
+    if "inter_node" not in predictor.levels or len(predictor.levels) == 1:
+        return
+    predictions = {model: predictor.predict(profile, model, share=share) for model in compared.predicted_s}
+    errors = compare_times(compared.measured_s, predictions).error
+    model, best = (min(one, key=lambda name: one[name]) for one in (errors, compared.error))
+    if errors[model] < _MUCH_LESS * compared.error[best]:
+        note(
+            f"with --combine {other} the error of {model} is {100 * errors[model]:.1f} %, with --combine "
+            f"{combine} that of {best} {100 * compared.error[best]:.1f} %"
+        )
 
 
 def _context_notes(mpi: str, launch: Mapping[str, Any], profile: Profile, levels: set[str]) -> list[str]:
