@@ -3,15 +3,14 @@
 import itertools
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from earlybird.advise.predicted import SlowestRank, ranked, uncertain_gains
 from earlybird.data.advice import Advice
-from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, Layout, is_shape, parse_layout
+from earlybird.data.layout import MAPPINGS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.predict.changing import MOST_RANKS
@@ -34,26 +33,22 @@ class AdvisedLayout:
 def advise_layout(
     pattern: Pattern,
     profile: Profile,
-    shape: str,
+    orders: Mapping[str, Layout],
     *,
-    map_by: str = MAPPINGS[0],
     model: str = "fair",
     swaps: int = SWAPS,
     seed: int = 1,
 ) -> AdvisedLayout:
-    """Layouts of `shape` (nodes x sockets x ranks), by the time of the slowest rank that `model` predicts.
+    """Layouts with the places of `orders`, by the time of the slowest rank that `model` predicts.
 
-    The reference fills the nodes by `map_by`. Swaps of two ranks are judged by the staircase, whose time is
+    `orders` are the layouts that launchers make of the same nodes, by their `--map-by`; the first is the
+    reference. Swaps of two ranks are judged by the staircase, whose time is
     known at once after a swap, starting from the best of the other layouts by it; the result is listed if
-    `model` predicts less time than for that layout, too. Raises InputError as `Predictor` does, or for a
-    layout that is a file.
+    `model` predicts less time than for that layout, too. Raises InputError as `Predictor` does.
     """
-    if not is_shape(shape):
-        raise InputError(
-            f"--layout is {shape!r}, but ranks are placed on nodes of equal shape; give NODESxSOCKETSxRANKS, "
-            "ranks per socket, such as 4x2x16"
-        )
-    layouts = _distinct({one: parse_layout(shape, one) for one in (map_by, *MAPPINGS)})
+    map_by = next(iter(orders))
+    shape = orders[map_by].text.partition(" by ")[0]
+    layouts = _distinct(orders)
     pattern.check_ranks(layouts[map_by].num_ranks)
     profile_alone = Profile(profile.levels, profile.id)
     layouts = _distinct(layouts | {PARTITIONED: partitioned_layout(pattern, layouts[map_by])})
@@ -207,7 +202,7 @@ def _swap(a: int, b: int, place: list[tuple[int, int]], ranks_at: dict[tuple[int
     place[a], place[b] = place[b], place[a]
 
 
-def _distinct(layouts: dict[str, Layout]) -> dict[str, Layout]:
+def _distinct(layouts: Mapping[str, Layout]) -> dict[str, Layout]:
     kept: dict[str, Layout] = {}
     for name, one in layouts.items():
         is_new = all(

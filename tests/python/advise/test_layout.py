@@ -10,7 +10,7 @@ import pytest
 from earlybird.advise import layout as advising
 from earlybird.advise.layout import IMPROVED, PARTITIONED, advise_layout, partitioned_layout
 from earlybird.data.errors import InputError
-from earlybird.data.layout import parse_layout
+from earlybird.data.layout import MAPPINGS, even_layout, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import profile_from_json
 from earlybird.patterns.near_exchange import near_exchange
@@ -39,6 +39,10 @@ def pairs_far_apart(num_ranks):
     return Pattern(src, (src + half) % num_ranks, np.full(num_ranks, 10**6))
 
 
+def orders(shape, map_by="core"):
+    return {one: parse_layout(shape, one) for one in (map_by, *MAPPINGS)}
+
+
 def places(layout):
     return sorted(zip(layout.node.tolist(), layout.socket.tolist(), strict=True))
 
@@ -48,7 +52,7 @@ def places(layout):
     "pattern", [pairs_far_apart(8), random_exchange(8, 60, seed=3)], ids=["pairs", "random"]
 )
 def test_every_layout_has_the_places_of_the_reference_and_the_best_is_no_slower(shape, pattern):
-    found = advise_layout(pattern, _profile(), shape, swaps=500)
+    found = advise_layout(pattern, _profile(), orders(shape), swaps=500)
     wanted = places(parse_layout(shape))
     assert all(places(one) == wanted for one in found.layouts.values())
     times_s = {
@@ -62,14 +66,13 @@ def test_every_layout_has_the_places_of_the_reference_and_the_best_is_no_slower(
 def test_pairs_come_together_by_partition_and_by_swaps(monkeypatch):
     """No message needs to leave its node."""
     pattern, profile = pairs_far_apart(16), _profile()
-    found = advise_layout(pattern, profile, "4x1x4", swaps=0)
+    found = advise_layout(pattern, profile, orders("4x1x4"), swaps=0)
     best = found.layouts[PARTITIONED]
     assert (best.node[pattern.src] == best.node[pattern.dst]).all()
     assert found.advice.ranked[0].method in ("node", PARTITIONED) and IMPROVED not in found.layouts
     # By swaps alone, from ranks that fill the nodes by core.
     monkeypatch.setattr(advising, "partitioned_layout", lambda pattern, places: places)
-    monkeypatch.setattr(advising, "MAPPINGS", ("core",))
-    found = advise_layout(pattern, profile, "4x1x4", swaps=4000)
+    found = advise_layout(pattern, profile, {"core": parse_layout("4x1x4")}, swaps=4000)
     best = found.layouts[IMPROVED]
     assert (best.node[pattern.src] == best.node[pattern.dst]).all()
     assert found.advice.ranked[0].method == IMPROVED
@@ -78,7 +81,7 @@ def test_pairs_come_together_by_partition_and_by_swaps(monkeypatch):
 def test_swaps_improve_scattered_neighbours_and_the_same_seed_gives_the_same():
     pattern, profile = near_exchange(64, 8, mean_size_bytes=50_000), _profile()
     one, same = (
-        advise_layout(pattern, profile, "8x1x8", map_by="node", model="staircase", swaps=3000)
+        advise_layout(pattern, profile, orders("8x1x8", "node"), model="staircase", swaps=3000)
         for _ in range(2)
     )
     assert one.advice == same.advice
@@ -88,7 +91,7 @@ def test_swaps_improve_scattered_neighbours_and_the_same_seed_gives_the_same():
 
 def test_what_swaps_improve_by_the_staircase_alone_is_not_listed():
     pattern, profile = near_exchange(64, 8, mean_size_bytes=50_000), _profile()
-    found = advise_layout(pattern, profile, "8x1x8", map_by="node", model="fair", swaps=3000)
+    found = advise_layout(pattern, profile, orders("8x1x8", "node"), model="fair", swaps=3000)
     assert IMPROVED not in found.layouts
     assert any(
         "made the layout partitioned faster by staircase and fair" in note for note in found.advice.notes
@@ -97,7 +100,7 @@ def test_what_swaps_improve_by_the_staircase_alone_is_not_listed():
 
 def test_a_note_that_holds_of_some_layouts_names_them():
     """Between two ranks of one node no message takes the network, unless ranks are placed by node."""
-    found = advise_layout(Pattern([0], [1], [10**6]), _profile(), "2x1x2", model="fair", swaps=0)
+    found = advise_layout(Pattern([0], [1], [10**6]), _profile(), orders("2x1x2"), model="fair", swaps=0)
     (note,) = [note for note in found.advice.notes if "no message goes between nodes" in note]
     assert note.startswith("layout core: ")
 
@@ -108,7 +111,7 @@ def test_a_note_that_holds_of_some_layouts_names_them():
 def test_a_note_says_why_no_layout_is_improved(monkeypatch, most_ranks, reason):
     monkeypatch.setattr(advising, "MOST_RANKS", most_ranks)
     pairs = Pattern(np.arange(8), np.arange(8) ^ 1, np.full(8, 10**6))
-    found = advise_layout(pairs, _profile(), "4x1x2", swaps=100)
+    found = advise_layout(pairs, _profile(), orders("4x1x2"), swaps=100)
     assert IMPROVED not in found.layouts
     (note,) = [note for note in found.advice.notes if IMPROVED in note]
     assert reason in note
@@ -120,7 +123,7 @@ def test_a_layout_that_only_gains_where_times_add_up_is_not_advised():
     profile = profile_from_json({"schema": "earlybird.profile/1", "levels": levels})
     ranks = np.arange(8)
     ring = Pattern(ranks, (ranks + 1) % 8, np.full(8, 10**6))
-    found = advise_layout(ring, profile, "4x1x2", swaps=0)
+    found = advise_layout(ring, profile, orders("4x1x2"), swaps=0)
     times_s = {
         name: Predictor(ring, one).slowest_s(profile, "fair")[0] for name, one in found.layouts.items()
     }
@@ -142,7 +145,7 @@ def test_speed_ups_have_the_intervals_of_common_draws():
         {"levels": {name: _level(rate / by, tau_s * by) for name, (rate, tau_s) in COSTS.items()}}
         for by in (0.8, 1.0, 1.3)
     ]
-    found = advise_layout(pairs_far_apart(8), _profile(replicates), "2x1x4", swaps=200)
+    found = advise_layout(pairs_far_apart(8), _profile(replicates), orders("2x1x4"), swaps=200)
     best = found.advice.ranked[0]
     assert best.time_s.high / best.time_s.low > 1.3
     assert best.speed_up.high / best.speed_up.low == pytest.approx(1)
@@ -198,11 +201,47 @@ def test_the_action_names_the_file_or_the_command_that_writes_it(in_process, tmp
     assert "\n    earlybird export l.csv --to openmpi --hosts ... -o FILE\n" in page
 
 
+def test_nodes_are_filled_evenly_with_the_ranks_of_the_pattern(in_process, tmp_path):
+    """12 ranks on 4 nodes of 2 sockets, which no shape describes."""
+    pattern, cores = pairs_far_apart(12), {"cores_per_socket": [8, 8]}
+    pattern.save(tmp_path / "p.csv")
+    (tmp_path / "profile.json").write_text(json.dumps(_profile().to_json() | {"machine": cores}))
+    arguments = ("p.csv", "--profile", "profile.json", "--json")
+    found = json.loads(in_process("advise", "layout", *arguments, "--nodes", "4", "-o", "l.csv").stdout)
+    assert found["asked"]["layout"] == "4 x 3 ranks"
+    assert places(parse_layout(str(tmp_path / "l.csv"))) == places(even_layout(12, 4, 2))
+    same = json.loads(in_process("advise", "layout", *arguments, "--nodes", "2", "--sockets", "1").stdout)
+    assert same["asked"]["layout"] == "2x1x6"
+    aggregated = json.loads(in_process("advise", "aggregate", *arguments, "--nodes", "2").stdout)
+    assert aggregated["asked"]["layout"] == "2x2x3"
+
+
+@pytest.mark.parametrize("advice", ["layout", "aggregate"])
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ((), "the nodes of the ranks are missing; give --layout"),
+        (("--nodes", "4", "--layout", "4x1x2"), "--nodes and --layout are both given"),
+        (("--layout", "4x1x2", "--sockets", "2"), "--sockets 2 is for --nodes"),
+        (("--nodes", "2,4"), "--nodes is '2,4', but advice is for one number of nodes; give one, such as 2;"),
+        (("--nodes", "x"), "--nodes is 'x'; give whole numbers"),
+        (("--nodes", "3"), "8 ranks cannot be divided evenly among 3 nodes"),
+    ],
+)
+def test_nodes_that_do_not_fit_are_refused(in_process, tmp_path, advice, given, sentence):
+    pairs_far_apart(8).save(tmp_path / "p.csv")
+    (tmp_path / "profile.json").write_text(json.dumps(_profile().to_json()))
+    done = in_process("advise", advice, "p.csv", "--profile", "profile.json", *given, check=False)
+    assert done.returncode == 2 and sentence in done.stderr
+
+
+@pytest.mark.parametrize("given", ["layout.csv", "8"])
+def test_layouts_of_unequal_nodes_are_refused(in_process, given):
+    done = in_process("advise", "layout", "p.csv", "--layout", given, check=False)
+    assert done.returncode == 2
+    assert f"--layout is '{given}'" in done.stderr and "give NODESxSOCKETSxRANKS" in done.stderr
+
+
 def test_what_predictions_refuse_is_refused():
     with pytest.raises(InputError, match="the layout has 4 ranks"):
-        advise_layout(pairs_far_apart(8), _profile(), "2x1x2")
-    for given in ("layout.csv", "8"):
-        with pytest.raises(InputError, match=rf"--layout is '{given}'.* NODESxSOCKETSxRANKS"):
-            advise_layout(pairs_far_apart(8), _profile(), given, map_by="socket")
-    with pytest.raises(InputError, match="by is 'slot'"):
-        advise_layout(pairs_far_apart(8), _profile(), "2x1x4", map_by="slot")
+        advise_layout(pairs_far_apart(8), _profile(), orders("2x1x2"))

@@ -26,9 +26,9 @@ from earlybird.cli.options.mesh import (
     check_output,
     check_pattern_output,
 )
+from earlybird.cli.options.nodes import EqualNodes, PatternPlace
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
 from earlybird.cli.options.shared import (
-    LAYOUT_HELP,
     BufferOptions,
     CollectiveOptions,
     ProfilesOption,
@@ -171,9 +171,7 @@ def layout(
         Path,
         typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
     ],
-    shape: Annotated[
-        str, typer.Option("--layout", help="Nodes x sockets x ranks of a socket, such as 4x2x16.")
-    ],
+    place: EqualNodes,
     profile: ProfilesOption = None,
     map_by: Annotated[
         str, typer.Option(help="How ranks fill the nodes now: core, socket or node; the reference.")
@@ -198,15 +196,16 @@ def layout(
     into nodes by METIS; and the best of these after swaps of ranks, by simulated annealing. `earlybird replay
     --layout FILE` checks the result.
     """
+    place.check()
     joined = load_profiles(profile)
     _check_model(model)
     if output is not None and output.suffix != ".csv":
         raise InputError(f"a layout is a CSV file, but -o is {output}; give a name that ends in .csv")
     if output is not None:
         check_output(output)
-    found = advise_layout(
-        load_fitting_pattern(pattern), joined, shape, map_by=map_by, model=model, swaps=swaps, seed=seed
-    )
+    exchange = load_fitting_pattern(pattern)
+    orders = {one: place.of(exchange, joined, one) for one in (map_by, *MAPPINGS)}
+    found = advise_layout(exchange, joined, orders, model=model, swaps=swaps, seed=seed)
     best = found.advice.ranked[0].method
     family = joined.context.get("flavour")
     target = family if family in ("mpich", "intel") else "openmpi"
@@ -314,7 +313,7 @@ def aggregate(
         Path,
         typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
     ],
-    layout: Annotated[str, typer.Option(help=LAYOUT_HELP)],
+    place: PatternPlace,
     profile: ProfilesOption = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "queue",
     output: Annotated[
@@ -335,11 +334,14 @@ def aggregate(
     and the leaders there send to the ranks. Their predicted times are added; packing is not included.
     `earlybird replay` checks the exchanges that -o writes, those of the fastest number of leaders.
     """
+    place.check()
     joined = load_profiles(profile)
     _check_model(model)
     if output is not None and output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise InputError(f"-o is {output}, which exists already; give a new folder")
-    found = advise_aggregation(load_fitting_pattern(pattern), parse_layout(layout), joined, model=model)
+    exchange = load_fitting_pattern(pattern)
+    where = place.of(exchange, joined)
+    found = advise_aggregation(exchange, where, joined, model=model)
     best = next(one.method for one in found.advice.ranked if one.method in found.stages)
     advice = found.advice
     if best == advice.ranked[0].method:
@@ -356,7 +358,7 @@ def aggregate(
     note(
         f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node; check it: "
         f"earlybird replay {output}/collect.csv --then {output}/between.csv --then {output}/distribute.csv "
-        f"--layout {layout}, with --launcher or --hosts for its nodes"
+        f"--layout {place.layout or where.text}, with --launcher or --hosts for its nodes"
     )
 
 

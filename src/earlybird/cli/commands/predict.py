@@ -10,6 +10,13 @@ import typer
 from earlybird.cli.commands.predict_collective import collective
 from earlybird.cli.commands.predict_pipeline import pipeline
 from earlybird.cli.options.command import FORMAT, make_group
+from earlybird.cli.options.nodes import (
+    SocketsOption,
+    check_nodes,
+    cores_of_sockets,
+    equal_nodes,
+    node_numbers,
+)
 from earlybird.cli.options.shared import (
     LAYOUT_HELP,
     CombineOption,
@@ -24,7 +31,7 @@ from earlybird.cli.output.printing import Format
 from earlybird.cli.output.what_if import print_node_counts, print_sensitivities, print_tolerance
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, MAX_RANKS, Layout, even_layout, parse_layout
+from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.data.simulated_machine import parse_simulated_machine
@@ -80,10 +87,7 @@ def predict(
             "ranks each.",
         ),
     ] = None,
-    sockets: Annotated[
-        int | None,
-        typer.Option(min=1, help="Sockets of a node of --nodes.  [default: as the profile's machine]"),
-    ] = None,
+    sockets: SocketsOption = None,
     sensitivity: Annotated[
         bool,
         typer.Option(
@@ -136,7 +140,10 @@ def predict(
     pattern = load_fitting_pattern(patterns[0])
     options = _model_options(model, share, mixed, combine)
     if nodes is not None:
-        layouts = _layouts(nodes, pattern, sockets or len(_sockets(joined)), map_by or MAPPINGS[0])
+        layouts = [
+            equal_nodes(pattern, number, sockets, joined, map_by or MAPPINGS[0])
+            for number in node_numbers(nodes)
+        ]
         found = node_counts(pattern, layouts, joined, model, **options)
         _note_unused(settings, pattern, layouts)
         print_node_counts(replace(found, extra={"settings": settings} if settings else {}), format)
@@ -177,7 +184,7 @@ def _one_node(pattern: Pattern, profile: Profile) -> Layout:
     """One node with the ranks of `pattern`, which fill the sockets of the measured machine one after the
     other; all on one socket if these are unknown or messages between them were not measured."""
     num_ranks = max(pattern.num_ranks_named, 1)
-    cores = _sockets(profile)
+    cores = cores_of_sockets(profile)
     per_socket = max(min(cores), -(-num_ranks // len(cores))) if len(cores) > 1 else num_ranks
     per_socket = min(per_socket, num_ranks)  # fewer ranks than cores of a socket
     rank = np.arange(num_ranks)
@@ -187,23 +194,6 @@ def _one_node(pattern: Pattern, profile: Profile) -> Layout:
     is_full = sockets * per_socket == num_ranks
     text = f"1x{sockets}x{per_socket}" if is_full else f"1 node of {num_ranks} ranks"
     return Layout(np.zeros_like(rank), rank // per_socket, text)
-
-
-def _sockets(profile: Profile) -> list[int]:
-    """The cores of each socket of the measured machine, [0] if these are unknown or messages between sockets
-    were not measured."""
-    cores = profile.machine.get("cores_per_socket")
-    known = isinstance(cores, list) and len(cores) > 1 and "inter_socket" in profile.levels
-    return cores if known else [0]
-
-
-def _layouts(nodes: str, pattern: Pattern, sockets: int, map_by: str) -> list[Layout]:
-    """A layout for each number in `nodes`."""
-    numbers = list(dict.fromkeys(nodes.split(",")))
-    if not all(text.strip().isdecimal() and 0 < int(text) <= MAX_RANKS for text in numbers):
-        raise InputError(f"--nodes is {nodes!r}; give whole numbers from 1 on, such as 1,2,4")
-    num_ranks = max(pattern.num_ranks_named, 1)
-    return [even_layout(num_ranks, int(text), sockets, map_by) for text in numbers]
 
 
 def _check_options(
@@ -219,9 +209,8 @@ def _check_options(
         raise InputError(
             f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
         )
-    if sockets is not None and nodes is None:
-        raise InputError(f"--sockets {sockets} is for --nodes, which is missing; give both, or a --layout")
-    given = {"--layout": layout, "--sensitivity": sensitivity, "--tolerance": tolerance}
+    check_nodes(layout, nodes, sockets)
+    given = {"--sensitivity": sensitivity, "--tolerance": tolerance}
     excluded = [name for name, value in given.items() if value]
     if nodes is not None and excluded:
         raise InputError(f"--nodes and {excluded[0]} are both given; give one of them")
