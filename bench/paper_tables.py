@@ -111,7 +111,7 @@ def partitioned(mask: Path, dims: str, refined: int, ranks: int, folder: Path) -
     """The exchange of a refined grid, one byte for each cell sent, by `earlybird pattern mesh`."""
     path = folder / f"{refined}-{ranks}.npz"
     usage = watched(
-        "pattern", "mesh", "--actnum", mask, "--dims", dims, "--refine", refined, "--parts", ranks,
+        "pattern", "mesh", mask, "--dims", dims, "--refine", refined, "--parts", ranks,
         "--bytes-per-cell", 1, "-o", path,
     )  # fmt: skip
     return load_pattern(path), usage
@@ -222,7 +222,7 @@ def _slowest_and_mean(times_s: np.ndarray) -> tuple[str, str]:
 
 
 def _print_partitions(usages: dict[tuple[int, int], Usage], patterns: dict[tuple[int, int], Pattern]) -> None:
-    print("\n`earlybird pattern mesh --actnum ... --refine N --parts RANKS`, with reading and writing files")
+    print("\n`earlybird pattern mesh ... --refine N --parts RANKS`, with reading and writing files")
     print_table(
         ["refined", "ranks", "cells sent", "elapsed", "processor time", "memory"],
         [

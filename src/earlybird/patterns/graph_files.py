@@ -25,6 +25,14 @@ def read_graph(path: str | Path) -> csr_array:
     return _parse_metis(text, Path(path))
 
 
+def begins_as_graph(path: str | Path) -> bool:
+    """Whether the first line that is no METIS comment begins with a number, or only comments are there, such
+    as that of Matrix Market. Raises InputError for a file that cannot be read."""
+    lines = files.read_whole_lines(path, "mesh")
+    first = next((line for line in lines if line.strip() and not line.startswith("%")), "0")
+    return first.lstrip()[0] in "0123456789"
+
+
 def _parse_matrix_market(text: str, path: Path) -> csr_array:
     import scipy.io
     from scipy.sparse import coo_array

@@ -1,5 +1,7 @@
 """Advised partitions: each divides the whole mesh, and the advised exchange is the fastest predicted one."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.sparse import block_diag, csr_array
@@ -74,6 +76,21 @@ def test_the_command_writes_the_parts_and_the_exchange(tmp_path, run_main):
     )  # fmt: skip
     assert "advise partition --layout 2x1x2 --cells 2000 --profile " in printed
     assert "--seeds 1 -o partition.txt` writes" in printed
+
+
+def test_a_mesh_of_a_file_is_known_from_its_content(tmp_path, run_main):
+    PROFILE.save(tmp_path / "profile.json")
+    (tmp_path / "ring").write_text(
+        "% a ring\n8 8\n" + "".join(f"{(k + 6) % 8 + 1} {k % 8 + 1}\n" for k in range(1, 9))
+    )
+    (tmp_path / "mask").write_text("-- of a reservoir\nACTNUM\n 7*1 0 /\n")
+    asked = ("--layout", "2x1x1", "--profile", tmp_path / "profile.json", "--seeds", 1, "--json")
+    for given, cells in ((("ring",), 8), (("mask", "--dims", "2x2x2"), 7)):
+        mesh = (tmp_path / given[0], *given[1:])
+        status, printed, _ = run_main("advise", "partition", *mesh, *asked)
+        assert status == 0 and json.loads(printed)["asked"]["cells"] == cells
+    status, _, err = run_main("advise", "partition", tmp_path / "mask", *asked)
+    assert status == 2 and "add its grid, such as --dims 46x112x22" in err
 
 
 def test_an_exchange_of_another_suffix_is_refused_before_the_work(tmp_path, run_main, monkeypatch):

@@ -57,20 +57,18 @@ def test_mesh_of_a_given_graph(pattern):
     Path("line.graph").write_text("4 3\n2\n1 3\n2 4\n3\n")
     Path("line.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n4 4 3\n2 1\n3 2\n4 3\n")
     for name in ("line.graph", "line.mtx"):
-        status, _, _ = pattern("mesh", "--graph", name, "--parts", 2, "-o", "line.csv")
+        status, _, _ = pattern("mesh", name, "--parts", 2, "-o", "line.csv")
         assert status == 0
         assert sorted(load_pattern("line.csv").triples().tolist()) == [[0, 1, 8], [1, 0, 8]]
 
 
 def test_mesh_of_an_active_cell_mask(pattern):
     Path("mask").write_text("ACTNUM\n1 1 1 0 1 1 1 1 /\n")
-    status, out, _ = pattern(
-        "mesh", "--actnum", "mask", "--dims", "2x2x2", "--parts", 7, "-o", "p.csv", "--json"
-    )
+    status, out, _ = pattern("mesh", "mask", "--dims", "2x2x2", "--parts", 7, "-o", "p.csv", "--json")
     assert status == 0
     # Seven of the eight corners of a cube: twelve edges minus the three at the missing corner.
     assert json.loads(out)["messages"] == 2 * 9
-    mask = ("--actnum", "mask", "--dims", "2x2x2", "--refine", 3)
+    mask = ("mask", "--dims", "2x2x2", "--refine", 3)
     status, out, _ = pattern("mesh", *mask, "--parts", 7, "-o", "p.csv", "--json")
     assert (status, json.loads(out)["cells"]) == (0, 7 * 27)
 
@@ -78,7 +76,7 @@ def test_mesh_of_an_active_cell_mask(pattern):
 @needs_reference(NORNE)
 @pytest.mark.parametrize("parts", [2, 3, 8])
 def test_norne_splits_into_parts_that_all_exchange(pattern, parts):
-    mask = ("--actnum", reference(NORNE), "--dims", "46x112x22")
+    mask = (reference(NORNE), "--dims", "46x112x22")
     status, out, _ = pattern("mesh", *mask, "--parts", parts, "-o", "norne.csv", "--json")
     summary = json.loads(out)
     assert status == 0
@@ -124,14 +122,19 @@ def test_empty_pattern_has_a_summary(pattern):
         (["mesh", "--parts", "two"], "'--parts'"),
         (["mesh", "--parts", "2", "--bytes-per-cell", "8 apples"], "--bytes-per-cell is '8 apples'"),
         (["mesh", "--parts", "2", "--cells", "500", "--halo-width", "0"], "halo width is 0"),
-        (["mesh", "--parts", "2", "--graph", "none.graph"], "does not exist"),
-        (["mesh", "--parts", "2", "--graph", "none.graph", "--cells", "500"], "give one of them"),
-        (["mesh", "--parts", "2", "--actnum", "mask"], "--dims"),
-        (["mesh", "--parts", "2", "--dims", "2x2x2"], "--actnum"),
-        (["mesh", "--parts", "2", "--actnum", "mask", "--dims", "2x2"], "--dims is '2x2'"),
+        (["mesh", "--parts", "2", "none.graph"], "does not exist"),
+        (["mesh", "--parts", "2", "none.graph", "--cells", "500"], "give one of them"),
+        (["mesh", "--parts", "2", "mask"], "mask is no METIS graph and no Matrix Market file; if it has"),
+        (
+            ["mesh", "--parts", "2", "--dims", "2x2x2"],
+            "--dims is the grid of an ACTNUM mask, which is missing",
+        ),
+        (["mesh", "--parts", "2", "g", "--dims", "2x2x2"], "an ACTNUM mask, but g is a graph; omit --dims"),
+        (["mesh", "--parts", "2", "mask", "--dims", "2x2"], "--dims is '2x2'"),
         (["mesh", "--parts", "2", "--refine", "2"], "--refine divides the cells of an ACTNUM mask"),
-        (["mesh", "--parts", "2", "--actnum", "m", "--dims", "2x2x2", "--refine", "0"], "refinement is 0"),
-        (["mesh", "--parts", "2", "--actnum", "m", "--dims", "46x112x22", "--refine", "9"], "82627776; at"),
+        (["mesh", "--parts", "2", "g", "--refine", "2"], "--refine divides the cells of an ACTNUM mask"),
+        (["mesh", "--parts", "2", "mask", "--dims", "2x2x2", "--refine", "0"], "refinement is 0"),
+        (["mesh", "--parts", "2", "mask", "--dims", "46x112x22", "--refine", "9"], "82627776; at"),
         (["mesh", "--parts", "2", "--partition-out", "no/where"], "the folder no does not exist"),
         (["halo", "--grid", "2x0x1"], "--grid is '2x0x1'"),
         (["halo", "--grid", "2x2x2", "--cells", "64"], "--cells is '64'"),
@@ -145,7 +148,8 @@ def test_empty_pattern_has_a_summary(pattern):
 )
 def test_wrong_input_is_one_sentence_and_writes_nothing(pattern, arguments, message):
     Path("bad.csv").write_text("src,dst,bytes\n0,1,8\n2,2,8\n")
-    Path("mask").write_text("ACTNUM\n8*1 /\n")
+    Path("mask").write_text("-- of a reservoir\nACTNUM\n8*1 /\n")
+    Path("g").write_text("% a mesh\n3 2\n2\n1 3\n2\n")
     Path("out.csv").write_text("old")
     status, out, err = pattern(*arguments, "-o", "out.csv")
     assert (status, out) == (2, "")

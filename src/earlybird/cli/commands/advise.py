@@ -15,12 +15,11 @@ from earlybird.advise.pipelined import advise_pipeline
 from earlybird.cli.options.command import FORMAT, given_arguments, make_group
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
 from earlybird.cli.options.mesh import (
-    ActnumOption,
     BytesPerCell,
     CellsOption,
     DimsOption,
-    GraphOption,
     HaloWidth,
+    MeshArgument,
     RefineOption,
     adjacency_of,
     check_output,
@@ -241,12 +240,12 @@ def _again(context: typer.Context, output: Path) -> str:
 
 def partition(
     context: typer.Context,
+    *,
+    mesh: MeshArgument = None,
     shape: Annotated[
         str, typer.Option("--layout", help="Nodes x sockets x ranks of a socket; a part for each rank.")
     ],
     cells: CellsOption = None,
-    graph: GraphOption = None,
-    actnum: ActnumOption = None,
     dims: DimsOption = None,
     refine: RefineOption = None,
     halo_width: HaloWidth = 1,
@@ -271,10 +270,10 @@ def partition(
 ) -> None:
     """Recommend a partition of a mesh, by the time in which its ghost cells are exchanged.
 
-    Row 1 is the advised partition: that of `earlybird pattern mesh`, unless another is clearly faster by the
-    predicted time of the slowest rank. METIS makes the others by bisection and k-way, for fewest cut edges
-    and for least volume, with several seeds and imbalances. `earlybird replay` checks the exchange of
-    --pattern-out.
+    Without MESH, a mesh of tetrahedra is generated. Row 1 is the advised partition: that of `earlybird
+    pattern mesh`, unless another is clearly faster by the predicted time of the slowest rank. METIS makes the
+    others by bisection and k-way, for fewest cut edges and for least volume, with several seeds and
+    imbalances. `earlybird replay` checks the exchange of --pattern-out.
     """
     from earlybird.advise.partition import advise_partition  # imported late: it needs scipy
 
@@ -287,7 +286,7 @@ def partition(
     if pattern_out is not None:
         check_pattern_output(pattern_out)
     found = advise_partition(
-        adjacency_of(cells, graph, actnum, dims, refine, seed), parse_layout(shape), joined,
+        adjacency_of(mesh, cells, dims, refine, seed), parse_layout(shape), joined,
         halo_width=halo_width, bytes_per_cell=parse_bytes(bytes_per_cell, "--bytes-per-cell"), model=model,
         num_seeds=seeds, most_imbalance=imbalance, seed=seed,
     )  # fmt: skip
@@ -427,7 +426,7 @@ _COLLECTIVE = "earlybird advise collective --op bcast,allreduce --ranks 8 --prof
 _PROGRAM = "earlybird advise program rec --profile profile.json --layout 2x1x4 --to-layout 4x1x2"
 _LAYOUT = "earlybird advise layout mesh.csv --profile profile.json --layout 4x1x2 -o layout.csv"
 _PARTITION = (
-    "earlybird advise partition --layout 4x1x2 --cells 60000 --bytes-per-cell 400 --profile profile.json "
+    "earlybird advise partition mesh.graph --layout 4x1x2 --bytes-per-cell 400 --profile profile.json "
     "--pattern-out mesh.csv"
 )
 _AGGREGATE = "earlybird advise aggregate exchange.csv --layout 4x2x16 --profile profile.json -o aggregated"

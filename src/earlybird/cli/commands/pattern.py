@@ -8,12 +8,11 @@ import typer
 
 from earlybird.cli.options.command import FORMAT, make_group
 from earlybird.cli.options.mesh import (
-    ActnumOption,
     BytesPerCell,
     CellsOption,
     DimsOption,
-    GraphOption,
     HaloWidth,
+    MeshArgument,
     RefineOption,
     adjacency_of,
     check_output,
@@ -33,11 +32,11 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same pattern.")
 
 
 def mesh(
+    *,
+    mesh: MeshArgument = None,
     output: Output,
     parts: Annotated[int, typer.Option(help="Number of parts, one for each rank.")],
     cells: CellsOption = None,
-    graph: GraphOption = None,
-    actnum: ActnumOption = None,
     dims: DimsOption = None,
     refine: RefineOption = None,
     halo_width: HaloWidth = 1,
@@ -50,8 +49,8 @@ def mesh(
 ) -> None:
     """Send ghost cells between the parts of a mesh.
 
-    METIS partitions the mesh. Without --graph or --actnum, a mesh of tetrahedra in an irregular, perforated
-    body is generated.
+    METIS partitions the mesh. Without MESH, a mesh of tetrahedra in an irregular, perforated body is
+    generated.
     """
     from earlybird.patterns.checks import require_ranks
     from earlybird.patterns.ghost import ghost_exchange
@@ -63,7 +62,7 @@ def mesh(
         check_output(partition_out)
     require_ranks(parts, "the number of parts")
     size_bytes = units.parse_bytes(bytes_per_cell, "--bytes-per-cell")
-    adjacency = adjacency_of(cells, graph, actnum, dims, refine, seed)
+    adjacency = adjacency_of(mesh, cells, dims, refine, seed)
     part = partition_cells(adjacency, parts, seed)
     pattern = ghost_exchange(adjacency, part, halo_width=halo_width, bytes_per_cell=size_bytes)
     if partition_out is not None:

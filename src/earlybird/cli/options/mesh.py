@@ -11,16 +11,17 @@ from earlybird.data.pattern import check_suffix
 
 DEFAULT_CELLS = 100_000
 
+MeshArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="MESH",
+        help="METIS .graph, Matrix Market adjacency, or Eclipse file with the keyword ACTNUM, which needs "
+        "--dims.  [default: a generated mesh]",
+    ),
+]
 CellsOption = Annotated[
     int | None,
     typer.Option(help=f"Cells of the generated mesh, within 10 %.  [default: {DEFAULT_CELLS}]"),
-]
-GraphOption = Annotated[
-    Path | None,
-    typer.Option(help="METIS .graph or Matrix Market adjacency to use instead.", metavar="FILE"),
-]
-ActnumOption = Annotated[
-    Path | None, typer.Option(help="Eclipse ACTNUM mask to use instead; needs --dims.", metavar="FILE")
 ]
 DimsOption = Annotated[
     str | None, typer.Option(help="Grid of the ACTNUM mask, x fastest.", metavar="NXxNYxNZ")
@@ -33,32 +34,35 @@ HaloWidth = Annotated[int, typer.Option(help="Layers of cells to send.")]
 BytesPerCell = Annotated[str, typer.Option(help="Data of one cell, such as 8 or 1KiB.")]
 
 
-def adjacency_of(
-    cells: int | None,
-    graph: Path | None,
-    actnum: Path | None,
-    dims: str | None,
-    refine: int | None,
-    seed: int,
-):
+def adjacency_of(mesh: Path | None, cells: int | None, dims: str | None, refine: int | None, seed: int):
     """The adjacency of the mesh that the options name; raises InputError."""
-    if sum(source is not None for source in (cells, graph, actnum)) > 1:
-        raise InputError("--cells, --graph and --actnum each specify a mesh; give one of them")
-    if (actnum is None) != (dims is None):
-        raise InputError("--actnum and --dims go together; give both, such as --actnum FILE --dims 46x112x22")
-    if refine is not None and actnum is None:
-        raise InputError("--refine divides the cells of an ACTNUM mask; give --actnum and --dims, too")
-    if graph is not None:
-        from earlybird.patterns.graph_files import read_graph
+    if refine is not None and dims is None:
+        raise InputError("--refine divides the cells of an ACTNUM mask; give MESH and --dims, too")
+    if mesh is None:
+        if dims is not None:
+            raise InputError(
+                "--dims is the grid of an ACTNUM mask, which is missing; give MESH, or omit --dims"
+            )
+        from earlybird.patterns.mesh import tetrahedral_mesh
 
-        return read_graph(graph)
-    if actnum is not None:
-        from earlybird.patterns.actnum import read_actnum_graph
+        return tetrahedral_mesh(DEFAULT_CELLS if cells is None else cells, seed)
+    if cells is not None:
+        raise InputError(f"--cells is of the generated mesh, but {mesh} is given; give one of them")
+    from earlybird.patterns.graph_files import begins_as_graph, read_graph
 
-        return read_actnum_graph(actnum, three_sides(dims, "--dims"), 1 if refine is None else refine)
-    from earlybird.patterns.mesh import tetrahedral_mesh
+    is_graph = begins_as_graph(mesh)
+    if is_graph and dims is not None:
+        raise InputError(f"--dims is the grid of an ACTNUM mask, but {mesh} is a graph; omit --dims")
+    if is_graph:
+        return read_graph(mesh)
+    if dims is None:
+        raise InputError(
+            f"{mesh} is no METIS graph and no Matrix Market file; if it has the Eclipse keyword ACTNUM, add "
+            "its grid, such as --dims 46x112x22"
+        )
+    from earlybird.patterns.actnum import read_actnum_graph
 
-    return tetrahedral_mesh(DEFAULT_CELLS if cells is None else cells, seed)
+    return read_actnum_graph(mesh, three_sides(dims, "--dims"), 1 if refine is None else refine)
 
 
 def three_sides(text: str, what: str) -> tuple[int, int, int]:
