@@ -3,8 +3,10 @@
 import itertools
 import math
 import random
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +20,49 @@ from earlybird.predict.exchange import Predictor
 
 PARTITIONED, IMPROVED = "partitioned", "improved"
 SWAPS = 20_000
+COUNT, BUDGET, INTERRUPT = "count", "budget", "interrupt"
 # Annealing begins where a loss of this share of the time is accepted once in e times, and ends at the second.
 _FIRST_LOSS, _LAST_LOSS = 0.02, 1e-4
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """How many swaps of two ranks to try, and for how long.
+
+    Attributes
+    ----------
+    count : None for as many as `budget_s` allows.
+    budget_s : seconds after which no further one is tried; None for no such end.
+    """
+
+    count: int | None = SWAPS
+    budget_s: float | None = None
+    seed: int = 1
+
+    def share(self, done: int, spent_s: float) -> float:
+        """How far the annealing is; by the count where there is one, as that gives the same layout again."""
+        if self.count is not None:
+            return done / max(self.count, 1)
+        return spent_s / self.budget_s if self.budget_s else 1.0
+
+    def left_s(self, done: int, spent_s: float) -> float:
+        """The time that is left, after `done` swaps in `spent_s`."""
+        of_budget_s = math.inf if self.budget_s is None else self.budget_s - spent_s
+        of_count_s = math.inf if self.count is None else spent_s / max(done, 1) * (self.count - done)
+        return max(min(of_budget_s, of_count_s), 0.0)
+
+
+@dataclass(frozen=True)
+class Improved:
+    """The best layout of `done` swaps; `ended_by` is COUNT, BUDGET or INTERRUPT."""
+
+    layout: Layout
+    done: int
+    ended_by: str
+
+
+# Called after each swap with: those done, the seconds spent, and the slowest rank's best time.
+OnSwap = Callable[[int, float, float], None]
 
 
 @dataclass(frozen=True)
@@ -36,15 +79,16 @@ def advise_layout(
     orders: Mapping[str, Layout],
     *,
     model: str = "fair",
-    swaps: int = SWAPS,
-    seed: int = 1,
+    swaps: Swaps = Swaps(),
+    on_swap: OnSwap | None = None,
 ) -> AdvisedLayout:
     """Layouts with the places of `orders`, by the time of the slowest rank that `model` predicts.
 
     `orders` are the layouts that launchers make of the same nodes, by their `--map-by`; the first is the
     reference. Swaps of two ranks are judged by the staircase, whose time is
     known at once after a swap, starting from the best of the other layouts by it; the result is listed if
-    `model` predicts less time than for that layout, too. Raises InputError as `Predictor` does.
+    `model` predicts less time than for that layout, too. An interrupt ends the swaps; the best layout until
+    then counts. Raises InputError as `Predictor` does.
     """
     map_by = next(iter(orders))
     shape = orders[map_by].text.partition(" by ")[0]
@@ -53,23 +97,38 @@ def advise_layout(
     profile_alone = Profile(profile.levels, profile.id)
     layouts = _distinct(layouts | {PARTITIONED: partitioned_layout(pattern, layouts[map_by])})
     drawn = {name: SlowestRank.of(pattern, one, profile, model) for name, one in layouts.items()}
-    notes = []
+    notes, extra = [], {}
     if layouts[map_by].num_ranks > MOST_RANKS:
         notes.append(f"there is no layout {IMPROVED}, because swaps are for at most {MOST_RANKS} ranks")
-    elif swaps:
+    elif swaps.count != 0:
         begin = {name: Predictor(pattern, one).slowest_now_s(profile_alone) for name, one in layouts.items()}
         start = min(begin, key=begin.__getitem__)
-        improved = improved_layout(pattern, profile_alone, layouts[start], swaps, seed)
-        then = SlowestRank.of(pattern, improved, profile, model)
+        improved = improved_layout(pattern, profile_alone, layouts[start], swaps, on_swap)
+        extra = {"swaps": improved.done, "swaps_ended_by": improved.ended_by}
+        notes += _early_end(improved, swaps)
+        then = SlowestRank.of(pattern, improved.layout, profile, model)
         if then.time_s < drawn[start].time_s:
-            layouts, drawn = layouts | {IMPROVED: improved}, drawn | {IMPROVED: then}
+            layouts, drawn = layouts | {IMPROVED: improved.layout}, drawn | {IMPROVED: then}
         else:
             notes.append(
                 f"there is no layout {IMPROVED}, because no tried swap of two ranks made the layout {start} "
                 f"faster by {' and '.join(dict.fromkeys(('staircase', model)))}"
             )
     notes = [*_reservations(pattern, layouts, profile, model), *notes, *uncertain_gains(drawn, map_by)]
-    return AdvisedLayout(_advice(drawn, map_by, shape, model, notes, profile.id), layouts)
+    return AdvisedLayout(_advice(drawn, map_by, shape, model, notes, profile.id, extra), layouts)
+
+
+def _early_end(improved: Improved, swaps: Swaps) -> list[str]:
+    """That the layout would not be the same again."""
+    if improved.ended_by == COUNT:
+        return []
+    done = f"{improved.done} swaps" if swaps.count is None else f"{improved.done} of {swaps.count} swaps"
+    if improved.ended_by == INTERRUPT:
+        return [f"interrupted after {done}: the best layout until then counts"]
+    return [
+        f"--budget ended the search after {done}, so that the same command may give another layout; --swaps "
+        "without --budget always gives the same"
+    ]
 
 
 def _reservations(
@@ -142,42 +201,74 @@ def _balance(part: np.ndarray, weight, capacity: np.ndarray) -> None:
         part[rank] = to
 
 
-def improved_layout(pattern: Pattern, profile: Profile, start: Layout, swaps: int, seed: int) -> Layout:
-    """`start` after so many tried swaps of two ranks: annealing of the slowest rank's time, by the
-    staircase."""
-    predictor = Predictor(pattern, start)
-    chosen = random.Random(seed)
+def improved_layout(
+    pattern: Pattern, profile: Profile, start: Layout, swaps: Swaps, on_swap: OnSwap | None = None
+) -> Improved:
+    """`start` after swaps of two ranks: annealing of the slowest rank's time, by the staircase."""
     place = list(zip(start.node.tolist(), start.socket.tolist(), strict=True))
-    ranks_at: dict[tuple[int, int], list[int]] = {}
-    for rank, where in enumerate(place):
-        ranks_at.setdefault(where, []).append(rank)
-    if len(ranks_at) < 2 or not len(pattern.src):
-        return start
-    peers = _peers(pattern, start.num_ranks)
-    now_s = best_s = predictor.slowest_now_s(profile)
-    best = list(place)
-    cooling = (_LAST_LOSS / _FIRST_LOSS) ** (1 / max(swaps, 1))
-    temperature_s = _FIRST_LOSS * now_s
-    slowest = predictor.slowest_rank_now()
-    for _ in range(swaps):
-        temperature_s *= cooling
-        a = slowest if chosen.random() < 0.3 else _any_near(slowest, peers, chosen, start.num_ranks)
+    if len(set(place)) < 2 or not len(pattern.src):
+        return Improved(start, 0, COUNT)
+    predictor = Predictor(pattern, start)
+    search = _Search(predictor, profile, place, _peers(pattern, start.num_ranks), random.Random(swaps.seed))
+    done, begin_s, ended_by = 0, time.monotonic(), COUNT
+    try:
+        while swaps.count is None or done < swaps.count:
+            spent_s = time.monotonic() - begin_s
+            if swaps.budget_s is not None and spent_s >= swaps.budget_s:
+                ended_by = BUDGET
+                break
+            search.try_swap(swaps.share(done + 1, spent_s))
+            done += 1
+            if on_swap is not None:
+                on_swap(done, spent_s, search.best_s)
+    except KeyboardInterrupt:
+        ended_by = INTERRUPT
+    node, socket = np.array(search.best, dtype=np.int64).T
+    layout = Layout(node.copy(), socket.copy(), f"{start.text.partition(', ')[0]}, {IMPROVED}")
+    return Improved(layout, done, ended_by)
+
+
+class _Search:
+    """Simulated annealing; `best` is the place of each rank in the layout with the time `best_s`."""
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        profile: Profile,
+        place: list[tuple[int, int]],
+        peers: list[list[int]],
+        chosen: random.Random,
+    ):
+        self._predictor, self._profile = predictor, profile
+        self._place, self._peers, self._chosen = place, peers, chosen
+        self._ranks_at: dict[tuple[int, int], list[int]] = {}
+        for rank, where in enumerate(place):
+            self._ranks_at.setdefault(where, []).append(rank)
+        self._now_s = self.best_s = self._begin_s = predictor.slowest_now_s(profile)
+        self._slowest = predictor.slowest_rank_now()
+        self.best = list(place)
+
+    def try_swap(self, share: float) -> None:
+        """Try one after this share of the search."""
+        place, chosen = self._place, self._chosen
+        slowest, peers = self._slowest, self._peers
+        a = slowest if chosen.random() < 0.3 else _any_near(slowest, peers, chosen, len(place))
         # A place where a peer of the rank is, or any.
         there = place[chosen.choice(peers[a])] if peers[a] and chosen.random() < 0.7 else chosen.choice(place)
         if there == place[a]:
-            continue
-        b = chosen.choice(ranks_at[there])
-        predictor.update({a: place[b], b: place[a]})
-        then_s = predictor.slowest_now_s(profile)
-        if then_s > now_s and chosen.random() >= math.exp((now_s - then_s) / max(temperature_s, 1e-300)):
-            predictor.update({a: place[a], b: place[b]})
-            continue
-        _swap(a, b, place, ranks_at)
-        now_s, slowest = then_s, predictor.slowest_rank_now()
-        if now_s < best_s:
-            best_s, best = now_s, list(place)
-    node, socket = np.array(best, dtype=np.int64).T
-    return Layout(node.copy(), socket.copy(), f"{start.text.partition(', ')[0]}, {IMPROVED}")
+            return
+        b = chosen.choice(self._ranks_at[there])
+        self._predictor.update({a: place[b], b: place[a]})
+        then_s = self._predictor.slowest_now_s(self._profile)
+        temperature_s = self._begin_s * _FIRST_LOSS * (_LAST_LOSS / _FIRST_LOSS) ** share
+        loss_s = then_s - self._now_s
+        if loss_s > 0 and chosen.random() >= math.exp(-loss_s / max(temperature_s, 1e-300)):
+            self._predictor.update({a: place[a], b: place[b]})
+            return
+        _swap(a, b, place, self._ranks_at)
+        self._now_s, self._slowest = then_s, self._predictor.slowest_rank_now()
+        if then_s < self.best_s:
+            self.best, self.best_s = list(place), then_s
 
 
 def _peers(pattern: Pattern, num_ranks: int) -> list[list[int]]:
@@ -221,6 +312,7 @@ def _advice(
     model: str,
     notes: Sequence[str],
     profile_id: str,
+    extra: Mapping[str, Any],
 ) -> Advice:
     actions = {name: f"--map-by {name}" if name in MAPPINGS else f"the layout {name}" for name in drawn}
     work = {
@@ -234,4 +326,5 @@ def _advice(
         ranked(drawn, reference, actions, work),
         profile_id=profile_id,
         notes=tuple(notes),
+        extra=extra,
     )

@@ -1,5 +1,6 @@
 """Advised layouts keep every place, are never predicted slower than the reference, and find known optima."""
 
+import itertools
 import json
 import re
 import shlex
@@ -8,7 +9,13 @@ import numpy as np
 import pytest
 
 from earlybird.advise import layout as advising
-from earlybird.advise.layout import IMPROVED, PARTITIONED, advise_layout, partitioned_layout
+from earlybird.advise.layout import (
+    IMPROVED,
+    PARTITIONED,
+    Swaps,
+    advise_layout,
+    partitioned_layout,
+)
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, even_layout, parse_layout
 from earlybird.data.pattern import Pattern
@@ -52,7 +59,7 @@ def places(layout):
     "pattern", [pairs_far_apart(8), random_exchange(8, 60, seed=3)], ids=["pairs", "random"]
 )
 def test_every_layout_has_the_places_of_the_reference_and_the_best_is_no_slower(shape, pattern):
-    found = advise_layout(pattern, _profile(), orders(shape), swaps=500)
+    found = advise_layout(pattern, _profile(), orders(shape), swaps=Swaps(500))
     wanted = places(parse_layout(shape))
     assert all(places(one) == wanted for one in found.layouts.values())
     times_s = {
@@ -66,13 +73,13 @@ def test_every_layout_has_the_places_of_the_reference_and_the_best_is_no_slower(
 def test_pairs_come_together_by_partition_and_by_swaps(monkeypatch):
     """No message needs to leave its node."""
     pattern, profile = pairs_far_apart(16), _profile()
-    found = advise_layout(pattern, profile, orders("4x1x4"), swaps=0)
+    found = advise_layout(pattern, profile, orders("4x1x4"), swaps=Swaps(0))
     best = found.layouts[PARTITIONED]
     assert (best.node[pattern.src] == best.node[pattern.dst]).all()
     assert found.advice.ranked[0].method in ("node", PARTITIONED) and IMPROVED not in found.layouts
     # By swaps alone, from ranks that fill the nodes by core.
     monkeypatch.setattr(advising, "partitioned_layout", lambda pattern, places: places)
-    found = advise_layout(pattern, profile, {"core": parse_layout("4x1x4")}, swaps=4000)
+    found = advise_layout(pattern, profile, {"core": parse_layout("4x1x4")}, swaps=Swaps(4000))
     best = found.layouts[IMPROVED]
     assert (best.node[pattern.src] == best.node[pattern.dst]).all()
     assert found.advice.ranked[0].method == IMPROVED
@@ -81,7 +88,7 @@ def test_pairs_come_together_by_partition_and_by_swaps(monkeypatch):
 def test_swaps_improve_scattered_neighbours_and_the_same_seed_gives_the_same():
     pattern, profile = near_exchange(64, 8, mean_size_bytes=50_000), _profile()
     one, same = (
-        advise_layout(pattern, profile, orders("8x1x8", "node"), model="staircase", swaps=3000)
+        advise_layout(pattern, profile, orders("8x1x8", "node"), model="staircase", swaps=Swaps(3000))
         for _ in range(2)
     )
     assert one.advice == same.advice
@@ -89,9 +96,55 @@ def test_swaps_improve_scattered_neighbours_and_the_same_seed_gives_the_same():
     assert one.advice.baseline == "node" and ranked[IMPROVED].speed_up.value > 1.2
 
 
+@pytest.fixture
+def scattered(monkeypatch):
+    """(pattern, profile, orders) that swaps improve from the first on."""
+    monkeypatch.setattr(advising, "partitioned_layout", lambda pattern, places: places)
+    usual = {"node": parse_layout("8x1x8", "node")}
+    return near_exchange(64, 8, mean_size_bytes=50_000), _profile(), usual
+
+
+def clock_of_one_second_a_look(monkeypatch):
+    seconds = itertools.count()
+    monkeypatch.setattr(advising.time, "monotonic", lambda: next(seconds))
+
+
+def test_a_budget_ends_the_swaps_and_says_that_another_run_may_differ(scattered, monkeypatch):
+    clock_of_one_second_a_look(monkeypatch)
+    for limits, done in ((Swaps(None, 400), "400 swaps"), (Swaps(3000, 400), "400 of 3000 swaps")):
+        found = advise_layout(*scattered, model="staircase", swaps=limits)
+        assert found.advice.extra["swaps_ended_by"] == "budget"
+        (note,) = [one for one in found.advice.notes if "--budget" in one]
+        assert note.startswith(f"--budget ended the search after {done.replace('400', '399')}, so that")
+        assert places(found.layouts[IMPROVED]) == places(parse_layout("8x1x8"))
+
+
+def test_a_budget_that_the_count_does_not_reach_changes_nothing(scattered):
+    alone, within = (
+        advise_layout(*scattered, model="staircase", swaps=Swaps(500, budget_s)) for budget_s in (None, 1e6)
+    )
+    assert alone.advice == within.advice
+    assert alone.advice.extra == {"swaps": 500, "swaps_ended_by": "count"}
+
+
+def test_an_interrupt_keeps_the_best_layout_so_far(scattered):
+    best_s = []
+
+    def interrupt(done, spent_s, then_s):
+        best_s.append(then_s)
+        if done == 600:
+            raise KeyboardInterrupt
+
+    pattern, profile, usual = scattered
+    found = advise_layout(pattern, profile, usual, model="staircase", swaps=Swaps(3000), on_swap=interrupt)
+    assert any(one.startswith("interrupted after 600 of 3000 swaps: the best") for one in found.advice.notes)
+    kept = Predictor(pattern, found.layouts[IMPROVED]).slowest_now_s(profile)
+    assert kept == pytest.approx(best_s[-1]) and best_s[-1] < best_s[0]
+
+
 def test_what_swaps_improve_by_the_staircase_alone_is_not_listed():
     pattern, profile = near_exchange(64, 8, mean_size_bytes=50_000), _profile()
-    found = advise_layout(pattern, profile, orders("8x1x8", "node"), model="fair", swaps=3000)
+    found = advise_layout(pattern, profile, orders("8x1x8", "node"), model="fair", swaps=Swaps(3000))
     assert IMPROVED not in found.layouts
     assert any(
         "made the layout partitioned faster by staircase and fair" in note for note in found.advice.notes
@@ -100,7 +153,9 @@ def test_what_swaps_improve_by_the_staircase_alone_is_not_listed():
 
 def test_a_note_that_holds_of_some_layouts_names_them():
     """Between two ranks of one node no message takes the network, unless ranks are placed by node."""
-    found = advise_layout(Pattern([0], [1], [10**6]), _profile(), orders("2x1x2"), model="fair", swaps=0)
+    found = advise_layout(
+        Pattern([0], [1], [10**6]), _profile(), orders("2x1x2"), model="fair", swaps=Swaps(0)
+    )
     (note,) = [note for note in found.advice.notes if "no message goes between nodes" in note]
     assert note.startswith("layout core: ")
 
@@ -111,7 +166,7 @@ def test_a_note_that_holds_of_some_layouts_names_them():
 def test_a_note_says_why_no_layout_is_improved(monkeypatch, most_ranks, reason):
     monkeypatch.setattr(advising, "MOST_RANKS", most_ranks)
     pairs = Pattern(np.arange(8), np.arange(8) ^ 1, np.full(8, 10**6))
-    found = advise_layout(pairs, _profile(), orders("4x1x2"), swaps=100)
+    found = advise_layout(pairs, _profile(), orders("4x1x2"), swaps=Swaps(100))
     assert IMPROVED not in found.layouts
     (note,) = [note for note in found.advice.notes if IMPROVED in note]
     assert reason in note
@@ -123,7 +178,7 @@ def test_a_layout_that_only_gains_where_times_add_up_is_not_advised():
     profile = profile_from_json({"schema": "earlybird.profile/1", "levels": levels})
     ranks = np.arange(8)
     ring = Pattern(ranks, (ranks + 1) % 8, np.full(8, 10**6))
-    found = advise_layout(ring, profile, orders("4x1x2"), swaps=0)
+    found = advise_layout(ring, profile, orders("4x1x2"), swaps=Swaps(0))
     times_s = {
         name: Predictor(ring, one).slowest_s(profile, "fair")[0] for name, one in found.layouts.items()
     }
@@ -145,7 +200,7 @@ def test_speed_ups_have_the_intervals_of_common_draws():
         {"levels": {name: _level(rate / by, tau_s * by) for name, (rate, tau_s) in COSTS.items()}}
         for by in (0.8, 1.0, 1.3)
     ]
-    found = advise_layout(pairs_far_apart(8), _profile(replicates), orders("2x1x4"), swaps=200)
+    found = advise_layout(pairs_far_apart(8), _profile(replicates), orders("2x1x4"), swaps=Swaps(200))
     best = found.advice.ranked[0]
     assert best.time_s.high / best.time_s.low > 1.3
     assert best.speed_up.high / best.speed_up.low == pytest.approx(1)
@@ -173,7 +228,15 @@ def test_the_command_writes_the_advised_layout(in_process, tmp_path):
     assert layout.node.tolist() == layout.node[(np.arange(8) + 4) % 8].tolist()
     shown = in_process(*arguments).stdout
     assert "speed-up over core" in shown
-    for wrong in (("-o", "l.txt"), ("--model", "logp"), ("--map-by", "slot")):
+    limited = json.loads(in_process(*arguments, "--budget", "1ms", "--json").stdout)
+    assert limited["swaps_ended_by"] == "budget" and limited["swaps"] < 500
+    for wrong in (
+        ("--budget", "0"),
+        ("--budget", "soon"),
+        ("-o", "l.txt"),
+        ("--model", "logp"),
+        ("--map-by", "slot"),
+    ):
         assert in_process(*arguments, *wrong, check=False).returncode == 2
 
 
@@ -214,6 +277,9 @@ def test_nodes_are_filled_evenly_with_the_ranks_of_the_pattern(in_process, tmp_p
     assert same["asked"]["layout"] == "2x1x6"
     aggregated = json.loads(in_process("advise", "aggregate", *arguments, "--nodes", "2").stdout)
     assert aggregated["asked"]["layout"] == "2x2x3"
+    for nodes, layout in ((2, "2x2x3"), (4, "...")):  # 3 ranks on 2 sockets are no shape
+        done = in_process("advise", "aggregate", *arguments, "--nodes", nodes, "-o", f"out-{nodes}")
+        assert f"--layout {layout}, with --launcher" in done.stderr
 
 
 @pytest.mark.parametrize("advice", ["layout", "aggregate"])

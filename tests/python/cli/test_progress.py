@@ -30,3 +30,15 @@ def test_the_share_is_that_of_the_time_where_a_budget_ends_before_all_points(cap
     now_s[0] += 6
     line.update(700, 720, "point", 60.0, None)
     assert capsys.readouterr().err.startswith(" 97 %")
+
+
+def test_a_search_is_silent_at_first_and_then_says_what_is_left(capsys, monkeypatch):
+    now_s = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
+    line = ProgressLine(silent_s=1.0)
+    assert not line.is_due() and not ProgressLine(quiet=True).is_due()
+    now_s[0] += 1
+    assert line.is_due()
+    line.search(0.25, "500 of up to 2000 swaps", 3.0, "slowest rank 2 ms")
+    assert capsys.readouterr().err == (" 25 %  500 of up to 2000 swaps  about 3 s left  slowest rank 2 ms\n")
+    assert not line.is_due()

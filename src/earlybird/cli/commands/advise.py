@@ -10,7 +10,7 @@ import typer
 
 from earlybird.advise.aggregation import advise_aggregation
 from earlybird.advise.collective import advise_collectives
-from earlybird.advise.layout import SWAPS, advise_layout
+from earlybird.advise.layout import SWAPS, Swaps, advise_layout
 from earlybird.advise.pipelined import advise_pipeline
 from earlybird.cli.options.command import FORMAT, given_arguments, make_group
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
@@ -31,12 +31,14 @@ from earlybird.cli.options.shared import (
     BufferOptions,
     CollectiveOptions,
     ProfilesOption,
+    QuietOption,
     call_bytes,
     load_profiles,
 )
 from earlybird.cli.output.advice import print_advice, print_collectives_advice
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
+from earlybird.cli.output.progress import ProgressLine
 from earlybird.cli.output.projection import MORE_CHANGES
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import files, labels
@@ -44,11 +46,11 @@ from earlybird.data.advice import Advice
 from earlybird.data.collective_algorithms import OPERATIONS
 from earlybird.data.collective_configuration import Configuration, Region, by_operation, describe
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, parse_layout, save_layout
+from earlybird.data.layout import MAPPINGS, is_shape, parse_layout, save_layout
 from earlybird.data.mpich_selection import Selection, find_selection
 from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import Profile
-from earlybird.data.units import format_bytes, parse_bytes
+from earlybird.data.units import format_bytes, format_seconds, parse_bytes, parse_duration
 from earlybird.machine.flavours import find_flavour
 from earlybird.predict import MODELS
 from earlybird.predict.collective import operations_of
@@ -177,8 +179,17 @@ def layout(
     ] = MAPPINGS[0],
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "fair",
     swaps: Annotated[
-        int, typer.Option(min=0, max=10**8, help="Swaps of two ranks to try; 0 tries none.")
-    ] = SWAPS,
+        int | None,
+        typer.Option(
+            min=0,
+            max=10**8,
+            help="Swaps of two ranks to try; 0 tries none.  "
+            f"[default: {SWAPS}, or as many as --budget allows]",
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Time for the swaps, such as 60s.  [default: none]")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the swaps.")] = 1,
     output: Annotated[
         Path | None,
@@ -186,16 +197,19 @@ def layout(
             "-o", "--output", metavar="FILE", help="Write the advised layout: CSV rank,node,socket."
         ),
     ] = None,
+    quiet: QuietOption = False,
     format: Format = FORMAT,
 ) -> None:
     """Recommend where the ranks of an exchange should run.
 
     Row 1 is the advised layout: the present one, unless another is clearly faster by the predicted time of
     the slowest rank. The others are the orders in which launchers fill nodes; a partition of the exchange
-    into nodes by METIS; and the best of these after swaps of ranks, by simulated annealing. `earlybird replay
-    --layout FILE` checks the result.
+    into nodes by METIS; and the best of these after swaps of ranks, by simulated annealing. The same --swaps
+    and --seed give the same layout again, unless --budget or Ctrl-C ends the swaps; the best layout until
+    then is kept. `earlybird replay --layout FILE` checks the result.
     """
     place.check()
+    limits = _swaps(swaps, budget, seed)
     joined = load_profiles(profile)
     _check_model(model)
     if output is not None and output.suffix != ".csv":
@@ -204,7 +218,23 @@ def layout(
         check_output(output)
     exchange = load_fitting_pattern(pattern)
     orders = {one: place.of(exchange, joined, one) for one in (map_by, *MAPPINGS)}
-    found = advise_layout(exchange, joined, orders, model=model, swaps=swaps, seed=seed)
+    progress = ProgressLine(quiet, silent_s=1.0)
+
+    def on_swap(done: int, spent_s: float, best_s: float) -> None:
+        if not progress.is_due():
+            return
+        left_s = limits.left_s(done, spent_s)
+        progress.search(
+            spent_s / max(spent_s + left_s, 1e-9),
+            f"{done} swaps" if limits.count is None else f"{done} of up to {limits.count} swaps",
+            left_s,
+            f"slowest rank {format_seconds(best_s)}",
+        )
+
+    try:
+        found = advise_layout(exchange, joined, orders, model=model, swaps=limits, on_swap=on_swap)
+    finally:
+        progress.close()
     best = found.advice.ranked[0].method
     family = joined.context.get("flavour")
     target = family if family in ("mpich", "intel") else "openmpi"
@@ -236,6 +266,18 @@ def _again(context: typer.Context, output: Path) -> str:
     """The command line that was given, with -o."""
     arguments, options = given_arguments(context, ("output", "pattern_out", "format", "json", "all_rows"))
     return shlex.join([*context.command_path.split(), *arguments, *options, "-o", str(output)])
+
+
+def _swaps(count: int | None, budget: str | None, seed: int) -> Swaps:
+    """The limits that the options give; raises InputError."""
+    if budget is None:
+        return Swaps(SWAPS if count is None else count, seed=seed)
+    budget_s = parse_duration(budget, "--budget")
+    if budget_s <= 0:
+        raise InputError(
+            f"--budget is {budget!r}; give more than 0 s, such as 60s, or --swaps 0 for no swaps"
+        )
+    return Swaps(count, budget_s, seed)
 
 
 def partition(
@@ -354,10 +396,11 @@ def aggregate(
     for name, exchange in found.stages[best].all().items():
         save_pattern(exchange, output / f"{name}.csv")
     print_advice(advice, format)
+    shown = where.text if place.layout or is_shape(where.text) else "..."
     note(
         f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node; check it: "
         f"earlybird replay {output}/collect.csv --then {output}/between.csv --then {output}/distribute.csv "
-        f"--layout {place.layout or where.text}, with --launcher or --hosts for its nodes"
+        f"--layout {shown}, with --launcher or --hosts for its nodes"
     )
 
 

@@ -16,10 +16,11 @@ _PLAIN_LINE_S = 5.0
 
 
 class ProgressLine:
-    """Implements measure.session.Progress on stderr; with `quiet` it prints nothing."""
+    """Implements measure.session.Progress on stderr; with `quiet` it prints nothing, and nothing during the
+    first `silent_s`."""
 
-    def __init__(self, quiet: bool = False):
-        self._quiet = quiet
+    def __init__(self, quiet: bool = False, silent_s: float = 0.0):
+        self._quiet, self._silent_s = quiet, silent_s
         self._terminal = sys.stderr.isatty()
         self._bar: Any = None
         self._drawn_s = -_PLAIN_LINE_S
@@ -27,21 +28,34 @@ class ProgressLine:
 
     def update(self, done: int, total: int, what: str, left_s: float, last: Sample | None) -> None:
         """`what` is being measured; `last` is the sample before it."""
-        now_s = time.monotonic()
-        if self._quiet or now_s - self._drawn_s < (_REDRAW_S if self._terminal else _PLAIN_LINE_S):
+        if not self.is_due():
             return
-        self._drawn_s = now_s
-        left = f"about {format_seconds(round(left_s))} left" if left_s >= 1 else "nearly done"
         # A budget may end before all points are measured.
-        spent_s = now_s - self._begin_s
+        spent_s = time.monotonic() - self._begin_s
         share = max(done / max(total, 1), spent_s / max(spent_s + left_s, 1e-9))
-        parts = [f"{math.floor(100 * share):3d} %", f"{done} of up to {total} samples", left, what]
+        more = [what]
         if (
             last is not None and last.quantity != VERIFICATION
         ):  # the time of a verification is the injected delay
             half_width = relative_half_width(last.steady_times_s())
-            parts.append(f"(previous: {format_seconds(last.median_s())} +- {half_width:.1%})")
-        text = "  ".join(parts)
+            more.append(f"(previous: {format_seconds(last.median_s())} +- {half_width:.1%})")
+        self._show(share, f"{done} of up to {total} samples", left_s, more)
+
+    def search(self, share: float, done: str, left_s: float, found: str) -> None:
+        """So much of a search is `done`, which has `found` something; to be called if it `is_due`."""
+        self._show(share, done, left_s, [found])
+
+    def is_due(self) -> bool:
+        """Whether the line is old enough to be printed again."""
+        now_s = time.monotonic()
+        if self._quiet or now_s - self._begin_s < self._silent_s:
+            return False
+        return now_s - self._drawn_s >= (_REDRAW_S if self._terminal else _PLAIN_LINE_S)
+
+    def _show(self, share: float, done: str, left_s: float, more: list[str]) -> None:
+        self._drawn_s = time.monotonic()
+        left = f"about {format_seconds(round(left_s))} left" if left_s >= 1 else "nearly done"
+        text = "  ".join([f"{math.floor(100 * share):3d} %", done, left, *more])
         if self._terminal:
             self._draw(share, text)
         else:
