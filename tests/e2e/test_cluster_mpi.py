@@ -9,10 +9,16 @@ import time
 import psutil
 import pytest
 
+from earlybird.data.layout import Layout
 from earlybird.data.run import Run
+from earlybird.launch.cluster import network, state
 from earlybird.launch.cluster.state import LINKS
+from earlybird.launch.host_files import placement_file
 from earlybird.launch.process import MARKER
+from earlybird.machine import hardware
+from earlybird.machine.flavours import find_flavour
 from tests.cluster import EARLYBIRD, break_bridge, break_node, new_name, require_cluster, running_cluster
+from tests.conftest import require_mpi
 
 pytestmark = pytest.mark.mpi
 
@@ -287,3 +293,31 @@ def test_the_demo_refuses_ranks_that_the_nodes_do_not_share(any_mpi, cluster, in
     """What it does with others, `make demo` shows: with less than four cores on virtual nodes."""
     arguments = ["demo", "--mpi", any_mpi, *launcher(cluster), "--ranks", "6"]
     refused(in_process(*arguments, check=False), "4 nodes", "multiple of 4")
+
+
+@pytest.mark.parametrize("name", ["mpich", "intel"])
+@pytest.mark.parametrize(
+    "sockets", [[0, 0, 1, 1], [0, 1, 1, 0]], ids=["nodes that are alike", "nodes that differ"]
+)
+def test_exported_files_bind_ranks_to_the_cpus_of_their_sockets(cluster, tmp_path, name, sockets):
+    """Ranks 0 and 2 on the second node, 1 and 3 on the first; a socket is one CPU of this machine."""
+    require_mpi(name)
+    cpus = [core.cpu for core in hardware.usable_cores()][:2]
+    if len(cpus) < 2:
+        pytest.skip("one core cannot stand for two sockets")
+    flavour, running = find_flavour(name), state.find(cluster["name"])
+    layout = Layout.from_arrays([1, 0, 1, 0], sockets)
+    made = placement_file(layout, name, ["node0", "node1"], [[cpu] for cpu in cpus])
+    program = tmp_path / "where.sh"
+    program.write_text("echo $PMI_RANK $(uname -n) $(taskset -pc $$ | sed 's/.*: //')\n")
+    (tmp_path / "file").write_text(made.text.replace("PROGRAM", f"sh {program}"))
+    use = made.use.format(file=tmp_path / "file", ranks=4).partition(", after")[0]
+    _, *arguments = use.replace("PROGRAM", f"sh {program}").split()
+    network_of = ["-launcher", "ssh", "-launcher-exec", str(running.agent), "-iface", network.BRIDGE]
+    done = subprocess.run(
+        [*running.head_arguments(), str(flavour.mpiexec), *network_of, *arguments],
+        env=flavour.environment(), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    where = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    expected = {str(k): f"node{1 - k % 2} {cpus[socket]}" for k, socket in enumerate(sockets)}
+    assert where == expected, done.stderr

@@ -22,9 +22,20 @@ def test_export_writes_the_file_and_how_to_use_it(files, run_main):
     status, printed, notes = run_main(
         "export", layout, "--to", "slurm", "--hosts", "a,b", "-o", out, "--json"
     )
-    assert status == 0 and "bind ranks to their sockets" in notes
+    assert status == 0 and "bind each rank when it starts" in notes
     assert json.loads(printed)["use"] == f"SLURM_HOSTFILE={out} srun -n 4 --distribution=arbitrary PROGRAM"
     assert out.read_text() == "b\na\nb\na\n"
+
+
+def test_cpus_bind_ranks_to_their_sockets(files, run_main):
+    layout, out = files
+    status, _, notes = run_main("export", layout, "--to", "mpich", "--hosts", "a,b", "-o", out)
+    assert status == 0 and f"warning: {out}: it names hosts, not sockets; give --cpus" in notes
+    status, _, notes = run_main(
+        "export", layout, "--to", "mpich", "--hosts", "a,b", "--cpus", "0-7/8-15", "-o", out
+    )
+    assert status == 0 and "warning" not in notes
+    assert out.read_text() == "b:2 binding=user:0,8\na:2 binding=user:8,0\n"
 
 
 LAYOUTS = "mpich, openmpi, intel, slurm, rank-order"
@@ -72,6 +83,9 @@ def test_what_cannot_be_exported_is_refused_before_a_format_is_asked_for(
         (["--to", "rank-order", "--hosts", "a"], "needs no --hosts"),
         (["--to", "slurm", "--hosts", "a,b", "--combined"], "--combined is about messages, which --to slurm"),
         (["--to", "goal", "--hosts", "a"], "omit it with --to goal"),
+        (["--to", "goal", "--cpus", "0"], "--cpus binds the ranks of mpich, intel and slurm"),
+        (["--to", "openmpi", "--hosts", "a,b", "--cpus", "0/1"], "its file binds ranks to sockets without"),
+        (["--to", "mpich", "--hosts", "a,b", "--cpus", "0-1"], "but --cpus lists 1 socket"),
     ],
 )
 def test_options_without_meaning_are_refused(files, run_main, arguments, expected):

@@ -37,6 +37,7 @@ class Target(StrEnum):
 
 
 _PLACEMENTS = (Target.mpich, Target.openmpi, Target.intel, Target.slurm, Target.rank_order)
+_BOUND = (Target.mpich, Target.intel, Target.slurm)
 _MODELS = (Target.simulated_machine, Target.simgrid_platform, Target.loggps)
 _RESULTS = (Target.osu, Target.openmetrics)
 _MESSAGES = (Target.matrix_market, Target.goal)
@@ -71,6 +72,13 @@ def export(
     hosts: Annotated[
         str | None, typer.Option(help="Of a layout: the names of its nodes, such as node1,node2.")
     ] = None,
+    cpus: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a layout: the CPUs of each socket of a node, as lscpu lists them, to bind its ranks to "
+            "them: 0-15/16-31."
+        ),
+    ] = None,
     shape: Annotated[
         str | None,
         typer.Option(help="Of a profile: nodes x sockets x cores of a socket, such as 4x2x16."),
@@ -90,7 +98,8 @@ def export(
 
     A layout, such as `earlybird advise layout` writes, becomes a file that places each rank: for the mpiexec
     of mpich, openmpi or intel, for slurm, or as rank-order, the keys of an MPI_Comm_split that renumbers the
-    ranks of a job inside the program. The command to use it is printed.
+    ranks of a job inside the program. The command to use it is printed. It binds ranks to their sockets: that
+    of openmpi by itself, those of mpich, intel and slurm with --cpus, to one CPU of the socket each.
 
     A profile becomes the simulated-machine of --launcher simgrid, a simgrid-platform, or the parameters of
     the LogGPS model.
@@ -105,6 +114,9 @@ def export(
         raise InputError(f"-o is missing; give the {'folder' if to == Target.osu else 'file'} to write")
     if shape is not None and to not in (Target.simulated_machine, Target.simgrid_platform):
         raise InputError(f"--shape is of a machine to simulate; omit it with --to {to}")
+    if cpus is not None and to not in _BOUND:
+        why = ": its file binds ranks to sockets without them" if to == Target.openmpi else ""
+        raise InputError(f"--cpus binds the ranks of mpich, intel and slurm; omit it with --to {to}{why}")
     if to in _MODELS:
         _refuse_options(to, quantity, combined, hosts)
         _write_model(source, to, shape, output, json)
@@ -115,7 +127,7 @@ def export(
         return
     if to in _PLACEMENTS:
         _refuse_options(to, quantity, combined)
-        _write_placement(source, to, hosts, output, json)
+        _write_placement(source, to, hosts, cpus, output, json)
         return
     if hosts is not None:
         raise InputError(f"--hosts names the nodes of a layout; omit it with --to {to}")
@@ -246,10 +258,12 @@ def _write_osu(run: "Run", output: Path) -> int:
     return len(texts)
 
 
-def _write_placement(source: Path, to: Target, hosts: str | None, output: Path, json: bool) -> None:
+def _write_placement(
+    source: Path, to: Target, hosts: str | None, cpus: str | None, output: Path, json: bool
+) -> None:
     from earlybird.data import files
     from earlybird.data.layout import parse_layout
-    from earlybird.launch.host_files import host_of, placement_file
+    from earlybird.launch.host_files import host_of, parse_cpus, placement_file
 
     if source.suffix != ".csv":
         raise InputError(f"{source} is no layout; give a CSV with the header rank,node,socket")
@@ -257,17 +271,14 @@ def _write_placement(source: Path, to: Target, hosts: str | None, output: Path, 
         raise InputError("--to rank-order needs no --hosts: it renumbers ranks where they are; omit it")
     layout = parse_layout(str(source))
     names = [host_of(name.strip()) for name in (hosts or "").split(",") if name.strip()]
-    made = placement_file(layout, to, names)
+    made = placement_file(layout, to, names, None if cpus is None else parse_cpus(cpus))
     files.write_text(output, made.text)
     use = made.use.format(file=output, ranks=layout.num_ranks)
     if json:
         print_json({"file": str(output), "format": str(to), "ranks": layout.num_ranks, "use": use})
     note(f"wrote {output}: {layout.num_ranks} ranks; use it with: {use}")
-    if not made.binds and to != Target.rank_order and layout.socket.any():
-        note(
-            f"warning: {output} names hosts, not sockets; bind ranks to their sockets with the options of "
-            "the launcher"
-        )
+    if made.binding:
+        note(f"warning: {output}: {made.binding}")
 
 
 def _write_goal(source: Path, output: Path, combined: bool) -> tuple[int, int]:
