@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
+from earlybird.advise.options import WORTH
 from earlybird.advise.predicted import SlowestRank, ranked, uncertain_gains
 from earlybird.data import labels
 from earlybird.data.advice import Advice
@@ -104,6 +105,10 @@ def advise_partition(
         "cells": graph.shape[0], "layout": layout.text, "model": model, "halo_width": halo_width,
         "bytes_per_cell": bytes_per_cell, "imbalance": most_imbalance, "seed": seed,
     }  # fmt: skip
+    rule = (
+        f"row 1: the smallest largest part within {100 * WORTH:g} % of the fastest time, among those clearly "
+        f"faster than {reference}; that one if none is"
+    )
     advice = Advice(
         "partition",
         asked,
@@ -114,6 +119,7 @@ def advise_partition(
             *Predictor(patterns[reference], layout).reservations(profile, model),
             *uncertain_gains(drawn, reference),
         ),
+        extra={"rule": rule},
     )
     return AdvisedPartition(advice, parts, patterns)
 

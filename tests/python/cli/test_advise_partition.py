@@ -47,6 +47,14 @@ def test_times_are_those_of_the_exchange_and_parts_are_within_the_imbalance(foun
     assert best.speed_up.value == pytest.approx(times_s[found.advice.baseline] / times_s[best.method])
 
 
+def test_row_1_is_what_the_rule_says(found):
+    assert found.advice.to_json()["rule"].startswith("row 1: the smallest largest part within 5 %")
+    best, *others = found.advice.ranked
+    fastest_s = min(one.time_s.value for one in found.advice.ranked)
+    near = [one for one in others if one.time_s.value <= fastest_s / 0.95 and one.speed_up.value > 1.02]
+    assert all(best.extra["largest_part"] <= one.extra["largest_part"] for one in near)
+
+
 def test_a_mesh_in_two_pieces_needs_no_exchange(mesh):
     pieces = block_diag([mesh, mesh], format="csr")
     found = advise_partition(csr_array(pieces), parse_layout("2x1x1"), PROFILE, num_seeds=1)
@@ -68,6 +76,7 @@ def test_the_command_writes_the_parts_and_the_exchange(tmp_path, run_main):
         "--seeds", 1, "-o", out, "--pattern-out", pattern,
     )  # fmt: skip
     assert status == 0 and "largest part" in printed
+    assert "\nrow 1: the smallest largest part within 5 % of the fastest time, among those" in printed
     assert set(out.read_text().split()) == {"0", "1", "2", "3"} and pattern.exists()
     assert f", the part of each cell in {out}" in printed
     status, printed, _ = run_main(

@@ -38,6 +38,8 @@ def print_advice(advice: Advice, format: str, *, with_sizes: bool = True) -> Non
         ["", *header],
         [[rank, *_row(one, extra, advice.baseline)] for rank, one in enumerate(advice.ranked, start=1)],
     )
+    if rule := advice.extra.get("rule"):
+        print(rule)
     print()
     for rank, one in enumerate(advice.ranked, start=1):
         print(f"{rank}. {one.action}")
