@@ -84,6 +84,63 @@ def test_wrong_arrays_are_refused_in_a_sentence(make, says):
         make()
 
 
+WRONG_PATHS = (None, 3, ["p.csv"], b"p.csv")
+
+
+@pytest.fixture(scope="module")
+def worked():
+    """(pattern, layout, profile)"""
+    loaded = Pattern.load(WORKED / "pattern.csv"), Layout.parse("1x1x4")
+    return (*loaded, Profile.load(WORKED / "profile.json"))
+
+
+@pytest.mark.parametrize("wrong", [None, "p.json", 2.5, [1], {"a": 1}, np.eye(2), object(), Profile])
+def test_objects_of_another_kind_are_refused_in_a_sentence(worked, wrong):
+    pattern, layout, profile = worked
+    predictor = Predictor(pattern, layout)
+    predictor.slowest_now_s(profile)
+    named = "None" if wrong is None else f"of the type {type(wrong).__name__}"
+    for make, says in (
+        (lambda: Predictor(wrong, layout), rf"the pattern is {named}; give a Pattern, such as"),
+        (lambda: Predictor(pattern, wrong), rf"the layout is {named}; give a Layout, such as"),
+        (lambda: predictor.predict(wrong), rf"the profile is {named}; give a Profile, such as"),
+        (lambda: predictor.slowest_s(wrong), rf"the profile is {named}; give a Profile, such as"),
+        (lambda: predictor.slowest_now_s(wrong), rf"the profile is {named}; give a Profile, such as"),
+        (lambda: predictor.predict(profile, wrong), "the model is .*; choose one of staircase"),
+        (lambda: predictor.predict(profile, share=wrong), "the share is .*; choose one of message"),
+        (lambda: Predictor(pattern, layout, mixed=wrong), "the mixed is .*; choose one of per-level"),
+        (lambda: Pattern.from_scipy(wrong), "the matrix is of the type .*; give a sparse matrix"),
+        (lambda: predictor.update({0: wrong}), "rank 0 is moved to .*; give"),
+        (
+            lambda: predictor.update(resized={0: wrong}),
+            "message 0 is given .* bytes; give",
+        ),
+    ):
+        with pytest.raises(InputError, match=f"(?s){says}"):
+            make()
+    for name in ("moved", "resized") if wrong is not None and not isinstance(wrong, dict) else ():
+        with pytest.raises(InputError, match=f"{name} is {named}; give the new"):
+            predictor.update(**{name: wrong})
+    assert predictor.slowest_now_s(profile) == predictor.predict(profile).time_s.max()
+
+
+@pytest.mark.parametrize("wrong", WRONG_PATHS)
+def test_what_is_no_path_is_refused_in_a_sentence(worked, wrong):
+    pattern, layout, profile = worked
+    for use in (Pattern.load, Profile.load, Run.load, pattern.save, layout.save, profile.save):
+        with pytest.raises(InputError, match=r" is (None|of the type \w+); give a path"):
+            use(wrong)
+    with pytest.raises(InputError, match=r"the layout is .*; give a str, such as '2x2x8'"):
+        Layout.parse(wrong)
+    with pytest.raises(InputError, match=r"map_by is .*; give one of core, socket, node"):
+        Layout.parse("1x1x2", wrong)
+
+
+def test_a_layout_of_a_path(tmp_path):
+    Layout.from_arrays([1, 0]).save(tmp_path / "l.csv")
+    assert Layout.parse(tmp_path / "l.csv").node.tolist() == [1, 0]
+
+
 def test_a_run_is_a_table_with_a_row_for_each_iteration():
     run = Run.load(ROOT / "tests" / "recorded" / "epyc-two-cores" / "openmpi" / "run")
     frame = run.frame()

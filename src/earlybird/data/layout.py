@@ -1,6 +1,7 @@
 """Layout: the requested node and socket of each rank, from `NODESxSOCKETSxRANKS` or a CSV
 `rank,node,socket`."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
+from earlybird.data.kinds import require_kind, require_path
 
 LEVELS = ("intra_socket", "inter_socket", "inter_node")
 # How tables and texts name them.
@@ -58,9 +60,11 @@ class Layout:
             object.__setattr__(self, name, array)
 
     @classmethod
-    def parse(cls, text: str, map_by: str = "core") -> "Layout":
+    def parse(cls, text: str | Path, map_by: str = "core") -> "Layout":
         """`2x2x8` (nodes x sockets x ranks per socket), or the path of a CSV; see `parse_layout`."""
-        return parse_layout(text, map_by)
+        require_kind(text, (str, os.PathLike), "the layout", "a str, such as '2x2x8' or the path of a CSV")
+        require_kind(map_by, str, "map_by", f"one of {', '.join(MAPPINGS)}")
+        return parse_layout(str(text), map_by)
 
     @classmethod
     def from_arrays(cls, node: ArrayLike, socket: ArrayLike | None = None) -> "Layout":
@@ -74,6 +78,7 @@ class Layout:
 
     def save(self, path: str | Path) -> None:
         """Write the CSV `rank,node,socket`, atomically."""
+        require_path(path, "the file to write")
         save_layout(self, path)
 
     @property

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
+from earlybird.data.kinds import require_path
 from earlybird.data.units import MAX_BYTES
 
 HEADER = "src,dst,bytes"
@@ -44,6 +45,7 @@ class Pattern:
     @classmethod
     def load(cls, path: str | Path) -> "Pattern":
         """Read `.csv`, `.npz` or Matrix Market; raises InputError naming the line of the first bad row."""
+        require_path(path, "the pattern to load")
         return load_pattern(path)
 
     @classmethod
@@ -74,6 +76,7 @@ class Pattern:
 
     def save(self, path: str | Path) -> None:
         """Write `.csv`, `.npz` or Matrix Market (`.mtx`), see `save_pattern`."""
+        require_path(path, "the file to write")
         save_pattern(self, path)
 
     @property

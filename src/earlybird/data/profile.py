@@ -12,6 +12,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.collective_form import CollectiveForm, collective_form_from_json, is_collective
 from earlybird.data.errors import InputError
+from earlybird.data.kinds import require_path
 from earlybird.data.layout import LEVELS
 from earlybird.data.pipeline_form import PipelineForm, is_pipeline, pipeline_form_from_json
 from earlybird.data.schema import (
@@ -139,10 +140,12 @@ class Profile(Record):
     @classmethod
     def load(cls, path: str | Path) -> "Profile":
         """Read a profile; raises InputError for missing or invalid values."""
+        require_path(path, "the profile to load")
         return load_profile(path)
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON, atomically."""
+        require_path(path, "the file to write")
         save_profile(self, path)
 
     @cached_property

@@ -17,6 +17,7 @@ import numpy as np
 
 from earlybird.data import files
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.kinds import require_path
 from earlybird.data.schema import Count, Extra, Record, decode
 from earlybird.data.units import MAX_BYTES
 
@@ -154,6 +155,7 @@ class Run:
     @classmethod
     def load(cls, path: str | Path) -> "Run":
         """The run in a folder that `earlybird measure` or `replay` wrote; raises InputError."""
+        require_path(path, "the run to load")
         return cls.open(path)
 
     def frame(self) -> "pd.DataFrame":

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from earlybird.data.errors import InputError
+from earlybird.data.kinds import require_kind
 from earlybird.data.layout import LEVELS, MAX_PLACE, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
@@ -29,6 +30,8 @@ _REPLICATES_WORK, _MIN_REPLICATES = 2 * 10**8, 5
 # With this many replicates an interval covers 90 % or more, and needs no note.
 _ENOUGH_REPLICATES = 40
 _CHANGED = ", changed"
+# The kinds of `update`'s arguments; isinstance is fast with the first one.
+_MAPPINGS = (dict, Mapping)
 # The number of ranks that a note lists.
 _MOST_NAMED = 8
 
@@ -98,6 +101,8 @@ class Predictor:
     """
 
     def __init__(self, pattern: Pattern, layout: Layout, *, mixed: str = MIXED[0], combine: str = COMBINE[0]):
+        require_kind(pattern, Pattern, "the pattern", "a Pattern, such as Pattern.load('mesh.csv')")
+        require_kind(layout, Layout, "the layout", "a Layout, such as Layout.parse('2x2x8')")
         pattern.check_ranks(layout.num_ranks)
         _check_choice("mixed", mixed, MIXED)
         _check_choice("combine", combine, COMBINE)
@@ -151,8 +156,8 @@ class Predictor:
         Raises InputError, and changes nothing, for a rank or message that is not there, for numbers that are
         negative or not whole, and for sizes that add up to more than MAX_BYTES.
         """
-        places = self._checked_places(moved or {})
-        sizes, total_bytes = self._checked_sizes(resized or {})
+        places = self._checked_places({} if moved is None else moved)
+        sizes, total_bytes = self._checked_sizes({} if resized is None else resized)
         self._changed[0].update(places)
         self._changed[1].update(sizes)
         self._total_bytes = total_bytes
@@ -171,8 +176,15 @@ class Predictor:
             changing.resize(messages, np.fromiter(sizes.values(), np.int64, len(sizes)))
 
     def _checked_places(self, moved: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+        require_kind(moved, _MAPPINGS, "moved", "the new place of each rank: {rank: (node, socket)}")
         places = {}
-        for rank, (node, socket) in moved.items():
+        for rank, place in moved.items():
+            try:
+                node, socket = place
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"rank {rank} is moved to {place!r}; give a node and a socket, such as (0, 1)"
+                ) from None
             if not (
                 _within(rank, self.num_ranks - 1) and _within(node, MAX_PLACE) and _within(socket, MAX_PLACE)
             ):
@@ -185,6 +197,7 @@ class Predictor:
 
     def _checked_sizes(self, resized: Mapping[int, int]) -> tuple[dict[int, int], int]:
         """The sizes by message, and what all messages then add up to."""
+        require_kind(resized, _MAPPINGS, "resized", "the new size of each message: {message: bytes}")
         sizes, total_bytes = {}, self._total_bytes
         for message, size_bytes in resized.items():
             if not (_within(message, len(self._pattern.bytes) - 1) and _within(size_bytes, MAX_BYTES)):
@@ -228,6 +241,7 @@ class Predictor:
         if self.combine != COMBINE[0]:
             raise InputError(f"slowest_now_s needs combine {COMBINE[0]!r}; this one has {self.combine!r}")
         if self._changing is None or self._changing[0] is not profile:
+            _require_profile(profile)
             self._changing = profile, changing_exchange(self.pattern, self.layout, profile, self.mixed)
         changing = self._changing[1]
         for level, name in enumerate(LEVELS):
@@ -242,6 +256,7 @@ class Predictor:
 
     def predict(self, profile: Profile, model: str = "staircase", *, share: str = "message") -> Prediction:
         """See `predict_exchange`."""
+        _require_profile(profile)
         _check_choice("model", model, MODELS)
         _check_choice("share", share, SHARES)
         self._apply_changes()
@@ -274,6 +289,7 @@ class Predictor:
         self, profile: Profile, model: str = "staircase", *, share: str = "message"
     ) -> tuple[float, np.ndarray]:
         """Seconds of the slowest rank, and (R,) the same by every replicate of the profile."""
+        _require_profile(profile)
         _check_choice("model", model, MODELS)
         _check_choice("share", share, SHARES)
         self._apply_changes()
@@ -403,8 +419,12 @@ def _within(value: object, last: int) -> bool:
         return False
 
 
+def _require_profile(profile: Profile) -> None:
+    require_kind(profile, Profile, "the profile", "a Profile, such as Profile.load('profile.json')")
+
+
 def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
-    if given not in allowed:
+    if not isinstance(given, str) or given not in allowed:
         raise InputError(f"the {name} is {given!r}; choose one of {', '.join(allowed)}")
 
 

@@ -1,0 +1,23 @@
+"""Whether an argument of the Python interface is an object of the kind that it must be."""
+
+import os
+from typing import Any
+
+from earlybird.data.errors import InputError
+
+
+def require_kind(value: object, kinds: Any, what: str, allowed: str) -> None:
+    """Raise InputError unless `value` is of `kinds`, as isinstance takes them; `allowed` says it in words."""
+    if not isinstance(value, kinds):
+        raise wrong_kind(value, what, allowed)
+
+
+def require_path(value: object, what: str) -> None:
+    """Raise InputError unless `value` is the path of a file or folder."""
+    require_kind(value, (str, os.PathLike), what, "a path, as a str or a pathlib.Path")
+
+
+def wrong_kind(value: object, what: str, allowed: str) -> InputError:
+    """That `what` is none of `allowed`."""
+    given = "None" if value is None else f"of the type {type(value).__name__}"
+    return InputError(f"{what} is {given}; give {allowed}")
