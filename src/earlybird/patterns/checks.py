@@ -2,9 +2,11 @@
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAX_RANKS
-from earlybird.data.units import MAX_BYTES
+from earlybird.data.units import MAX_BYTES, format_bytes
 
 MAX_MESSAGES = 50_000_000
+# Making and writing a pattern at random, of a halo or of near ranks takes 80 to 100 for each message.
+BYTES_PER_MESSAGE = 110
 
 
 def require_range(value: int, what: str, lowest: int, highest: int | None = None) -> None:
@@ -25,12 +27,27 @@ def require_other_rank(num_ranks: int) -> None:
         raise InputError("one rank has no other rank to send to; give 2 ranks or more")
 
 
-def require_messages(num_messages: int) -> None:
-    """Refuse more messages than fit the memory of an ordinary machine."""
-    if num_messages > MAX_MESSAGES:
-        raise InputError(
-            f"the pattern would have {num_messages} messages; at most {MAX_MESSAGES} are supported"
-        )
+def require_messages(num_messages: int, available_bytes: int | None = None) -> None:
+    """Refuse more messages than fit the memory of an ordinary machine, or that of this one if it is known."""
+    require_memory(
+        num_messages, "messages", BYTES_PER_MESSAGE, available_bytes, "the pattern", most=MAX_MESSAGES
+    )
+
+
+def require_memory(
+    count: int, what: str, bytes_each: int, available_bytes: int | None, subject: str, *, most: int
+) -> None:
+    """Refuse more than `most` of `what`, and more than fit into `available_bytes`."""
+    fitting = most if available_bytes is None else available_bytes // bytes_each
+    if count <= min(most, fitting):
+        return
+    takes = (
+        f"{subject} would have {count} {what}, which take about {format_bytes(count * bytes_each)} of memory"
+    )
+    if available_bytes is not None:
+        takes += f", and {format_bytes(available_bytes)} are available"
+    allowed = f"give at most {fitting}" if fitting < most else f"at most {most} are supported"
+    raise InputError(f"{takes}; {allowed}")
 
 
 def require_total_bytes(total_bytes: int) -> None:

@@ -18,6 +18,7 @@ def halo_exchange(
     bytes_per_cell: int = 8,
     neighbours: int = 6,
     periodic: bool = False,
+    available_bytes: int | None = None,
 ) -> Pattern:
     """Every rank sends each neighbour the layers of cells that face it.
 
@@ -32,6 +33,7 @@ def halo_exchange(
     neighbours : 6 (faces) or 26 (faces, edges and corners).
     periodic : whether opposite sides of the grid are neighbours. Messages from a rank to itself are omitted;
         two neighbours that meet on both sides exchange one message per side.
+    available_bytes : of memory; messages that take more are refused.
 
     Returns
     -------
@@ -56,7 +58,7 @@ def halo_exchange(
     directions = [
         step for step in itertools.product((-1, 0, 1), repeat=3) if 1 <= np.count_nonzero(step) <= max_axes
     ]
-    require_messages(num_ranks * len(directions))
+    require_messages(num_ranks * len(directions), available_bytes)
     rank = np.arange(num_ranks)
     place = np.stack([rank % grid[0], rank // grid[0] % grid[1], rank // (grid[0] * grid[1])], axis=1)
     messages = [_messages_towards(step, place, grid, periodic) for step in directions]

@@ -6,9 +6,11 @@ from scipy.spatial import Delaunay
 
 from earlybird.data.errors import WorkError
 from earlybird.patterns.adjacency import adjacency_from_edges, largest_component
-from earlybird.patterns.checks import require_range
+from earlybird.patterns.checks import require_memory, require_range
 
 MIN_CELLS, MAX_CELLS = 200, 20_000_000
+# Making and dividing a mesh of a million cells takes 880.
+BYTES_PER_CELL = 900
 
 # The body is a thick tube bent along an arc of the unit circle and pierced by a vertical hole.
 TUBE_RADIUS = 0.62
@@ -28,7 +30,7 @@ SIZE_TOLERANCE = 0.04
 MAX_ATTEMPTS = 100  # large meshes need two or three; among small ones a shift of the jitter decides
 
 
-def tetrahedral_mesh(num_cells: int, seed: int = 1) -> csr_array:
+def tetrahedral_mesh(num_cells: int, seed: int = 1, *, available_bytes: int | None = None) -> csr_array:
     """Face neighbours of an unstructured tetrahedral mesh with `num_cells` cells, to within 10 %.
 
     A jittered lattice, graded towards one side of the body, is triangulated (Delaunay); tetrahedra outside
@@ -39,12 +41,14 @@ def tetrahedral_mesh(num_cells: int, seed: int = 1) -> csr_array:
     ----------
     num_cells : 200 or more. 200,000 take a few seconds.
     seed : of the jitter and of the body's bumps; the same seed and size give the same mesh.
+    available_bytes : of memory; a mesh that takes more is refused.
 
     Returns
     -------
     (n, n) symmetric adjacency matrix, one row per tetrahedron, at most four neighbours each.
     """
-    require_range(num_cells, "the number of cells", MIN_CELLS, MAX_CELLS)
+    require_range(num_cells, "the number of cells", MIN_CELLS)
+    require_memory(num_cells, "cells", BYTES_PER_CELL, available_bytes, "the mesh", most=MAX_CELLS)
     require_range(seed, "the seed", 0)
     spacing = (_body_volume(seed) * TETRAHEDRA_PER_POINT / num_cells) ** (1 / 3)
     best: csr_array | None = None

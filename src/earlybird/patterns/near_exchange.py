@@ -26,6 +26,7 @@ def near_exchange(
     mean_size_bytes: float = 4096,
     unevenness: float = 2.0,
     seed: int = 1,
+    available_bytes: int | None = None,
 ) -> Pattern:
     """Every rank sends a message to each rank within a distance, so each receives as many as it sends.
 
@@ -37,6 +38,7 @@ def near_exchange(
     ----------
     messages_per_rank : mean over ranks; the distance is chosen for it.
     unevenness : 1 for the same density everywhere.
+    available_bytes : of memory; messages that take more are refused.
 
     Raises
     ------
@@ -52,7 +54,7 @@ def near_exchange(
             f"the mean number of messages per rank is {messages_per_rank:g}; give more than 0 and at most "
             f"{num_ranks - 1}, one to each other rank"
         )
-    require_messages(int(num_ranks * messages_per_rank))
+    require_messages(int(num_ranks * messages_per_rank), available_bytes)
     if not 1 <= unevenness <= MAX_UNEVENNESS:
         raise InputError(f"the unevenness is {unevenness:g}; give 1 to {MAX_UNEVENNESS:g}")
     if not 1 <= mean_size_bytes <= MAX_BYTES:

@@ -23,15 +23,17 @@ def random_exchange(
     max_size_bytes: int = 1 << 20,
     distribution: str = "log-uniform",
     seed: int = 1,
+    available_bytes: int | None = None,
 ) -> Pattern:
     """`num_messages` messages, each from a random rank to another random rank, the same for the same seed.
 
     Sizes are whole bytes in min_size_bytes..max_size_bytes, both included: `uniform`, or `log-uniform`, where
-    each doubling of the size is equally likely (min_size_bytes is then 1 or more). Raises InputError.
+    each doubling of the size is equally likely (min_size_bytes is then 1 or more). Messages that take
+    more than `available_bytes` of memory are refused. Raises InputError.
     """
     require_ranks(num_ranks)
     require_range(num_messages, "the number of messages", 0)
-    require_messages(num_messages)
+    require_messages(num_messages, available_bytes)
     require_range(seed, "the seed", 0)
     if num_messages:
         require_other_rank(num_ranks)

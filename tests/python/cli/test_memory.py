@@ -20,6 +20,36 @@ def test_more_messages_than_memory_are_refused_with_what_they_take(tmp_path, mon
     assert memory.load_fitting_pattern(path).num_messages == 5000
 
 
+@pytest.mark.parametrize(
+    ("arguments", "takes"),
+    [
+        (("random", "--ranks", 4, "--messages", 40_000), "40000 messages, which take about 4.2 MiB"),
+        (("near", "--ranks", 4000, "--per-rank", 10), "40000 messages, which take about 4.2 MiB"),
+        (("halo", "--grid", "20x20x100"), "240000 messages, which take about 25.2 MiB"),
+        (("mesh", "--parts", 2, "--cells", 5000), "5000 cells, which take about 4.29 MiB"),
+    ],
+)
+def test_what_takes_more_memory_than_there_is_is_not_generated(
+    tmp_path, run_main, monkeypatch, arguments, takes
+):
+    monkeypatch.setattr(memory.hardware, "available_memory_bytes", lambda: 1 << 22)
+    status, _, err = run_main("pattern", *arguments, "-o", tmp_path / "p.csv")
+    assert (status, err.count("\n"), list(tmp_path.iterdir())) == (2, 1, [])
+    fitting = (1 << 22) // (900 if "mesh" in arguments else 110)
+    assert f"would have {takes} of memory, and 4 MiB are available; give at most {fitting}" in err
+
+
+def test_a_limit_that_is_not_of_the_memory_is_stated_with_what_it_takes(tmp_path, run_main, monkeypatch):
+    monkeypatch.setattr(memory.hardware, "available_memory_bytes", lambda: 1 << 40)
+    status, _, err = run_main(
+        "pattern", "random", "--ranks", 4, "--messages", 10**8, "-o", tmp_path / "p.csv"
+    )
+    assert status == 2
+    assert (
+        "which take about 10.2 GiB of memory, and 1 TiB are available; at most 50000000 are supported" in err
+    )
+
+
 def test_a_file_that_is_no_pattern_is_refused_as_always(tmp_path):
     (tmp_path / "broken.npz").write_bytes(b"PK no archive")
     for name, expected in (("broken.npz", "not a readable"), ("missing.csv", "does not exist")):

@@ -44,7 +44,7 @@ def test_the_same_seed_gives_the_same_and_another_seed_another_pattern():
         ((1, 1), "^one rank has no other rank to send to; give 2 ranks or more$"),
         ((10, float("nan")), "per rank is nan; give more than 0"),
         ((10, float("inf")), "per rank is inf; give more than 0"),
-        ((10_000_000, 100), "messages; at most"),
+        ((10_000_000, 100), "which take about 102 GiB of memory; at most 50000000 are"),
     ],
 )
 def test_what_is_impossible_is_refused(arguments, says):

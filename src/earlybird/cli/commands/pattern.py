@@ -24,6 +24,7 @@ from earlybird.cli.output.printing import Format, print_data
 from earlybird.data import files, units
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
+from earlybird.machine import hardware
 
 Output = Annotated[
     Path, typer.Option("-o", "--output", help="Pattern to write: .csv, .npz or .mtx.", metavar="FILE")
@@ -93,6 +94,7 @@ def halo(
         bytes_per_cell=units.parse_bytes(bytes_per_cell, "--bytes-per-cell"),
         neighbours=neighbours,
         periodic=periodic,
+        available_bytes=hardware.available_memory_bytes(),
     )
     _finish(pattern, output, ranks[0] * ranks[1] * ranks[2], {}, format)
 
@@ -120,6 +122,7 @@ def random(
         max_size_bytes=units.parse_bytes(max_size, "--max-size"),
         distribution=distribution,
         seed=seed,
+        available_bytes=hardware.available_memory_bytes(),
     )
     _finish(pattern, output, ranks, {}, format)
 
@@ -152,6 +155,7 @@ def near(
         mean_size_bytes=units.parse_bytes(mean_size, "--mean-size"),
         unevenness=unevenness,
         seed=seed,
+        available_bytes=hardware.available_memory_bytes(),
     )
     _finish(pattern, output, ranks, {}, format)
 

@@ -8,6 +8,7 @@ import typer
 
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import check_suffix
+from earlybird.machine import hardware
 
 DEFAULT_CELLS = 100_000
 
@@ -45,7 +46,9 @@ def adjacency_of(mesh: Path | None, cells: int | None, dims: str | None, refine:
             )
         from earlybird.patterns.mesh import tetrahedral_mesh
 
-        return tetrahedral_mesh(DEFAULT_CELLS if cells is None else cells, seed)
+        return tetrahedral_mesh(
+            DEFAULT_CELLS if cells is None else cells, seed, available_bytes=hardware.available_memory_bytes()
+        )
     if cells is not None:
         raise InputError(f"--cells is of the generated mesh, but {mesh} is given; give one of them")
     from earlybird.patterns.graph_files import begins_as_graph, read_graph
