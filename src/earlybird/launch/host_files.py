@@ -155,7 +155,7 @@ def _intel(hosts: Sequence[str], bound: dict[str, list[int]] | None, missing: st
         use = f"mpiexec {pin}-n {{ranks}} -machinefile {{file}} PROGRAM"
         return PlacementFile(host_lines(hosts, HYDRA), use, missing)
     lines = [f"-host {host} -n 1 -env {pinned} {_listed(bound[host])} PROGRAM\n" for host in hosts]
-    return PlacementFile("".join(lines), "mpiexec -configfile {file}, after writing your program for PROGRAM")
+    return PlacementFile("".join(lines), "mpiexec -configfile {file}, after you replace PROGRAM in it")
 
 
 def _slurm(layout: Layout, hosts: Sequence[str], bound: dict[str, list[int]] | None) -> PlacementFile:

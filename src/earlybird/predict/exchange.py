@@ -72,7 +72,7 @@ def predict_exchange(
     Raises
     ------
     InputError : the pattern has a rank outside the layout; the profile does not have a required level or
-        BW(1); the model, `share`, `mixed` or `combine` is unknown.
+        BW(1); the model, `share`, `mixed` or `combine` is unknown; an argument is of another kind.
     """
     return Predictor(pattern, layout, mixed=mixed, combine=combine).predict(profile, model, share=share)
 
@@ -154,7 +154,7 @@ class Predictor:
         exchange again.
 
         Raises InputError, and changes nothing, for a rank or message that is not there, for numbers that are
-        negative or not whole, and for sizes that add up to more than MAX_BYTES.
+        negative or not whole, for sizes that add up to more than MAX_BYTES, and for what is no mapping.
         """
         places = self._checked_places({} if moved is None else moved)
         sizes, total_bytes = self._checked_sizes({} if resized is None else resized)
