@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -104,6 +104,15 @@ class Level(Record):
         return value
 
 
+class PingPongLine(NamedTuple):
+    """Half a round trip of messages of at least `min_bytes`: the latency, and bytes over the bandwidth."""
+
+    name: str
+    min_bytes: float
+    latency_s: float
+    bandwidth_bytes_per_s: float
+
+
 @dataclass(frozen=True)
 class Replicate(Record):
     """The levels of one draw of resampled launches."""
@@ -166,6 +175,17 @@ class Profile(Record):
             if isinstance(form, kind) or is_one(form)
         ]
 
+    def ping_pong(self, level: str) -> tuple[Mapping[str, Any], list[PingPongLine]]:
+        """The first usable `piecewise_postal` form of a level, and its lines by size; empty without one."""
+        for form in self.forms:
+            what = form.get("what") if isinstance(form, dict) else None
+            if not isinstance(what, dict) or form.get("form") != "piecewise_postal":
+                continue
+            is_one = what.get("operation") == "pingpong" and what.get("level") == level
+            if is_one and (lines := _ping_pong_lines(form)):
+                return form, lines
+        return {}, []
+
     def level(self, name: str) -> Level:
         """The level `name`; InputError when this profile has none."""
         if name not in self.levels:
@@ -178,6 +198,21 @@ class Profile(Record):
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, "id": self.id} | super().to_json()
+
+
+def _ping_pong_lines(form: Mapping[str, Any]) -> list[PingPongLine]:
+    """Empty if a value is not usable."""
+    try:
+        lines = [
+            PingPongLine(str(row.get("name", "")), *(float(row[key]) for key in PingPongLine._fields[1:]))
+            for row in form["parameters"]["protocols"]
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return []
+    usable = all(
+        np.isfinite(one[1:]).all() and one.latency_s >= 0 < one.bandwidth_bytes_per_s for one in lines
+    )
+    return lines if usable else []
 
 
 def load_profile(path: str | Path) -> Profile:

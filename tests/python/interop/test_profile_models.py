@@ -1,12 +1,13 @@
 """Profiles as simulated machines and LogGPS parameters."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Profile, Protocol
-from earlybird.data.simulated_machine import parse_simulated_machine
+from earlybird.data.simulated_machine import LevelCost, parse_simulated_machine
 from earlybird.interop.profile_models import changed_costs, loggps, simulated_machine
 
 INSIDE = (
@@ -53,6 +54,26 @@ def test_loggps_has_a_latency_and_a_gap_per_byte_for_each_level():
         "L_s": 1e-6, "o_s": 0.0, "g_s": 0.0, "G_s_per_byte": pytest.approx(2e-10), "S_bytes": 8192
     }  # fmt: skip
     assert found["inter_node"]["S_bytes"] is None and "inter_socket" not in found
+
+
+def test_ping_pongs_give_the_cost_of_one_message_and_latencies_what_occupies_a_rank():
+    def form(level, latency_s, bandwidth):
+        line = {"min_bytes": 0, "latency_s": 9.0, "bandwidth_bytes_per_s": bandwidth}
+        return {
+            "what": {"operation": "pingpong", "level": level}, "form": "piecewise_postal",
+            "parameters": {"protocols": [line | {"latency_s": latency_s}, line | {"min_bytes": 4096}]},
+        }  # fmt: skip
+
+    broken = {"what": {"operation": "pingpong", "level": "inter_node"}, "form": "piecewise_postal"}
+    profile = replace(PROFILE, forms=(form("intra_socket", 4e-6, 3e9), broken, form("inter_node", 7e-6, 2e9)))
+    machine = simulated_machine(profile, 2, 1, 2)
+    assert machine.levels["intra_socket"] == LevelCost(4e-6, 3e9)
+    assert machine.levels["inter_node"] == LevelCost(7e-6, 2e9)
+    assert machine.send_overhead_s == machine.receive_overhead_s == 0.5e-6  # two are the latency
+    assert machine.nic_bandwidth_bytes_per_s == 1.2e10
+    assert changed_costs(profile, machine) == []
+    between = loggps(profile)["inter_node"]
+    assert between["o_s"] == 1e-6 and between["L_s"] == pytest.approx(5e-6)
 
 
 def test_what_a_simulator_cannot_take_is_refused():

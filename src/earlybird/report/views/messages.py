@@ -138,7 +138,8 @@ def fits(material: Material) -> list[Fit]:
     result = []
     for profile, label in labelled_profiles(material):
         for level in sorted(profile.levels, key=labels.level_order):
-            form, segments = _pingpong_form(profile, level)
+            form, lines = profile.ping_pong(level)
+            segments = [Segment(*line) for line in lines] or _segments_of_levels(profile, level)
             error = form.get("held_out_error", profile.levels[level].extra.get("held_out_error"))
             ends = [segment.min_bytes for segment in segments[1:]] + [np.inf]
             ended = [replace(one, end_bytes=end) for one, end in zip(segments, ends, strict=True)]
@@ -148,36 +149,12 @@ def fits(material: Material) -> list[Fit]:
     return result
 
 
-def _pingpong_form(profile: Profile, level: str) -> tuple[Mapping[str, Any], list[Segment]]:
-    """The form and its segments; without a valid form the protocols of the level."""
-    for form in profile.forms:
-        what = form.get("what") if isinstance(form, dict) else None
-        if not isinstance(what, dict) or form.get("form") != "piecewise_postal":
-            continue
-        if what.get("operation") == "pingpong" and what.get("level") == level:
-            segments = _form_segments(form)
-            if segments:
-                return form, segments
-    return {}, [
+def _segments_of_levels(profile: Profile, level: str) -> list[Segment]:
+    return [
         Segment(protocol.name, protocol.min_bytes, protocol.latency_s, rates[0] / counts[0])
         for protocol in _lines(profile, level)
         for counts, rates in [protocol.bandwidth_table()]
     ]
-
-
-def _form_segments(form: Mapping[str, Any]) -> list[Segment]:
-    """Empty if a value is not usable."""
-    keys = ("min_bytes", "latency_s", "bandwidth_bytes_per_s")
-    try:
-        segments = [
-            Segment(str(row.get("name", "")), *(float(row[key]) for key in keys))
-            for row in form["parameters"]["protocols"]
-        ]
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return []
-    numbers = [(one.min_bytes, one.latency_s, one.bandwidth_bytes_per_s) for one in segments]
-    usable = all(np.isfinite(row).all() and row[1] >= 0 and row[2] > 0 for row in numbers)
-    return segments if usable else []
 
 
 def contentions(material: Material) -> list[Contention]:
