@@ -412,7 +412,8 @@ static void step(run *r, double tolerance_of_elapsed, double tolerance_s, double
   for (uint32_t i = 0; i < r->num_bundles; i++) {
     active_bundle *a = &r->bundles[i];
     const bundle *of = &flows->bundles[a->bundle];
-    for (double left_s = ends_s(a); left_s <= until_s; left_s = ends_s(a)) {
+    double left_s;
+    while ((left_s = ends_s(a)) <= until_s) {
       rates += a->rate;
       rates_s += a->rate * left_s;
       finished_s[flows->message[a->next]] = r->now_s + left_s;
