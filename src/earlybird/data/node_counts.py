@@ -17,7 +17,7 @@ class NodeCount(Record):
     Attributes
     ----------
     time_s : of the slowest rank, with its 95 % interval if the profile has replicates.
-    intra_node_s, inter_node_s : the parts of it.
+    intra_node_s, inter_node_s : the parts of it, which add up to it and to `overlap_s`, if that is given.
     level_bytes : bytes of all messages, by level.
     """
 
@@ -29,6 +29,7 @@ class NodeCount(Record):
     slowest_rank: Natural
     level_bytes: dict[str, Bytes]
     extra: Extra = field(default_factory=dict)
+    overlap_s: NotNegative | None = None
 
     def share(self, level: str) -> float:
         """The fraction of all bytes; 0 if there are none."""

@@ -57,12 +57,15 @@ class Prediction(Record):
         return int(np.argmax(self.time_s))
 
     def to_frame(self) -> "pd.DataFrame":
-        """A row for each rank: time_s, receive_s, intra_node_s, inter_node_s, time_low_s, time_high_s."""
+        """A row for each rank: time_s, receive_s, intra_node_s, inter_node_s, and if there are any overlap_s,
+        time_low_s, time_high_s."""
         import pandas as pd
 
         columns = {
             name: getattr(self, name) for name in ("time_s", "receive_s", "intra_node_s", "inter_node_s")
         }
+        if self.overlap_s is not None:
+            columns["overlap_s"] = self.overlap_s
         if self.time_interval_s is not None:
             columns |= {"time_low_s": self.time_interval_s[:, 0], "time_high_s": self.time_interval_s[:, 1]}
         return pd.DataFrame(columns).rename_axis("rank")

@@ -17,10 +17,10 @@ from earlybird.data.layout import LEVELS
 from earlybird.data.pipeline_form import PipelineForm, is_pipeline, pipeline_form_from_json
 from earlybird.data.schema import (
     OMIT_EMPTY,
+    Bandwidth,
     Bytes,
     Extra,
     NotNegative,
-    Positive,
     Record,
     decode,
     require_ascending,
@@ -55,7 +55,7 @@ class Protocol(Record):
     latency_s: NotNegative
     sender_waits: bool | None = None
     buffered_bytes: Bytes | None = None
-    bandwidth_bytes_per_s: dict[Competitors, Positive]
+    bandwidth_bytes_per_s: dict[Competitors, Bandwidth]
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -16,9 +16,12 @@ from earlybird.data.files import FORMER_KEYS
 from earlybird.data.units import MAX_BYTES
 
 _LARGEST = sys.float_info.max
+MOST_BYTES_PER_S = 1e30
 Number = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
+# Times divided by larger ones would be 0 or no numbers.
+Bandwidth = Annotated[float, msgspec.Meta(gt=0, le=MOST_BYTES_PER_S)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_BYTES)]

@@ -74,9 +74,15 @@ def changed_costs(profile: Profile, machine: SimulatedMachine) -> list[str]:
                 "inside a socket"
             )
         if cost.latency_s > own.latency_s:
+            occupies = cost.latency_s == machine.overheads_s
+            why = (
+                "a message occupies its ranks so long"
+                if occupies
+                else "it is at least that of the levels inside"
+            )
             changed.append(
                 f"{where}: the latency is {format_seconds(cost.latency_s)} and not "
-                f"{format_seconds(own.latency_s)}, because it is at least that of the levels inside"
+                f"{format_seconds(own.latency_s)}, because {why}"
             )
     return changed
 

@@ -104,8 +104,9 @@ class Sharing:
         `batch_fraction` : completions within this fraction of the elapsed time, or a tenth of it of the least
         time that the busiest end needs, are one step. The step ends at the mean of their times, weighted by
         rate, so that as many bytes are moved as in single steps. There are about 10/batch_fraction steps at
-        most; summed over the ranks times change by up to a third of the fraction, that of any rank by up to
-        two thirds of it as part of the slowest one's (`python -m bench predictor`).
+        most. Against a fifth of it, times change by up to a quarter of the fraction in the sum over the
+        ranks, and by up to half of it for any rank, as part of the slowest one's
+        (`python -m bench predictor`).
         """
         sending = receiving_bytes_per_s if sending_bytes_per_s is None else sending_bytes_per_s
         finished_s = np.zeros(self._num_messages)

@@ -39,6 +39,7 @@ def node_counts(
                 float(prediction.inter_node_s[rank]),
                 rank,
                 _level_bytes(pattern, layout),
+                overlap_s=None if prediction.overlap_s is None else float(prediction.overlap_s[rank]),
             )
         )
         nodes = counted(layout.num_nodes, "node")

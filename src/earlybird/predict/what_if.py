@@ -13,6 +13,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
+from earlybird.data.schema import MOST_BYTES_PER_S
 from earlybird.data.tolerance import BANDWIDTH, LATENCY, Tolerance, ToleranceCurve, Tolerated
 from earlybird.data.units import is_plain_number, parse_bandwidth, parse_duration
 from earlybird.predict.exchange import Predictor
@@ -24,7 +25,7 @@ _MOST_SLOWER = 1000.0
 _SETTING = re.compile(r"(\w+)(?:\.([\w-]+))?\.(bandwidth|latency)=(.+)")
 _FACTOR = re.compile(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)x")
 # Parameters that are set must not exceed this, and bandwidths not be below its inverse.
-_MOST = 1e30
+_MOST = MOST_BYTES_PER_S
 # A change of a parameter that is small compared with all else, and large compared with rounding.
 _STEP = 1e-3
 

@@ -117,6 +117,40 @@ def test_fair_and_its_share_are_options(earlybird):
     assert by_message["time_s"] == pytest.approx([40e-6, 22e-6, 42e-6])
 
 
+def _level(bandwidth):
+    return {"protocols": [{"latency_s": 0, "bandwidth_bytes_per_s": {"1": bandwidth}}]}
+
+
+def _write(folder, levels, messages):
+    """The arguments for a profile of these levels and a pattern."""
+    (folder / "p.json").write_text(json.dumps({"schema": "earlybird.profile/1", "id": "p", "levels": levels}))
+    (folder / "p.csv").write_text("src,dst,bytes\n" + messages)
+    return "predict", folder / "p.csv", "--profile", folder / "p.json"
+
+
+def test_what_overlaps_is_printed_and_stored(earlybird, tmp_path):
+    levels = {"intra_socket": _level(1e9), "inter_node": _level(1e9)}
+    asked = _write(tmp_path, levels, "0,1,1000\n2,1,4000\n")
+    placed, overlap = (*asked, "--layout", "2x1x2"), ("--combine", "overlap")
+    assert "overlap" not in earlybird(*placed)[1]
+    shown = earlybird(*placed, *overlap)[1].splitlines()
+    assert shown[0].split()[-1] == "overlap"
+    assert re.split(r"  +", shown[2].strip()) == ["1", "4 us", "4 us", "1 us", "4 us", "1 us"]
+    for question in ("--tolerance", "--sensitivity"):
+        assert json.loads(earlybird(*placed, *overlap, question, "--json")[1])["combine"] == "overlap"
+    nodes = json.loads(earlybird(*asked, *overlap, "--nodes", "1,3", "--json")[1])
+    assert nodes["combine"] == "overlap"
+    for one in nodes["counts"]:
+        both_s = one["intra_node_s"] + one["inter_node_s"]
+        assert one["time_s"] == pytest.approx(both_s - one["overlap_s"])
+
+
+def test_a_bandwidth_that_makes_no_times_is_refused(earlybird, tmp_path):
+    asked = _write(tmp_path, {"inter_node": _level(1e308)}, "0,1,1000\n")
+    error = _refusal(earlybird(*asked, "--layout", "2x1x1", "--model", "fair"))
+    assert "bandwidth_bytes_per_s.1 is 1e+308; give a number <= 1e+30" in error
+
+
 def test_messages_inside_and_outside_a_socket_are_ordered_by_the_option(earlybird, tmp_path):
     (tmp_path / "p.csv").write_text("src,dst,bytes\n1,0,30000\n2,0,10000\n")
     profile = _write_profile(tmp_path / "p.json", "intra_socket", "inter_socket")

@@ -76,6 +76,17 @@ def test_ping_pongs_give_the_cost_of_one_message_and_latencies_what_occupies_a_r
     assert between["o_s"] == 1e-6 and between["L_s"] == pytest.approx(5e-6)
 
 
+def test_what_occupies_the_ranks_is_the_least_latency_of_a_machine():
+    line = {"min_bytes": 0, "latency_s": 4e-7, "bandwidth_bytes_per_s": 5e9}
+    form = {"what": {"operation": "pingpong", "level": "intra_socket"}, "form": "piecewise_postal",
+            "parameters": {"protocols": [line]}}  # fmt: skip
+    profile = replace(PROFILE, forms=(form,))
+    machine = simulated_machine(profile, 1, 1, 2)
+    assert changed_costs(profile, machine)[0] == (
+        "same socket: the latency is 1 us and not 400 ns, because a message occupies its ranks so long"
+    )
+
+
 def test_what_a_simulator_cannot_take_is_refused():
     free = Profile(
         {"intra_socket": Level("intra_socket", (Protocol(latency_s=0.0, bandwidth_bytes_per_s={1: 1e9}),))}

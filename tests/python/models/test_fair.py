@@ -211,6 +211,12 @@ def test_a_message_completed_in_the_step_of_another_keeps_its_rate():
     assert together_s == pytest.approx([1.5, 2.5, 2.52])
 
 
+@pytest.mark.parametrize("bandwidth", [np.inf, 0.0, np.nan])
+def test_capacities_that_are_no_numbers_end(bandwidth):
+    """`times` refuses them; a caller in C may have them."""
+    assert len(_complete([(0, 1, 500), (0, 1, 1000), (1, 0, 5)], [0, 1], [bandwidth])) == 3
+
+
 @pytest.mark.parametrize("share", fair.SHARES)
 def test_completions_taken_together_change_times_by_little(share):
     exchange = _mesh_like(1)

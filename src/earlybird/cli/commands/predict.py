@@ -139,6 +139,8 @@ def predict(
     joined = changed_profile(load_profiles(profile), settings or ())
     pattern = load_fitting_pattern(patterns[0])
     options = _model_options(model, share, mixed, combine)
+    asked = {"settings": settings, "combine": combine if combine != COMBINE[0] else None}
+    given = {name: value for name, value in asked.items() if value}
     if nodes is not None:
         layouts = [
             equal_nodes(pattern, number, sockets, joined, map_by or MAPPINGS[0])
@@ -146,7 +148,7 @@ def predict(
         ]
         found = node_counts(pattern, layouts, joined, model, **options)
         _note_unused(settings, pattern, layouts)
-        print_node_counts(replace(found, extra={"settings": settings} if settings else {}), format)
+        print_node_counts(replace(found, extra=given), format)
         return
     where = _one_node(pattern, joined) if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
     if sensitivity or tolerance:
@@ -154,10 +156,10 @@ def predict(
         share = share or SHARES[0]
         _note_unused(settings, pattern, [where])
         if sensitivity:
-            print_sensitivities(list(sensitivities(predictor, joined, model, share)), model, format)
+            print_sensitivities(list(sensitivities(predictor, joined, model, share)), model, format, given)
         else:
             tolerated = tolerances(predictor, joined, model, share)
-            print_tolerance(replace(tolerated, extra={"settings": settings} if settings else {}), format)
+            print_tolerance(replace(tolerated, extra=given), format)
         return
     prediction = predict_exchange(pattern, where, joined, model, **options)
     if settings:

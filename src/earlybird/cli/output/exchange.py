@@ -30,6 +30,8 @@ def print_prediction(prediction: Prediction, format: str, pattern: Pattern | Non
     time_s, interval_s = prediction.time_s, prediction.time_interval_s
     names = ("receive_s", "intra_node_s", "inter_node_s")
     columns = {"time_s": time_s} | {name: getattr(prediction, name) for name in names}
+    if prediction.overlap_s is not None:
+        columns["overlap_s"] = prediction.overlap_s
     if interval_s is not None:
         columns |= {"time_low_s": interval_s[:, 0], "time_high_s": interval_s[:, 1]}
     if format == Format.json:

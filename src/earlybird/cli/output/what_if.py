@@ -1,6 +1,7 @@
 """Prints what changed parameters and other numbers of nodes mean for an exchange."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Column, interval_text, print_data, print_table, table
@@ -12,10 +13,12 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.what_if import Sensitivity
 
 
-def print_sensitivities(rows: Sequence[Sensitivity], model: str, format: str) -> None:
-    """Print how much each parameter matters; as CSV, a row for each."""
+def print_sensitivities(
+    rows: Sequence[Sensitivity], model: str, format: str, options: Mapping[str, Any]
+) -> None:
+    """Print how much each parameter matters; as CSV, a row for each, as JSON with the `options` given."""
     records = [vars(row) | {"value": row.value} for row in rows]
-    if print_data(format, {"model": model, "sensitivities": records}, records):
+    if print_data(format, {"model": model, **options, "sensitivities": records}, records):
         return
     columns = [
         Column("level", lambda row: row.level, common=True),
@@ -59,6 +62,7 @@ def print_node_counts(found: NodeCounts, format: str) -> None:
         {"nodes": one.nodes, "layout": one.layout, "time_s": one.time_s.value, "time_low_s": one.time_s.low,
          "time_high_s": one.time_s.high, "slowest_rank": one.slowest_rank,
          "intra_node_s": one.intra_node_s, "inter_node_s": one.inter_node_s,
+         **({} if one.overlap_s is None else {"overlap_s": one.overlap_s}),
          **{f"{level}_bytes": one.level_bytes.get(level, 0) for level in LEVELS}}
         for one in found.counts
     ]  # fmt: skip

@@ -154,8 +154,8 @@ def note_other_combination(
     """Say so if the models err much less with the other way to combine times inside and between nodes."""
     other = next(one for one in COMBINE if one != combine)
     predictor = Predictor(pattern, layout, mixed=mixed, combine=other)
-    if "inter_node" not in predictor.levels or len(predictor.levels) == 1:
-        return
+    if "inter_node" not in predictor.levels or len(predictor.levels) == 1 or compared.empty:
+        return  # where ranks wait for cores, neither way describes their times
     predictions = {model: predictor.predict(profile, model, share=share) for model in compared.predicted_s}
     errors = compare_times(compared.measured_s, predictions).error
     model, best = (min(one, key=lambda name: one[name]) for one in (errors, compared.error))

@@ -413,15 +413,15 @@ static void step(run *r, double tolerance_of_elapsed, double tolerance_s, double
     active_bundle *a = &r->bundles[i];
     const bundle *of = &flows->bundles[a->bundle];
     double left_s;
-    while ((left_s = ends_s(a)) <= until_s) {
+    while (a->next < of->end && (left_s = ends_s(a)) <= until_s) {
       rates += a->rate;
       rates_s += a->rate * left_s;
       finished_s[flows->message[a->next]] = r->now_s + left_s;
       count_down(&r->src, flows->src[a->next], flows->pairs[of->pair].src_end);
       count_down(&r->dst, flows->dst[a->next], flows->pairs[of->pair].dst_end);
-      a->next_bytes = ++a->next < of->end ? (double)flows->bytes[a->next] : INFINITY;
+      if (++a->next < of->end) a->next_bytes = (double)flows->bytes[a->next];
     }
-    if (a->next_bytes < INFINITY) r->bundles[still++] = *a;
+    if (a->next < of->end) r->bundles[still++] = *a;
   }
   r->num_bundles = still;
   r->last_step_s = rates_s / rates;

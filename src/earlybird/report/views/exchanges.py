@@ -190,11 +190,12 @@ def _add_prediction(
         and (digest or item.measured_s is None)
         and (item.layout == layout or not item.layout or not layout)
     ]
+    model = prediction.model if prediction.overlap_s is None else f"{prediction.model} (overlap)"
     for k in same:
-        predicted_s = {prediction.model: prediction.time_s} | dict(found[k].predicted_s)
+        predicted_s = {model: prediction.time_s} | dict(found[k].predicted_s)
         found[k] = replace(found[k], predicted_s=predicted_s)
     if not same:
-        predicted_s = {prediction.model: prediction.time_s}
+        predicted_s = {model: prediction.time_s}
         exchange = Exchange(source, digest, num_ranks, patterns.get(digest), layout, predicted_s=predicted_s)
         found.append(replace(exchange, profile_id=prediction.profile_id, where=where))
 
