@@ -136,6 +136,20 @@ def test_what_is_no_path_is_refused_in_a_sentence(worked, wrong):
         Layout.parse("1x1x2", wrong)
 
 
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+@pytest.mark.parametrize("suffix", ["", ".csv", ".npz", ".mtx", ".json"])
+def test_what_is_no_valid_name_of_a_file_is_refused_in_a_sentence(worked, name, suffix):
+    pattern, layout, profile = worked
+    with pytest.raises(InputError):
+        Layout.parse(f"{name}{suffix}")
+    for load in (Pattern.load, Profile.load, Run.load):
+        with pytest.raises(InputError):
+            load(f"{name}{suffix}")
+    for save in (pattern.save if suffix != ".json" else profile.save, layout.save, profile.save):
+        with pytest.raises(InputError, match=r"cannot write 'a.*, which is no valid name"):
+            save(f"{name}{suffix}")
+
+
 def test_a_layout_of_a_path(tmp_path):
     Layout.from_arrays([1, 0]).save(tmp_path / "l.csv")
     assert Layout.parse(tmp_path / "l.csv").node.tolist() == [1, 0]

@@ -24,12 +24,16 @@ def replace_when_complete(path: str | Path) -> Iterator[Path]:
     Raises InputError when the folder does not exist or cannot be written, WorkError when the disk is full.
     """
     path = Path(path)
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise InputError(f"cannot write {path}: it is a folder; give the name of a file")
-    is_stream = path.exists() and not path.is_file()
     try:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise InputError(f"cannot write {path}: it is a folder; give the name of a file")
+        is_stream = path.exists() and not path.is_file()
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=None if is_stream else target.parent)
+    except ValueError as error:
+        raise InputError(
+            f"cannot write {str(path)!r}, which is no valid name ({error}); give another"
+        ) from error
     except OSError as error:
         raise _cannot_write(path, error) from error
     os.close(handle)
@@ -99,6 +103,8 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
         raise InputError(f"the {what} {path} is a folder; give a file") from error
     except UnicodeDecodeError as error:
         raise InputError(f"the {what} {path} is not text; give a UTF-8 text file") from error
+    except ValueError as error:
+        raise InputError(f"the {what} {str(path)!r} has no valid name ({error}); check the path") from error
     except OSError as error:
         raise InputError(
             f"the {what} {path} cannot be read: {error.strerror}; check its permissions"
