@@ -27,15 +27,26 @@ def require_other_rank(num_ranks: int) -> None:
         raise InputError("one rank has no other rank to send to; give 2 ranks or more")
 
 
-def require_messages(num_messages: int, available_bytes: int | None = None) -> None:
-    """Refuse more messages than fit the memory of an ordinary machine, or that of this one if it is known."""
+def require_messages(num_messages: int, available_bytes: int | None = None, instead: str = "") -> None:
+    """Refuse more messages than fit the memory of an ordinary machine, or that of this one if it is known.
+
+    `instead` is what to change where the number of messages is not given itself.
+    """
     require_memory(
-        num_messages, "messages", BYTES_PER_MESSAGE, available_bytes, "the pattern", most=MAX_MESSAGES
-    )
+        num_messages, "messages", BYTES_PER_MESSAGE, available_bytes, "the pattern", most=MAX_MESSAGES,
+        instead=instead,
+    )  # fmt: skip
 
 
 def require_memory(
-    count: int, what: str, bytes_each: int, available_bytes: int | None, subject: str, *, most: int
+    count: int,
+    what: str,
+    bytes_each: int,
+    available_bytes: int | None,
+    subject: str,
+    *,
+    most: int,
+    instead: str = "",
 ) -> None:
     """Refuse more than `most` of `what`, and more than fit into `available_bytes`."""
     fitting = most if available_bytes is None else available_bytes // bytes_each
@@ -47,6 +58,8 @@ def require_memory(
     if available_bytes is not None:
         takes += f", and {format_bytes(available_bytes)} are available"
     allowed = f"give at most {fitting}" if fitting < most else f"at most {most} are supported"
+    if instead and fitting < most:
+        allowed = f"{fitting} fit; {instead}"
     raise InputError(f"{takes}; {allowed}")
 
 

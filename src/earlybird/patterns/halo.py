@@ -58,7 +58,11 @@ def halo_exchange(
     directions = [
         step for step in itertools.product((-1, 0, 1), repeat=3) if 1 <= np.count_nonzero(step) <= max_axes
     ]
-    require_messages(num_ranks * len(directions), available_bytes)
+    require_messages(
+        sum(_num_messages(step, grid, periodic) for step in directions),
+        available_bytes,
+        "give a smaller process grid" + (", or 6 neighbours" if neighbours == 26 else ""),
+    )
     rank = np.arange(num_ranks)
     place = np.stack([rank % grid[0], rank // grid[0] % grid[1], rank // (grid[0] * grid[1])], axis=1)
     messages = [_messages_towards(step, place, grid, periodic) for step in directions]
@@ -69,6 +73,14 @@ def halo_exchange(
     size_bytes = np.repeat(np.array(sizes, dtype=np.int64), [len(src) for src, _ in messages])
     by_rank = np.argsort(src, kind="stable")
     return Pattern(src[by_rank], dst[by_rank], size_bytes[by_rank])
+
+
+def _num_messages(step, grid, periodic: bool) -> int:
+    """In one direction."""
+    if periodic:
+        is_to_itself = all(moved % side == 0 for moved, side in zip(step, grid, strict=True))
+        return 0 if is_to_itself else math.prod(grid)
+    return math.prod(side - abs(moved) for moved, side in zip(step, grid, strict=True))
 
 
 def _messages_towards(step, place: np.ndarray, grid, periodic: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -54,7 +54,9 @@ def near_exchange(
             f"the mean number of messages per rank is {messages_per_rank:g}; give more than 0 and at most "
             f"{num_ranks - 1}, one to each other rank"
         )
-    require_messages(int(num_ranks * messages_per_rank), available_bytes)
+    require_messages(
+        int(num_ranks * messages_per_rank), available_bytes, "give fewer ranks or fewer messages per rank"
+    )
     if not 1 <= unevenness <= MAX_UNEVENNESS:
         raise InputError(f"the unevenness is {unevenness:g}; give 1 to {MAX_UNEVENNESS:g}")
     if not 1 <= mean_size_bytes <= MAX_BYTES:

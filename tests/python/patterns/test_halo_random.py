@@ -61,9 +61,29 @@ def test_flat_grid_may_have_a_halo_wider_than_its_thickness():
     assert pattern.bytes.tolist() == [2 * 1 * 8] * 4
 
 
+@pytest.mark.parametrize("neighbours", [6, 26])
+@pytest.mark.parametrize("periodic", [False, True])
+@given(grid=SIDES)
+def test_the_messages_that_must_fit_are_those_that_are_made(neighbours, periodic, grid):
+    options = {"neighbours": neighbours, "periodic": periodic}
+    num_messages = halo_exchange(grid, (4, 4, 4), **options).num_messages
+    halo_exchange(grid, (4, 4, 4), **options, available_bytes=110 * num_messages)
+    if num_messages:
+        with pytest.raises(
+            InputError, match=f"would have {num_messages} messages, .*; {num_messages - 1} fit"
+        ):
+            halo_exchange(grid, (4, 4, 4), **options, available_bytes=110 * num_messages - 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "says"),
     [
+        (
+            ((1, 1, 20), (4, 4, 4)),
+            {"neighbours": 26, "available_bytes": 1000},
+            "38 messages, .*; 9 fit; give a smaller process grid, or 6 neighbours$",
+        ),
+        (((2, 1, 1), (4, 4, 4)), {"available_bytes": 100}, "0 fit; give a smaller process grid$"),
         (((0, 1, 1), (4, 4, 4)), {}, "process grid is 0"),
         (((2, 1, 1), (4, 0, 4)), {}, "box is 0"),
         (((2, 1, 1), (4, 4, 4)), {"halo_width": 5}, "halo width is 5; .*between 1 and 4"),
