@@ -252,7 +252,7 @@ def _read_matrix_market(path: Path) -> tuple[np.ndarray, Callable[[int], str]]:
     if field == "pattern":
         raise InputError(
             f"{path} is a Matrix Market file without values (field pattern), so messages have no sizes; "
-            "give an integer matrix of bytes, or partition it with `earlybird pattern mesh {path}`"
+            f"give an integer matrix of bytes, or partition it with `earlybird pattern mesh {path}`"
         )
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(

@@ -124,7 +124,7 @@ def test_symmetric_matrix_market_entry_is_a_message_each_method(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n2 1\n", "no sizes"),
+        ("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n2 1\n", r"no sizes.* mesh /\S+/p\.mtx`"),
         ("%%MatrixMarket matrix coordinate integer general\n3 2 1\n2 1 4\n", "3 rows and 2 columns"),
         ("%%MatrixMarket matrix coordinate integer general\n%\n2 2 2\n\n2 1 4\n2 2 4\n", "line 6 .*itself"),
         ("%%MatrixMarket matrix coordinate real general\n% x\n2 2 1\n2 1 1.5\n", "line 4 .*1.5"),
