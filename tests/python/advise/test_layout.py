@@ -111,11 +111,11 @@ def clock_of_one_second_a_look(monkeypatch):
 
 def test_a_budget_ends_the_swaps_and_says_that_another_run_may_differ(scattered, monkeypatch):
     clock_of_one_second_a_look(monkeypatch)
-    for limits, done in ((Swaps(None, 400), "400 swaps"), (Swaps(3000, 400), "400 of 3000 swaps")):
+    for limits, done in ((Swaps(None, 400), "399 swaps"), (Swaps(3000, 400), "399 of 3000 swaps")):
         found = advise_layout(*scattered, model="staircase", swaps=limits)
         assert found.advice.extra["swaps_ended_by"] == "budget"
         (note,) = [one for one in found.advice.notes if "--budget" in one]
-        assert note.startswith(f"--budget ended the search after {done.replace('400', '399')}, so that")
+        assert note.startswith(f"--budget ended the search after {done}, so that")
         assert places(found.layouts[IMPROVED]) == places(parse_layout("8x1x8"))
 
 
@@ -256,9 +256,15 @@ def test_the_action_names_the_file_or_the_command_that_writes_it(in_process, tmp
         f"the layout {best}, in l.csv; then `earlybird export l.csv --to openmpi --hosts ... -o FILE` writes "
         "a file for mpiexec"
     )
-    again = re.search(r"^1\. the layout \S+, which `earlybird (.*? -o layout.csv)` writes; then", shown, re.M)
-    in_process(*shlex.split(again[1]))
-    assert (tmp_path / "layout.csv").read_text() == (tmp_path / "l.csv").read_text()
+    (tmp_path / "-p.csv").write_text((tmp_path / "p.csv").read_text())
+    of_a_dash = in_process("advise", "layout", *options, "--", "-p.csv").stdout
+    for printed in (shown, of_a_dash):
+        again = re.search(
+            r"^1\. the layout \S+, which `earlybird (.* -o layout.csv)` writes; then", printed, re.M
+        )
+        in_process(*shlex.split(again[1]))
+        assert (tmp_path / "layout.csv").read_text() == (tmp_path / "l.csv").read_text()
+        (tmp_path / "layout.csv").unlink()
     (tmp_path / "advice.json").write_text(json.dumps(found))
     page = in_process("report", "advice.json", "--terminal").stdout
     assert "\n    earlybird export l.csv --to openmpi --hosts ... -o FILE\n" in page
@@ -290,6 +296,7 @@ def test_nodes_are_filled_evenly_with_the_ranks_of_the_pattern(in_process, tmp_p
         (("--nodes", "4", "--layout", "4x1x2"), "--nodes and --layout are both given"),
         (("--layout", "4x1x2", "--sockets", "2"), "--sockets 2 is for --nodes"),
         (("--nodes", "2,4"), "--nodes is '2,4', but advice is for one number of nodes; give one, such as 2;"),
+        (("--nodes", "2, 4,4"), "give one, such as 2; earlybird predict --nodes 2,4 compares them"),
         (("--nodes", "x"), "--nodes is 'x'; give whole numbers"),
         (("--nodes", "3"), "8 ranks cannot be divided evenly among 3 nodes"),
     ],
@@ -299,6 +306,12 @@ def test_nodes_that_do_not_fit_are_refused(in_process, tmp_path, advice, given, 
     (tmp_path / "profile.json").write_text(json.dumps(_profile().to_json()))
     done = in_process("advise", advice, "p.csv", "--profile", "profile.json", *given, check=False)
     assert done.returncode == 2 and sentence in done.stderr
+
+
+def test_the_same_number_of_nodes_twice_is_one_number(in_process, tmp_path):
+    pairs_far_apart(8).save(tmp_path / "p.csv")
+    _profile().save(tmp_path / "profile.json")
+    in_process("advise", "layout", "p.csv", "--profile", "profile.json", "--swaps", "9", "--nodes", "2, 2")
 
 
 @pytest.mark.parametrize("given", ["layout.csv", "8"])

@@ -109,7 +109,10 @@ def make_group(
 def given_arguments(
     context: typer.Context, omitted: Collection[str] = (), only: Collection[str] | None = None
 ) -> tuple[list[str], list[str]]:
-    """Arguments and options as they were given on the command line, without those `omitted`."""
+    """Arguments and options as they were given on the command line, without those `omitted`.
+
+    A file name that begins with a dash was given after --, and would be parsed as an option: it gets ./.
+    """
     options, arguments = [], []
     parameter: Any
     for parameter in context.command.params:
@@ -121,7 +124,7 @@ def given_arguments(
         value = context.params[parameter.name]
         values = [str(item) for item in value] if isinstance(value, (list, tuple)) else [str(value)]
         if parameter.param_type_name == "argument":
-            arguments += values
+            arguments += [f"./{text}" if text.startswith("-") else text for text in values]
         elif parameter.is_flag:
             options.append(parameter.opts[0])
         else:

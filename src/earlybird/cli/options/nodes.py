@@ -39,10 +39,10 @@ class PatternPlace:
                 "the nodes of the ranks are missing; give --layout NODESxSOCKETSxRANKS, ranks per socket, "
                 "such as 4x2x16, or their number, such as --nodes 4"
             )
-        if self.nodes is not None and len(node_numbers(self.nodes)) > 1:
+        if self.nodes is not None and len(numbers := node_numbers(self.nodes)) > 1:
             raise InputError(
                 f"--nodes is {self.nodes!r}, but advice is for one number of nodes; give one, such as "
-                f"{node_numbers(self.nodes)[0]}; earlybird predict --nodes {self.nodes} compares them"
+                f"{numbers[0]}; earlybird predict --nodes {','.join(map(str, numbers))} compares them"
             )
 
     def of(self, pattern: "Pattern", profile: "Profile", map_by: str = "core") -> Layout:
@@ -80,10 +80,10 @@ def check_nodes(layout: str | None, nodes: str | None, sockets: int | None) -> N
 
 def node_numbers(nodes: str) -> list[int]:
     """The numbers in `--nodes`, each once; InputError."""
-    numbers = list(dict.fromkeys(nodes.split(",")))
-    if not all(text.strip().isdecimal() and 0 < int(text) <= MAX_RANKS for text in numbers):
+    texts = nodes.split(",")
+    if not all(text.strip().isdecimal() and 0 < int(text) <= MAX_RANKS for text in texts):
         raise InputError(f"--nodes is {nodes!r}; give whole numbers from 1 on, such as 1,2,4")
-    return [int(text) for text in numbers]
+    return list(dict.fromkeys(map(int, texts)))
 
 
 def equal_nodes(

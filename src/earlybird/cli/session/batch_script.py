@@ -80,7 +80,4 @@ def print_slurm_script(
 def _given(context: typer.Context, only: set[str] | None = None) -> list[str]:
     """Without what the script sets itself."""
     arguments, options = given_arguments(context, _OMITTED, only)
-    # A file name after -- that begins with a dash would be parsed as an option.
-    if any(argument.startswith("-") for argument in arguments):
-        raise InputError(f"{' '.join(arguments)} begins with a dash; write ./ before the file name")
     return [*arguments, *options]
