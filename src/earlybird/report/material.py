@@ -125,6 +125,14 @@ class Material:
         """The name of the file of the k-th item of a part; "" if it did not come from a file."""
         return _item(self.names, part, k)
 
+    def named(self, part: str) -> list[tuple[Any, str]]:
+        """The items of a part, each with the name of its file if there are several, else \"\"."""
+        items = getattr(self, part)
+        return [
+            (item, (self.name_of(part, k) or f"#{k + 1}") if len(items) > 1 else "")
+            for k, item in enumerate(items)
+        ]
+
     def path_of(self, part: str, k: int) -> str:
         """The path of the file of the k-th item of a part; "" if it did not come from a file."""
         return _item(self.paths, part, k)

@@ -10,12 +10,8 @@ from earlybird.data import labels
 from earlybird.data.layout import LEVELS, level_phrase
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report import commands
-from earlybird.report.chapters.node_counts import (
-    named_node_counts,
-    node_counts_answer,
-    node_counts_sentence,
-)
-from earlybird.report.chapters.tolerance import named_tolerances, tolerance_answer, tolerance_sentence
+from earlybird.report.chapters.node_counts import node_counts_answer, node_counts_sentence
+from earlybird.report.chapters.tolerance import tolerance_answer, tolerance_sentence
 from earlybird.report.figures.exchanges import ranks_figure, waiting_figure
 from earlybird.report.figures.matrix import matrix_figure
 from earlybird.report.figures.node_counts import node_counts_figure
@@ -48,7 +44,8 @@ BRIEF_RANKS = 8
 def exchange_chapter(all_exchanges: Sequence[Exchange], material: Material) -> Chapter:
     timed = [item for item in all_exchanges if item.timed]
     placed = [item for item in all_exchanges if item.traffic is not None]
-    tolerances, node_counts = named_tolerances(material), named_node_counts(material)
+    tolerances = material.named("tolerances")
+    node_counts = material.named("node_counts")
     volumes = [traffic_table(placed)] if placed else []
     what_if = [tolerance_table(*one) for one in tolerances]
     what_if += [node_counts_table(*one) for one in node_counts]

@@ -3,18 +3,8 @@
 from earlybird.data import labels
 from earlybird.data.node_counts import NodeCount, NodeCounts
 from earlybird.data.units import format_seconds
-from earlybird.report.material import Material
 from earlybird.report.parts import Answer
 from earlybird.report.texts import spread
-
-
-def named_node_counts(material: Material) -> list[tuple[NodeCounts, str]]:
-    """Each with the name of its file if there are several, else \"\"."""
-    several = len(material.node_counts) > 1
-    return [
-        (found, (material.name_of("node_counts", k) or f"#{k + 1}") if several else "")
-        for k, found in enumerate(material.node_counts)
-    ]
 
 
 def node_counts_sentence(found: NodeCounts, name: str) -> str:

@@ -3,17 +3,7 @@
 from earlybird.data import labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.tolerance import BANDWIDTH, Tolerance, ToleranceCurve, growth_text
-from earlybird.report.material import Material
 from earlybird.report.parts import Answer
-
-
-def named_tolerances(material: Material) -> list[tuple[Tolerance, str]]:
-    """Each with the name of its file if there are several, else \"\"."""
-    several = len(material.tolerances) > 1
-    return [
-        (found, (material.name_of("tolerances", k) or f"#{k + 1}") if several else "")
-        for k, found in enumerate(material.tolerances)
-    ]
 
 
 def tolerance_sentence(found: Tolerance, name: str) -> str:
