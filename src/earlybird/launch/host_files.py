@@ -54,20 +54,32 @@ def mpich_hosts(hosts: Sequence[str]) -> tuple[str, str | None]:
 
 def parse_cpus(text: str) -> list[list[int]]:
     """`0-3,8-11/4-7,12-15` -> the CPUs of each socket, in this order; raises InputError."""
-    sockets = [[_CPUS.fullmatch(part.strip()) for part in socket.split(",")] for socket in text.split("/")]
-    cpus = [
-        [range(int(match[1]), int(match[2] or match[1]) + 1) for match in socket if match]
-        for socket in sockets
-    ]
-    if not all(map(all, sockets)) or not all(len(part) for socket in cpus for part in socket):
-        raise InputError(
-            f"--cpus is {text!r}; give the CPUs of each socket as lscpu lists them, with a slash between "
-            "sockets, such as 0-15/16-31"
-        )
-    found = [[cpu for part in socket for cpu in part] for socket in cpus]
-    if len({cpu for socket in found for cpu in socket}) < sum(map(len, found)):
+    found = []
+    for of_socket in text.split("/"):
+        cpus = _cpus_of_socket(of_socket)
+        if cpus is None:
+            raise InputError(
+                f"--cpus is {text!r}; give the CPUs of each socket as lscpu lists them, with a slash between "
+                "sockets, such as 0-15/16-31"
+            )
+        found.append(cpus)
+    if len({cpu for cpus in found for cpu in cpus}) < sum(map(len, found)):
         raise InputError(f"--cpus is {text!r}, which has a CPU twice; give each CPU of a node once")
     return found
+
+
+def _cpus_of_socket(text: str) -> list[int] | None:
+    """`0-3,8` -> [0, 1, 2, 3, 8]; None for other text and for an empty range."""
+    cpus: list[int] = []
+    for part in text.split(","):
+        match = _CPUS.fullmatch(part.strip())
+        if not match:
+            return None
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            return None
+        cpus += range(first, last + 1)
+    return cpus
 
 
 def placement_file(

@@ -99,11 +99,11 @@ def check_one_column(groups: Sequence[Group]) -> None:
         return
     for group in groups:
         if group.kernel != "pingpong":
+            export = "; `earlybird export RUN --to osu` has tables of processes"
             raise InputError(
                 f"--format osu has no table for {group.kernel} next to other suites, or at all; measure "
                 "pingpong or collective alone, or choose table, csv or json"
-                + "; `earlybird export RUN --to osu` has tables of processes"
-                * (group.kernel == "msgrate")
+                + (export if group.kernel == "msgrate" else "")
             )
     if len({point["level"] for point in points}) > 1:
         raise InputError(f"--format osu prints one column: measure one level{_EACH_FILE}")
