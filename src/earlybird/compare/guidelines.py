@@ -301,15 +301,12 @@ def _can_be_forced(method: str) -> bool:
 
 
 def _unchecked(measured: Measured) -> Iterator[str]:
-    """Guidelines for which an operation was not measured, or only one size of it."""
+    """Guidelines for which an operation was not measured."""
     held = _held(measured)
     for operation, parts in COMPOSITIONS:
         names = [name for name, _ in parts]
         if missing := [name for name in dict.fromkeys((operation, *names)) if name not in held]:
             yield f"{_rule(operation, names)} (needs {listed(missing)})"
-    for operation in sorted(held - {"barrier"}):
-        if all(len(operations.get(operation, {})) < 2 for operations in measured.values()):
-            yield f"{MONOTONY} and {SPLIT} of {operation} (need a second size)"
 
 
 def _held(measured: Measured) -> set[str]:
@@ -342,6 +339,10 @@ def _unchecked_sizes(measured: Measured) -> Iterator[UncheckedSizes]:
                 rule = _rule(operation, [name for name, _ in parts])
                 yield UncheckedSizes(rule, *place, tuple(lacking), f"needs {needs}")
         for operation, sizes in operations.items():
+            if len(sizes) == 1 and operation != "barrier":
+                for kind in (MONOTONY, SPLIT):
+                    rule = f"{kind} of {operation}"
+                    yield UncheckedSizes(rule, *place, tuple(sizes), "needs a second size")
             steps = list(zip(sizes, list(sizes)[1:], strict=False))
             other = [small for small, large in steps if sizes[small].datatype != sizes[large].datatype]
             if other:

@@ -35,7 +35,9 @@ def time_s(operation: str, size: int) -> float:
     return TIMES[operation] * (1 + size / 1000)
 
 
-def side_of(times, *, launches=10, noise=0.02, seed=1, methods=("default",), sizes=SIZES) -> Side:
+def side_of(
+    times, *, launches=10, noise=0.02, seed=1, methods=("default",), sizes=SIZES, ranks=RANKS
+) -> Side:
     """`times` of (operation, bytes, method), with noise of launches and of iterations."""
     random = np.random.default_rng(seed)
     found = {}
@@ -45,8 +47,8 @@ def side_of(times, *, launches=10, noise=0.02, seed=1, methods=("default",), siz
                 if (value := times(operation, size, method)) is None:
                     continue
                 config = {
-                    "operation": operation, "ranks": RANKS, "layout": "1x1x4", "map_by": "core", "root": 0,
-                    "size_bytes": size,
+                    "operation": operation, "ranks": ranks, "layout": f"1x1x{ranks}", "map_by": "core",
+                    "root": 0, "size_bytes": size,
                 } | ({"datatype": "double"} if operation in REDUCTIONS else {})  # fmt: skip
                 key = ("collective", "completion", method, tuple(sorted(config.items())))
                 of_launches = value * np.exp(noise * random.normal(size=(launches, 1)))
@@ -168,9 +170,17 @@ def test_steps_that_are_no_guideline_are_named():
     side = side_of(lambda *one: time_s(*one[:2]), sizes=(64, 100))
     texts = [one.text() for one in check(side).unchecked_sizes]
     assert "split of bcast on 4 ranks at 100 B (no multiple of the next smaller size)" in texts
-    (text,) = [one for one in check(side_of(lambda *one: time_s(*one[:2]), sizes=(64,))).unchecked
-               if "bcast" in one]  # fmt: skip
-    assert text == "monotony and split of bcast (need a second size)"
+
+
+def test_one_size_is_named_at_each_place_that_has_no_other():
+    found = side_of(lambda *one: time_s(*one[:2]), sizes=(64, 1000))
+    few = side_of(lambda *one: time_s(*one[:2]), sizes=(64,), ranks=8)
+    both = replace(found, times_s=found.times_s | few.times_s)
+    for side in (few, both):
+        texts = [text for text in check(side).not_checked() if "second size" in text]
+        for kind in (MONOTONY, SPLIT):
+            assert f"{kind} of bcast on 8 ranks at 64 B (needs a second size)" in texts
+        assert all("on 8 ranks" in text and "barrier" not in text for text in texts)
 
 
 def test_times_of_0_are_counted():
