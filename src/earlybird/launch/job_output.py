@@ -8,7 +8,7 @@ _FAILED_RANK = (
     # Intel Hydra
     r"RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>\S+)\s+=\s+(?P<how>\S[^\n]*)",
     # MPICH's Hydra numbers its ranks nowhere. The string is missing if other nodes failed, too.
-    r"PID \d+ RUNNING AT (?P<host>\S+)(?s:.*?)WITH THE EXIT STRING: (?P<how>[^\n]+)",
+    r"PID \d+ RUNNING AT (?P<host>\S+)(?s:(?:(?!RUNNING AT).)*?)WITH THE EXIT STRING: (?P<how>[^\n]+)",
     r"PID \d+ RUNNING AT (?P<host>\S+)\s+=\s+(?P<how>\S[^\n]*)",
     # Open MPI. Its "due to process rank ... calling abort" and its "Peer host" may be of a rank that failed
     # because another one did.

@@ -1,6 +1,8 @@
 """The rank that a job lost, and its host, by what real mpiexecs printed on four virtual nodes when the rank
 of node2 ended."""
 
+import time
+
 import pytest
 
 from earlybird.launch.job_output import explain
@@ -129,6 +131,22 @@ def test_a_rank_that_has_lost_its_peer_is_not_named_as_the_one_that_failed():
     assert "failed" not in explain(14, _OPENMPI_PEER)
     killed = intel((2, "node1", KILLED), (0, "node0", KILLED))
     assert explain(255, killed) == f"KILLED BY SIGNAL: {KILLED}"
+
+
+def test_the_exit_string_is_of_the_block_before_it():
+    first = MPICH.replace("node2", "node1")
+    assert explain(255, first + MPICH_STRING) == (
+        "mpiexec reports that a rank on node2 failed: Segmentation fault (signal 11)"
+    )
+
+
+@pytest.mark.parametrize("end", ["", MPICH_STRING])
+def test_the_text_of_many_ranks_is_searched_once(end):
+    """Searched to its end for each rank, this takes a minute."""
+    text = intel(*((rank, f"node{rank}", KILLED) for rank in range(3000)))
+    begin_s = time.process_time()
+    explain(255, text + end)
+    assert time.process_time() - begin_s < 5
 
 
 def test_what_a_rank_says_of_itself_comes_before_what_mpiexec_says_of_it():
