@@ -28,8 +28,8 @@ from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_t
 from earlybird.interop.benchmarks import read_imb, read_osu
 from earlybird.interop.monitoring import load_monitoring
 from earlybird.interop.reprompi import read_repro
-from earlybird.patterns.actnum import read_actnum
-from earlybird.patterns.graph_files import read_graph
+from earlybird.patterns.actnum import parse_actnum
+from earlybird.patterns.graph_files import parse_graph
 
 GOLDEN = Path(__file__).parents[1] / "recorded" / "golden"
 MANY = settings(
@@ -140,6 +140,11 @@ def load_collectives_advice(path):
     return collectives_advice_from_json(files.read_json(path, "advice"))
 
 
+def parsed(parse, *options):
+    """A function that reads a path and parses its text."""
+    return lambda path: parse(files.read_text(path, "mesh"), path, *options)
+
+
 JSON_FILES = {
     "advice": (load_advice, golden("advice-1.json")),
     "collectives-advice": (load_collectives_advice, golden("collectives-advice-1.json")),
@@ -224,9 +229,9 @@ FILES = {
     "pattern.npz": (load_pattern, npz(src=np.array([0, 1]), dst=np.array([1, 0]), bytes=np.array([8, 8]))),
     "pattern.mtx": (load_pattern, MTX),
     "layout.csv": (lambda path: parse_layout(str(path)), (GOLDEN / "layout-1.csv").read_bytes()),
-    "graph.graph": (read_graph, b"% a mesh\n3 2\n2\n1 3\n2\n"),
-    "graph.mtx": (read_graph, GRAPH_MTX),
-    "cells.actnum": (lambda path: read_actnum(path, (2, 2, 2)), b"ACTNUM\n 3*1 0 4*1 /\n"),
+    "graph.graph": (parsed(parse_graph), b"% a mesh\n3 2\n2\n1 3\n2\n"),
+    "graph.mtx": (parsed(parse_graph), GRAPH_MTX),
+    "cells.actnum": (parsed(parse_actnum, (2, 2, 2)), b"ACTNUM\n 3*1 0 4*1 /\n"),
     "thune.csv": (load_thune_table, THUNE),
     "pingpong.csv": (load_pingpong_table, PINGPONG),
     "app.0.prof": (

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 
-from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.patterns.adjacency import adjacency_from_edges
 from earlybird.patterns.checks import require_range
@@ -17,8 +16,10 @@ MAX_REFINED_CELLS = 20_000_000
 _VALUES = re.compile(r"(?:([1-9][0-9]{0,9})\*)?([01])")
 
 
-def read_actnum_graph(path: str | Path, dims: tuple[int, int, int], refine: int = 1) -> csr_array:
+def parse_actnum_graph(text: str, path: Path, dims: tuple[int, int, int], refine: int = 1) -> csr_array:
     """Six-point neighbours between the active cells of a grid of `dims` = (NX, NY, NZ) cells, x fastest.
+
+    `text` is that of the file `path`.
 
     Returns
     -------
@@ -28,7 +29,7 @@ def read_actnum_graph(path: str | Path, dims: tuple[int, int, int], refine: int 
     or with more than MAX_REFINED_CELLS cells.
     """
     _check_refine(dims, refine)
-    active = read_actnum(path, dims)
+    active = parse_actnum(text, path, dims)
     if not active.any():
         raise InputError(f"{path} has no active cell; give a mask with at least one 1")
     for axis in range(3) if refine > 1 else ():
@@ -47,7 +48,7 @@ def read_actnum_graph(path: str | Path, dims: tuple[int, int, int], refine: int 
 
 
 def _check_refine(dims: tuple[int, int, int], refine: int) -> None:
-    """Refuse, before anything is read, more cells than fit the memory of an ordinary machine."""
+    """Refuse, before anything is parsed, more cells than fit the memory of an ordinary machine."""
     require_range(refine, "the refinement", 1)
     num_cells = dims[0] * dims[1] * dims[2] * refine**3
     if refine > 1 and num_cells > MAX_REFINED_CELLS:
@@ -57,12 +58,12 @@ def _check_refine(dims: tuple[int, int, int], refine: int) -> None:
         )
 
 
-def read_actnum(path: str | Path, dims: tuple[int, int, int]) -> np.ndarray:
+def parse_actnum(text: str, path: Path, dims: tuple[int, int, int]) -> np.ndarray:
     """The mask itself, a boolean array of shape (NZ, NY, NX)."""
     num_cells = dims[0] * dims[1] * dims[2]
     values: list[str] = []
     counts: list[int] = []
-    for line_number, value in _values_of_keyword(files.read_text(path, "ACTNUM file"), Path(path)):
+    for line_number, value in _values_of_keyword(text, path):
         match = _VALUES.fullmatch(value)
         if not match:
             raise InputError(

@@ -1,36 +1,35 @@
 """Adjacency graphs from files: METIS `.graph` and Matrix Market."""
 
 import io
+import re
 from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.patterns.adjacency import adjacency_from_edges
 
 MAX_CELLS = 2**31 - 2  # METIS counts in 32-bit integers
+_FIRST_CHARACTER = re.compile(r"^(?!%)[^\S\n]*(\S)", re.MULTILINE)
 
 
-def read_graph(path: str | Path) -> csr_array:
-    """Read the adjacency in `path`: Matrix Market if its first line says so, METIS otherwise.
+def parse_graph(text: str, path: Path) -> csr_array:
+    """The adjacency in the `text` of `path`: Matrix Market if its first line says so, METIS otherwise.
 
     Weights and values are ignored. A Matrix Market file may be of any field and
     symmetry; it must be square, an entry in either direction makes two cells neighbours. Raises InputError.
     """
-    text = files.read_text(path, "graph")
     if text.startswith("%%MatrixMarket"):
-        return _parse_matrix_market(text, Path(path))
-    return _parse_metis(text, Path(path))
+        return _parse_matrix_market(text, path)
+    return _parse_metis(text, path)
 
 
-def begins_as_graph(path: str | Path) -> bool:
+def begins_as_graph(text: str) -> bool:
     """Whether the first line that is no METIS comment begins with a number, or only comments are there, such
-    as that of Matrix Market. Raises InputError for a file that cannot be read."""
-    lines = files.read_whole_lines(path, "mesh")
-    first = next((line for line in lines if line.strip() and not line.startswith("%")), "0")
-    return first.lstrip()[0] in "0123456789"
+    as that of Matrix Market."""
+    first = _FIRST_CHARACTER.search(text)
+    return first is None or first[1] in "0123456789"
 
 
 def _parse_matrix_market(text: str, path: Path) -> csr_array:

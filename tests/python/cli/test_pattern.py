@@ -4,9 +4,11 @@ import csv
 import functools
 import io
 import json
+import os
 import re
 import shutil
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -71,6 +73,24 @@ def test_mesh_of_an_active_cell_mask(pattern):
     mask = ("mask", "--dims", "2x2x2", "--refine", 3)
     status, out, _ = pattern("mesh", *mask, "--parts", 7, "-o", "p.csv", "--json")
     assert (status, json.loads(out)["cells"]) == (0, 7 * 27)
+
+
+def test_the_last_line_of_a_mesh_needs_no_end(pattern):
+    Path("mask").write_text("ACTNUM 8*1 /")
+    assert pattern("mesh", "mask", "--dims", "2x2x2", "--parts", 2, "-o", "p.csv")[0] == 0
+    Path("line.graph").write_text("% a line\n2 1\n2\n1")
+    assert pattern("mesh", "line.graph", "--parts", 2, "-o", "p.csv")[0] == 0
+    Path("x").write_text("x")
+    status, _, err = pattern("mesh", "x", "--parts", 2, "-o", "p.csv")
+    assert status == 2 and "x is no METIS graph and no Matrix Market file; if it has" in err
+
+
+def test_a_mesh_from_a_pipe(pattern):
+    os.mkfifo("pipe")
+    writer = Thread(target=Path("pipe").write_text, args=["4 3\n2\n1 3\n2 4\n3\n"], daemon=True)
+    writer.start()
+    assert pattern("mesh", "pipe", "--parts", 2, "-o", "line.csv")[0] == 0
+    assert load_pattern("line.csv").num_messages == 2
 
 
 @needs_reference(NORNE)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.patterns.actnum import read_actnum, read_actnum_graph
+from earlybird.patterns.actnum import parse_actnum, parse_actnum_graph
 from earlybird.patterns.adjacency import adjacency_from_edges, largest_component
-from earlybird.patterns.graph_files import read_graph
+from earlybird.patterns.graph_files import parse_graph
 from tests.reference import needs_reference, reference
 
 NORNE = "norne_actnum.prop"
@@ -17,10 +17,7 @@ NORNE = "norne_actnum.prop"
 DENSE = [[0, 1, 1, 0, 0], [1, 0, 1, 0, 0], [1, 1, 0, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0]]
 
 
-def write(tmp_path, text, name="mesh.graph") -> Path:
-    path = tmp_path / name
-    path.write_text(text)
-    return path
+MESH = Path("mesh")
 
 
 def test_edges_in_any_direction_and_number_make_one_symmetric_graph():
@@ -47,8 +44,8 @@ def test_largest_component_keeps_order():
         "%%MatrixMarket matrix coordinate real general\n5 5 4\n1 2 0.5\n1 3 1\n2 3 -1\n4 3 2\n",
     ],
 )
-def test_every_form_of_a_graph_reads_the_same(tmp_path, text):
-    assert read_graph(write(tmp_path, text)).toarray().tolist() == DENSE
+def test_every_form_of_a_graph_reads_the_same(text):
+    assert parse_graph(text, MESH).toarray().tolist() == DENSE
 
 
 @pytest.mark.parametrize(
@@ -75,9 +72,9 @@ def test_every_form_of_a_graph_reads_the_same(tmp_path, text):
         ("%%MatrixMarket matrix coordinate pattern general\n2 2 2\n1 2\n", "not a Matrix Market file"),
     ],
 )
-def test_damaged_graph_is_refused_by_line(tmp_path, text, says):
+def test_damaged_graph_is_refused_by_line(text, says):
     with pytest.raises(InputError, match=says) as refused:
-        read_graph(write(tmp_path, text))
+        parse_graph(text, MESH)
     assert "\n" not in str(refused.value)
 
 
@@ -86,15 +83,14 @@ ACTNUM = (
 )
 
 
-def test_actnum_repeats_comments_and_other_keywords_are_read(tmp_path):
-    mask = read_actnum(write(tmp_path, ACTNUM.replace("0 1/", "0 1 1/")), (3, 2, 1))
+def test_actnum_repeats_comments_and_other_keywords_are_read():
+    mask = parse_actnum(ACTNUM.replace("0 1/", "0 1 1/"), MESH, (3, 2, 1))
     assert mask.tolist() == [[[True, True, True], [False, True, True]]]
 
 
-def test_active_cells_next_to_each_other_are_neighbours(tmp_path):
+def test_active_cells_next_to_each_other_are_neighbours():
     # x fastest: 1 1 0 / 1 0 0 below, 1 0 0 / 0 0 1 above.
-    path = write(tmp_path, "ACTNUM\n1 1 0 1 0 0  1 4*0 1 /\n")
-    graph = read_actnum_graph(path, (3, 2, 2))
+    graph = parse_actnum_graph("ACTNUM\n1 1 0 1 0 0  1 4*0 1 /\n", MESH, (3, 2, 2))
     pairs = {(i, j) for i, j in zip(*graph.nonzero(), strict=True) if i < j}
     assert graph.shape == (5, 5)
     assert pairs == {(0, 1), (0, 2), (0, 3)}
@@ -112,38 +108,38 @@ def test_active_cells_next_to_each_other_are_neighbours(tmp_path):
         ("ACTNUM\n9999999999*1 /\n", "9999999999 values"),
     ],
 )
-def test_damaged_actnum_is_refused_by_line(tmp_path, text, says):
+def test_damaged_actnum_is_refused_by_line(text, says):
     with pytest.raises(InputError, match=says):
-        read_actnum_graph(write(tmp_path, text), (3, 2, 1))
+        parse_actnum_graph(text, MESH, (3, 2, 1))
 
 
 def edges_of_box(x, y, z):
     return (x - 1) * y * z + x * (y - 1) * z + x * y * (z - 1)
 
 
-def test_a_refined_grid_is_the_grid_of_smaller_cells(tmp_path):
-    fine = read_actnum_graph(write(tmp_path, "ACTNUM\n8*1 /\n"), (2, 2, 2), 2)
-    same = read_actnum_graph(write(tmp_path, "ACTNUM\n64*1 /\n"), (4, 4, 4))
+def test_a_refined_grid_is_the_grid_of_smaller_cells():
+    fine = parse_actnum_graph("ACTNUM\n8*1 /\n", MESH, (2, 2, 2), 2)
+    same = parse_actnum_graph("ACTNUM\n64*1 /\n", MESH, (4, 4, 4))
     assert fine.shape == (64, 64) and fine.nnz == 2 * edges_of_box(4, 4, 4)
     assert (fine != same).nnz == 0
 
 
-def test_cells_refined_from_an_inactive_cell_are_inactive(tmp_path):
+def test_cells_refined_from_an_inactive_cell_are_inactive():
     # Of the 27 cells across each face of the missing corner, 9 lose their neighbour.
-    graph = read_actnum_graph(write(tmp_path, "ACTNUM\n0 7*1 /\n"), (2, 2, 2), 3)
+    graph = parse_actnum_graph("ACTNUM\n0 7*1 /\n", MESH, (2, 2, 2), 3)
     assert graph.shape[0] == 7 * 27
     assert graph.nnz == 2 * (edges_of_box(6, 6, 6) - edges_of_box(3, 3, 3) - 3 * 9)
 
 
 @pytest.mark.parametrize(("refine", "says"), [(0, "refinement is 0"), (2**21, "at most 20000000")])
-def test_a_refinement_out_of_range_is_refused_unread(tmp_path, refine, says):
+def test_a_refinement_out_of_range_is_refused_unread(refine, says):
     with pytest.raises(InputError, match=says):
-        read_actnum_graph(tmp_path / "not-there", (2, 2, 2), refine)
+        parse_actnum_graph("", MESH, (2, 2, 2), refine)
 
 
 @needs_reference(NORNE)
 def test_norne_has_its_44927_active_cells():
-    graph = read_actnum_graph(reference(NORNE), (46, 112, 22))
+    graph = parse_actnum_graph(reference(NORNE).read_text(), MESH, (46, 112, 22))
     assert graph.shape == (44927, 44927)
     assert (graph != graph.T).nnz == 0
     assert graph.diagonal().sum() == 0

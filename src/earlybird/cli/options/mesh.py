@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import check_suffix
 from earlybird.machine import hardware
@@ -51,21 +52,22 @@ def adjacency_of(mesh: Path | None, cells: int | None, dims: str | None, refine:
         )
     if cells is not None:
         raise InputError(f"--cells is of the generated mesh, but {mesh} is given; give one of them")
-    from earlybird.patterns.graph_files import begins_as_graph, read_graph
+    from earlybird.patterns.graph_files import begins_as_graph, parse_graph
 
-    is_graph = begins_as_graph(mesh)
+    text = files.read_text(mesh, "mesh")  # once: it may be a pipe
+    is_graph = begins_as_graph(text)
     if is_graph and dims is not None:
         raise InputError(f"--dims is the grid of an ACTNUM mask, but {mesh} is a graph; omit --dims")
     if is_graph:
-        return read_graph(mesh)
+        return parse_graph(text, mesh)
     if dims is None:
         raise InputError(
             f"{mesh} is no METIS graph and no Matrix Market file; if it has the Eclipse keyword ACTNUM, add "
             "its grid, such as --dims 46x112x22"
         )
-    from earlybird.patterns.actnum import read_actnum_graph
+    from earlybird.patterns.actnum import parse_actnum_graph
 
-    return read_actnum_graph(mesh, three_sides(dims, "--dims"), 1 if refine is None else refine)
+    return parse_actnum_graph(text, mesh, three_sides(dims, "--dims"), 1 if refine is None else refine)
 
 
 def three_sides(text: str, what: str) -> tuple[int, int, int]:
