@@ -98,11 +98,12 @@ def run() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     command = next(iter(sys.argv[1:]), "")
     failed = 2 if command == "compare" else 1
+    status: Any = 0
     try:
         status = _dispatch(sys.argv[1:])
-        sys.stdout.flush()
         if status == 130:
             _complain("interrupted", 130)
+        sys.stdout.flush()
     except EarlybirdError as error:
         status = _complain(str(error), max(error.exit_status, failed))
     except KeyboardInterrupt:
@@ -110,7 +111,7 @@ def run() -> None:
     except BrokenPipeError:
         # The reader of our output (head, less) has exited: this is not an error.
         _discard_output()
-        status = failed if command in _VERDICTS else 0
+        status = status or (failed if command in _VERDICTS else 0)
     except OSError as error:
         if error.filename is None:
             _discard_output()
@@ -128,6 +129,10 @@ def run() -> None:
             status = _complain(
                 f"internal error, {kind}: {error}; set EARLYBIRD_DEBUG=1 for a traceback", failed
             )
+    try:
+        sys.stdout.flush()
+    except OSError:  # after a failure, whose status counts
+        _discard_output()
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -1,5 +1,6 @@
 """The command `earlybird` itself: help by -h, and suggestions for misspelt commands."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -51,6 +52,48 @@ def test_a_command_that_gets_a_signal_twice_ends_in_order(number):
             time.sleep(0.1)
         printed, said = process.communicate(timeout=30)
     assert (process.returncode, printed, said) == (130, "ended in order\n", "earlybird: interrupted\n")
+
+
+TO_A_CLOSED_PIPE = """
+import sys
+from earlybird.cli import main
+from earlybird.data.errors import WorkError
+
+def fail(arguments):
+    sys.stdin.read()  # until the reader of the output is gone
+    print("a row")
+    if arguments[-1] == "raised":
+        raise WorkError("the work failed")
+    return int(arguments[-1])
+
+main._dispatch = fail
+main.run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("measure", "0"), 0, ""),
+        (("measure", "1"), 1, ""),
+        (("measure", "130"), 130, "earlybird: interrupted\n"),
+        (("measure", "raised"), 1, "earlybird: the work failed\n"),
+        (("check", "0"), 1, ""),
+        (("compare", "0"), 2, ""),
+        (("compare", "1"), 1, ""),
+    ],
+)
+def test_a_reader_that_has_ended_leaves_the_status_of_a_failure(arguments, status, said):
+    with subprocess.Popen(
+        [sys.executable, "-c", TO_A_CLOSED_PIPE, *arguments],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": ""},
+    ) as process:  # fmt: skip
+        assert process.stdin and process.stdout and process.stderr
+        process.stdout.close()
+        process.stdin.close()
+        assert process.stderr.read() == said
+    assert process.returncode == status
 
 
 @pytest.mark.parametrize("command", [(), ("measure",), ("exec",), ("advise", "pipeline")])
