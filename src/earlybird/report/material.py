@@ -40,6 +40,11 @@ ALLOWED = (
     "histories, guidelines, checks, advice, projections (.json) or patterns (.csv, .npz, .mtx)"
 )
 
+# What `earlybird show` prints, but a report has no chapter for.
+SHOWN_ALONE = tuple(
+    f"earlybird.{name}/1" for name in ("baseline", "collective-prediction", "pipeline-prediction")
+)
+
 
 @dataclass(frozen=True)
 class MeasuredRun:
@@ -237,8 +242,7 @@ def _from_json(path: Path) -> tuple[str, Sequence[Any]]:
     if schema == COLLECTIVES_ADVICE:
         return "advice", collectives_advice_from_json(value, f"the file {path}").pieces()
     if not isinstance(schema, str) or schema not in readers:
-        is_ours = isinstance(schema, str) and schema.startswith("earlybird.")
-        show = f", or print it with `earlybird show {path}`" if is_ours else ""
+        show = f", or print it with `earlybird show {path}`" if schema in SHOWN_ALONE else ""
         raise InputError(
             f"{path} has the schema {schema!r}, which is not an input of a report; {ALLOWED}{show}"
         )

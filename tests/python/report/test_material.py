@@ -1,7 +1,12 @@
 """Inputs are detected by their content; other files are refused with one sentence."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import earlybird
+from earlybird.cli.commands.show import show
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import save_pattern
 from earlybird.report.material import collect
@@ -48,13 +53,32 @@ def test_other_files_are_refused(tmp_path, name, content, says):
     assert "\n" not in str(caught.value)
 
 
-def test_another_file_of_earlybird_is_refused_with_the_command_that_prints_it(tmp_path):
-    for schema in ("earlybird.collective-prediction/1", "earlybird.pipeline-prediction/1"):
-        path = tmp_path / "file.json"
-        path.write_text(f'{{"schema": "{schema}"}}')
-        with pytest.raises(InputError) as caught:
-            collect([path])
-        assert str(caught.value).endswith(f"or print it with `earlybird show {path}`")
+SCHEMAS = {
+    schema
+    for path in Path(earlybird.__file__).parent.rglob("*.py")
+    for schema in re.findall(r'"(earlybird\.[a-z-]+/[0-9]+)"', path.read_text())
+}
+
+
+@pytest.mark.parametrize("schema", sorted(SCHEMAS | {"earlybird.nothing/1", "earlybird.profile/99"}))
+def test_a_refused_file_is_to_be_shown_exactly_if_show_prints_it(tmp_path, schema):
+    path = tmp_path / "file.json"
+    path.write_text(f'{{"schema": "{schema}"}}')
+    with pytest.raises(InputError) as caught:
+        collect([path])
+    if "not an input of a report" not in str(caught.value):
+        return  # damaged
+    with pytest.raises(InputError) as shown:
+        show(path)
+    is_printed = "which this version does not print" not in str(shown.value)
+    is_run = schema == "earlybird.run/1"  # of which the folder is shown
+    assert str(caught.value).endswith(f"or print it with `earlybird show {path}`") == (
+        is_printed and not is_run
+    )
+
+
+def test_node_counts_without_any_are_refused(tmp_path):
+    path = tmp_path / "file.json"
     with pytest.raises(InputError, match="holds no node counts"):
         path.write_text('{"schema": "earlybird.node-counts/1", "model": "fair", "ranks": 4, "counts": []}')
         collect([path])
