@@ -106,8 +106,9 @@ def advise_partition(
         "bytes_per_cell": bytes_per_cell, "imbalance": most_imbalance, "seed": seed,
     }  # fmt: skip
     rule = (
-        f"row 1: the smallest largest part within {100 * WORTH:g} % of the fastest time, among those clearly "
-        f"faster than {reference}; that one if none is"
+        f"row 1: of the partitions that are clearly faster than {reference} and have at least "
+        f"{100 * (1 - WORTH):g} % of the largest speed-up, the one whose largest part is smallest; "
+        f"{reference} if none is clearly faster"
     )
     advice = Advice(
         "partition",
