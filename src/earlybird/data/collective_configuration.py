@@ -30,6 +30,8 @@ _LAST_BYTES = (1 << 31) - 1
 _OF_OWN_COUNTS = ("gather", "scatter")
 _ONE_FOR_ALL = "this MPI uses one algorithm for all sizes"
 _NETWORK = "_NETWORK"  # the variable of Intel MPI's algorithms that ignore nodes
+# What MPICH's two JSON files have after the name of the file of settings.
+SELECTION_SUFFIXES = (".json", ".ch4.json")
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,8 @@ def _selection_rules(operation: str, regions: Sequence[Region]) -> list[Selectio
 
 
 def _suffix(variable: str) -> str:
-    return ".ch4.json" if "_CH4_" in variable else ".json"
+    of_all, of_device = SELECTION_SUFFIXES
+    return of_device if "_CH4_" in variable else of_all
 
 
 def setting(family: str, operation: str, method: str, ranks: int) -> str:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -260,6 +261,23 @@ def test_a_file_that_sets_nothing_is_reported(capsys, tmp_path):
     assert "default from 0" not in output
     write_settings(configuration("mpich", [Region("bcast", "linear", 8)]), tmp_path / "rules")
     assert "use it with: . " in capsys.readouterr().err
+
+
+def test_files_that_settings_no_longer_use_are_named(capsys, tmp_path):
+    settings = configuration("mpich", [Region("bcast", "linear", 8)])
+    write_settings(replace(settings, files={".json": "{}", ".ch4.json": "{}"}), tmp_path / "b.sh")
+    assert "does not use" not in capsys.readouterr().err
+    idle = configuration("mpich", [Region("bcast", "default", 8)])
+    for given, unused in (
+        (replace(idle, files={".json": "{}"}), f"{tmp_path / 'b.sh.ch4.json'}"),
+        (idle, f"{tmp_path / 'b.sh.json'} and {tmp_path / 'b.sh.ch4.json'}"),
+    ):
+        write_settings(given, tmp_path / "b.sh")
+        assert (
+            f"b.sh does not use {unused}; remove what an earlier --config wrote\n" in capsys.readouterr().err
+        )
+    write_settings(configuration("openmpi", [Region("bcast", "linear", 8)]), tmp_path / "b.sh")
+    assert "does not use" not in capsys.readouterr().err
 
 
 def test_a_profile_without_collectives_is_refused_with_what_to_measure(earlybird, folder):

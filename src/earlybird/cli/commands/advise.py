@@ -44,7 +44,13 @@ from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import files, labels
 from earlybird.data.advice import Advice
 from earlybird.data.collective_algorithms import OPERATIONS
-from earlybird.data.collective_configuration import Configuration, Region, by_operation, describe
+from earlybird.data.collective_configuration import (
+    SELECTION_SUFFIXES,
+    Configuration,
+    Region,
+    by_operation,
+    describe,
+)
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, is_shape, parse_layout, save_layout
 from earlybird.data.mpich_selection import Selection, find_selection
@@ -432,6 +438,8 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
     for suffix, text in settings.files.items():
         files.write_text(path.with_name(path.name + suffix), text)
     files.write_text(path, settings.text.replace('="FILE', f'="{path.resolve()}'))
+    if stale := _unused_files(settings, path):
+        note(f"{path} does not use {labels.listed(stale)}; remove what an earlier --config wrote")
     if settings.idle:
         why = ", as no other algorithm that the file can set was measured to be clearly faster on these ranks"
         why = "" if settings.left_out else why
@@ -443,6 +451,16 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
     for reason in dict.fromkeys(settings.left_out.values()):
         omitted = [region for region, why in settings.left_out.items() if why == reason]
         note(f"warning: {reason}, so {path} does not cover: {_named(omitted, settings)}")
+
+
+def _unused_files(settings: Configuration, path: Path) -> list[str]:
+    """The files that MPICH's settings at `path` may have had, and that these settings do not."""
+    if settings.kind != "shell":
+        return []
+    others = [
+        path.with_name(path.name + suffix) for suffix in SELECTION_SUFFIXES if suffix not in settings.files
+    ]
+    return [str(other) for other in others if other.exists()]
 
 
 def _in_force(settings: Configuration) -> list[str]:
