@@ -270,6 +270,38 @@ def test_the_action_names_the_file_or_the_command_that_writes_it(in_process, tmp
     assert "\n    earlybird export l.csv --to openmpi --hosts ... -o FILE\n" in page
 
 
+def test_swaps_that_end_early_name_no_command_that_would_write_another_layout(
+    in_process, tmp_path, monkeypatch
+):
+    near_exchange(64, 8, mean_size_bytes=50_000).save(tmp_path / "p.csv")
+    _profile().save(tmp_path / "profile.json")
+
+    def interrupt(self, done, spent_s):
+        if done == 600:
+            raise KeyboardInterrupt
+        return done / 3000
+
+    monkeypatch.setattr(advising, "partitioned_layout", lambda pattern, places: places)
+    asked = ("--profile", "profile.json", "--layout", "8x1x8", "--map-by", "node", "--model", "staircase")
+    for ended_by, status in (("interrupt", 130), ("budget", 0)):
+        with monkeypatch.context() as patch:
+            if ended_by == "interrupt":
+                patch.setattr(Swaps, "share", interrupt)
+            else:
+                clock_of_one_second_a_look(patch)
+            limit = ("--budget", "2000s") if ended_by == "budget" else ()
+            for output in ((), ("-o", "l.csv")):
+                done = in_process("advise", "layout", "p.csv", *asked, "--json", *limit, *output, check=False)
+                found = json.loads(done.stdout)
+                assert (found["swaps_ended_by"], done.returncode) == (ended_by, status)
+                assert ("earlybird: interrupted\n" in done.stderr) == (ended_by == "interrupt")
+                action = f"the layout {IMPROVED}, "
+                kept = "in l.csv; then `earlybird export l.csv " if output else "give -o to keep it"
+                assert found["ranked"][0]["action"].startswith(action + kept)
+        assert places(parse_layout(str(tmp_path / "l.csv"))) == places(parse_layout("8x1x8"))
+        (tmp_path / "l.csv").unlink()
+
+
 def test_nodes_are_filled_evenly_with_the_ranks_of_the_pattern(in_process, tmp_path):
     """12 ranks on 4 nodes of 2 sockets, which no shape describes."""
     pattern, cores = pairs_far_apart(12), {"cores_per_socket": [8, 8]}
@@ -283,9 +315,12 @@ def test_nodes_are_filled_evenly_with_the_ranks_of_the_pattern(in_process, tmp_p
     assert same["asked"]["layout"] == "2x1x6"
     aggregated = json.loads(in_process("advise", "aggregate", *arguments, "--nodes", "2").stdout)
     assert aggregated["asked"]["layout"] == "2x2x3"
-    for nodes, layout in ((2, "2x2x3"), (4, "...")):  # 3 ranks on 2 sockets are no shape
+    for nodes, layout in ((2, "2x2x3"), (4, "out-4/layout.csv")):  # 3 ranks on 2 sockets are no shape
         done = in_process("advise", "aggregate", *arguments, "--nodes", nodes, "-o", f"out-{nodes}")
         assert f"--layout {layout}, with --launcher" in done.stderr
+    written, wanted = parse_layout(str(tmp_path / "out-4" / "layout.csv")), even_layout(12, 4, 2)
+    assert (written.node.tolist(), written.socket.tolist()) == (wanted.node.tolist(), wanted.socket.tolist())
+    assert not (tmp_path / "out-2" / "layout.csv").exists()
 
 
 @pytest.mark.parametrize("advice", ["layout", "aggregate"])

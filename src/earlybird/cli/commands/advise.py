@@ -10,7 +10,7 @@ import typer
 
 from earlybird.advise.aggregation import advise_aggregation
 from earlybird.advise.collective import advise_collectives
-from earlybird.advise.layout import SWAPS, Swaps, advise_layout
+from earlybird.advise.layout import COUNT, INTERRUPT, SWAPS, Swaps, advise_layout
 from earlybird.advise.pipelined import advise_pipeline
 from earlybird.cli.options.command import FORMAT, given_arguments, make_group
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
@@ -211,8 +211,8 @@ def layout(
     Row 1 is the advised layout: the present one, unless another is clearly faster by the predicted time of
     the slowest rank. The others are the orders in which launchers fill nodes; a partition of the exchange
     into nodes by METIS; and the best of these after swaps of ranks, by simulated annealing. The same --swaps
-    and --seed give the same layout again, unless --budget or Ctrl-C ends the swaps; the best layout until
-    then is kept. `earlybird replay --layout FILE` checks the result.
+    and --seed give the same layout again, unless --budget or Ctrl-C ends the swaps: then the best layout so
+    far is advised, which only -o keeps. `earlybird replay --layout FILE` checks the result.
     """
     place.check()
     limits = _swaps(swaps, budget, seed)
@@ -242,6 +242,7 @@ def layout(
     finally:
         progress.close()
     best = found.advice.ranked[0].method
+    ended_by = found.advice.extra.get("swaps_ended_by", COUNT)
     family = joined.context.get("flavour")
     target = family if family in ("mpich", "intel") else "openmpi"
     advice = found.advice
@@ -251,7 +252,8 @@ def layout(
         path = output or Path("layout.csv")
         use = f"`earlybird export {path} --to {target} --hosts ... -o FILE` writes a file for mpiexec"
         how = f"in {path}" if output else f"which `{_again(context, path)}` writes"
-        advice = _with_action(advice, f"{how}; then {use}")
+        is_same_again = output or ended_by == COUNT
+        advice = _with_action(advice, f"{how}; then {use}" if is_same_again else "give -o to keep it")
     print_advice(advice, format)
     if output is not None:
         note(
@@ -260,6 +262,8 @@ def layout(
         )
     elif best in MAPPINGS and best != map_by:
         note(f"-o layout.csv writes the layout {best}")
+    if ended_by == INTERRUPT:
+        raise typer.Exit(130)
 
 
 def _with_action(advice: Advice, how: str) -> Advice:
@@ -402,7 +406,10 @@ def aggregate(
     for name, exchange in found.stages[best].all().items():
         save_pattern(exchange, output / f"{name}.csv")
     print_advice(advice, format)
-    shown = where.text if place.layout or is_shape(where.text) else "..."
+    shown = where.text
+    if place.layout is None and not is_shape(shown):
+        shown = str(output / "layout.csv")
+        save_layout(where, shown)
     note(
         f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node; check it: "
         f"earlybird replay {output}/collect.csv --then {output}/between.csv --then {output}/distribute.csv "
