@@ -72,6 +72,9 @@ def test_a_replay_requests_the_nodes_of_its_layout(earlybird, tmp_path):
     assert resume == ["earlybird", "replay", "--resume", "--json", "-o", "replay"]
     assert begin[:3] == ["earlybird", "replay", "p.csv"]
     assert begin[begin.index("--map-by") + 1] == "node"
+    (tmp_path / "p.csv").rename(tmp_path / "-p.csv")
+    _, begin = commands(earlybird(arguments[0], *arguments[2:], "--", "-p.csv").stdout)
+    assert begin[:3] == ["earlybird", "replay", "./-p.csv"]
 
 
 @pytest.mark.parametrize(
