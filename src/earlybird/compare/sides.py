@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.compare.changes import MIN_LAUNCHES
 from earlybird.data import labels
 from earlybird.data.baseline import Baseline, BaselinePoint
 from earlybird.data.collective_algorithms import VERIFICATION
@@ -233,6 +232,8 @@ def more_launches(*sides: Side) -> str:
 
 
 def _more_launches(side: Side) -> str:
+    from earlybird.compare.changes import MIN_LAUNCHES  # and with it scipy
+
     if side.is_baseline:
         return "save {} again from a run of more launches"
     if side.circumstances.get("launcher") == "import":

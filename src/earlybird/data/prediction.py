@@ -52,6 +52,11 @@ class Prediction(Record):
         return both_s if self.overlap_s is None else both_s - self.overlap_s
 
     @property
+    def notes(self) -> list[str]:
+        """Where the prediction is outside of what was measured, a sentence each."""
+        return list(self.extra.get("notes", ()))
+
+    @property
     def slowest_rank(self) -> int:
         """The lowest rank with the largest predicted time."""
         return int(np.argmax(self.time_s))

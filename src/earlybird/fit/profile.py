@@ -31,6 +31,8 @@ from earlybird.fit.protocols import Lines
 MAX_REPLICATES = 50
 # Launches are bimodal on small machines: with fewer launches, intervals are unreliable.
 FEW_LAUNCHES = 5
+# From here on, BW(1) against the bandwidth of a single message is worth a warning.
+_MUCH_FASTER = 1.5
 # From this share of a virtual link's rate on, the link counts as the limit, even with shared cores.
 LINK_LIMIT = 0.9
 
@@ -114,6 +116,7 @@ def fit_profile(
         warnings += part.warnings
     forms = _pingpong_forms(observations, paper)
     warnings += [text for part in fitted for text in _extrapolation_warnings(part.level, forms)]
+    warnings += [text for part in fitted for text in _single_message_warnings(part.level, forms)]
     warnings += completion.warnings([part.level for part in fitted], waiting)
     warnings += _convergence_warnings(observations, usable)
     warnings += pipelined.warnings(observations.pipelines)
@@ -453,6 +456,22 @@ def _extrapolation_warnings(level: Level, forms) -> list[str]:
         f"{level.name}: ping-pongs switch protocol at {max(unseen)} B, but contention was measured from "
         f"{smallest} B on; smaller messages are extrapolated: measure contention at smaller sizes"
     ]
+
+
+def _single_message_warnings(level: Level, forms) -> list[str]:
+    """Warn if messages of a pair that follow each other are much faster than that of a ping-pong."""
+    for form in forms:
+        if form["what"]["level"] != level.name:
+            continue
+        single = form["parameters"]["protocols"][-1]["bandwidth_bytes_per_s"]
+        following = level.protocols[-1].bandwidth_bytes_per_s.get(1, 0.0)
+        if following > _MUCH_FASTER * single:
+            return [
+                f"{level.name}: a single message moves {format_bandwidth(single)}, messages of a pair that "
+                f"follow each other {format_bandwidth(following)}, which predictions use: ranks with one "
+                f"message may take up to {following / single:.1f} times as long"
+            ]
+    return []
 
 
 def _convergence_warnings(observations, usable):

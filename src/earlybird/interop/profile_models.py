@@ -65,6 +65,11 @@ def changed_costs(profile: Profile, machine: SimulatedMachine) -> list[str]:
     changed = []
     for name, cost in machine.levels.items():
         if (level := profile.levels.get(name)) is None:
+            if name == "inter_socket" and machine.sockets > 1:
+                changed.append(
+                    f"{LEVEL_LABELS[name]}: the profile has no such messages; here they cost what those on "
+                    "the same socket do"
+                )
             continue
         own, where = _single(profile, level), LEVEL_LABELS[name]
         if cost.bandwidth_bytes_per_s < own.bandwidth_bytes_per_s:

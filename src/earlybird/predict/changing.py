@@ -23,7 +23,7 @@ def changing_exchange(pattern: Pattern, layout: Layout, profile: Profile, mixed:
     room = int(layout.node.max()) + 1, int(layout.socket.max()) + 1
     if mixed != MIXED or layout.num_ranks > MOST_RANKS:
         raise InputError(
-            f"an exchange that changes has mixed {MIXED!r} and at most {MOST_RANKS} ranks; this one has "
+            f"slowest_now_s needs mixed {MIXED!r} and at most {MOST_RANKS} ranks; this exchange has "
             f"{mixed!r} and {layout.num_ranks}"
         )
     if room[0] * room[1] > MOST_SOCKETS:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -212,6 +213,15 @@ def test_a_bad_pattern_is_refused_with_its_line(earlybird, tmp_path, text, messa
 )
 def test_a_missing_option_is_reported(earlybird, arguments, missing):
     assert missing in _refusal(earlybird("predict", *arguments))
+
+
+def test_a_pattern_may_come_from_a_pipe(earlybird):
+    read, write = os.pipe()
+    with os.fdopen(write, "w") as pipe:
+        pipe.write((ROOT / WORKED[0]).read_text())
+    from_pipe = earlybird("predict", f"/dev/fd/{read}", *WORKED[1:])
+    os.close(read)
+    assert from_pipe[:2] == earlybird("predict", *WORKED)[:2]
 
 
 def test_without_a_layout_one_node_has_all_ranks(earlybird):

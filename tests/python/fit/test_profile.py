@@ -229,6 +229,14 @@ def test_contention_that_misses_a_protocol_of_the_ping_pong_gives_a_warning(make
     assert any("smaller messages are extrapolated" in warning for warning in fitted(path).extra["warnings"])
 
 
+@pytest.mark.parametrize(("single", "warns"), [(5e9, True), (8e9, False)])
+def test_a_single_message_that_gets_much_less_than_those_in_a_row_gives_a_warning(make_run, single, warns):
+    path = make_run("run", lambda n, size: 1e-6 + n * size / 1e10)
+    make_run("run", lambda n, size: 1e-6 + size / single, ns=(1,), kernel="pingpong")
+    said = [text for text in fitted(path).extra["warnings"] if "a single message moves 5 GB/s" in text]
+    assert bool(said) == warns and all("up to 2.0 times as long" in text for text in said)
+
+
 def test_a_left_out_n_is_predicted_from_its_neighbours(make_run):
     profile = fitted(make_run("run", lambda n, size: 2e-6 + size / 1e9, ns=(1, 2, 3, 4, 5)))
     assert profile.levels["intra_socket"].extra["held_out_error_n"] < 1e-6

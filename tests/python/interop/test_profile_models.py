@@ -44,7 +44,7 @@ def test_a_level_between_nodes_may_be_faster_than_one_across_sockets():
         "between nodes: the latency is 700 ns and not 600 ns, because it is at least that of the levels "
         "inside"
     ]
-    (changed,) = changed_costs(PROFILE, simulated_machine(PROFILE, 4, 2, 16))
+    (changed,) = changed_costs(PROFILE, simulated_machine(PROFILE, 4, 1, 16))
     assert changed.startswith("between nodes: the bandwidth is 5 GB/s and not 10 GB/s")
 
 
@@ -114,3 +114,13 @@ def test_the_command_writes_what_the_launcher_and_simgrid_read(tmp_path, in_proc
     assert json.loads((tmp_path / "loggps.json").read_text())["levels"]["inter_node"]["L_s"] == 2e-6
     refused = in_process("export", profile, "--to", "simgrid-platform", "-o", machine, check=False)
     assert refused.returncode == 2 and "--shape is missing" in refused.stderr
+
+
+def test_a_level_that_was_not_measured_is_named():
+    (said,) = [
+        text for text in changed_costs(PROFILE, simulated_machine(PROFILE, 1, 2, 4)) if "across" in text
+    ]
+    assert said == (
+        "across sockets: the profile has no such messages; here they cost what those on the same socket do"
+    )
+    assert not any("across" in text for text in changed_costs(PROFILE, simulated_machine(PROFILE, 2, 1, 4)))

@@ -157,6 +157,8 @@ def _formats_of(source: Path) -> tuple[str, tuple[Target, ...]]:
 
     if not source.exists():
         raise InputError(f"{source} does not exist; check the path")
+    if source.is_fifo():
+        raise InputError(f"{source} is a pipe, and export looks at what a file is first; give a file")
     if (source / recording.SUMMARY).exists():
         return "recording", (*_MESSAGES, Target.chrome_trace)
     if source.is_dir():

@@ -3,15 +3,18 @@
 import dataclasses
 import functools
 import inspect
+import itertools
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from earlybird.cli.output.printing import Format, set_prints_all
+from earlybird.data.errors import InputError
 
 FORMAT = typer.Option(Format.table, "--format", help="How to print the result on stdout.")
 AS_JSON = typer.Option(False, "--json", help="Print the result as JSON.")  # of commands without --format
@@ -20,6 +23,8 @@ _ALL = typer.Option("--all", help="Print all rows of long tables, also on a term
 
 
 _EXAMPLE_WIDTH = 96
+# Parameters that name a file to write, and their options.
+_OUTPUTS = {"output": "-o", "pattern_out": "--pattern-out", "partition_out": "--partition-out"}
 
 
 def example_text(*examples: str) -> str:
@@ -159,6 +164,7 @@ def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[.
         if has_format:
             set_prints_all(given.pop("all_rows", False))
             given["format"] = Format.json if given.pop("json") else given["format"]
+        _refuse_shared_files(given)
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
         return function(**given)
@@ -166,6 +172,28 @@ def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[.
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command
+
+
+def _refuse_shared_files(given: Mapping[str, Any]) -> None:
+    """InputError if a file that is to be written is also read, or written twice."""
+    written = {name: Path(given[name]) for name in _OUTPUTS if given.get(name)}
+    for name, path in written.items():
+        for other, value in given.items():
+            values = value if isinstance(value, list | tuple) else [value]
+            if other in _OUTPUTS or not any(_is_file(one, path) for one in values):
+                continue
+            raise InputError(f"{_OUTPUTS[name]} is {path}, which is also read; give another file to write")
+    for (one, path), (other, same) in itertools.combinations(written.items(), 2):
+        if path.absolute() == same.absolute() or _is_file(same, path):
+            raise InputError(f"{_OUTPUTS[one]} and {_OUTPUTS[other]} are both {path}; give two files")
+
+
+def _is_file(value: Any, path: Path) -> bool:
+    """Whether a value of an option names the file `path`, which is there."""
+    try:
+        return isinstance(value, str | Path) and path.is_file() and path.samefile(value)
+    except (OSError, ValueError):
+        return False
 
 
 def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:

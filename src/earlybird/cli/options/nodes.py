@@ -91,7 +91,12 @@ def equal_nodes(
 ) -> Layout:
     """So many nodes with equally many ranks; raises InputError."""
     num_ranks = max(pattern.num_ranks_named, 1)
-    return even_layout(num_ranks, nodes, sockets or len(cores_of_sockets(profile)), map_by)
+    try:
+        return even_layout(num_ranks, nodes, sockets or len(cores_of_sockets(profile)), map_by)
+    except InputError as error:
+        raise InputError(
+            f"{error}; the last rank of the pattern that has messages is {num_ranks - 1}"
+        ) from None
 
 
 def cores_of_sockets(profile: "Profile") -> list[int]:

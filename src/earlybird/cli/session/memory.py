@@ -30,7 +30,9 @@ def load_fitting_pattern(path: str | Path) -> Pattern:
 
 
 def _count_messages(path: Path) -> int:
-    """Without reading them; 0 if that is not known, as for a file that is not there."""
+    """Without reading them; 0 if that is not known, as for a file that is not there, or a pipe."""
+    if not path.is_file():
+        return 0
     try:
         if path.suffix == ".npz":
             with zipfile.ZipFile(path) as archive, archive.open("src.npy") as stream:
