@@ -171,7 +171,10 @@ def test_messages_inside_and_outside_a_socket_are_ordered_by_the_option(earlybir
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--model", "logp"], "the model is 'logp'; choose one of staircase, fair, queue, max-rate, postal"),
+        (
+            ["--model", "logp"],
+            "'logp'; choose one of staircase, fair, queue, max-rate, postal, or links with --machine",
+        ),
         (["--share", "process"], "--share applies to --model fair, but the model is staircase"),
         (["--model", "fair", "--share", "byte"], "the share is 'byte'; choose one of message, process"),
         (["--model", "postal", "--mixed", "union"], "--mixed applies to the models staircase, fair"),

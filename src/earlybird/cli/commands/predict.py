@@ -59,7 +59,8 @@ def predict(
         str | None, typer.Option(help="How ranks fill --layout: core, socket or node.  [default: core]")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(MODELS)}.  [default: {MODELS[0]}]")
+        str | None,
+        typer.Option(help=f"One of {', '.join(MODELS)}, or {LINKS} with --machine.  [default: {MODELS[0]}]"),
     ] = None,
     share: ShareOption = None,
     mixed: MixedOption = None,
@@ -135,6 +136,10 @@ def predict(
         return
     if model == LINKS:
         raise InputError(f"the model {LINKS} needs --machine instead of --profile; give it, or another model")
+    if model is not None and model not in MODELS:
+        raise InputError(
+            f"the model is {model!r}; choose one of {', '.join(MODELS)}, or {LINKS} with --machine"
+        )
     model = model or MODELS[0]
     joined = changed_profile(load_profiles(profile), settings or ())
     pattern = load_fitting_pattern(patterns[0])
