@@ -46,6 +46,15 @@ def test_a_prediction_from_arrays_is_that_of_the_files(tmp_path):
     assert again.predict(Profile.load(tmp_path / "p.json")).time_s.tolist() == prediction.time_s.tolist()
 
 
+@pytest.mark.parametrize("name", ["L.txt", "layout", "L.CSV"])
+def test_a_layout_is_saved_under_a_name_that_parse_reads_only(tmp_path, name):
+    with pytest.raises(
+        InputError, match=f"but the file to write is .*{name}'; give a name that ends in .csv"
+    ):
+        Layout.parse("1x1x2").save(tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
 def test_a_sparse_matrix_is_a_pattern_without_its_diagonal():
     matrix = csr_array(np.array([[5, 10, 0], [0, 0, 20], [30, 0, 7]]))
     pattern = Pattern.from_scipy(matrix)
@@ -146,7 +155,9 @@ def test_what_is_no_valid_name_of_a_file_is_refused_in_a_sentence(worked, name, 
         with pytest.raises(InputError):
             load(f"{name}{suffix}")
     for save in (pattern.save if suffix != ".json" else profile.save, layout.save, profile.save):
-        with pytest.raises(InputError, match=r"cannot write 'a.*, which is no valid name"):
+        invalid = r"cannot write 'a.*, which is no valid name"
+        says = "give a name that ends in .csv" if save == layout.save and suffix != ".csv" else invalid
+        with pytest.raises(InputError, match=says):
             save(f"{name}{suffix}")
 
 

@@ -77,8 +77,10 @@ class Layout:
         return cls(nodes, sockets, f"{nodes.size} ranks from arrays")
 
     def save(self, path: str | Path) -> None:
-        """Write the CSV `rank,node,socket`, atomically."""
+        """Write the CSV `rank,node,socket`, atomically; raises InputError for a name without `.csv`, which
+        `parse` would not read as a file."""
         require_path(path, "the file to write")
+        require_csv_name(path, "the file to write")
         save_layout(self, path)
 
     @property
@@ -178,6 +180,14 @@ def _places(
     if map_by == "socket":
         return r // per_node, r % per_node % sockets
     return r % nodes, r // nodes // ranks
+
+
+def require_csv_name(path: str | Path, what: str) -> None:
+    """Raise InputError if `path`, named `what`, does not end in .csv."""
+    if not str(path).endswith(".csv"):
+        raise InputError(
+            f"a layout is a CSV file, but {what} is {str(path)!r}; give a name that ends in .csv"
+        )
 
 
 def save_layout(layout: Layout, path: str | Path) -> None:

@@ -52,7 +52,7 @@ from earlybird.data.collective_configuration import (
     describe,
 )
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, is_shape, parse_layout, save_layout
+from earlybird.data.layout import MAPPINGS, is_shape, parse_layout, require_csv_name, save_layout
 from earlybird.data.mpich_selection import Selection, find_selection
 from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import Profile
@@ -218,9 +218,8 @@ def layout(
     limits = _swaps(swaps, budget, seed)
     joined = load_profiles(profile)
     _check_model(model)
-    if output is not None and output.suffix != ".csv":
-        raise InputError(f"a layout is a CSV file, but -o is {output}; give a name that ends in .csv")
     if output is not None:
+        require_csv_name(output, "-o")
         check_output(output)
     exchange = load_fitting_pattern(pattern)
     orders = {one: place.of(exchange, joined, one) for one in (map_by, *MAPPINGS)}
