@@ -148,6 +148,7 @@ def parse_hosts(text: str) -> tuple[str, ...]:
         hosts = [host_of(host.strip()) for host in text.split(",") if host.strip()]
     if not hosts or any(not re.fullmatch(r"[A-Za-z0-9._-]+", host) or host.startswith("-") for host in hosts):
         raise InputError(
-            f"--hosts is {text!r}; give host names such as node1,node2, or a file with one per line"
+            f"--hosts is {text!r}; give host names such as node1,node2, or a file with one per line; "
+            "`scontrol show hostnames` lists those of a Slurm job"
         )
     return tuple(hosts)

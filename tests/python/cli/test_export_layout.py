@@ -27,6 +27,17 @@ def test_export_writes_the_file_and_how_to_use_it(files, run_main):
     assert out.read_text() == "b\na\nb\na\n"
 
 
+def test_hosts_come_from_a_file_too(files, run_main):
+    layout, out = files
+    hosts = layout.with_name("hosts.txt")
+    hosts.write_text("# nodes\na:4\n\nb slots=4\n")
+    status, _, notes = run_main("export", layout, "--to", "slurm", "--hosts", hosts, "-o", out)
+    assert status == 0, notes
+    assert out.read_text() == "b\na\nb\na\n"
+    status, _, notes = run_main("export", layout, "--to", "slurm", "--hosts", "none.txt", "-o", out)
+    assert status == 2 and "the host file none.txt cannot be read" in notes
+
+
 def test_cpus_bind_ranks_to_their_sockets(files, run_main):
     layout, out = files
     status, _, notes = run_main("export", layout, "--to", "mpich", "--hosts", "a,b", "-o", out)
@@ -80,6 +91,8 @@ def test_what_cannot_be_exported_is_refused_before_a_format_is_asked_for(
     ("arguments", "expected"),
     [
         (["--to", "mpich"], "has 2 nodes, but --hosts is missing"),
+        (["--to", "mpich", "--hosts", "node[1-2]"], "--hosts is 'node[1-2]'; give host names such as"),
+        (["--to", "mpich", "--hosts", "node[1-2]"], "`scontrol show hostnames` lists those of a Slurm job"),
         (["--to", "rank-order", "--hosts", "a"], "needs no --hosts"),
         (["--to", "slurm", "--hosts", "a,b", "--combined"], "--combined is about messages, which --to slurm"),
         (["--to", "goal", "--hosts", "a"], "omit it with --to goal"),

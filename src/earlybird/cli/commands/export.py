@@ -70,7 +70,7 @@ def export(
         Quantity | None, typer.Option(help="What the matrix contains.  [default: bytes]")
     ] = None,
     hosts: Annotated[
-        str | None, typer.Option(help="Of a layout: the names of its nodes, such as node1,node2.")
+        str | None, typer.Option(help="Of a layout: the names of its nodes: node1,node2 or a file.")
     ] = None,
     cpus: Annotated[
         str | None,
@@ -265,14 +265,15 @@ def _write_placement(
 ) -> None:
     from earlybird.data import files
     from earlybird.data.layout import parse_layout
-    from earlybird.launch.host_files import host_of, parse_cpus, placement_file
+    from earlybird.launch.host_files import parse_cpus, placement_file
+    from earlybird.launch.local import parse_hosts
 
     if source.suffix != ".csv":
         raise InputError(f"{source} is no layout; give a CSV with the header rank,node,socket")
     if to == Target.rank_order and hosts is not None:
         raise InputError("--to rank-order needs no --hosts: it renumbers ranks where they are; omit it")
     layout = parse_layout(str(source))
-    names = [host_of(name.strip()) for name in (hosts or "").split(",") if name.strip()]
+    names = () if hosts is None else parse_hosts(hosts)
     made = placement_file(layout, to, names, None if cpus is None else parse_cpus(cpus))
     files.write_text(output, made.text)
     use = made.use.format(file=output, ranks=layout.num_ranks)
