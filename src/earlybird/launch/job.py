@@ -20,7 +20,7 @@ from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
-from earlybird.launch.process import Ended, Limits, run_tree
+from earlybird.launch.process import STALL_CAUSE, Ended, Limits, run_tree
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import has_library, kernel_path, library_path, require_library
 
@@ -38,6 +38,7 @@ class Job:
     watch : called periodically while the ranks run; a returned cause ends the job, None continues it.
     extra : further keys of the launch record.
     one_clock : whether hosts share this machine's clock.
+    stall_cause : why its ranks may finish no point for long.
     """
 
     launcher: str
@@ -47,6 +48,7 @@ class Job:
     watch: Callable[[], str | None] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     one_clock: bool = False
+    stall_cause: str = STALL_CAUSE
 
 
 def run_kernel(
@@ -111,7 +113,7 @@ def run_kernel(
         ended = run_tree(
             arguments,
             environment=environment,
-            limits=Limits(request.time_limit_s, request.stall_limit_s),
+            limits=Limits(request.time_limit_s, request.stall_limit_s, job.stall_cause),
             progress=count_points,
             watch=job.watch,
         )

@@ -24,12 +24,17 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
+STALL_CAUSE = "a rank hangs, died or was stopped"
+
+
 @dataclass(frozen=True)
 class Limits:
-    """A job is ended after `time_limit_s`, or when no point finished for `stall_limit_s`."""
+    """A job is ended after `time_limit_s`, or when no point finished for `stall_limit_s`, for which
+    `stall_cause` names the possible causes."""
 
     time_limit_s: float
     stall_limit_s: float
+    stall_cause: str = STALL_CAUSE
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ def _wait(process, begin_s: float, limits: Limits, progress, watch) -> str | Non
             return f"it ran past its time limit of {limits.time_limit_s:g} s"
         # Also for mpiexecs that wait for ever: Intel MPI 2021.18 does when a rank is killed while MPI starts.
         if now_s - last_growth_s > limits.stall_limit_s:
-            return f"no point was finished for {limits.stall_limit_s:g} s: a rank hangs, died or was stopped"
+            return f"no point was finished for {limits.stall_limit_s:g} s: {limits.stall_cause}"
 
 
 @contextlib.contextmanager

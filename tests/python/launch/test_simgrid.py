@@ -3,6 +3,7 @@
 import dataclasses
 import xml.etree.ElementTree as ET
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,9 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.data.simulated_network import Dragonfly, FatTree
-from earlybird.launch.simgrid import cores_of_ranks, platform_xml
+from earlybird.launch.launcher import Request
+from earlybird.launch.simgrid import SimgridLauncher, cores_of_ranks, platform_xml
+from earlybird.machine.flavours import Flavour
 
 MACHINE = parse_simulated_machine("2x2x4")
 
@@ -33,6 +36,20 @@ def test_ranks_fill_cores_as_the_layout_says_and_share_none(map_by, first):
 def test_a_layout_that_the_machine_is_too_small_for_is_refused(layout, what):
     with pytest.raises(InputError, match=rf"needs \d {what}.*give"):
         cores_of_ranks(parse_layout(layout), MACHINE)
+
+
+def test_a_simulation_that_takes_long_is_not_only_called_hung(monkeypatch, tmp_path):
+    smpirun = tmp_path / "smpirun"
+    smpirun.write_text("#!/bin/sh\nexec sleep 60\n")
+    smpirun.chmod(0o755)
+    monkeypatch.setattr("earlybird.launch.job.kernel_path", lambda mpi, kernel: Path("/bin/true"))
+    simulated = Flavour("simgrid", "simgrid", "4.0", smpirun, smpirun)
+    request = Request("0", "pingpong", [], parse_layout("1x1x2"), stall_limit_s=0.3)
+    launched = SimgridLauncher(simulated, MACHINE).launch(request, tmp_path, lambda *heard: None)
+    assert launched.cause == (
+        "no point was finished for 0.3 s: a rank hangs, died or was stopped, or the simulation takes longer: "
+        "give a larger --stall-limit"
+    )
 
 
 def test_the_links_of_a_route_add_up_to_the_latency_of_its_level():
