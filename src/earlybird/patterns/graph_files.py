@@ -87,7 +87,29 @@ def _parse_metis(text: str, path: Path) -> csr_array:
             "each edge is listed at both of its vertices"
         )
     first = np.repeat(np.arange(num_cells), counts)
-    return adjacency_from_edges(first, np.array(neighbours, dtype=np.int64) - 1, num_cells)
+    second = np.array(neighbours, dtype=np.int64) - 1
+    _require_edges_at_both_vertices(first, second, num_cells, path)
+    return adjacency_from_edges(first, second, num_cells)
+
+
+def _require_edges_at_both_vertices(
+    first: np.ndarray, second: np.ndarray, num_cells: int, path: Path
+) -> None:
+    """InputError unless vertex `first[k]` lists `second[k]` once and is listed by it, for every k."""
+    listed = np.sort(first * num_cells + second)
+    repeated = np.flatnonzero(listed[1:] == listed[:-1])
+    if repeated.size:
+        vertex, neighbour = divmod(int(listed[repeated[0]]), num_cells)
+        raise InputError(
+            f"{path}: vertex {vertex + 1} lists its neighbour {neighbour + 1} more than once; list it once"
+        )
+    reverse = np.sort(second * num_cells + first)
+    if not np.array_equal(listed, reverse):
+        vertex, neighbour = divmod(int(np.setdiff1d(listed, reverse)[0]), num_cells)
+        raise InputError(
+            f"{path}: vertex {vertex + 1} lists the neighbour {neighbour + 1}, but vertex {neighbour + 1} "
+            f"does not list {vertex + 1}; list each edge at both of its vertices"
+        )
 
 
 def _metis_columns(header: list[int], line_number: int, path: Path) -> tuple[int, int]:
