@@ -92,6 +92,8 @@ def test_another_way_to_combine_times_is_named_if_it_errs_much_less(earlybird, t
     )
     compared = json.loads((tmp_path / "overlapping" / "comparison.json").read_text())
     assert compared["combine"] == "overlap"
+    resumed = earlybird("replay", "--resume", "-o", "overlapping", "--json").stdout
+    assert json.loads(resumed)["combine"] == "overlap"
 
 
 LINKS = "virtual links of 200 Mbit/s each way"
@@ -164,6 +166,40 @@ def test_the_empty_exchange_is_replayed_if_asked_for_and_stays_when_resumed(repl
     assert sorted("empty" in sample.config for sample in samples) == [False] * 3 + [True] * 3
     shown = json.loads(earlybird("show", "run", "--json").stdout)
     assert len(shown.get("empty_s", shown.get("empty", {}).get("measured_s"))) == 4
+
+
+def test_a_resumed_replay_is_compared_with_the_profile_it_was_started_with(
+    replay, earlybird, refused, tmp_path
+):
+    before = replay("fan-out", "3x1x1", "--share", "process", "--launches", "2")
+    resumed = ("replay", "--resume", "-o", "run", "--launches", "3", "--json")
+    after = json.loads(earlybird(*resumed).stdout)
+    assert after["predicted_s"] == before["predicted_s"]
+    assert after["share"] == "process"
+    assert json.loads(earlybird(*resumed, "--share", "message").stdout)["share"] == "message"
+
+    run_json = tmp_path / "run" / "run.json"
+    stored = tmp_path / "fan-out.json"
+    assert json.loads(run_json.read_text())["settings"]["profile"] == [str(stored)]
+    moved = tmp_path / "moved.json"
+    run_json.write_text(run_json.read_text().replace("synthetic:fan-out.json", "synthetic:moved.json"))
+    stored.rename(moved)
+    refused(
+        earlybird(*resumed, check=False),
+        f"run was started with the profile {stored}, which does not exist any more; "
+        "give its present path with --profile",
+    )
+    again = json.loads(earlybird(*resumed, "--profile", "moved.json").stdout)
+    assert again["predicted_s"] == before["predicted_s"]
+
+
+def test_a_replay_without_a_profile_is_resumed_without_one(earlybird, refused):
+    folder = EXAMPLES / "fan-out"
+    launcher = ("--launcher", f"synthetic:{folder / 'profile.json'}", "--layout", "3x1x1")
+    earlybird("replay", folder / "pattern.csv", *launcher, "--quiet", "-o", "run")
+    resumed = ("replay", "--resume", "-o", "run")
+    assert "add --profile PROFILE.json to compare" in earlybird(*resumed).stdout
+    refused(earlybird(*resumed, "--share", "process", check=False), "add --profile")
 
 
 def test_without_shared_cores_no_empty_exchange_is_replayed(replay):

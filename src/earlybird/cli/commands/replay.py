@@ -3,7 +3,7 @@ error."""
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,6 +26,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout, save_layout
 from earlybird.data.pattern import Pattern, load_pattern, save_pattern
 from earlybird.data.profile import load_profile
+from earlybird.data.run import Run
 from earlybird.measure.suites import exchange_groups, staged_group
 from earlybird.predict import COMBINE, MIXED, SHARES, merge_profiles
 
@@ -81,14 +82,17 @@ def replay(
 
     With --then several exchanges follow each other, as through the leaders of `advise aggregate`.
     """
-    if (share or mixed or combine) and not profile:
-        raise InputError("--share, --mixed and --combine apply to predictions; add --profile, or omit them")
     if session.print_script is not None:
         batch_script.check_script(place, session)
     if session.resume:
         run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget)
         measuring.refuse_changes(
             run, settings, {"mpi": mpi, "hosts": place.hosts, "agent": place.agent, "layout": layout}
+        )
+        profile = profile or _stored_profiles(run, settings)
+        share, mixed, combine = (
+            given or settings.get(name)
+            for name, given in (("share", share), ("mixed", mixed), ("combine", combine))
         )
         messages = load_pattern(run.path / "pattern.npz")
         # From the run: the original layout file may have changed or be missing.
@@ -111,6 +115,10 @@ def replay(
         where = parse_layout(layout, map_by)
         settings = {"mpi": mpi, **vars(place), "threads": threads, "layout": layout}
         settings["layout_text"] = where.text
+        if profile:
+            settings["profile"] = [str(path.absolute()) for path in profile]
+            variants = {"share": share, "mixed": mixed, "combine": combine}
+            settings |= {name: given for name, given in variants.items() if given}
         if len(stages) > 1:
             settings["stages"] = [stage.num_messages for stage in stages]
         effort = measuring.new_effort(
@@ -119,6 +127,8 @@ def replay(
             units.parse_duration(DEFAULT_BUDGET if budget is None else budget, "--budget"),
             seed,
         )
+    if (share or mixed or combine) and not profile:
+        raise InputError("--share, --mixed and --combine apply to predictions; add --profile, or omit them")
     profiles = [load_profile(path) for path in profile or ()]
     joined = merge_profiles(profiles) if profiles else None
     if session.print_script is not None:
@@ -156,6 +166,18 @@ def replay(
     else:
         print_measured(run, format)
     note(f"samples are in {run.path}")
+
+
+def _stored_profiles(run: Run, settings: dict[str, Any]) -> list[Path]:
+    """The profiles with which `run` was started; InputError if one does not exist any more."""
+    paths = [Path(path) for path in settings.get("profile", ())]
+    missing = next((path for path in paths if not path.is_file()), None)
+    if missing is not None:
+        raise InputError(
+            f"{run.path} was started with the profile {missing}, which does not exist any more; "
+            "give its present path with --profile"
+        )
+    return paths
 
 
 command = make_command(
