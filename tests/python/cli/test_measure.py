@@ -10,6 +10,7 @@ import pytest
 
 from earlybird.cli import main
 from earlybird.cli.commands import replay
+from earlybird.cli.session import measuring
 from earlybird.measure.suites import SUITES
 from earlybird.predict import BOTH_ENDS, MODELS
 
@@ -244,6 +245,21 @@ def test_a_run_is_continued_only_by_the_command_that_created_it(earlybird, plant
     refused(earlybird("measure", "contention", "--resume", "-o", "run", check=False), "run measures pingpong")
     earlybird("measure", "--resume", "-o", "run")
     earlybird("replay", "--resume", "-o", "replayed", "--json")
+
+
+def test_limits_given_with_resume_are_used(earlybird, planted, monkeypatch):
+    """A launch that ended at --stall-limit asks for a larger one, and for --resume."""
+    plans = []
+    measure = measuring.measure
+    monkeypatch.setattr(
+        measuring,
+        "measure",
+        lambda run, launcher, plan, *rest: plans.append(plan) or measure(run, launcher, plan, *rest),
+    )
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "run", "--stall-limit", "5s")
+    earlybird("measure", "--resume", "-o", "run", "--time-limit", "2h")
+    earlybird("measure", "--resume", "-o", "run", "--stall-limit", "10min")
+    assert [(plan.time_limit_s, plan.stall_limit_s) for plan in plans] == [(3600, 5), (7200, 5), (3600, 600)]
 
 
 def test_options_given_with_resume_must_be_unchanged(earlybird, planted, refused, tmp_path):

@@ -105,7 +105,7 @@ def measure(
     names = list(dict.fromkeys(suite))
     given = _Given(place, threads, quick, of_suites)
     if session.resume:
-        run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget)
+        run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget, session)
         given.refuse_changes(run, settings)
         if names and names != settings["suites"]:
             raise InputError(
@@ -115,7 +115,7 @@ def measure(
         repeated = against and str(against.absolute())
         measuring.refuse_changes(run, settings, {"mpi": asked, "against": repeated})
     elif against is not None:
-        before, settings, effort = measuring.open_run(against, SETTINGS, launches, budget)
+        before, settings, effort = measuring.open_run(against, SETTINGS, launches, budget, session)
         given.refuse_changes(before, settings)
         if place.launcher != PlaceOptions.launcher:
             measuring.refuse_changes(before, settings, {"launcher": place.launcher})

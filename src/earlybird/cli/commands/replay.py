@@ -85,7 +85,7 @@ def replay(
     if session.print_script is not None:
         batch_script.check_script(place, session)
     if session.resume:
-        run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget)
+        run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget, session)
         measuring.refuse_changes(
             run, settings, {"mpi": mpi, "hosts": place.hosts, "agent": place.agent, "layout": layout}
         )

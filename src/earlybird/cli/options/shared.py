@@ -72,13 +72,14 @@ class PlaceOptions:
 class SessionOptions:
     """How a run is started, ended and continued."""
 
-    time_limit: Annotated[str, typer.Option(help="Time limit of a launch.")] = "1h"
+    time_limit: Annotated[str | None, typer.Option(help="Time limit of a launch.  [default: 1h]")] = None
     stall_limit: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="End a launch that completes no point for this long, time in Slurm's queue included."
+            help="End a launch that completes no point for this long, time in Slurm's queue included.  "
+            "[default: 60s]"
         ),
-    ] = "60s"
+    ] = None
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in -o with the options it was started with.")
     ] = False

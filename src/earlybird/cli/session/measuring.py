@@ -79,10 +79,16 @@ def new_effort(
     options: SessionOptions, launches: int, budget_s: float, seed: int, paper: bool = False
 ) -> Effort:
     """The effort of a new run."""
-    time_limit_s = parse_duration(options.time_limit, "--time-limit")
-    return Effort(
-        launches, budget_s, paper, seed, time_limit_s, parse_duration(options.stall_limit, "--stall-limit")
-    )
+    return Effort(launches, budget_s, paper, seed, **_given_limits(options))
+
+
+def _given_limits(options: SessionOptions) -> dict[str, float]:
+    limits = {"time_limit": options.time_limit, "stall_limit": options.stall_limit}
+    return {
+        f"{name}_s": parse_duration(text, f"--{name.replace('_', '-')}")
+        for name, text in limits.items()
+        if text is not None
+    }
 
 
 def create_run(
@@ -107,10 +113,15 @@ def create_run(
 
 
 def open_run(
-    path: Path | None, needed: Iterable[str], launches: int | None, budget: str | None
+    path: Path | None,
+    needed: Iterable[str],
+    launches: int | None,
+    budget: str | None,
+    options: SessionOptions,
 ) -> tuple[Run, dict[str, Any], Effort]:
-    """The run to continue, with its settings, and its effort with `launches` and `budget` replaced if given;
-    InputError if a setting in `needed` is missing because another command created it."""
+    """The run to continue, with its settings, and its effort with `launches`, `budget` and the limits of
+    `options` replaced if given; InputError if a setting in `needed` is missing because another command
+    created it."""
     if path is None:
         raise InputError("--resume needs the run folder to continue; give it with -o RUN")
     run = Run.open(path)
@@ -127,7 +138,8 @@ def open_run(
         raise InputError(
             f"{path} was created by another version of earlybird and cannot be continued; measure again"
         ) from error
-    given = {} if launches is None else {"launches": launches}
+    given: dict[str, Any] = _given_limits(options)
+    given |= {} if launches is None else {"launches": launches}
     given |= {} if budget is None else {"budget_s": parse_duration(budget, "--budget")}
     return run, settings, replace(effort, **given)
 
