@@ -25,7 +25,13 @@ _REASONS = (
     "BAD TERMINATION",
     "rror",
     "not enough",
-    "bort",
+)
+# Open MPI: the host is often that of a rank which lost its peer.
+_OPENMPI_ERROR = re.compile(r"\[[^\s:\]]+:\d+\] \*\*\* (?:An error occurred in (?P<where>.+))?")
+# Hydra, MPICH's and Intel's: its host is that of mpiexec, or of a proxy which lost mpiexec.
+_HYDRA_LOST = re.compile(
+    r"\[(?:mpiexec|proxy:\S+)@[^\s\]]+\] \w+ \(.+\): "
+    r"(?:assert \(!closed\) failed|.*callback returned error|.*error waiting for)"
 )
 
 
@@ -39,11 +45,22 @@ def explain(status: int, text: str) -> str:
         return line.removeprefix("earlybird kernel:").strip()
     if failed := _failed_rank(text):
         return failed
-    if line := _first_with(_REASONS, lines):
+    plain = [line for line in lines if not _OPENMPI_ERROR.match(line) and not _HYDRA_LOST.match(line)]
+    if line := _first_with(_REASONS, plain) or _lost_peer(lines) or _first_with(("bort",), plain):
         return line
     if status < 0:
         return f"it was ended by {signal.Signals(-status).name}"
-    return f"it ended with status {status}" + (f": {lines[-1]}" if lines else "")
+    return f"it ended with status {status}" + (f": {plain[-1]}" if plain else "")
+
+
+def _lost_peer(lines: list[str]) -> str | None:
+    """What messages say that name only hosts which lost another one."""
+    for line in lines:
+        if (found := _OPENMPI_ERROR.match(line)) and found["where"]:
+            return f"Open MPI does not say which rank failed: a rank reports an error in {found['where']}"
+    if any(map(_HYDRA_LOST.match, lines)):
+        return "mpiexec has no connection to one of the nodes and does not say which"
+    return None
 
 
 def _first_with(markers: tuple[str, ...], lines: list[str]) -> str | None:

@@ -105,6 +105,15 @@ otherwise exiting without calling MPI_FINALIZE first).
     + _LOST_PEER
 )
 
+# The proxy of node1 was killed.
+_PROXY_KILLED = """\
+[proxy:2@node2] HYDT_dmxu_poll_wait_for_event (tools/demux/demux_poll.c:76): callback returned error status
+[mpiexec@vm] control_cb (mpiexec/pmiserv_cb.c:280): assert (!closed) failed
+[mpiexec@vm] HYDT_dmxu_poll_wait_for_event (tools/demux/demux_poll.c:76): callback returned error status
+[mpiexec@vm] HYD_pmci_wait_for_completion (mpiexec/pmiserv_pmci.c:173): error waiting for event
+[mpiexec@vm] main (mpiexec/mpiexec.c:260): process manager error waiting for completion
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "who", "how"),
@@ -127,10 +136,25 @@ def test_the_rank_that_failed_is_named_with_its_host(text, who, how):
 
 
 def test_a_rank_that_has_lost_its_peer_is_not_named_as_the_one_that_failed():
-    assert "failed" not in explain(14, _LOST_PEER)
-    assert "failed" not in explain(14, _OPENMPI_PEER)
+    for text in (_LOST_PEER, _OPENMPI_PEER):
+        assert "mpiexec reports that" not in explain(14, text)
     killed = intel((2, "node1", KILLED), (0, "node0", KILLED))
     assert explain(255, killed) == f"KILLED BY SIGNAL: {KILLED}"
+
+
+def test_the_host_of_a_rank_that_has_lost_its_peer_is_no_reason():
+    expected = "Open MPI does not say which rank failed: a rank reports an error in Socket closed"
+    assert explain(14, _LOST_PEER) == explain(14, _OPENMPI_PEER) == expected
+    assert explain(1, _LOST_PEER + "kernel: error of the disk\n") == "kernel: error of the disk"
+
+
+def test_the_internal_messages_of_mpiexec_are_no_reason():
+    assert (
+        explain(255, _PROXY_KILLED) == "mpiexec has no connection to one of the nodes and does not say which"
+    )
+    assert explain(255, _PROXY_KILLED + MPICH_STRING) == (
+        "mpiexec reports that a rank on node2 failed: Segmentation fault (signal 11)"
+    )
 
 
 def test_the_exit_string_is_of_the_block_before_it():
