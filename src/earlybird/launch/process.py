@@ -24,7 +24,7 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-STALL_CAUSE = "a rank hangs, died or was stopped"
+STALL_CAUSE = "a rank hangs, died or was stopped; which one is not known"
 
 
 @dataclass(frozen=True)
