@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from earlybird.data.errors import EarlybirdError
+from earlybird.data.errors import EarlybirdError, WriteError
 
 # The command `x` is `command` in the module earlybird.cli.commands.x. Modules are imported on demand, so that
 # `--help` and small commands start quickly.
@@ -37,7 +37,7 @@ COMMANDS = {
     "demo": "Run the whole workflow on this machine",
 }
 
-# Their status 0 says that all is well, which it must not after a failure.
+# Their status 0 says that all is well and 1 that something is not, which they must not after a failure.
 _VERDICTS = ("compare", "check")
 
 # Phrases of the library that parses command lines, and what is printed instead.
@@ -97,7 +97,7 @@ def run() -> None:
     if sys.stdout is None:  # closed by the shell
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     command = next(iter(sys.argv[1:]), "")
-    failed = 2 if command == "compare" else 1
+    failed = 2 if command in _VERDICTS else 1
     status: Any = 0
     try:
         status = _dispatch(sys.argv[1:])
@@ -105,13 +105,15 @@ def run() -> None:
             _complain("interrupted", 130)
         sys.stdout.flush()
     except EarlybirdError as error:
-        status = _complain(str(error), max(error.exit_status, failed))
+        # A check that cannot complete because a node failed has a verdict.
+        has_verdict = command == "check" and not isinstance(error, WriteError)
+        status = _complain(str(error), error.exit_status if has_verdict else max(error.exit_status, failed))
     except KeyboardInterrupt:
         status = _complain("interrupted", 130)
     except BrokenPipeError:
         # The reader of our output (head, less) has exited: this is not an error.
         _discard_output()
-        status = status or (failed if command in _VERDICTS else 0)
+        status = status or (2 if command in _VERDICTS else 0)
     except OSError as error:
         if error.filename is None:
             _discard_output()

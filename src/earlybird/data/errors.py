@@ -17,3 +17,7 @@ class WorkError(EarlybirdError):
     """The work failed (a job died, data was invalid, a disk is full); completed measurements are kept."""
 
     exit_status = 1
+
+
+class WriteError(WorkError):
+    """A result could not be written."""

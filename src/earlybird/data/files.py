@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from earlybird.data.errors import InputError, WorkError
+from earlybird.data.errors import InputError, WriteError
 
 # int() alone would also take 1_000 and digits of other scripts. 2**62, the largest size, is 4.6e18.
 _INTEGER = re.compile(r"\s*[+-]?0*(?:[0-9]{1,18}|[1-8][0-9]{18})\s*")
@@ -21,7 +21,7 @@ def replace_when_complete(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path; rename it over `path` when the block succeeds, remove it otherwise.
 
     Links are followed. A device or a pipe is written to, never replaced.
-    Raises InputError when the folder does not exist or cannot be written, WorkError when the disk is full.
+    Raises InputError when the folder does not exist or cannot be written, WriteError when the disk is full.
     """
     path = Path(path)
     try:
@@ -221,6 +221,6 @@ def _cannot_write(path: Path, error: OSError) -> Exception:
         return InputError(f"cannot write {path}: {path.parent} is not a folder; choose another place")
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return InputError(f"cannot write {path}: permission denied; choose a folder you may write to")
-    return WorkError(
+    return WriteError(
         f"cannot write {path}: {error.strerror}; what was complete is kept, free some space and try again"
     )

@@ -78,7 +78,9 @@ main.run()
         (("measure", "1"), 1, ""),
         (("measure", "130"), 130, "earlybird: interrupted\n"),
         (("measure", "raised"), 1, "earlybird: the work failed\n"),
-        (("check", "0"), 1, ""),
+        (("check", "0"), 2, ""),
+        (("check", "1"), 1, ""),
+        (("check", "raised"), 1, "earlybird: the work failed\n"),
         (("compare", "0"), 2, ""),
         (("compare", "1"), 1, ""),
     ],
@@ -94,6 +96,31 @@ def test_a_reader_that_has_ended_leaves_the_status_of_a_failure(arguments, statu
         process.stdin.close()
         assert process.stderr.read() == said
     assert process.returncode == status
+
+
+CHECK_ENDS = """
+import sys
+from earlybird.cli import main
+from earlybird.data import files
+
+def end(arguments):
+    if arguments[-1] == "-o":
+        files.write_text("/dev/full", "x")
+    print("a row")
+    return 1
+
+main._dispatch = end
+main.run()
+"""
+
+
+@pytest.mark.parametrize("arguments", [("check",), ("check", "-o"), ("compare",), ("compare", "-o")])
+def test_a_result_that_cannot_be_written_is_no_verdict(arguments):
+    with open("/dev/full", "w") as disk:
+        ended = subprocess.run(
+            [sys.executable, "-c", CHECK_ENDS, *arguments], stdout=disk, stderr=subprocess.PIPE, text=True
+        )
+    assert ended.returncode == 2 and "No space left on device" in ended.stderr
 
 
 @pytest.mark.parametrize("command", [(), ("measure",), ("exec",), ("advise", "pipeline")])

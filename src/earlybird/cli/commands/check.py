@@ -57,7 +57,7 @@ def check(
     compared with the median of their like; what is suspicious is measured again before it is called bad.
 
     Exit status: 0 if all are alike, 1 if a node or link is not or the check cannot complete, 2 for wrong
-    input.
+    input or if the result cannot be written.
     """
     from earlybird.cli.output.check import print_check
     from earlybird.cli.session.checking import perform_check, planned_check
