@@ -1,6 +1,8 @@
 """`earlybird check`: whether every node and link of a job is as fast as the others."""
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +13,7 @@ from earlybird.cli.options.command import make_command
 from earlybird.cli.options.shared import MpiOption, PlaceOptions, QuietOption
 from earlybird.cli.output.notes import note
 from earlybird.data import files, units
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, WorkError, WriteError
 
 
 class CheckFormat(StrEnum):
@@ -68,7 +70,8 @@ def check(
     if budget_s <= 0 or stall_limit_s <= 0:
         raise InputError("--budget and --stall-limit must be more than 0 s, such as 60s")
     size_bytes = units.parse_bytes(size, "--size") if size is not None else None
-    planned = planned_check(vars(place) | {"mpi": mpi}, budget_s, size_bytes)
+    with _failure_printed(format):
+        planned = planned_check(vars(place) | {"mpi": mpi}, budget_s, size_bytes)
     longest_s = planned.plan.longest_point_s()
     if longest_s > stall_limit_s:
         raise InputError(
@@ -81,12 +84,27 @@ def check(
         print(planned.plan.sentence())
         return 0
     note(planned.plan.sentence())
-    with tempfile.TemporaryDirectory(prefix=".earlybird-check-", dir=_shared_folder(output)) as folder:
+    scratch = tempfile.TemporaryDirectory(prefix=".earlybird-check-", dir=_shared_folder(output))
+    with scratch as folder, _failure_printed(format):
         found = perform_check(planned, effect, stall_limit_s, Path(folder), output, quiet)
     if output is not None:
         _write(found, output)
     print_check(found, format)
     return int(bool(found.findings))
+
+
+@contextmanager
+def _failure_printed(format: str) -> Iterator[None]:
+    """A check that cannot complete has a result, too, in the formats that programs read."""
+    from earlybird.cli.output.check import print_failure
+
+    try:
+        yield
+    except WriteError:
+        raise
+    except WorkError as error:
+        print_failure(str(error), format)
+        raise
 
 
 def _shared_folder(output: Path | None) -> Path:

@@ -1,6 +1,7 @@
 """Prints a check: the values of every node, what is not as the others, and the verdict."""
 
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -24,6 +25,21 @@ def print_check(check: Check, format: str) -> None:
         _print_table(check)
     for text in check.notes:
         note(f"note: {text}")
+
+
+def print_failure(sentence: str, format: str) -> None:
+    """Of a check that could not complete, for what reads its output as JSON or JUnit."""
+    if format == "json":
+        print_json({"error": sentence})
+    elif format == "junit":
+        root = ElementTree.Element("testsuites")
+        suite = ElementTree.SubElement(
+            root, "testsuite", name="earlybird check", tests="1", failures="0", errors="1", skipped="0"
+        )
+        case = ElementTree.SubElement(suite, "testcase", classname="check", name="completes")
+        ElementTree.SubElement(case, "error", message=sentence)
+        ElementTree.indent(root)
+        print(ElementTree.tostring(root, encoding="unicode", xml_declaration=True))
 
 
 def verdict(check: Check) -> str:
