@@ -66,6 +66,11 @@ class Side:
         found = self.circumstances
         return (found.get("launcher"), found.get("host")) == ("import", UNNAMED_HOST)
 
+    @property
+    def is_check(self) -> bool:
+        """Whether it is of `earlybird check`, which has no more than two launches."""
+        return {kernel for kernel, *_ in self.times_s} == {"check"}
+
     def medians(self) -> "Side":
         """The same with one value per launch, its median: single iterations need not be held in memory."""
         times = {
@@ -238,6 +243,8 @@ def _more_launches(side: Side) -> str:
         return "save {} again from a run of more launches"
     if side.circumstances.get("launcher") == "import":
         return "import {} again with more outputs, each of another launch"
+    if side.is_check:
+        return "compare runs of `earlybird measure` instead of {}, because a check has two launches at most"
     asked, fewest = side.launches_asked, min(map(len, side.times_s.values()), default=0)
     if asked is None or asked <= fewest:
         return "continue {} with --resume and more --launches"

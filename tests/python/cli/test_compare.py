@@ -8,8 +8,10 @@ import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
+from earlybird.data.run import Run, Sample
 from tests.conftest import EARLYBIRD
 
 PROFILE = Path(__file__).parents[2] / "e2e" / "profile.json"
@@ -286,6 +288,31 @@ def test_a_foreign_file_leaves_the_other_baselines_in_the_list(earlybird, measur
     assert [one["name"] for one in json.loads(listed.stdout)] == ["monday", "wednesday"]
     (warning,) = listed.stderr.splitlines()
     assert warning.startswith("warning: tuesday.json is not listed: ") and "is not JSON" in warning
+
+
+@pytest.fixture
+def checked(tmp_path):
+    def write(name: str) -> Path:
+        run = Run.create(tmp_path / name, machine={"host": "a"}, command=["earlybird", "check"], seed=0)
+        run.append_launch({"id": "check-0", "layout": "4x1x1"})
+        point = {"mpi": "mpich", "part": "incast", "root": 0, "size_bytes": 8}
+        run.append_samples([Sample("check", "incast", point, "check-0", np.array([1e-6, 2e-6, 1e-6]))])
+        return run.path
+
+    return write
+
+
+def test_a_run_of_a_check_is_no_baseline(earlybird, checked, refused, tmp_path):
+    checked("c")
+    refused(earlybird("baseline", "save", "monday", "c", check=False), "c is of `earlybird check`", "measure")
+    assert not (tmp_path / "baselines").exists()
+
+
+def test_runs_of_checks_are_not_to_be_continued(earlybird, checked):
+    checked("c")
+    checked("d")
+    said = earlybird("compare", "c", "d", check=False).stderr
+    assert "two launches at most" in said and "--resume" not in said
 
 
 def test_bad_baselines_are_refused(earlybird, measured, refused, tmp_path):

@@ -71,6 +71,12 @@ def save(
     from earlybird.compare.sides import baseline_of, more_launches, side_of
 
     side = side_of(run, mpi)
+    if side.is_check:
+        raise InputError(
+            f"{source} is of `earlybird check`, whose one or two launches are too few to compare with; for a "
+            f"baseline, measure a run of at least {MIN_LAUNCHES}: `earlybird measure pingpong --hosts a,b "
+            "--launches 10`"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
