@@ -41,7 +41,8 @@ def history(
     InputError for fewer than MIN_RUNS runs, for a start that is no time, and if no point is in enough runs.
     """
     if len(sides) < MIN_RUNS:
-        raise InputError(f"{counted(len(sides), 'run')} are no history; give at least {MIN_RUNS}")
+        verb = "is" if len(sides) == 1 else "are"
+        raise InputError(f"{counted(len(sides), 'run')} {verb} no history; give at least {MIN_RUNS}")
     ordered = sorted(sides, key=lambda one: _time(*one))
     keys = list(dict.fromkeys(key for _, side in ordered for key in side.times_s))
     keys = [key for key in keys if sum(key in side.times_s for _, side in ordered) >= MIN_RUNS]

@@ -92,6 +92,7 @@ def test_clean_histories_raise_no_alarm(earlybird, tmp_path):
 
 def test_too_few_runs_are_refused(earlybird, nightly, refused):
     refused(earlybird("history", *nightly[:5], check=False), "at least 6")
+    refused(earlybird("history", nightly[0], check=False), "1 run is no history")
     refused(earlybird("history", "missing", check=False), "missing")
     refused(earlybird("history", *nightly[:7], nightly[3], check=False), "night-03 is given twice")
     for level in ("0", "0.001%", "100%"):
