@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from earlybird.data import files
+from earlybird.data.errors import InputError
 from earlybird.data.run import Scalar
 from earlybird.data.schema import Extra, Record, decode
 
@@ -53,6 +54,15 @@ def load_baseline(path: str | Path) -> Baseline:
     """Raises InputError for a file that is none."""
     value = files.read_json(path, "baseline", SCHEMA)
     return decode(value, Baseline, f"the baseline {path}", "save it again with `earlybird baseline save`")
+
+
+def is_baseline(path: str | Path) -> bool:
+    """Whether it is one that this version reads."""
+    try:
+        load_baseline(path)
+    except InputError:
+        return False
+    return True
 
 
 def save_baseline(baseline: Baseline, path: str | Path) -> None:

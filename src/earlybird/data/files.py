@@ -145,6 +145,10 @@ def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[st
         raise InputError(f"the {what} {path} is not usable JSON; give a file that earlybird wrote") from error
     if not isinstance(value, dict):
         raise InputError(f"the {what} {path} holds a JSON {type(value).__name__}; it must hold an object")
+    if schema is not None and value.get("schema") is None:
+        raise InputError(
+            f"{path} holds no {what}: it has no key 'schema'; give a file whose 'schema' is {schema!r}"
+        )
     if schema is not None and value.get("schema") != schema:
         raise InputError(
             f"the {what} {path} has the schema {value.get('schema')!r}; this version reads {schema!r}"

@@ -315,6 +315,16 @@ def test_runs_of_checks_are_not_to_be_continued(earlybird, checked):
     assert "two launches at most" in said and "--resume" not in said
 
 
+def test_only_baselines_are_listed_for_one_that_does_not_exist(earlybird, measured, refused, tmp_path):
+    measured("a")
+    earlybird("baseline", "save", "monday", "a")
+    (tmp_path / "baselines" / "package.json").write_text('{"name": "x"}')
+    refused(
+        earlybird("compare", "--baseline", "none", "a", check=False), "baselines; it has monday; save one"
+    )
+    refused(earlybird("compare", "--baseline", "package", "a", check=False), "package.json holds no baseline")
+
+
 def test_bad_baselines_are_refused(earlybird, measured, refused, tmp_path):
     measured("a", launches=1)
     refused(earlybird("compare", "--baseline", "none", "a", check=False), "no baseline none", "save")

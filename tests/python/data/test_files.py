@@ -141,7 +141,7 @@ def test_unterminated_last_line_is_cut(tmp_path):
         ("{", "not JSON \\(line 1"),
         ("[1]", "holds a JSON list"),
         ('{"schema": "earlybird.other/1"}', "'earlybird.other/1'; this version reads 'earlybird.thing/1'"),
-        ("{}", "has the schema None"),
+        ("{}", "file holds no thing: it has no key 'schema'"),
         ('{"a": ' + "9" * 5000 + "}", "not usable JSON"),
         ('{"a": ' + "[" * 200_000, "JSON"),
     ],

@@ -9,7 +9,7 @@ import typer
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format, print_data, print_json, print_table
-from earlybird.data.baseline import load_baseline, save_baseline
+from earlybird.data.baseline import is_baseline, load_baseline, save_baseline
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted, flavour
 from earlybird.data.run import Run
@@ -34,7 +34,7 @@ def find_baseline(name: str, folder: Path) -> Path:
     """The same of one that exists; InputError names those that do."""
     path = baseline_path(name, folder)
     if not path.exists():
-        there = sorted(one.stem for one in folder.glob("*.json"))
+        there = sorted(one.stem for one in folder.glob("*.json") if is_baseline(one))
         known = f"; it has {', '.join(there)}" if there else ""
         raise InputError(
             f"there is no baseline {name} in {folder}{known}; save one with "
