@@ -5,6 +5,7 @@
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import threading
@@ -121,17 +122,17 @@ def test_a_node_that_hangs_ends_the_check_in_bounded_time(cluster, check, tmp_pa
         done = check(cluster, "--stall-limit", "4s")
     assert time.monotonic() - begin_s < 40
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert (
-        "earlybird: the check ended after" in done.stderr and "no point was finished for 4 s" in done.stderr
-    )
+    assert "earlybird: the check ended after" in done.stderr
+    assert "no point was finished for 4 s: a rank hangs, died or was stopped; which one is" in done.stderr
 
 
-def test_the_node_of_a_rank_that_is_killed_is_named(cluster, check, tmp_path):
+def test_the_node_of_a_rank_that_is_killed_is_named_if_mpiexec_names_it(cluster, check, tmp_path):
     with struck(cluster, tmp_path, signal.SIGKILL):
         done = check(cluster)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "earlybird: the check ended after" in done.stderr
-    assert "mpiexec reports that " in done.stderr and " on node2 failed: " in done.stderr
+    named = re.search(r"mpiexec reports that .* on node2 failed: ", done.stderr)
+    assert named or "Open MPI does not say which rank failed" in done.stderr
 
 
 def test_a_node_that_has_died_is_named(check):
