@@ -11,7 +11,6 @@ from earlybird.data.simulated_network import Dragonfly, FatTree
 from earlybird.launch.job import Job, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
-from earlybird.launch.process import STALL_CAUSE
 from earlybird.machine.flavours import Flavour
 
 # Settings of SMPI, such as smpi/bcast:binomial_tree, begin so; a request holds them among its variables.
@@ -19,7 +18,7 @@ SETTING = "smpi/"
 _MAX_EAGER_BYTES = 2**31 - 1  # an int of SimGrid; messages of MPI_BYTE are not longer
 # Latencies are tenths of microseconds: SimGrid's own step, 1e-5 s, and smpirun's, 1e-9 s, would round them.
 _PRECISION = "1e-12"
-_STALL_CAUSE = f"{STALL_CAUSE}, or the simulation takes longer: give a larger --stall-limit"
+_STALL_CAUSE = "a rank hangs or died, or the simulation takes longer: give a larger --stall-limit"
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def test_a_simulation_that_takes_long_is_not_only_called_hung(monkeypatch, tmp_p
     request = Request("0", "pingpong", [], parse_layout("1x1x2"), stall_limit_s=0.3)
     launched = SimgridLauncher(simulated, MACHINE).launch(request, tmp_path, lambda *heard: None)
     assert launched.cause == (
-        "no point was finished for 0.3 s: a rank hangs, died or was stopped, or the simulation takes longer: "
+        "no point was finished for 0.3 s: a rank hangs or died, or the simulation takes longer: "
         "give a larger --stall-limit"
     )
 
