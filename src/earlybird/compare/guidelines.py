@@ -7,6 +7,7 @@ Euro-Par 2016.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,10 @@ def _whole(size_bytes: int, ranks: int) -> int:
     return size_bytes * ranks
 
 
+def _some(size_bytes: int, ranks: int) -> int:
+    return max(size_bytes, 1)
+
+
 def _share(size_bytes: int, ranks: int) -> int:
     """The block of each rank in a buffer, rounded up."""
     return -(-size_bytes // ranks)
@@ -66,7 +71,7 @@ COMPOSITIONS: tuple[tuple[str, tuple[tuple[str, _Bytes], ...]], ...] = (
     ("bcast", (("scatter", _share), ("allgather", _share))),
     ("reduce", (("allreduce", _same),)),
     ("allreduce", (("reduce", _same), ("bcast", _same))),
-    ("barrier", (("allreduce", _same),)),  # of the smallest size measured
+    ("barrier", (("allreduce", _some),)),  # of the smallest size that moves data
 )
 
 # What identifies a point of these operations; one with further keys is another operation.
@@ -202,10 +207,14 @@ def claims_of(measured: Measured) -> Iterator[Claim]:
             for size, times in operations.get(operation, {}).items():
                 yield from _composition(place, operations, operation, size, times, parts)
         for operation, sizes in operations.items():
-            steps = zip(sizes.items(), list(sizes.items())[1:], strict=False)
-            for (size, times), (larger, times_of_larger) in steps:
+            for (size, times), (larger, times_of_larger) in _steps(sizes):
                 if times.datatype == times_of_larger.datatype:  # else the operation is another one
                     yield from _sizes(place, operation, (size, times), (larger, times_of_larger))
+
+
+def _steps(sizes: Mapping[int, Times]) -> list[tuple[tuple[int, Times], tuple[int, Times]]]:
+    """Each size and the next one; not from 0 bytes, at which a call may return at once."""
+    return list(pairwise((size, times) for size, times in sizes.items() if size))
 
 
 def _composition(
@@ -242,7 +251,7 @@ def _sizes(
     (size, times), (larger, times_of_larger) = small, large
     one = (Replacement(operation, larger),)
     yield Claim(MONOTONY, place, operation, size, times, one, times_of_larger.launches)
-    if size and larger % size == 0:
+    if larger % size == 0:
         calls = larger // size
         bound: list[np.ndarray] = [calls * launch for launch in times.launches]
         parts = (Replacement(operation, size, calls),)
@@ -339,16 +348,17 @@ def _unchecked_sizes(measured: Measured) -> Iterator[UncheckedSizes]:
                 rule = _rule(operation, [name for name, _ in parts])
                 yield UncheckedSizes(rule, *place, tuple(lacking), f"needs {needs}")
         for operation, sizes in operations.items():
-            if len(sizes) == 1 and operation != "barrier":
+            moving = [size for size in sizes if size]
+            if len(moving) == 1:
                 for kind in (MONOTONY, SPLIT):
                     rule = f"{kind} of {operation}"
-                    yield UncheckedSizes(rule, *place, tuple(sizes), "needs a second size")
-            steps = list(zip(sizes, list(sizes)[1:], strict=False))
+                    yield UncheckedSizes(rule, *place, tuple(moving), "needs a second size")
+            steps = list(pairwise(moving))
             other = [small for small, large in steps if sizes[small].datatype != sizes[large].datatype]
             if other:
                 rule = f"{MONOTONY} of {operation}"
                 yield UncheckedSizes(rule, *place, tuple(other), "the next size has another datatype")
-            uneven = [large for small, large in steps if small and large % small and small not in other]
+            uneven = [large for small, large in steps if large % small and small not in other]
             if uneven:
                 rule, reason = f"{SPLIT} of {operation}", "no multiple of the next smaller size"
                 yield UncheckedSizes(rule, *place, tuple(uneven), reason)

@@ -232,6 +232,23 @@ def test_other_datatypes_are_other_operations():
     assert not [c for c in claims if c.kind == MONOTONY and (c.operation, c.size_bytes) == ("reduce", 64)]
 
 
+def test_calls_without_data_bound_no_barrier_and_no_smaller_size():
+    """Such a call may return at once; IMB prints its time first."""
+    fast = side_of(lambda *one: 1e-8 if not one[1] and one[0] != "barrier" else time_s(*one[:2]),
+                   sizes=(0, 64, 256))  # fmt: skip
+    found = check(fast)
+    assert [one.text() for one in found.checks if one.operation == "barrier"] == [
+        "barrier <= allreduce(64 B)"
+    ]
+    assert {one.size_bytes for one in found.checks if one.kind == MONOTONY} == {64}
+    assert found.count(VIOLATED) == 0
+    few = check(side_of(lambda *one: time_s(*one[:2]), sizes=(0, 64)))
+    texts = [one.text() for one in few.unchecked_sizes]
+    assert "monotony of bcast on 4 ranks at 64 B (needs a second size)" in texts
+    empty = measured_collectives(side_of(lambda *one: time_s(*one[:2]), sizes=(0,)))
+    assert not [one for one in claims_of(empty) if one.operation == "barrier"]
+
+
 def test_written_guidelines_are_read_again(tmp_path):
     found = check(side_of(slow("allgather", 64, 4.0), methods=("default", "ring")))
     path = Path(tmp_path / "guidelines.json")
