@@ -24,6 +24,7 @@ _OF_MACHINE = (
 _OF_LAUNCH = (
     "version", "mpi_standard", "launcher", "network", "transport", "binding", "threads_per_rank",
     "thread_level", "preloaded", "set_by_launcher", "oversubscribed", "simulated_machine",
+    "datatype",
 )  # fmt: skip
 # Mappings whose entries are compared one by one.
 _MAPPINGS = ("environment", "settings", "control_variables")

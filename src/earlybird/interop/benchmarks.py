@@ -90,6 +90,7 @@ class Imported:
     hidden : what of the measurement the text does not show, in a sentence.
     started : when it began, on the clock of its machine; None if it does not say so.
     statistic : of the iterations, that each value is where the text has one value per point.
+    datatype : of its messages, as it printed it; empty if it does not say so.
     """
 
     tool: str
@@ -98,6 +99,7 @@ class Imported:
     hidden: str
     started: datetime | None = None
     statistic: Statistic = "median"
+    datatype: str = ""
 
 
 def date_in(pattern: str, text: str) -> datetime | None:
@@ -157,7 +159,10 @@ def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW)
         points = [_with_new_contents(point) for point in points]
     elif "bandwidth" in name:
         hidden += _ONE_BUFFER.format("-b multiple")
-    return Imported("OSU Micro-Benchmarks", version, tuple(points), hidden + _MEANS_ONLY, statistic=value)
+    return Imported(
+        "OSU Micro-Benchmarks", version, tuple(points), hidden + _MEANS_ONLY, statistic=value,
+        datatype="".join(datatypes),
+    )  # fmt: skip
 
 
 def _with_new_contents(point: ImportedPoint) -> ImportedPoint:
@@ -303,7 +308,13 @@ def read_imb(text: str, where: str, window: int = IMB_WINDOW) -> Imported:
     if skipped:
         hidden += f"; left out, without a quantity here: {', '.join(skipped)}"
     started = date_in(r"^# Date +: ", text)
-    return Imported("Intel MPI Benchmarks", title[1], tuple(points), hidden + _MEANS_ONLY, started, "mean")
+    datatype = ", ".join(
+        f"{found[2]}{found[1].replace('for', 'of')}"
+        for found in re.finditer(r"^# MPI_Datatype( for reductions|) +: +(\w+) *$", text, re.MULTILINE)
+    )
+    return Imported(
+        "Intel MPI Benchmarks", title[1], tuple(points), hidden + _MEANS_ONLY, started, "mean", datatype
+    )
 
 
 def _assumed(window: int) -> str:

@@ -564,6 +564,23 @@ def test_what_is_a_mean_is_named_and_more_outputs_are_asked_for(earlybird, tmp_p
     assert "--resume" not in result.stderr + saved.stderr
 
 
+def test_texts_of_other_datatypes_are_another_run_and_named_by_compare(earlybird, refused, tmp_path):
+    chars = RECORDED / "osu_allreduce-f.txt"
+    (tmp_path / "ints.txt").write_text(chars.read_text().replace("MPI_CHAR", "MPI_INT"))
+    earlybird("import", "osu", chars, *OSU, "-o", "chars")
+    earlybird("import", "osu", "ints.txt", *OSU, "-o", "ints")
+    assert "differs   datatype: MPI_CHAR -> MPI_INT" in earlybird("compare", "chars", "ints").stdout
+    both = earlybird("import", "osu", chars, "ints.txt", *OSU, "-o", "both", check=False)
+    refused(both, "osu_allreduce-f.txt has MPI_CHAR", "ints.txt has MPI_INT", "a run of its own")
+    assert not (tmp_path / "both").exists()
+
+
+def test_the_datatypes_of_imb_are_kept(earlybird, tmp_path):
+    earlybird("import", "imb", RECORDED / "imb_collectives.txt", *IMB, "-o", "run")
+    (launch,) = Run.open(tmp_path / "run").launches()
+    assert launch["datatype"] == "MPI_BYTE, MPI_FLOAT of reductions"
+
+
 @pytest.mark.parametrize("named", ["my own MPI", "MPICH", "", "mpich 4", "-4.2", "mpich-", "mpich+", "fast"])
 def test_a_text_that_names_no_mpi_is_refused(earlybird, refused, tmp_path, named):
     where = ("--level", "intra_socket", "-o", "run")

@@ -225,6 +225,7 @@ def _import(
         for one in read(text, str(source))
     ]
     _refuse_repeated(found)
+    _refuse_other_datatypes(found)
     if not any(positive(one.points) for _, _, one in found):
         raise InputError(f"every time in {', '.join(map(str, sources))} was printed as 0; nothing to import")
     dates = [one.started.isoformat() for _, _, one in found if one.started is not None]
@@ -244,7 +245,7 @@ def _import(
         run.append_launch({
             "id": launch, "launcher": "import", "flavour": mpi, "version": version,
             "tool": f"{one.tool} {one.version}".strip(), "hidden": one.hidden, "file": source.name,
-            "sha256": digest, "statistic": one.statistic,
+            "sha256": digest, "statistic": one.statistic, "datatype": one.datatype,
         })  # fmt: skip
         run.append_samples(_samples(one, launch, mpi, level))
     count = sum(len(positive(one.points)) for _, _, one in found)
@@ -266,6 +267,15 @@ def _refuse_repeated(found: Sequence[tuple[Path, str, Imported]]) -> None:
             raise InputError(
                 f"{source} and {before} hold the same text; a file is a launch: give each one once"
             )
+
+
+def _refuse_other_datatypes(found: Sequence[tuple[Path, str, Imported]]) -> None:
+    first = {one.datatype: source for source, _, one in reversed(found) if one.datatype}
+    if len(first) > 1:
+        raise InputError(
+            f"{listed([f'{source} has {datatype}' for datatype, source in first.items()])}, which are no "
+            "launches of one measurement; import each datatype into a run of its own"
+        )
 
 
 def _time(started: str) -> str:
