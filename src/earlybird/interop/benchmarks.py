@@ -52,7 +52,8 @@ _BANDWIDTHS = {"bandwidth": ("msgrate", 1), "bi-directional bandwidth": (BIDIREC
 _IMB_BANDS = {"uniband": ("msgrate", 1), "biband": ("imb-biband", 2)}
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
 # Where a name fills its column, one space follows it.
-_BETWEEN_COLUMNS = re.compile(r"\s{2,}|(?<=\))\s(?=[A-Z])|(?<=/s)\s(?=[A-Z])")
+_BETWEEN_COLUMNS = re.compile(r"\s{2,}|(?<=\))\s(?=[A-Z])|(?<=/s)\s(?=[A-Z])|(?<=Validation)\s(?=[A-Z])")
+_VALIDATION = "Validation"
 MEDIAN_LATENCY, MEDIAN_BANDWIDTH = "P50 Tail Lat(us)", "P50 Tail BW(MB/s)"  # with -z 50
 _OSU_TITLE = re.compile(r"^# OSU MPI(?:-\S+)? (.+?) Test(?: v(\S+))?\s*$", re.MULTILINE)
 _COLLECTIVES = ", ".join(OPERATIONS)
@@ -211,21 +212,22 @@ def _osu_table(text: str, where: str) -> tuple[list[str], list[list[float]]]:
     """Names of the columns, such as `Size` and `Avg Latency(us)`, and the numbers of the rows."""
     columns: list[str] = []
     rows = []
-    is_validated = False
+    validation: int | None = None  # its column, of -c
     for line in text.splitlines():
         if not columns and line.startswith("#"):
             found = _BETWEEN_COLUMNS.split(line.removeprefix("#").strip())
             if re.search(r"\((us|MB/s)\)|MB/s", line):
                 columns = [re.sub(r"\s*\(", "(", name) for name in found]
-                is_validated = columns[-1] == "Validation"
-                if is_validated:
-                    columns.pop()
+                if _VALIDATION in columns:
+                    validation = columns.index(_VALIDATION)
+                    columns.pop(validation)
         elif line.strip() and not line.startswith("#"):
             values = line.split()
-            if is_validated and values[-1] == "Fail":  # of -c
+            outcome = values[validation : validation + 1] if validation is not None else []
+            if outcome == ["Fail"]:
                 raise InputError(f"{where} has wrong data at {values[0]} bytes: the validation of OSU failed")
-            if is_validated and values[-1] == "Pass":
-                values.pop()
+            if outcome == ["Pass"]:
+                values.remove("Pass")
             if len(values) != len(columns) or not all(map(_NUMBER.fullmatch, values)):
                 has = f"{len(columns)} columns ({', '.join(columns)})" if columns else "no header above it"
                 raise InputError(

@@ -173,3 +173,19 @@ def test_tables_of_several_datatypes_are_no_launches():
     text = VALIDATED.format(outcome="Pass") + "# Datatype: MPI_INT.\n8  2.90  Pass\n"
     with pytest.raises(InputError, match="tables of MPI_CHAR and MPI_INT"):
         read_osu(text, "table", None)
+
+
+@pytest.mark.parametrize("name", ["osu_latency-cz", "osu_bw-cz", "osu_gather-cfz"])
+def test_medians_follow_the_outcome_of_the_validation(name):
+    text = (RECORDED / f"{name}.txt").read_text()
+    found = read_osu(text, name, 2)
+    assert found.statistic == "median"
+    rows = [line.split() for line in text.splitlines() if "Pass" in line]
+    points = [point for point in found.points if point.quantity != "completion"]
+    for point, row in zip(points, rows, strict=True):
+        median = float(row[row.index("Pass") + 1])
+        rate = 64 * int(row[0]) / point.times_s[0] / 1e6
+        assert median == pytest.approx(rate if "bw" in name else point.times_s[0] * 1e6)
+    first, _, rest = text.partition("Pass")
+    with pytest.raises(InputError, match="wrong data at 2 bytes"):
+        read_osu(f"{first}Pass{rest.replace('Pass', 'Fail', 1)}", name, 2)
