@@ -218,6 +218,11 @@ def _osu_table(text: str, where: str) -> tuple[list[str], list[list[float]]]:
             found = _BETWEEN_COLUMNS.split(line.removeprefix("#").strip())
             if re.search(r"\((us|MB/s)\)|MB/s", line):
                 columns = [re.sub(r"\s*\(", "(", name) for name in found]
+                if "Transmit Size" in columns:
+                    raise InputError(
+                        f"{where} is of a derived datatype (-D), which has no quantity here; give one "
+                        "without -D"
+                    )
                 if _VALIDATION in columns:
                     validation = columns.index(_VALIDATION)
                     columns.pop(validation)

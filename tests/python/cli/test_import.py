@@ -387,6 +387,17 @@ def test_a_profile_is_fitted_with_a_reservation(earlybird, tmp_path):
             "# Size          Latency (us)\n1     1.00\n",
             "GPU",
         ),
+        (
+            "# OSU MPI Latency Test v7.4\n# Datatype: MPI_CHAR.\n"
+            "# Size       Avg Latency(us)     Transmit Size\n1                 0.98                 1\n",
+            "is of a derived datatype (-D)",
+        ),
+        (
+            "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4\n# [ pairs: 1 ] [ window size: 64 ]\n"
+            "# Size                  MB/s        Messages/s     Transmit Size\n"
+            "1                       0.00              -nan                 0\n",
+            "is of a derived datatype (-D)",
+        ),
         ("# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n1     1e999\n", "cut off"),
     ],
 )
