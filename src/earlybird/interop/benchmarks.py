@@ -263,20 +263,22 @@ def _osu_points(
         kernel = f"osu-{name.replace(' ', '-')}"
         config = {"size_bytes": size_bytes} | count
         yield ImportedPoint(kernel, "half_round_trip", _mean(latency_us * 1e-6), config)
-    elif name in _BANDWIDTHS and rate:
+    elif name in _BANDWIDTHS and rate is not None:
         kernel, directions = _BANDWIDTHS[name]
-        yield _window(kernel, size_bytes, window, directions * window * size_bytes / (rate * 1e6), 1)
-    elif name.startswith("multiple bandwidth") and pairs and row.get("Messages/s"):
+        time_s = _at_rate(directions * window * size_bytes, rate * 1e6)
+        yield _window(kernel, size_bytes, window, time_s, 1)
+    elif name.startswith("multiple bandwidth") and pairs and "Messages/s" in row:
         threads, of_window = int(pairs[1]), int(pairs[2])
         messages_per_s = row["Messages/s"]
         if size_bytes and row.get(MEDIAN_BANDWIDTH):
             messages_per_s = row[MEDIAN_BANDWIDTH] * 1e6 / size_bytes
-        yield _window("msgrate", size_bytes, of_window, threads * of_window / messages_per_s, threads)
+        time_s = _at_rate(threads * of_window, messages_per_s)
+        yield _window("msgrate", size_bytes, of_window, time_s, threads)
     elif operation is not None and latency_us is not None:
         topology = _TOPOLOGIES.get(len(grid))
         config = collective_config(operation, size_bytes, _required(ranks, where), topology=topology)
         yield from _collective(config, latency_us, row.get("Max Latency(us)"), method)
-    elif 0 not in (rate, row.get("Messages/s")):  # rounded to 0: left out
+    else:
         raise InputError(
             f"{where} is of the test {name!r} with the columns {', '.join(row)}, which has no quantity here; "
             "give osu_latency, osu_bw, osu_bibw, osu_mbw_mr, osu_multi_lat, osu_latency_mt, or the blocking "
@@ -363,10 +365,11 @@ def _imb_row(name: str, row: Mapping[str, float], ranks: int, window: int) -> It
     elif name in ("pingping", "sendrecv", "exchange") and time_us is not None:
         config = {"size_bytes": size_bytes, "ranks": ranks}
         yield ImportedPoint(f"imb-{name}", "time_per_repeat", _mean(time_us * 1e-6), config)
-    elif name in _IMB_BANDS and row.get("Msg/sec"):
+    elif name in _IMB_BANDS and "Msg/sec" in row:
         kernel, directions = _IMB_BANDS[name]
         pairs = ranks // 2
-        yield _window(kernel, size_bytes, window, directions * pairs * window / row["Msg/sec"], pairs)
+        time_s = _at_rate(directions * pairs * window, row["Msg/sec"])
+        yield _window(kernel, size_bytes, window, time_s, pairs)
     elif name in _OPERATIONS and time_us is not None and "t_avg[usec]" in row:
         config = collective_config(_OPERATIONS[name], size_bytes, ranks)
         yield from _collective(config, row["t_avg[usec]"], time_us)
@@ -407,6 +410,11 @@ def collective_config(
     return config | ({"topology": topology} if topology else {})
 
 
+def _at_rate(amount: float, per_second: float) -> float:
+    """0 if the rate was printed as 0."""
+    return amount / per_second if per_second else 0.0
+
+
 def _mean(time_s: float) -> np.ndarray:
     return np.array([time_s])
 
@@ -418,5 +426,5 @@ def _required(ranks: int | None, where: str) -> int:
 
 
 def positive(points: Iterable[ImportedPoint]) -> Sequence[ImportedPoint]:
-    """Without points whose time was printed as 0."""
+    """Without points whose time or rate was printed as 0."""
     return [point for point in points if np.median(point.times_s) > 0]

@@ -586,6 +586,27 @@ def test_texts_of_other_datatypes_are_another_run_and_named_by_compare(earlybird
     assert not (tmp_path / "both").exists()
 
 
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n", "0.00"),
+        ("# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n", "0.00"),
+        (
+            "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4\n# [ pairs: 1 ] [ window size: 64 ]\n"
+            "# Size                  MB/s        Messages/s\n",
+            "0.00    0.00",
+        ),
+    ],
+)
+def test_values_printed_as_0_are_counted(earlybird, tmp_path, header, value):
+    row = value.replace("0.00", "1.25")
+    (tmp_path / "text.txt").write_text(f"{header}1     {value}\n2     {value}\n4     {row}\n")
+    printed = earlybird("import", "osu", "text.txt", *OSU, "-o", "run").stderr
+    assert "1 value from 1 launch" in printed and "left out: 2 values printed as 0" in printed
+    printed = earlybird("import", "imb", RECORDED / "imb_PingPing.txt", *IMB, "-o", "imb").stderr
+    assert "printed as 0" not in printed
+
+
 def test_the_datatypes_of_imb_are_kept(earlybird, tmp_path):
     earlybird("import", "imb", RECORDED / "imb_collectives.txt", *IMB, "-o", "run")
     (launch,) = Run.open(tmp_path / "run").launches()

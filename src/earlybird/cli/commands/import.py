@@ -227,7 +227,7 @@ def _import(
     _refuse_repeated(found)
     _refuse_other_datatypes(found)
     if not any(positive(one.points) for _, _, one in found):
-        raise InputError(f"every time in {', '.join(map(str, sources))} was printed as 0; nothing to import")
+        raise InputError(f"every value in {', '.join(map(str, sources))} was printed as 0; nothing to import")
     dates = [one.started.isoformat() for _, _, one in found if one.started is not None]
     begun = started or min(dates, default=None)
     when = {} if begun is None else {"started": _time(begun)}
@@ -250,6 +250,8 @@ def _import(
         run.append_samples(_samples(one, launch, mpi, level))
     count = sum(len(positive(one.points)) for _, _, one in found)
     note(f"wrote {output}: {counted(count, 'value')} from {counted(len(found), 'launch', 'launches')}")
+    if zeros := sum(len(one.points) for _, _, one in found) - count:
+        note(f"left out: {counted(zeros, 'value')} printed as 0")
     for hidden in dict.fromkeys(one.hidden for _, _, one in found):
         note(f"warning: {hidden}")
     note(f"next: earlybird show {output}, or earlybird compare {output} OTHER_RUN/")
