@@ -23,6 +23,7 @@ from earlybird.data.collective_algorithms import (
 from earlybird.data.errors import InputError
 from earlybird.data.labels import listed
 from earlybird.data.topologies import GRID_9, RING, rows_and_columns
+from earlybird.data.units import format_bytes
 
 # Messages in a window of the bandwidth tests by default, which the programs do not print: OSU's option -W,
 # IMB's -window_size.
@@ -156,6 +157,7 @@ def read_osu(text: str, where: str, ranks: int | None, window: int = OSU_WINDOW)
         hidden += _assumed(window)
     if grid and min(grid) >= 5:  # with fewer, OSU refuses any other radius
         hidden += "; neighbours at a distance of 1 (-N) are assumed"
+    _refuse_repeated_points(points, where)
     if VARY in text:
         points = [_with_new_contents(point) for point in points]
     elif "bandwidth" in name:
@@ -311,6 +313,7 @@ def read_imb(text: str, where: str, window: int = IMB_WINDOW) -> Imported:
             "PingPong, PingPing, Sendrecv, Exchange, Uniband, Biband or a collective of IMB-MPI1 "
             f"({_COLLECTIVES})"
         )
+    _refuse_repeated_points(points, where)
     hidden = "each value is the mean over all repetitions; of collectives, the slowest rank's mean is taken"
     if any("window" in point.config for point in points):
         hidden += _assumed(window) + _ONE_BUFFER.format("an offset")
@@ -324,6 +327,19 @@ def read_imb(text: str, where: str, window: int = IMB_WINDOW) -> Imported:
     return Imported(
         "Intel MPI Benchmarks", title[1], tuple(points), hidden + _MEANS_ONLY, started, "mean", datatype
     )
+
+
+def _refuse_repeated_points(points: Iterable[ImportedPoint], where: str) -> None:
+    seen: set[tuple[str, str, frozenset]] = set()
+    for point in points:
+        key = (point.kernel, point.quantity, frozenset(point.config.items()))
+        if key in seen:
+            name = point.config.get("operation", point.kernel)
+            raise InputError(
+                f"{where} has {name} of {format_bytes(point.config['size_bytes'])} twice; each output is a "
+                "launch: give a file for each"
+            )
+        seen.add(key)
 
 
 def _assumed(window: int) -> str:

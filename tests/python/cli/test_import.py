@@ -398,6 +398,10 @@ def test_a_profile_is_fitted_with_a_reservation(earlybird, tmp_path):
             "1                       0.00              -nan                 0\n",
             "is of a derived datatype (-D)",
         ),
+        (
+            "# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n8     1.25\n16    1.25\n8     1.50\n",
+            "pingpong of 8 B twice",
+        ),
         ("# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n1     1e999\n", "cut off"),
     ],
 )
@@ -422,6 +426,17 @@ def test_two_outputs_of_imb_in_one_file_are_refused(earlybird, refused, tmp_path
     text = (RECORDED / "imb_Sendrecv.txt").read_text()
     (tmp_path / "text.txt").write_text(text + text)
     refused(earlybird("import", "imb", "text.txt", *IMB, "-o", "run", check=False), "2 outputs")
+
+
+def test_a_table_twice_in_an_output_of_imb_is_refused(earlybird, refused, tmp_path):
+    text = (RECORDED / "imb_PingPong.txt").read_text()
+    table = text[text.index("# Benchmarking") : text.index("# All processes")]
+    (tmp_path / "text.txt").write_text(text.replace(table, table + table))
+    refused(
+        earlybird("import", "imb", "text.txt", *IMB, "-o", "run", check=False),
+        "pingpong of 0 B twice",
+        "a file for each",
+    )
 
 
 def test_the_time_of_a_measurement_is_kept(earlybird, refused, tmp_path):
