@@ -34,6 +34,10 @@ VARY = "# Written by Earlybird, buffers vary."
 _ONE_BUFFER = (
     "; without {}, all messages of a window are sent from one buffer, in `measure msgrate` each has its own"
 )
+# What to do about a line that has not the columns of its table.
+DAMAGED = (
+    "give the whole output if it was cut off or changed, and remove lines that the benchmark did not print"
+)
 _MEANS_ONLY = "; intervals then describe launches alone"
 _OPERATIONS = {
     "allgather": "allgather", "allreduce": "allreduce", "all-to-all personalized exchange": "alltoall",
@@ -237,10 +241,7 @@ def _osu_table(text: str, where: str) -> tuple[list[str], list[list[float]]]:
                 values.remove("Pass")
             if len(values) != len(columns) or not all(map(_NUMBER.fullmatch, values)):
                 has = f"{len(columns)} columns ({', '.join(columns)})" if columns else "no header above it"
-                raise InputError(
-                    f"{where} has the line {line.strip()[:60]!r}, and {has}; it was cut off or changed: give "
-                    "the whole output"
-                )
+                raise InputError(f"{where} has the line {line.strip()[:60]!r}, and {has}; {DAMAGED}")
             rows.append([float(value) for value in values])
     return columns, rows
 
@@ -362,7 +363,7 @@ def _imb_points(name: str, block: str, where: str, window: int) -> Iterator[Impo
         if len(values) != len(columns) or not all(map(_NUMBER.fullmatch, values)):
             raise InputError(
                 f"{where}: the table of {name} has the line {line.strip()[:60]!r} and the columns "
-                f"{', '.join(columns)}; it was cut off or changed: give the whole output"
+                f"{', '.join(columns)}; {DAMAGED}"
             )
         count += 1
         row = dict(zip(columns, map(float, values), strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, OPERATIONS
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
-from earlybird.interop.benchmarks import Imported, ImportedPoint, collective_config, date_in
+from earlybird.interop.benchmarks import DAMAGED, Imported, ImportedPoint, collective_config, date_in
 
 _SETTING = re.compile(r"^#@(\w+)=(.*)$", re.MULTILINE)
 _HEADER = re.compile(r"^ *(?:process +)?test .*$", re.MULTILINE)
@@ -100,7 +100,7 @@ def _rows(text: str, columns: Sequence[str], where: str) -> list[dict[str, str |
         if len(values) != len(columns):
             raise InputError(
                 f"{where} has the line {line.strip()[:60]!r} and {len(columns)} columns "
-                f"({', '.join(columns)}); it was cut off or changed: {_WHOLE}"
+                f"({', '.join(columns)}); {DAMAGED}"
             )
         row = dict(zip(columns, values, strict=True))
         try:

@@ -428,6 +428,17 @@ def test_two_outputs_of_imb_in_one_file_are_refused(earlybird, refused, tmp_path
     refused(earlybird("import", "imb", "text.txt", *IMB, "-o", "run", check=False), "2 outputs")
 
 
+@pytest.mark.parametrize("name", ["osu_latency", "imb_PingPong", "repro_window"])
+def test_lines_of_a_batch_system_are_to_be_removed(earlybird, refused, tmp_path, name):
+    text = (RECORDED / f"{name}.txt").read_text()
+    line = "srun: Job step done"
+    changed = text.replace("# All processes", f"{line}\n# All processes")
+    (tmp_path / "text.txt").write_text(changed if changed != text else f"{text}{line}\n")
+    tool = name.partition("_")[0]
+    result = earlybird("import", tool, "text.txt", *OPTIONS[tool], "-o", "run", check=False)
+    refused(result, repr(line), "remove lines that the benchmark did not print")
+
+
 def test_a_table_twice_in_an_output_of_imb_is_refused(earlybird, refused, tmp_path):
     text = (RECORDED / "imb_PingPong.txt").read_text()
     table = text[text.index("# Benchmarking") : text.index("# All processes")]
