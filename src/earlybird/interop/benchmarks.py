@@ -284,8 +284,8 @@ def _osu_points(
     else:
         raise InputError(
             f"{where} is of the test {name!r} with the columns {', '.join(row)}, which has no quantity here; "
-            "give osu_latency, osu_bw, osu_bibw, osu_mbw_mr, osu_multi_lat, osu_latency_mt, or the blocking "
-            f"or persistent test of a collective ({_COLLECTIVES})"
+            "give osu_latency, osu_bw, osu_bibw, osu_mbw_mr, osu_multi_lat, osu_latency_mt, osu_latency_mp, "
+            f"or the blocking or persistent test of a collective ({_COLLECTIVES})"
         )
 
 

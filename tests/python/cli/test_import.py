@@ -368,14 +368,14 @@ def test_a_profile_is_fitted_with_a_reservation(earlybird, tmp_path):
         ),
         (
             "# OSU MPI Reduce_scatter Latency Test v7.4\n# Size       Avg Latency(us)\n4   3.0\n",
-            "or the blocking or persistent test of a collective (bcast,",
+            "osu_latency_mp, or the blocking or persistent test of a collective (bcast,",
         ),
         (
             "# OSU MPI Non-blocking Allgather Latency Test v7.4\n"
             "# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait\n\n# Datatype: MPI_CHAR.\n"
             "# Size           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)\n"
             "16                      8.64              5.37              4.75             31.18\n",
-            "or the blocking or persistent test of a collective (bcast,",
+            "osu_latency_mp, or the blocking or persistent test of a collective (bcast,",
         ),
         (
             "# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n1     1.00\n"
@@ -631,6 +631,11 @@ def test_values_printed_as_0_are_counted(earlybird, tmp_path, header, value):
     assert "1 value from 1 launch" in printed and "left out: 2 values printed as 0" in printed
     printed = earlybird("import", "imb", RECORDED / "imb_PingPing.txt", *IMB, "-o", "imb").stderr
     assert "printed as 0" not in printed
+
+
+def test_the_help_names_medians_and_every_latency(earlybird):
+    shown = " ".join(earlybird("import", "osu", "--help").stdout.split())
+    assert "with -z 50 the median" in shown and "osu_latency_mt and osu_latency_mp keep names" in shown
 
 
 def test_the_datatypes_of_imb_are_kept(earlybird, tmp_path):

@@ -64,12 +64,12 @@ def osu(
     started: StartedOption = None,
     json: bool = AS_JSON,
 ) -> None:
-    """Import outputs of the OSU Micro-Benchmarks, also with -f.
+    """Import outputs of the OSU Micro-Benchmarks, also with -f, -c and -z 50.
 
     osu_latency becomes a ping-pong, osu_bw and osu_mbw_mr a message rate of processes, a blocking,
-    persistent or neighbourhood collective a collective. osu_bibw, osu_multi_lat and osu_latency_mt keep names
-    of their own: `compare` and `show` take them. Of all iterations only a mean is printed, so a file is one
-    launch with one value per point.
+    persistent or neighbourhood collective a collective. osu_bibw, osu_multi_lat, osu_latency_mt and
+    osu_latency_mp keep names of their own: `compare` and `show` take them. Of all iterations only the mean is
+    printed, with -z 50 the median, too, which is preferred: a file is one launch with one value per point.
     """
     _check(level, {"--ranks": ranks, "--window": window})
     read = partial(read_osu, ranks=ranks, window=window)
