@@ -608,7 +608,7 @@ def test_texts_of_other_datatypes_are_another_run_and_named_by_compare(earlybird
     earlybird("import", "osu", "ints.txt", *OSU, "-o", "ints")
     assert "differs   datatype: MPI_CHAR -> MPI_INT" in earlybird("compare", "chars", "ints").stdout
     both = earlybird("import", "osu", chars, "ints.txt", *OSU, "-o", "both", check=False)
-    refused(both, "osu_allreduce-f.txt has MPI_CHAR", "ints.txt has MPI_INT", "a run of its own")
+    refused(both, "osu_allreduce-f.txt has MPI_CHAR and ints.txt has MPI_INT", "a run of its own")
     assert not (tmp_path / "both").exists()
 
 

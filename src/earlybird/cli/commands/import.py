@@ -272,7 +272,10 @@ def _refuse_repeated(found: Sequence[tuple[Path, str, Imported]]) -> None:
 
 
 def _refuse_other_datatypes(found: Sequence[tuple[Path, str, Imported]]) -> None:
-    first = {one.datatype: source for source, _, one in reversed(found) if one.datatype}
+    first: dict[str, Path] = {}
+    for source, _, one in found:
+        if one.datatype:
+            first.setdefault(one.datatype, source)
     if len(first) > 1:
         raise InputError(
             f"{listed([f'{source} has {datatype}' for datatype, source in first.items()])}, which are no "
