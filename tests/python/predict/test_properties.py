@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from earlybird.data.layout import LEVELS, parse_layout
+from earlybird.data.layout import LEVELS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.predict import MODELS, predict_exchange
@@ -45,6 +45,19 @@ def test_more_bytes_never_let_a_rank_receive_earlier(messages, data):
                 for one in (pattern, Pattern(pattern.src, pattern.dst, size))
             )
             assert (after >= before * (1 - 1e-9)).all(), (layout, model)
+
+
+@settings(max_examples=25, deadline=None)
+@given(_messages, st.sampled_from(MODELS))
+def test_an_overlap_takes_from_the_longer_part_to_the_sum(messages, model):
+    """Also with empty messages, ranks without any, and nodes of different numbers of ranks."""
+    uneven = Layout(np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 0, 0, 0]), "uneven")
+    for layout in (uneven, parse_layout("3x1x2")):
+        added = predict_exchange(_pattern(messages), layout, PROFILE, model)
+        together = predict_exchange(_pattern(messages), layout, PROFILE, model, combine="overlap")
+        longer_s = np.maximum(added.intra_node_s, added.inter_node_s)
+        assert (together.time_s >= longer_s * (1 - 1e-9)).all()
+        assert (together.time_s <= added.time_s * (1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize("model", MODELS)
