@@ -25,8 +25,10 @@ from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
 from earlybird.data.simulated_machine import load_simulated_machine, parse_simulated_machine
 from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_table, load_thune_table
-from earlybird.interop.benchmarks import read_imb, read_osu
+from earlybird.interop.imb_outputs import read_imb
+from earlybird.interop.line_prefixes import bare
 from earlybird.interop.monitoring import load_monitoring
+from earlybird.interop.osu_outputs import read_osu
 from earlybird.interop.reprompi import read_repro
 from earlybird.patterns.actnum import parse_actnum
 from earlybird.patterns.graph_files import parse_graph
@@ -217,7 +219,7 @@ BENCHMARKS = GOLDEN.parent / "benchmarks"
 
 def of_text(read, *more):
     """What reads the text of a benchmark, as a function of its file."""
-    return lambda path: read(files.read_text(path, "output"), str(path), *more)
+    return lambda path: read(bare(files.read_text(path, "output")), str(path), *more)
 
 
 FILES = {

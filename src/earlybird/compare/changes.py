@@ -7,6 +7,7 @@ import numpy as np
 from scipy import stats
 
 from earlybird.data.schema import Estimate
+from earlybird.data.statistics import MEAN, MEDIAN, Statistic
 
 # Fewer launches on one side do not decide: of 3 against 3, no p-value is below 0.10.
 MIN_LAUNCHES = 5
@@ -15,6 +16,11 @@ _RESAMPLES = 1000
 _MEDIANS_PER_LAUNCH = 50
 _CONFIDENCE = 0.95
 _MOST_LAUNCHES = 1000
+
+
+def value(launch_s: np.ndarray, statistic: Statistic = MEDIAN) -> float:
+    """Compute what a launch counts with: the mean of its times, or their median; a single time is both."""
+    return float(launch_s.mean() if statistic == MEAN else np.median(launch_s))
 
 
 def p_values(before_s: np.ndarray, after_s: np.ndarray) -> np.ndarray:
@@ -38,9 +44,12 @@ def adjusted(p: np.ndarray) -> np.ndarray:
 
 def tested(
     pairs: Sequence[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]],
+    statistics: Sequence[Statistic] | None = None,
 ) -> list[tuple[float, float] | None]:
     """The p-value of each pair of sets of launches, and the adjusted one; None if one of the sets has fewer
-    than `MIN_LAUNCHES`, which does not count as a point."""
+    than `MIN_LAUNCHES`, which does not count as a point. `statistics` has what launches of each pair count
+    with, by default their medians."""
+    statistics = statistics or [MEDIAN] * len(pairs)
     by_count: dict[tuple[int, int], list[int]] = {}
     for number, (before, after) in enumerate(pairs):
         if min(len(before), len(after)) >= MIN_LAUNCHES:
@@ -48,7 +57,7 @@ def tested(
     p: dict[int, float] = {}
     for numbers in by_count.values():
         medians = [
-            np.array([[np.median(one) for one in pairs[number][side]] for number in numbers])
+            np.array([[value(one, statistics[number]) for one in pairs[number][side]] for number in numbers])
             for side in (0, 1)
         ]
         p |= dict(zip(numbers, p_values(*medians).tolist(), strict=True))
@@ -71,7 +80,12 @@ def fewest_changes(before: int, after: int, points: int, level: float) -> int:
     return max(math.ceil(smallest_p(before, after) * points / level - 1e-9), 1)
 
 
-def ratio(before: Sequence[np.ndarray], after: Sequence[np.ndarray], random: np.random.Generator) -> Estimate:
+def ratio(
+    before: Sequence[np.ndarray],
+    after: Sequence[np.ndarray],
+    random: np.random.Generator,
+    statistic: Statistic = MEDIAN,
+) -> Estimate:
     """The median over launches of `after` over that of `before`, with an interval of 95 %.
 
     Hierarchical bootstrap: launches are drawn with replacement, and the iterations of each. With one launch
@@ -80,25 +94,27 @@ def ratio(before: Sequence[np.ndarray], after: Sequence[np.ndarray], random: np.
     Parameters
     ----------
     before, after : for every launch its times, (I,) seconds with I >= 1; the median of each is above 0.
+    statistic : what a launch counts with.
     """
-    numerator, denominator = _medians(after, random), _medians(before, random)
+    numerator, denominator = (_medians(side, random, statistic) for side in (after, before))
     # A coarse clock may show 0 for single iterations, and so for the median of a resample.
     drawn = numerator[denominator > 0] / denominator[denominator > 0]
     tail = (1 - _CONFIDENCE) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail])
-    value = median_of_launches(after) / median_of_launches(before)
-    return Estimate(float(value), float(min(low, value)), float(max(high, value)))
+    middle = median_of_launches(after, statistic) / median_of_launches(before, statistic)
+    return Estimate(float(middle), float(min(low, middle)), float(max(high, middle)))
 
 
-def median_of_launches(launches: Sequence[np.ndarray]) -> float:
-    """Seconds: the median over launches of the median of each."""
-    return float(np.median([np.median(one) for one in launches]))
+def median_of_launches(launches: Sequence[np.ndarray], statistic: Statistic = MEDIAN) -> float:
+    """Seconds: the median over launches of what each counts with."""
+    return float(np.median([value(one, statistic) for one in launches]))
 
 
-def _medians(launches: Sequence[np.ndarray], random: np.random.Generator) -> np.ndarray:
-    """(R,) medians over resampled launches of the medians of their resampled iterations."""
+def _medians(launches: Sequence[np.ndarray], random: np.random.Generator, statistic: Statistic) -> np.ndarray:
+    """(R,) medians over resampled launches of what their resampled iterations count with."""
+    over_iterations = np.mean if statistic == MEAN else np.median
     of_launches = np.array([
-        np.median(one[random.integers(len(one), size=(_MEDIANS_PER_LAUNCH, len(one)))], axis=1)
+        over_iterations(one[random.integers(len(one), size=(_MEDIANS_PER_LAUNCH, len(one)))], axis=1)
         for one in launches
     ])  # fmt: skip
     which = random.integers(len(launches), size=(_RESAMPLES, len(launches)))

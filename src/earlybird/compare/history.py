@@ -7,10 +7,11 @@ from itertools import count
 import numpy as np
 
 from earlybird.compare import changes
-from earlybird.compare.sides import Side, differences, point_of
+from earlybird.compare.sides import Key, Side, common_statistic, differences, point_of
 from earlybird.data.errors import InputError
 from earlybird.data.history import History, HistoryRun, Series, SeriesChange
 from earlybird.data.labels import counted, listed
+from earlybird.data.statistics import MEDIAN, Statistic
 from earlybird.models.change_points import MIN_VALUES, find_changes, least_distance
 
 LEVEL = 0.01
@@ -46,6 +47,8 @@ def history(
     ordered = sorted(sides, key=lambda one: _time(*one))
     keys = list(dict.fromkeys(key for _, side in ordered for key in side.times_s))
     keys = [key for key in keys if sum(key in side.times_s for _, side in ordered) >= MIN_RUNS]
+    statistics = {key: _statistic(ordered, key) for key in keys}
+    keys = [key for key in keys if statistics[key]]
     if not keys:
         raise InputError(
             f"no point is in {MIN_RUNS} of the {len(ordered)} runs; give runs of one suite with the same "
@@ -54,8 +57,10 @@ def history(
     random = np.random.default_rng(seed)
     series = []
     for key in keys:
+        statistic = statistics[key] or MEDIAN
         time_s = np.array([
-            changes.median_of_launches(side.times_s[key]) if key in side.times_s else 0.0
+            changes.median_of_launches(side.launches_by_statistic(key)[statistic], statistic)
+            if key in side.times_s else 0.0
             for _, side in ordered
         ])  # fmt: skip
         found = _changes(time_s, level / len(keys), min_effect, random)
@@ -72,6 +77,11 @@ def history(
     )
 
 
+def _statistic(sides: Sequence[tuple[str, Side]], key: Key) -> Statistic | None:
+    """The statistic that all runs with a point have of it; a point of means and medians has no history."""
+    return common_statistic([side for _, side in sides if key in side.times_s], key)
+
+
 def caveats(sides: Sequence[tuple[str, Side]], found: History) -> list[str]:
     """What a reader of `found`, the history of `sides`, must know."""
     notes = []
@@ -79,6 +89,12 @@ def caveats(sides: Sequence[tuple[str, Side]], found: History) -> list[str]:
         held = list(dict.fromkeys(side.circumstances.get(what, "(none)") for _, side in sides))
         if len(held) > 1:
             notes.append(f"the runs have several {what}s, {listed(held)}: a change may be due to that alone")
+    keys = {key for _, side in sides for key in side.times_s}
+    if mixed := sum(_statistic(sides, key) is None for key in keys):
+        notes.append(
+            f"{counted(mixed, 'point')} left out: some runs have the mean over iterations there, others the "
+            "median"
+        )
     return notes + ([too_few] if (too_few := _too_few(found)) else [])
 
 

@@ -5,9 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from earlybird.compare import changes
-from earlybird.compare.sides import Key, Side, differences, first_difference, more_launches, point_of
+from earlybird.compare.sides import (
+    Key,
+    Side,
+    common_statistic,
+    differences,
+    first_difference,
+    more_launches,
+    point_of,
+)
 from earlybird.data.errors import InputError
-from earlybird.data.labels import counted, listed
+from earlybird.data.labels import counted, listed, percent
 from earlybird.data.run_comparison import (
     FASTER,
     INCONCLUSIVE,
@@ -18,6 +26,7 @@ from earlybird.data.run_comparison import (
     Verdict,
 )
 from earlybird.data.schema import Estimate
+from earlybird.data.statistics import MEAN, MEDIAN, SLOWEST_RANK_MEAN, STATISTICS, Statistic
 
 # All points of a launch share its luck, so a false alarm is one of many points. With 3 %, at most 1 % of the
 # points of runs in which nothing changed are called changed.
@@ -36,7 +45,8 @@ def compare_sides(
 ) -> RunComparison:
     """Every point that both sides measured, with a verdict.
 
-    A point is slower or faster if the medians of its launches differ significantly (Mann-Whitney U, adjusted
+    Launches count with the median of their iterations; with their mean where the other side has means only.
+    A point is slower or faster if these values differ significantly (Mann-Whitney U, adjusted
     for the number of points by Benjamini and Hochberg, at most `level`) and by more than `min_effect`; the
     same if the interval of the ratio lies within `min_effect`; otherwise inconclusive. Fewer than
     `changes.MIN_LAUNCHES` launches on a side do not decide, and are not counted among the points.
@@ -76,13 +86,17 @@ def compare_sides(
             f"{before.name} and {after.name} have times of 0 at every point, which have no ratio; measure "
             "larger messages"
         )
-    tested = changes.tested([(before.times_s[key], after.times_s[key]) for key in shared])
+    statistics = [common_statistic((before, after), key) for key in shared]
+    pairs = [
+        _launches(key, statistic, before, after) for key, statistic in zip(shared, statistics, strict=True)
+    ]
+    tested = changes.tested(pairs, [statistic or MEDIAN for statistic in statistics])
     random = np.random.default_rng(seed)
     found = []
-    for key, p in zip(shared, tested, strict=True):
-        estimate = changes.ratio(before.times_s[key], after.times_s[key], random)
-        p_value, adjusted_p = p or (None, None)
-        found.append(_change(key, before, after, estimate, p_value, adjusted_p, level, min_effect))
+    for key, statistic, pair, p in zip(shared, statistics, pairs, tested, strict=True):
+        estimate = changes.ratio(*pair, random, statistic or MEDIAN)
+        rounding = 1 - (1 - before.rounding.get(key, 0.0)) * (1 - after.rounding.get(key, 0.0))
+        found.append(_change(key, statistic, pair, estimate, p, rounding, level, min_effect))
     ratios = np.array([one.ratio.value for one in found])
     return RunComparison(
         before.name,
@@ -116,32 +130,45 @@ def _is_positive(key: Key, *sides: Side) -> bool:
     return all(np.median(launch) > 0 for side in sides for launch in side.times_s[key])
 
 
+def _launches(
+    key: Key, statistic: Statistic | None, before: Side, after: Side
+) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]]:
+    """The times of every launch on both sides to take `statistic` of; what they have if there is none."""
+    if statistic is None:
+        return before.times_s[key], after.times_s[key]
+    return before.launches_by_statistic(key)[statistic], after.launches_by_statistic(key)[statistic]
+
+
 def _change(
     key: Key,
-    before: Side,
-    after: Side,
+    statistic: Statistic | None,
+    pair: tuple[Sequence[np.ndarray], Sequence[np.ndarray]],
     estimate: Estimate,
-    p: float | None,
-    adjusted_p: float | None,
+    p: tuple[float, float] | None,
+    rounding: float,
     level: float,
     min_effect: float,
 ) -> Change:
+    """The change of one point.
+
+    Parameters
+    ----------
+    rounding : by which share the ratio may be off because values were printed with one digit: the interval
+        contains it, and what it can explain is no change.
+    """
     point = point_of(key)
-    one, other = before.times_s[key], after.times_s[key]
+    p_value, adjusted_p = p or (None, None)
+    before_s, after_s = (changes.median_of_launches(one, statistic or MEDIAN) for one in pair)
+    exact = 1 - rounding
+    widened = Estimate(estimate.value, estimate.low * exact, estimate.high / exact)
+    outcome = verdict(widened, adjusted_p, level, min_effect)
+    is_rounded_away = exact <= estimate.value <= 1 / exact
+    if statistic is None or (rounding and is_rounded_away):
+        outcome = INCONCLUSIVE
     return Change(
-        point.kernel,
-        point.quantity,
-        point.method,
-        point.config,
-        changes.median_of_launches(one),
-        changes.median_of_launches(other),
-        estimate,
-        p,
-        adjusted_p,
-        len(one),
-        len(other),
-        verdict(estimate, adjusted_p, level, min_effect),
-    )
+        point.kernel, point.quantity, point.method, point.config, before_s, after_s, widened, p_value,
+        adjusted_p, len(pair[0]), len(pair[1]), outcome, statistic,
+    )  # fmt: skip
 
 
 def _notes(found: Sequence[Change], sides: tuple[Side, Side], zeros: int, level: float) -> list[str]:
@@ -153,6 +180,7 @@ def _notes(found: Sequence[Change], sides: tuple[Side, Side], zeros: int, level:
         )
     if zeros:
         notes.append(f"{counted(zeros, 'point')} left out: a time there is 0")
+    notes += _statistic_notes(found, sides)
     if few := sum(one.p_value is None for one in found):
         fewest = [min(one.launches_before for one in found), min(one.launches_after for one in found)]
         lacking = [side for side, count in zip(sides, fewest, strict=True) if count < changes.MIN_LAUNCHES]
@@ -171,4 +199,27 @@ def _notes(found: Sequence[Change], sides: tuple[Side, Side], zeros: int, level:
                 f"{len(decided)} points changed; {changes.launches_for(len(decided), level)} launches on "
                 "each side show a single one"
             )
+    return notes
+
+
+def _statistic_notes(found: Sequence[Change], sides: tuple[Side, Side]) -> list[str]:
+    """What is compared where it is not the medians of iterations, and what cannot be."""
+    notes = []
+    for statistic in (MEAN, SLOWEST_RANK_MEAN):
+        if number := sum(one.statistic == statistic for one in found):
+            notes.append(
+                f"{counted(number, 'point')} compared by the {STATISTICS[statistic]}, as one of the runs was "
+                "imported without iterations"
+            )
+    if number := sum(one.statistic is None for one in found):
+        notes.append(
+            f"{counted(number, 'point')} not decided: the values are other statistics on both sides, as "
+            "'differs' says; import outputs of one kind"
+        )
+    keys = [key for key in sides[0].times_s if key in sides[1].times_s]
+    shares = [share for side in sides for key in keys if (share := side.rounding.get(key))]
+    if shares:
+        notes.append(
+            f"values printed with one digit are rounded by up to {percent(max(shares))}, as intervals say"
+        )
     return notes

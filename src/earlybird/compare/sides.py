@@ -1,19 +1,28 @@
 """One side of a comparison of runs: its points, and the circumstances of its launches."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.baseline import Baseline, BaselinePoint
-from earlybird.data.collective_algorithms import VERIFICATION
+from earlybird.data.benchmark_parameters import PARAMETERS, PROCESSES, THREADS
+from earlybird.data.collective_algorithms import COMPLETION, VERIFICATION
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.run import UNNAMED_HOST, Run
 from earlybird.data.run_comparison import Difference, Point
+from earlybird.data.statistics import (
+    MEAN,
+    MEDIAN,
+    SLOWEST_RANK_MEAN,
+    STATISTICS,
+    Statistic,
+    statistic_of,
+)
 
 # What identifies a point on both sides: kernel, quantity, method, and its configuration without the MPI.
 Key = tuple[str, str, str, tuple[tuple[str, Any], ...]]
@@ -33,10 +42,8 @@ _OF_KEY = ("kernel", "quantity", "method")
 _PREVENTING = frozenset({"host", "network"})
 _PLACEMENT = "placement of "
 _LIBRARY = "library: "
-# What a launch counts with; of earlier versions the median.
-_STATISTIC = "value of a launch"
-_STATISTICS = {"median": "median of its iterations", "mean": "mean of its iterations"}
-_DEFAULTS = {_STATISTIC: _STATISTICS["median"]}
+# Keys of a configuration that say how another benchmark measured.
+_OF_BENCHMARKS = (*PARAMETERS, THREADS, PROCESSES, "window", "buffers")
 _OF_ONE_MPI = ("control_variables.", _LIBRARY)
 
 
@@ -48,10 +55,14 @@ class Side:
     ----------
     name : how the user calls it.
     mpi : the flavour, with the settings that distinguish it in its run.
-    times_s : key -> for every launch its steady iterations, (I,) seconds.
+    times_s : key -> for every launch its steady iterations, (I,) seconds, or one value, see `statistics`.
     circumstances : what holds for all launches, as text; several values of one thing are listed.
     is_baseline : whether it is kept in a baseline, not in a run.
     launches_asked : how many of each point its run was to have, None if that is not known.
+    statistics : key -> what the one value of each launch is, where its iterations are not known; several if
+        launches differ.
+    alternatives : key -> other statistics of each launch, (1,) seconds.
+    rounding : key -> by which share the printed values may be off, where they have one digit.
     """
 
     name: str
@@ -60,6 +71,9 @@ class Side:
     circumstances: Mapping[str, str]
     is_baseline: bool = False
     launches_asked: int | None = None
+    statistics: Mapping[Key, frozenset[Statistic]] = field(default_factory=dict)
+    alternatives: Mapping[Key, Mapping[Statistic, Sequence[np.ndarray]]] = field(default_factory=dict)
+    rounding: Mapping[Key, float] = field(default_factory=dict)
 
     @property
     def is_host_unnamed(self) -> bool:
@@ -72,12 +86,35 @@ class Side:
         """Whether it is of `earlybird check`, which has no more than two launches."""
         return {kernel for kernel, *_ in self.times_s} == {"check"}
 
+    def launches_by_statistic(self, key: Key) -> dict[Statistic, Sequence[np.ndarray]]:
+        """The statistics by which a point can be compared, and for every launch the times to take it of:
+        iterations, or one value that already is it. None if launches have several."""
+        times_s, known = self.times_s[key], self.statistics.get(key)
+        if known is None:
+            values: dict[Statistic, Sequence[np.ndarray]] = {MEDIAN: times_s, MEAN: times_s}
+        else:
+            values = dict.fromkeys(known, times_s) if len(known) == 1 else {}
+        return values | dict(self.alternatives.get(key, {}))
+
     def medians(self) -> "Side":
-        """The same with one value per launch, its median: single iterations need not be held in memory."""
-        times = {
-            key: [np.array([np.median(one)]) for one in launches] for key, launches in self.times_s.items()
-        }
-        return replace(self, times_s=times)
+        """The same with one value per launch of each statistic: single iterations need not be held in
+        memory."""
+        times: dict[Key, Sequence[np.ndarray]] = {}
+        alternatives = dict(self.alternatives)
+        for key, launches in self.times_s.items():
+            times[key] = [np.array([np.median(one)]) for one in launches]
+            if key not in self.statistics:
+                means = [np.array([one.mean()]) for one in launches]
+                alternatives[key] = {MEAN: means, **alternatives.get(key, {})}
+        statistics = dict.fromkeys(self.times_s, frozenset[Statistic]({MEDIAN})) | dict(self.statistics)
+        return replace(self, times_s=times, statistics=statistics, alternatives=alternatives)
+
+
+def common_statistic(sides: Sequence[Side], key: Key) -> Statistic | None:
+    """The statistic by which all of `sides` can be compared at a point that they have; None if there is none:
+    a mean and a median are no two values of one thing."""
+    known = [side.launches_by_statistic(key) for side in sides]
+    return next((one for one in (MEDIAN, MEAN, SLOWEST_RANK_MEAN) if all(one in of for of in known)), None)
 
 
 def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | None = None) -> Side:
@@ -94,6 +131,12 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
     """
     # By MPI, point and launch. Only the steady times are kept: a run may hold times of hundreds of ranks.
     times: dict[str, dict[Key, dict[str, list[np.ndarray]]]] = {}
+    all_launches = run.launches()
+    launch_of = {str(launch.get("id")): launch for launch in all_launches}
+    # By MPI and point.
+    statistics: dict[tuple[str, Key], set[Statistic | None]] = {}
+    slowest: dict[tuple[str, Key], dict[str, list[float]]] = {}
+    rounding: dict[tuple[str, Key], float] = {}
     for sample in run.each_sample():
         if sample.quantity == VERIFICATION:
             continue
@@ -105,9 +148,19 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
             )
         of_mpi = times.setdefault(str(sample.config.get("mpi", "")), {})
         of_mpi.setdefault(key, {}).setdefault(sample.launch, []).append(sample.steady_times_s())
+        of_mpi_key = (str(sample.config.get("mpi", "")), key)
+        statistic = statistic_of(
+            sample.statistic, len(sample.times_s), sample.quantity, launch_of.get(sample.launch, {})
+        )
+        statistics.setdefault(of_mpi_key, set()).add(statistic)
+        if (of_ranks_s := sample.rank_times_s) is not None and sample.quantity == COMPLETION:
+            of_launch = slowest.setdefault(of_mpi_key, {}).setdefault(sample.launch, [])
+            of_launch.append(float(of_ranks_s[sample.warmup :].mean(axis=0).max()))
+        rounding[of_mpi_key] = max(rounding.get(of_mpi_key, 0.0), sample.rounding)
     chosen = _chosen(run, list(times), mpi, preferred)
     used = {launch for launches in times[chosen].values() for launch in launches}
-    launches = [launch for launch in run.launches() if launch.get("id") in used]
+    launches = [launch for launch in all_launches if launch.get("id") in used]
+    of_chosen = {key: (chosen, key) for key in times[chosen]}
     return Side(
         name or str(run.path),
         chosen,
@@ -117,6 +170,17 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
         },
         _circumstances(run.header, launches, chosen),
         launches_asked=_launches_asked(run),
+        statistics={
+            key: frozenset(one or MEDIAN for one in statistics[name])
+            for key, name in of_chosen.items()
+            if statistics[name] != {None}
+        },
+        alternatives={
+            key: {SLOWEST_RANK_MEAN: [np.array([np.mean(one)]) for one in slowest[name].values()]}
+            for key, name in of_chosen.items()
+            if slowest.get(name, {}).keys() == times[chosen][key].keys()
+        },
+        rounding={key: rounding[name] for key, name in of_chosen.items() if rounding[name]},
     )
 
 
@@ -150,22 +214,58 @@ def _chosen(run: Run, held: Sequence[str], mpi: str | None, preferred: str | Non
 
 
 def side_of_baseline(baseline: Baseline) -> Side:
-    """Every launch has one value, its median."""
-    times = {
-        _key(one.kernel, one.quantity, one.method, one.config): list(one.launch_medians_s[:, None])
-        for one in baseline.points
+    """Every launch has one value, its median or what another benchmark printed, and further statistics."""
+    points = {_key(one.kernel, one.quantity, one.method, one.config): one for one in baseline.points}
+    further: dict[Key, dict[Statistic, np.ndarray | None]] = {
+        key: {MEAN: one.launch_means_s, SLOWEST_RANK_MEAN: one.launch_slowest_rank_means_s}
+        for key, one in points.items()
     }
-    return Side(baseline.name, baseline.mpi, times, baseline.circumstances, is_baseline=True)
+    return Side(
+        baseline.name,
+        baseline.mpi,
+        {key: list(one.launch_medians_s[:, None]) for key, one in points.items()},
+        baseline.circumstances,
+        is_baseline=True,
+        statistics={key: frozenset({one.statistic}) for key, one in points.items()},
+        alternatives={
+            key: {name: list(values[:, None]) for name, values in of_point.items() if values is not None}
+            for key, of_point in further.items()
+        },
+        rounding={key: one.rounding for key, one in points.items() if one.rounding},
+    )
 
 
 def baseline_of(side: Side, name: str, run: Run) -> Baseline:
-    """What `side` of `run` holds, without single iterations."""
-    points = tuple(
-        BaselinePoint(*key[:3], dict(key[3]), np.array([np.median(one) for one in launches]))
-        for key, launches in side.times_s.items()
-    )
+    """What `side` of `run` holds, without single iterations.
+
+    Raises InputError if the launches of a point have several statistics.
+    """
+    points = []
+    medians = side.medians()
+    for key, launches in medians.times_s.items():
+        if len(known := medians.statistics[key]) > 1:
+            raise InputError(
+                f"{side.name} has launches of {key[0]} that are the {labels.listed(_names(known))}, which no "
+                "baseline can hold together; import outputs of one kind"
+            )
+        (statistic,) = known
+        alternatives = medians.alternatives.get(key, {})
+        means_s, slowest_s = (
+            np.concatenate(alternatives[name]) if name in alternatives else None
+            for name in (MEAN, SLOWEST_RANK_MEAN)
+        )
+        points.append(
+            BaselinePoint(
+                *key[:3], dict(key[3]), np.concatenate(launches), statistic, means_s,
+                slowest_s, side.rounding.get(key, 0.0),
+            )
+        )  # fmt: skip
     started = str(run.header.get("started", ""))
-    return Baseline(name, run.id, started, side.mpi, dict(side.circumstances), points)
+    return Baseline(name, run.id, started, side.mpi, dict(side.circumstances), tuple(points))
+
+
+def _names(known: Iterable[Statistic]) -> list[str]:
+    return [STATISTICS[one] for one in STATISTICS if one in set(known)]
 
 
 def point_of(key: Key) -> Point:
@@ -184,16 +284,40 @@ def differences(before: Side, after: Side) -> list[Difference]:
     names = {name: None for name in names if not name.startswith(_PLACEMENT) or name in both}
     if _flavour(before.mpi) != _flavour(after.mpi):
         names = {name: None for name in names if not name.startswith(_OF_ONE_MPI)}
-    pairs = {
-        name: [side.circumstances.get(name, _DEFAULTS.get(name, "")) for side in (before, after)]
-        for name in names
-    }
+    pairs = {name: [side.circumstances.get(name, "") for side in (before, after)] for name in names}
+    pairs |= _parameters(before, after) | _statistics(before, after)
     found = [
         Difference(name, one, other, name in _PREVENTING or name.startswith(_PLACEMENT))
         for name, (one, other) in pairs.items()
         if one != other
     ]
     return sorted(found, key=lambda one: not one.prevents_comparison)
+
+
+def _parameters(before: Side, after: Side) -> dict[str, list[str]]:
+    """How other benchmarks measured a kernel, if no point of the one side has a value of the other."""
+    held: list[dict[tuple[str, str], dict[str, None]]] = [{}, {}]
+    for values, side in zip(held, (before, after), strict=True):
+        for kernel, *_, config in side.times_s:
+            for name in _OF_BENCHMARKS:
+                values.setdefault((name, kernel), {})[str(dict(config).get(name, ""))] = None
+    return {
+        f"{name} of {kernel}": [" | ".join(one[name, kernel]) for one in held]
+        for name, kernel in held[0]
+        if (name, kernel) in held[1] and not held[0][name, kernel].keys() & held[1][name, kernel].keys()
+    }
+
+
+def _statistics(before: Side, after: Side) -> dict[str, list[str]]:
+    """What the values of common points are, if it is not the same on both sides nor can be made so."""
+    found = {}
+    for key in before.times_s:
+        if key in after.times_s and common_statistic((before, after), key) is None:
+            found[f"value of {key[0]} {key[1]}"] = [
+                " | ".join(_names({*side.statistics.get(key, {MEDIAN}), *side.alternatives.get(key, ())}))
+                for side in (before, after)
+            ]
+    return found
 
 
 def first_difference(before: Side, after: Side) -> str:
@@ -274,8 +398,6 @@ def _circumstances(
             for variable, value in (launch.get(name) or {}).items():
                 values.setdefault(f"{name}.{variable}", set()).add(_text(value))
     for launch in launches:
-        if statistic := _STATISTICS.get(launch.get("statistic", "")):
-            values.setdefault(_STATISTIC, set()).add(statistic)
         values.setdefault(f"{_PLACEMENT}{launch.get('layout', '')}", set()).add(_cores(launch))
     values |= {
         f"{_LIBRARY}{name}": {value} for name, value in _library_lines(launches).items() if name != "MPI"

@@ -9,24 +9,41 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.run import Scalar
-from earlybird.data.schema import Extra, Record, decode
+from earlybird.data.schema import OMIT_EMPTY, Extra, Record, Share, decode
+from earlybird.data.statistics import MEDIAN, Statistic
 
 SCHEMA = "earlybird.baseline/1"
 
 
 @dataclass(frozen=True, eq=False)
 class BaselinePoint(Record):
-    """One point: `launch_medians_s` (L,) seconds, the median of the iterations of each launch."""
+    """One point.
+
+    Attributes
+    ----------
+    launch_medians_s : (L,) seconds, the median of the iterations of each launch, or the `statistic` that another
+        benchmark printed.
+    launch_means_s, launch_slowest_rank_means_s : (L,) seconds, further statistics; None if they are not known.
+    rounding : by which share printed values may be off, where they have one digit.
+    """
 
     kernel: str
     quantity: str
     method: str
     config: dict[str, Scalar]
     launch_medians_s: np.ndarray
+    statistic: Statistic = MEDIAN
+    launch_means_s: np.ndarray | None = None
+    launch_slowest_rank_means_s: np.ndarray | None = None
+    rounding: Share = field(default=0.0, metadata=OMIT_EMPTY)
 
     def __post_init__(self) -> None:
         if self.launch_medians_s.ndim != 1 or not len(self.launch_medians_s):
             raise ValueError("launch_medians_s must be a list of numbers, one for each launch")
+        for name in ("launch_means_s", "launch_slowest_rank_means_s"):
+            values = getattr(self, name)
+            if values is not None and values.shape != self.launch_medians_s.shape:
+                raise ValueError(f"{name} must have as many numbers as launch_medians_s")
 
 
 @dataclass(frozen=True)

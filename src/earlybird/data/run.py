@@ -18,7 +18,8 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.kinds import require_path
-from earlybird.data.schema import Count, Extra, Record, decode
+from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
+from earlybird.data.statistics import Statistic
 from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.run/1"
@@ -44,6 +45,8 @@ class Sample(Record):
     batch : operations inside one timed region; times_s is already divided by it.
     rank_times_s : (I, P) or None.
     rounds : (I,) interleaving round of each iteration, or None.
+    statistic : what the one value of times_s is, where a benchmark printed no iterations.
+    rounding : by which share such a value may be off, if it was printed with one digit.
     extra : unknown keys; they are preserved.
     """
 
@@ -60,10 +63,14 @@ class Sample(Record):
     method: str | None = None
     rounds: np.ndarray | None = None
     rank_times_s: np.ndarray | None = None
+    statistic: Statistic | None = None
+    rounding: Share = field(default=0.0, metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         count = len(self.times_s)
+        if self.statistic is not None and count != 1:
+            raise ValueError(f"statistic is {self.statistic!r} of {count} times_s; it is of a single one")
         if self.times_s.ndim != 1 or self.warmup >= count:
             raise ValueError(f"times_s must be numbers, more of them than warmup ({self.warmup})")
         if self.rank_times_s is not None and (self.rank_times_s.ndim, len(self.rank_times_s)) != (2, count):

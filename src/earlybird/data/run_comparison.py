@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 from earlybird.data import files
 from earlybird.data.run import Scalar
 from earlybird.data.schema import Count, Estimate, Extra, Number, Positive, Record, Share, decode
+from earlybird.data.statistics import MEDIAN, Statistic
 
 SCHEMA = "earlybird.run-comparison/1"
 
@@ -33,6 +34,7 @@ class Change(Record):
     p_value, adjusted_p_value : of the Mann-Whitney U test on the medians of launches, and adjusted for the
         number of points; None with too few launches.
     launches_before, launches_after : the number of each.
+    statistic : what each launch counts with, over its iterations; None if the sides have different ones.
     """
 
     kernel: str
@@ -47,6 +49,7 @@ class Change(Record):
     launches_before: Count
     launches_after: Count
     verdict: Verdict
+    statistic: Statistic | None = MEDIAN
 
     def row(self) -> dict[str, Any]:
         """One flat row, for CSV."""

@@ -1,4 +1,4 @@
-"""Samples as the tables that the OSU Micro-Benchmarks print; `benchmarks.read_osu` reads them again."""
+"""Samples as the tables that the OSU Micro-Benchmarks print; `osu_outputs.read_osu` reads them again."""
 
 import re
 from collections import Counter
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data.benchmark_parameters import IMB_PARAMETERS, VALIDATION
 from earlybird.data.collective_algorithms import (
     COMPLETION,
     DEFAULT,
@@ -17,12 +18,16 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.methods import PROCESSES
 from earlybird.data.run import Sample
+from earlybird.data.statistics import MEDIAN
 from earlybird.data.topologies import GRID_9, RING, rows_and_columns
-from earlybird.interop.benchmarks import (
+from earlybird.interop.osu_outputs import (
     BIDIRECTIONAL,
+    COUNT_LINES,
     MEDIAN_BANDWIDTH,
     MEDIAN_LATENCY,
     MULTI_LATENCY,
+    PROCESS_LATENCY,
+    THREADED_LATENCY,
     VARY,
 )
 
@@ -30,8 +35,8 @@ from earlybird.interop.benchmarks import (
 _LATENCIES = {
     "pingpong": ("osu_latency", "Latency"),
     MULTI_LATENCY: ("osu_multi_lat", "Multi Latency"),
-    "osu-multi-threaded-latency": ("osu_latency_mt", "Multi-threaded Latency"),
-    "osu-multi-process-latency": ("osu_latency_mp", "Multi-process Latency"),
+    THREADED_LATENCY: ("osu_latency_mt", "Multi-threaded Latency"),
+    PROCESS_LATENCY: ("osu_latency_mp", "Multi-process Latency"),
 }
 _COLLECTIVES = {
     "allgather": "Allgather", "allreduce": "Allreduce", "alltoall": "All-to-All Personalized Exchange",
@@ -43,6 +48,8 @@ _COLLECTIVES = {
 # What differs between the rows of a table.
 _OF_ROWS = ("size_bytes", "repeats", "datatype")
 _MEAN, _FASTEST, _SLOWEST = "Avg Latency(us)", "Min Latency(us)", "Max Latency(us)"
+_BANDWIDTH, _MEGABYTES, _MESSAGES = "Bandwidth (MB/s)", "MB/s", "Messages/s"
+_MEAN_BANDWIDTHS = (_BANDWIDTH, _MEGABYTES)
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,9 @@ def _varying(tables: Sequence[OsuTable]) -> list[str]:
 
 
 def is_osu(sample: Sample) -> bool:
-    """Whether one of OSU's programs measures this quantity."""
+    """Whether one of OSU's programs measures this quantity, and so."""
+    if sample.config.keys() & set(IMB_PARAMETERS):
+        return False
     if sample.kernel == "collective":
         is_whole = sample.quantity in (COMPLETION, MEAN_OVER_RANKS)
         return is_whole and is_osu_collective(sample.config, sample.method)
@@ -138,20 +147,36 @@ def _table(samples: Sequence[Sample]) -> OsuTable:
     columns = _COLUMNS.get(first.kernel, _latency)
     rows = {size: columns(of_size) for size, of_size in sorted(sizes.items())}
     names = [name for name in next(iter(rows.values())) if all(name in row for row in rows.values())]
-    if all(sample.times_s.size == 1 for sample in samples):  # imported means, of which no median is known
-        names = [name for name in names if name not in (MEDIAN_LATENCY, MEDIAN_BANDWIDTH)]
+    names = [name for name in names if name not in _unknown(samples)]
     program, test, below = _title(first)
     has_sizes = first.config.get("operation") != "barrier"
     lines = _above_title(first)
     lines += [f"# OSU MPI {test} Test", VARY if _varies(first) else "# Written by Earlybird.", *below]
-    lines += ["# " + "".join([f"{'Size':<8}" * has_sizes, *(f"{name:>20}" for name in names)]).lstrip()]
-    lines += [
-        "".join([f"{size:<10d}" * has_sizes, *(f"{row[name]:>20.4f}" for name in names)])
-        for size, row in rows.items()
+    is_validated = VALIDATION in first.config
+    head = [
+        f"{'Size':<8}" * has_sizes,
+        *(f"{name:>20}" for name in names),
+        f"{'Validation':>20}" * is_validated,
     ]
+    lines += ["# " + "".join(head).lstrip()]
+    lines += [
+        "".join([
+            f"{size:<10d}" * has_sizes, *(f"{row[name]:>20.4f}" for name in names),
+            f"{'Pass':>20}" * is_validated,
+        ])
+        for size, row in rows.items()
+    ]  # fmt: skip
     config = {name: value for name, value in first.config.items() if name not in _OF_ROWS}
     config |= {"method": first.method} if first.method not in (None, PROCESSES) else {}
     return OsuTable(program, config, "\n".join(lines) + "\n")
+
+
+def _unknown(samples: Sequence[Sample]) -> tuple[str, ...]:
+    """The columns whose statistic imported samples do not have."""
+    medians = (MEDIAN_LATENCY, MEDIAN_BANDWIDTH)
+    if any(sample.statistic == MEDIAN for sample in samples):
+        return (_MEAN, *_MEAN_BANDWIDTHS)
+    return medians if all(sample.times_s.size == 1 for sample in samples) else ()
 
 
 def _varies(sample: Sample) -> bool:
@@ -160,6 +185,10 @@ def _varies(sample: Sample) -> bool:
 
 
 def _above_title(sample: Sample) -> list[str]:
+    if sample.kernel in COUNT_LINES:
+        name, *lines = COUNT_LINES[sample.kernel]
+        counts = str(sample.config[name]).split(":") if name in sample.config else []
+        return [line.format(count) for line, count in zip(lines, counts, strict=False)]
     if sample.config.get("operation") not in WITH_TOPOLOGY:
         return []
     return [f"Dimensions size = {' '.join(map(str, _grid(sample.config)))}"]
@@ -177,7 +206,8 @@ def _title(sample: Sample) -> tuple[str, str, list[str]]:
         numbers = f"# [ pairs: {sample.config['threads']} ] [ window size: {sample.config['window']} ]"
         return "osu_mbw_mr", "Multiple Bandwidth / Message Rate", [numbers]
     if sample.kernel == BIDIRECTIONAL:
-        return "osu_bibw", "Bi-Directional Bandwidth", []
+        window = f"# [ pairs: 1 ] [ window size: {sample.config['window']} ]"  # OSU itself does not print it
+        return "osu_bibw", "Bi-Directional Bandwidth", [window]
     return *_LATENCIES[sample.kernel], []
 
 
@@ -191,7 +221,7 @@ def _message_rate(samples: Sequence[Sample]) -> dict[str, float]:
     mean_per_s, median_per_s = (_per_second(messages, samples, over) for over in (np.mean, np.median))
     megabytes = config["size_bytes"] / 1e6
     return {
-        "MB/s": megabytes * mean_per_s, "Messages/s": mean_per_s, MEDIAN_BANDWIDTH: megabytes * median_per_s,
+        _MEGABYTES: megabytes * mean_per_s, _MESSAGES: mean_per_s, MEDIAN_BANDWIDTH: megabytes * median_per_s,
     }  # fmt: skip
 
 
@@ -199,7 +229,7 @@ def _both_directions(samples: Sequence[Sample]) -> dict[str, float]:
     config = samples[0].config
     megabytes = 2 * config["window"] * config["size_bytes"] / 1e6
     return {
-        "Bandwidth (MB/s)": _per_second(megabytes, samples, np.mean),
+        _BANDWIDTH: _per_second(megabytes, samples, np.mean),
         MEDIAN_BANDWIDTH: _per_second(megabytes, samples),
     }
 
@@ -213,7 +243,8 @@ def _collective(samples: Sequence[Sample]) -> dict[str, float]:
         columns = {name: [over(one) for one in means_s] for name, over in _OVER_RANKS.items()}
         columns |= {MEDIAN_LATENCY: medians_s}
         return {name: 1e6 * float(np.median(of_launches)) for name, of_launches in columns.items()}
-    by_quantity = {MEAN_OVER_RANKS: _MEAN, COMPLETION: _SLOWEST}
+    is_median = any(sample.statistic == MEDIAN for sample in samples)
+    by_quantity = {MEAN_OVER_RANKS: MEDIAN_LATENCY if is_median else _MEAN, COMPLETION: _SLOWEST}
     return {
         name: 1e6 * _over_launches(of_quantity)
         for quantity, name in by_quantity.items()

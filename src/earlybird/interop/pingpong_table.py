@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from earlybird.data.tables import load_pingpong_table
-from earlybird.interop.benchmarks import Imported, ImportedPoint
+from earlybird.interop.imported import Imported, ImportedPoint
 
 # Half round trips while other pairs do the same: no quantity that is measured here.
 PAIRS = "pingpong-of-pairs"

@@ -9,7 +9,7 @@ import numpy as np
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, OPERATIONS
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
-from earlybird.interop.benchmarks import DAMAGED, Imported, ImportedPoint, collective_config, date_in
+from earlybird.interop.imported import DAMAGED, Imported, ImportedPoint, collective_config, date_in
 
 _SETTING = re.compile(r"^#@(\w+)=(.*)$", re.MULTILINE)
 _HEADER = re.compile(r"^ *(?:process +)?test .*$", re.MULTILINE)

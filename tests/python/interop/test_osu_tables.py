@@ -8,7 +8,7 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample
-from earlybird.interop.benchmarks import read_osu
+from earlybird.interop.osu_outputs import read_osu
 from earlybird.interop.osu_tables import osu_files, osu_tables
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "benchmarks"

@@ -16,13 +16,17 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_json
 from earlybird.data import files
 from earlybird.data.errors import InputError
-from earlybird.data.labels import FLAVOURS, OTHER_MPIS, counted, listed
+from earlybird.data.labels import FLAVOURS, OTHER_MPIS, counted, listed, percent
 from earlybird.data.layout import LEVELS
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import save_profile
 from earlybird.data.run import UNNAMED_HOST, Run, Sample
+from earlybird.data.statistics import STATISTICS, Statistic
 from earlybird.data.tables import THUNE_HEADER, load_thune_table
-from earlybird.interop.benchmarks import IMB_WINDOW, OSU_WINDOW, Imported, positive, read_imb, read_osu
+from earlybird.interop.imb_outputs import read_imb
+from earlybird.interop.imported import Imported, positive
+from earlybird.interop.line_prefixes import bare
+from earlybird.interop.osu_outputs import read_osu
 from earlybird.interop.pingpong_table import read_pingpong_table
 from earlybird.interop.reprompi import read_repro
 
@@ -58,7 +62,12 @@ def osu(
     ranks: Annotated[
         int | None, typer.Option(help="Ranks of a collective, which OSU does not print.")
     ] = None,
-    window: Annotated[int, typer.Option(help="Window of osu_bw and osu_bibw (their -W).")] = OSU_WINDOW,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            help="Window of osu_bw and osu_bibw (their -W), which they do not print.  [default: 64]"
+        ),
+    ] = None,
     host: HostOption = UNNAMED_HOST,
     version: VersionOption = "",
     started: StartedOption = None,
@@ -70,6 +79,7 @@ def osu(
     persistent or neighbourhood collective a collective. osu_bibw, osu_multi_lat, osu_latency_mt and
     osu_latency_mp keep names of their own: `compare` and `show` take them. Of all iterations only the mean is
     printed, with -z 50 the median, too, which is preferred: a file is one launch with one value per point.
+    Outputs of buffers in a GPU and of other tests are refused.
     """
     _check(level, {"--ranks": ranks, "--window": window})
     read = partial(read_osu, ranks=ranks, window=window)
@@ -82,8 +92,12 @@ def imb(
     level: LevelOption,
     output: OutputOption,
     window: Annotated[
-        int, typer.Option(help="Window of Uniband and Biband (their -window_size).")
-    ] = IMB_WINDOW,
+        int | None,
+        typer.Option(
+            help="Window of Uniband and Biband (-window_size), if the output does not repeat its arguments.  "
+            "[default: 256, before 2021.2 64]"
+        ),
+    ] = None,
     host: HostOption = UNNAMED_HOST,
     version: VersionOption = "",
     started: StartedOption = None,
@@ -93,7 +107,9 @@ def imb(
 
     PingPong becomes a ping-pong, Uniband a message rate of processes, a collective a collective, completed
     when its slowest rank is (t_max). PingPing, Sendrecv, Exchange and Biband keep names of their own:
-    `compare` and `show` take them. A file is one launch with one value per point.
+    `compare` and `show` take them. A file is one launch with one value per point. Options in its calling
+    sequence that change what is measured are part of the points; outputs of IMB-P2P and other parts are
+    refused.
     """
     _check(level, {"--window": window})
     _import(sources, _one(partial(read_imb, window=window)), mpi, level, output, host, version, started, json)
@@ -220,12 +236,13 @@ def _import(
     _check_mpi(mpi)
     texts = [_whole_text(source) for source in sources]
     found = [
-        (source, hashlib.sha256(text.encode()).hexdigest(), one)
+        (source, text, one)
         for text, source in zip(texts, sources, strict=True)
-        for one in read(text, str(source))
+        for one in read(bare(text), str(source))
     ]
     _refuse_repeated(found)
     _refuse_other_datatypes(found)
+    _refuse_other_statistics(found)
     if not any(positive(one.points) for _, _, one in found):
         raise InputError(f"every value in {', '.join(map(str, sources))} was printed as 0; nothing to import")
     dates = [one.started.isoformat() for _, _, one in found if one.started is not None]
@@ -240,12 +257,12 @@ def _import(
         settings={"imported": True, "mpi": mpi},
         **when,
     )
-    for number, (source, digest, one) in enumerate(found):
+    for number, (source, text, one) in enumerate(found):
         launch = f"import-{number}"
         run.append_launch({
             "id": launch, "launcher": "import", "flavour": mpi, "version": version,
             "tool": f"{one.tool} {one.version}".strip(), "hidden": one.hidden, "file": source.name,
-            "sha256": digest, "statistic": one.statistic, "datatype": one.datatype,
+            "sha256": hashlib.sha256(text.encode()).hexdigest(), "datatype": one.datatype,
         })  # fmt: skip
         run.append_samples(_samples(one, launch, mpi, level))
     count = sum(len(positive(one.points)) for _, _, one in found)
@@ -254,16 +271,22 @@ def _import(
         note(f"left out: {counted(zeros, 'value')} printed as 0")
     for hidden in dict.fromkeys(one.hidden for _, _, one in found):
         note(f"warning: {hidden}")
+    if rough := [point.rounding for _, _, one in found for point in positive(one.points) if point.rounding]:
+        note(
+            f"warning: {counted(len(rough), 'value')} printed with one digit, rounded by up to "
+            f"{percent(max(rough))}"
+        )
     note(f"next: earlybird show {output}, or earlybird compare {output} OTHER_RUN/")
     if json:
         print_json({"run": str(output), "launches": len(found), "values": count})
 
 
 def _refuse_repeated(found: Sequence[tuple[Path, str, Imported]]) -> None:
-    """Two launches print the same few values by chance, but not the same table."""
+    """Two launches print the same few values by chance, but not the same table, whatever a log wrote before
+    its lines."""
     first: dict[str, Path] = {}
-    for source, digest, one in found:
-        before = first.setdefault(digest, source)
+    for source, text, one in found:
+        before = first.setdefault(bare(text), source)
         is_table = len(one.points) > _FEW_VALUES
         if before is not source and (is_table or before.resolve() == source.resolve()):
             raise InputError(
@@ -281,6 +304,22 @@ def _refuse_other_datatypes(found: Sequence[tuple[Path, str, Imported]]) -> None
             f"{listed([f'{source} has {datatype}' for datatype, source in first.items()])}, which are no "
             "launches of one measurement; import each datatype into a run of its own"
         )
+
+
+def _refuse_other_statistics(found: Sequence[tuple[Path, str, Imported]]) -> None:
+    """Raise InputError for means and medians that would be launches of one point."""
+    first: dict[tuple, tuple[Path, Statistic]] = {}
+    for source, _, one in found:
+        for point in one.points:
+            if point.statistic is None:
+                continue
+            key = (point.kernel, point.quantity, point.method, *sorted(point.config.items()))
+            before, statistic = first.setdefault(key, (source, point.statistic))
+            if statistic != point.statistic:
+                raise InputError(
+                    f"{before} has the {STATISTICS[statistic]}, {source} the {STATISTICS[point.statistic]}: these "
+                    "are no launches of one measurement; import each kind into a run of its own"
+                )
 
 
 def _time(started: str) -> str:
@@ -305,7 +344,7 @@ def _samples(imported: Imported, launch: str, mpi: str, level: str) -> list[Samp
         samples.append(
             Sample(
                 point.kernel, point.quantity, config, launch, point.times_s, method=point.method,
-                rank_times_s=point.rank_times_s,
+                rank_times_s=point.rank_times_s, statistic=point.statistic, rounding=point.rounding,
             )
         )  # fmt: skip
     return samples

@@ -1,0 +1,37 @@
+"""Statistics: what a single time of a launch is, where not every iteration is known."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+MEAN: Final = "mean"
+MEDIAN: Final = "median"
+# The largest over ranks of each rank's mean over iterations: at most the mean of the slowest rank's times.
+SLOWEST_RANK_MEAN: Final = "slowest_rank_mean"
+Statistic = Literal["mean", "median", "slowest_rank_mean"]
+
+# As people read them.
+STATISTICS: Mapping[str, str] = {
+    MEAN: "mean over iterations",
+    MEDIAN: "median over iterations",
+    SLOWEST_RANK_MEAN: "mean over iterations of the slowest rank",
+}
+
+
+def statistic_of(
+    statistic: Statistic | None, iterations: int, quantity: str, launch: Mapping[str, Any]
+) -> Statistic | None:
+    """The statistic of a sample; None if its times are those of single iterations.
+
+    Parameters
+    ----------
+    statistic : what the sample says.
+    launch : its launch: earlier versions stored one statistic there for all samples of an import, also for
+        completions, which are the slowest rank's means in the texts of OSU and IMB.
+    """
+    of_launch = launch.get("statistic")
+    if statistic is not None or iterations > 1 or of_launch not in (MEAN, MEDIAN):
+        return statistic
+    tool = str(launch.get("tool", ""))
+    if tool.startswith(("ReproMPI", "table")):  # has all iterations, here a single one
+        return None
+    return SLOWEST_RANK_MEAN if tool and quantity == "completion" else of_launch
