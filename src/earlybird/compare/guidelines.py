@@ -14,6 +14,7 @@ import numpy as np
 
 from earlybird.compare import changes
 from earlybird.compare.sides import Side, more_launches
+from earlybird.data.benchmark_parameters import PARAMETERS
 from earlybird.data.collective_algorithms import (
     COMPLETION,
     DEFAULT,
@@ -85,7 +86,8 @@ Launches = Sequence[np.ndarray]  # for every launch its times, (I,) seconds
 
 
 class Place(NamedTuple):
-    """The ranks of an operation: only times of the same ones are compared."""
+    """The ranks of an operation: only times of the same ones are compared. `map_by` has the parameters of
+    another benchmark, such as `unknown, procsync window`."""
 
     ranks: int
     layout: str
@@ -174,11 +176,13 @@ def measured_collectives(side: Side) -> Measured:
         config = dict(items)
         if (kernel, quantity) != ("collective", COMPLETION) or config["operation"] == REDUCE_LOCAL:
             continue
-        if not config.keys() <= _KEYS:
+        if not config.keys() <= _KEYS | set(PARAMETERS):
             continue
         if _has_zero(launches):
             continue
-        place = Place(int(config["ranks"]), str(config.get("layout", "")), str(config.get("map_by", "")))
+        parameters = [f"{name} {config[name]}" for name in PARAMETERS if name in config]
+        map_by = ", ".join([str(config.get("map_by", "")), *parameters])
+        place = Place(int(config["ranks"]), str(config.get("layout", "")), map_by)
         sizes = found.setdefault(place, {}).setdefault(str(config["operation"]), {})
         by_method, _ = sizes.setdefault(int(config["size_bytes"]), ({}, config.get("datatype")))
         by_method[method] = launches

@@ -21,9 +21,9 @@ class BaselinePoint(Record):
 
     Attributes
     ----------
-    launch_medians_s : (L,) seconds, the median of the iterations of each launch, or the `statistic` that another
-        benchmark printed.
-    launch_means_s, launch_slowest_rank_means_s : (L,) seconds, further statistics; None if they are not known.
+    launch_medians_s : (L,) seconds of each launch, the median of its iterations, or what another benchmark
+        printed, see `statistic`.
+    launch_means_s, launch_slowest_rank_means_s : (L,) seconds, further statistics; None if not known.
     rounding : by which share printed values may be off, where they have one digit.
     """
 

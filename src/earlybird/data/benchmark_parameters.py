@@ -9,5 +9,7 @@ THREAD_LEVEL, MSG_PAUSE = "thread_level", "msg_pause"
 IMB_PARAMETERS = (
     OFF_CACHE, MAP, ROOT_SHIFT, SYNC, IMB_BARRIER, WARM_UP, CONTIG_TYPE, THREAD_LEVEL, MSG_PAUSE,
 )  # fmt: skip
+# Settings of ReproMPI, which prints them.
+PROCSYNC, RUNTIME_TYPE = "procsync", "runtime_type"
 # All of them, which points of earlier imports and of `measure` do not have: the default of the benchmark.
-PARAMETERS = (VALIDATION, *IMB_PARAMETERS)
+PARAMETERS = (VALIDATION, *IMB_PARAMETERS, PROCSYNC, RUNTIME_TYPE)

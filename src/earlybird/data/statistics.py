@@ -1,6 +1,6 @@
 """Statistics: what a single time of a launch is, where not every iteration is known."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 MEAN: Final = "mean"
@@ -35,3 +35,20 @@ def statistic_of(
     if tool.startswith(("ReproMPI", "table")):  # has all iterations, here a single one
         return None
     return SLOWEST_RANK_MEAN if tool and quantity == "completion" else of_launch
+
+
+def statistics_text(values: Iterable[tuple[str, Statistic | None]]) -> str:
+    """Say what values are, by quantity if these differ; "" of iterations alone.
+
+    `values` are a quantity and what its value is.
+    """
+    of_quantity: dict[str, dict[str, None]] = {}
+    for quantity, statistic in values:
+        if statistic:
+            of_quantity.setdefault(quantity, {})[STATISTICS[statistic]] = None
+    if not of_quantity:
+        return ""
+    texts = {quantity: " or the ".join(names) for quantity, names in of_quantity.items()}
+    if len(set(texts.values())) == 1:
+        return f"each is the {next(iter(texts.values()))}"
+    return ", ".join(f"{quantity.replace('_', ' ')} is the {text}" for quantity, text in texts.items())

@@ -10,8 +10,10 @@ import numpy as np
 import pandas
 
 from earlybird.compare.results import results
+from earlybird.data.benchmark_parameters import PARAMETERS
 from earlybird.data.collective_algorithms import unmodelled_hint
 from earlybird.data.errors import InputError
+from earlybird.data.labels import listed
 from earlybird.data.layout import LEVELS
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample, require_validated
@@ -225,8 +227,25 @@ def _calibrating(samples: Sequence[tuple[Run, Sample]]) -> tuple[list[tuple[Run,
     found = [(run, sample) for run, sample in samples if _calibrates(sample)]
     varying = [(run, sample) for run, sample in found if sample.config.get("buffers", "vary") == "vary"]
     levels = {sample.config.get("level") for _, sample in varying}
-    reusing = [(run, sample) for run, sample in found if sample.config.get("level") not in levels]
-    return varying + reusing, bool(reusing)
+    others = [(run, sample) for run, sample in found if sample.config.get("level") not in levels]
+    _refuse_variants(varying + others)
+    return varying + others, any(sample.config.get("buffers") == "reuse" for _, sample in others)
+
+
+def _refuse_variants(samples: Sequence[tuple[Run, Sample]]) -> None:
+    """Raise InputError if times of one level were measured with other parameters of another benchmark: their
+    median would be of none of them."""
+    variants: dict[Any, dict[tuple[str, ...], Run]] = {}
+    for run, sample in samples:
+        given = tuple(f"{name} {sample.config[name]}" for name in PARAMETERS if name in sample.config)
+        variants.setdefault(sample.config.get("level"), {}).setdefault(given, run)
+    for level, of_level in variants.items():
+        if len(of_level) > 1:
+            held = [f"{run.path} with {listed(given) or 'defaults'}" for given, run in of_level.items()]
+            raise InputError(
+                f"ping-pongs of {level} were measured in several ways: {listed(held)}; import outputs of one "
+                "kind, or give only runs of one"
+            )
 
 
 def _calibrates(sample: Sample) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from earlybird.data.benchmark_parameters import (
     CONTIG_TYPE,
@@ -35,6 +35,7 @@ from earlybird.interop.imported import (
     refuse_repeated_points,
     rounding,
     single,
+    values_text,
     window_of_messages,
 )
 
@@ -107,6 +108,8 @@ def read_imb(text: str, where: str, window: int | None = None) -> Imported:
     )
     version = _version(title, where)
     call = _call(text, where)
+    if level := _thread_level(text, call):
+        call = replace(call, parameters={**call.parameters, THREAD_LEVEL: level})
     if "IMB_OPTIONAL mode" in text:
         raise InputError(
             f"{where} is of an IMB with other settings than the standard ones (IMB_OPTIONAL), which it does "
@@ -132,7 +135,7 @@ def read_imb(text: str, where: str, window: int | None = None) -> Imported:
             f"collective of IMB-MPI1 ({_COLLECTIVES})"
         )
     refuse_repeated_points(points, where)
-    hidden = "each value is the mean over all repetitions; of collectives, the slowest rank's mean is taken"
+    hidden = values_text(points)
     has_windows = any("window" in point.config for point in points)
     if has_windows and not call.is_known:
         hidden += f"; {in_window} messages in a window are assumed"
@@ -216,6 +219,13 @@ def _call(text: str, where: str) -> _Call:
         elif name not in _HARMLESS:
             raise _unknown(where, name, value)
     return _Call(True, parameters, window)
+
+
+def _thread_level(text: str, call: _Call) -> str:
+    """What builds that initialize threads print; "" by default, and if the calling sequence says it."""
+    found = re.search(r"^# MPI Thread Environment: +MPI_THREAD_(\w+)", text, re.MULTILINE)
+    level = found[1].lower() if found else "single"
+    return "" if level == "single" or THREAD_LEVEL in call.parameters else level
 
 
 def _arguments(text: str) -> list[str]:
@@ -337,8 +347,9 @@ def _row(name: str, row: Mapping[str, float], ranks: int, window: int) -> Iterat
         kernel, directions = _BANDS[name]
         pairs = ranks // 2
         yield window_of_messages(
-            kernel, size_bytes, window, pairs, directions * pairs * window, row["Msg/sec"], row["Msg/sec"]
-        )
+            kernel, size_bytes, window, pairs, directions * pairs * window, row["Msg/sec"],
+            rounding(row["Msg/sec"], unit=1),
+        )  # fmt: skip
     elif name in OPERATIONS and time_us is not None and "t_avg[usec]" in row:
         yield from collective(collective_config(name, size_bytes, ranks), row["t_avg[usec]"], time_us)
 
@@ -367,10 +378,7 @@ def _with(point: ImportedPoint, parameters: Mapping[str, str]) -> ImportedPoint:
         config["buffers"] = "off-cache"
     if ROOT_SHIFT in kept:
         config.pop("root", None)  # every rank in turn
-    return ImportedPoint(
-        point.kernel, point.quantity, point.times_s, config | kept, point.method,
-        statistic=point.statistic, rounding=point.rounding,
-    )  # fmt: skip
+    return replace(point, config=config | kept)
 
 
 def _failures(tables: Sequence[_Table]) -> str:

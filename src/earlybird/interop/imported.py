@@ -17,7 +17,7 @@ from earlybird.data.collective_algorithms import (
     WITH_COUNTS,
 )
 from earlybird.data.errors import InputError
-from earlybird.data.statistics import MEAN, SLOWEST_RANK_MEAN, Statistic
+from earlybird.data.statistics import MEAN, SLOWEST_RANK_MEAN, Statistic, statistics_text
 from earlybird.data.units import format_bytes
 from earlybird.interop.line_prefixes import prefix_of
 
@@ -30,8 +30,6 @@ ONE_BUFFER = (
 )
 MEANS_ONLY = "; intervals then describe launches alone"
 GPU = "buffers in a GPU, which have no quantity here; give one of host memory"
-# Numbers have two decimals; a value of one digit may be off by this share, or by half.
-_RESOLUTION, _ONE_DIGIT = 0.005, 0.095
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,9 +119,10 @@ def refuse_repeated_points(points: Iterable[ImportedPoint], where: str) -> None:
         seen.add(key)
 
 
-def rounding(printed: float) -> float:
-    """The share by which a value with two decimals may be off, if it has one digit; else 0."""
-    return _RESOLUTION / printed if 0 < printed < _ONE_DIGIT else 0.0
+def rounding(printed: float, unit: float = 0.01) -> float:
+    """Compute by which share a value printed as a multiple of `unit` may be off, if it has one digit; else
+    0."""
+    return unit / 2 / printed if 0 < printed < 9.5 * unit else 0.0
 
 
 def pingpong(size_bytes: int, time_us: float, printed: float, statistic: Statistic = MEAN) -> ImportedPoint:
@@ -145,7 +144,7 @@ def window_of_messages(
     pairs: int,
     amount_per_window: float,
     per_second: float,
-    printed: float,
+    rounding: float,
     statistic: Statistic = MEAN,
 ) -> ImportedPoint:
     """The time of a window of messages, of all pairs at once: those of processes, not of threads. All windows
@@ -154,13 +153,13 @@ def window_of_messages(
     Parameters
     ----------
     amount_per_window, per_second : of bytes or messages: time is the one over the other; 0 for a rate of 0.
-    printed : the number that the rate was computed from.
+    rounding : of the printed number that the rate was computed from.
     """
     time_s = amount_per_window / per_second if per_second else 0.0
     config = {"size_bytes": size_bytes, "window": window, "threads": pairs, "buffers": "reuse"}
     return ImportedPoint(
         kernel, "time_per_window", single(time_s), config, "processes", statistic=statistic,
-        rounding=rounding(printed),
+        rounding=rounding,
     )  # fmt: skip
 
 
@@ -182,6 +181,11 @@ def collective(
             "collective", COMPLETION, single(slowest_us * 1e-6), config, method,
             statistic=SLOWEST_RANK_MEAN, rounding=rounding(slowest_us),
         )  # fmt: skip
+
+
+def values_text(points: Iterable[ImportedPoint]) -> str:
+    """Say what the values of a text are."""
+    return f"values: {statistics_text((one.quantity, one.statistic) for one in points)}"
 
 
 def collective_config(

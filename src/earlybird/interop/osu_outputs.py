@@ -9,7 +9,7 @@ from earlybird.data.benchmark_parameters import PROCESSES, THREADS, VALIDATION
 from earlybird.data.collective_algorithms import DEFAULT, OPERATIONS, PERSISTENT, WITH_TOPOLOGY
 from earlybird.data.errors import InputError
 from earlybird.data.labels import listed
-from earlybird.data.statistics import MEAN, MEDIAN, STATISTICS, Statistic
+from earlybird.data.statistics import MEAN, MEDIAN, Statistic
 from earlybird.data.topologies import GRID_9, RING, rows_and_columns
 from earlybird.interop.imported import (
     DAMAGED,
@@ -25,6 +25,7 @@ from earlybird.interop.imported import (
     refuse_repeated_points,
     rounding,
     single,
+    values_text,
     window_of_messages,
 )
 
@@ -227,7 +228,7 @@ def _hidden(
     setup: _Setup, points: Sequence[ImportedPoint], version: str, is_assumed: bool, programs: Sequence[str]
 ) -> str:
     """What the text does not show, without what holds for all texts."""
-    hidden = _values(points)
+    hidden = values_text(points)
     if setup.test in _BANDWIDTHS and is_assumed:
         hidden += f"; {setup.window} messages in a window are assumed"
     if setup.grid and min(setup.grid) >= 5:  # with fewer, OSU refuses any other radius
@@ -238,14 +239,6 @@ def _hidden(
     if setup.test in (_MULTIPLE_BANDWIDTH, "multi latency"):
         hidden += "; whether buffers were in a GPU is not printed: host memory is assumed"
     return hidden
-
-
-def _values(points: Sequence[ImportedPoint]) -> str:
-    """What the values are, by quantity if these differ."""
-    of_quantity = {one.quantity: STATISTICS[one.statistic] for one in points if one.statistic}
-    if len(set(of_quantity.values())) == 1:
-        return f"each value is the {next(iter(of_quantity.values()))}"
-    return ", ".join(f"{name.replace('_', ' ')} is the {value}" for name, value in of_quantity.items())
 
 
 def _with_new_contents(point: ImportedPoint, parameters: Mapping[str, str] | None = None) -> ImportedPoint:
@@ -337,19 +330,11 @@ def _points(setup: _Setup, row: Mapping[str, float]) -> Iterator[ImportedPoint]:
     elif test in _BANDWIDTHS and rate is not None:
         kernel, directions = _BANDWIDTHS[test]
         yield window_of_messages(
-            kernel, size_bytes, setup.window, 1, directions * setup.window * size_bytes, rate * 1e6, rate,
-            statistic,
+            kernel, size_bytes, setup.window, 1, directions * setup.window * size_bytes, rate * 1e6,
+            rounding(rate), statistic,
         )  # fmt: skip
-    elif test == _MULTIPLE_BANDWIDTH and setup.pairs and "Messages/s" in row:
-        messages_per_s = printed = row["Messages/s"]
-        if size_bytes and row.get(MEDIAN_BANDWIDTH):
-            messages_per_s, printed = row[MEDIAN_BANDWIDTH] * 1e6 / size_bytes, row[MEDIAN_BANDWIDTH]
-        else:
-            statistic = MEAN
-        yield window_of_messages(
-            "msgrate", size_bytes, setup.window, setup.pairs, setup.pairs * setup.window, messages_per_s,
-            printed, statistic,
-        )  # fmt: skip
+    elif test == _MULTIPLE_BANDWIDTH and setup.pairs and rate is not None:
+        yield _message_rate(setup, size_bytes, row)
     elif operation is not None and latency_us is not None:
         topology = _TOPOLOGIES.get(len(setup.grid))
         config = collective_config(operation, size_bytes, _required(setup), topology=topology)
@@ -359,6 +344,19 @@ def _points(setup: _Setup, row: Mapping[str, float]) -> Iterator[ImportedPoint]:
             f"{setup.where} is of the test {test!r} with the columns {', '.join(row)}, which has no quantity "
             f"here; {_ALLOWED}"
         )
+
+
+def _message_rate(setup: _Setup, size_bytes: int, row: Mapping[str, float]) -> ImportedPoint:
+    """A point of osu_mbw_mr: of the median bandwidth, else of the message rate, which has the most digits and
+    which -R 0 leaves out."""
+    median, messages_per_s = row.get(MEDIAN_BANDWIDTH, 0.0), row.get("Messages/s")
+    printed = median or (row.get("MB/s", 0.0) if messages_per_s is None else messages_per_s)
+    if median or messages_per_s is None:
+        messages_per_s = printed * 1e6 / size_bytes if size_bytes else 0.0
+    return window_of_messages(
+        "msgrate", size_bytes, setup.window, setup.pairs or 1, (setup.pairs or 1) * setup.window,
+        messages_per_s, rounding(printed), MEDIAN if median else MEAN,
+    )  # fmt: skip
 
 
 def _required(setup: _Setup) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data.benchmark_parameters import IMB_PARAMETERS, VALIDATION
+from earlybird.data.benchmark_parameters import PARAMETERS, VALIDATION
 from earlybird.data.collective_algorithms import (
     COMPLETION,
     DEFAULT,
@@ -49,7 +49,7 @@ _COLLECTIVES = {
 _OF_ROWS = ("size_bytes", "repeats", "datatype")
 _MEAN, _FASTEST, _SLOWEST = "Avg Latency(us)", "Min Latency(us)", "Max Latency(us)"
 _BANDWIDTH, _MEGABYTES, _MESSAGES = "Bandwidth (MB/s)", "MB/s", "Messages/s"
-_MEAN_BANDWIDTHS = (_BANDWIDTH, _MEGABYTES)
+_MEANS = (_MEAN, _BANDWIDTH, _MEGABYTES, _MESSAGES)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,9 @@ def osu_tables(samples: Iterable[Sample]) -> list[OsuTable]:
     tables: dict[tuple[Any, ...], list[Sample]] = {}
     for sample in filter(is_osu, samples):
         shared = tuple(sorted((name, value) for name, value in sample.config.items() if name not in _OF_ROWS))
-        tables.setdefault((sample.kernel, sample.method, shared), []).append(sample)
+        # A collective has several quantities in one table.
+        statistic = None if sample.kernel == "collective" else sample.statistic
+        tables.setdefault((sample.kernel, sample.method, shared, statistic), []).append(sample)
     return [_table(of_table) for of_table in tables.values()]
 
 
@@ -111,7 +113,7 @@ def _varying(tables: Sequence[OsuTable]) -> list[str]:
 
 def is_osu(sample: Sample) -> bool:
     """Whether one of OSU's programs measures this quantity, and so."""
-    if sample.config.keys() & set(IMB_PARAMETERS):
+    if sample.config.keys() & (set(PARAMETERS) - {VALIDATION}):
         return False
     if sample.kernel == "collective":
         is_whole = sample.quantity in (COMPLETION, MEAN_OVER_RANKS)
@@ -175,7 +177,7 @@ def _unknown(samples: Sequence[Sample]) -> tuple[str, ...]:
     """The columns whose statistic imported samples do not have."""
     medians = (MEDIAN_LATENCY, MEDIAN_BANDWIDTH)
     if any(sample.statistic == MEDIAN for sample in samples):
-        return (_MEAN, *_MEAN_BANDWIDTHS)
+        return _MEANS
     return medians if all(sample.times_s.size == 1 for sample in samples) else ()
 
 

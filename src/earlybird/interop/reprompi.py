@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from earlybird.data.benchmark_parameters import PROCSYNC, RUNTIME_TYPE
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, OPERATIONS
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
@@ -15,6 +16,7 @@ _SETTING = re.compile(r"^#@(\w+)=(.*)$", re.MULTILINE)
 _HEADER = re.compile(r"^ *(?:process +)?test .*$", re.MULTILINE)
 _OPERATIONS = {f"MPI_{name.capitalize()}": name for name in OPERATIONS}
 _WHOLE = "give the whole output"
+_DEFAULTS = {PROCSYNC: "MPI_Barrier", RUNTIME_TYPE: "local"}
 
 
 @dataclass
@@ -56,7 +58,7 @@ def read_repro(text: str, where: str) -> Imported:
     root = int(settings["root_proc"]) if settings.get("root_proc", "").isdecimal() else 0
     points, dropped = [], 0
     for (name, size_bytes), iterations in _by_point(rows, settings, is_global, where).items():
-        config = collective_config(name, size_bytes, ranks, root)
+        config = collective_config(name, size_bytes, ranks, root) | _parameters(settings)
         point, invalid = _point(iterations, config, is_global, where)
         points += [point] if point else []
         dropped += invalid
@@ -72,7 +74,22 @@ def read_repro(text: str, where: str) -> Imported:
         tuple(points),
         _hidden(settings, dropped, left_out),
         date_in(r"^# Benchmark started at ", text),
+        _datatype(settings),
     )
+
+
+def _parameters(settings: Mapping[str, str]) -> dict[str, str]:
+    """How ranks began and by which clock they were timed, if not as by default."""
+    return {
+        name: settings[name].strip()
+        for name, default in _DEFAULTS.items()
+        if settings.get(name, default).strip() != default
+    }
+
+
+def _datatype(settings: Mapping[str, str]) -> str:
+    of_reductions = f"{settings['operation'].strip()} of reductions" if "operation" in settings else ""
+    return ", ".join(filter(None, [settings.get("datatype", "").strip(), of_reductions]))
 
 
 def _check_columns(columns: Sequence[str], is_global: bool, where: str) -> None:

@@ -107,3 +107,17 @@ def test_summaries_of_repro_are_refused(earlybird, refused):
         "summaries alone",
         "--output-file",
     )
+
+
+def test_how_ranks_began_and_were_timed_are_points_of_their_own(earlybird, refused, tmp_path):
+    """The window and the global clock of the recorded text, against the defaults."""
+    text = (RECORDED / "repro_window.txt").read_text()
+    plain = text.replace("procsync=window", "procsync=MPI_Barrier").replace("=global", "=local")
+    (tmp_path / "plain.txt").write_text(plain)
+    earlybird("import", "repro", RECORDED / "repro_window.txt", *REPRO, "-o", "window")
+    earlybird("import", "repro", "plain.txt", *REPRO, "-o", "plain")
+    configs = [Run.open(tmp_path / name).samples()[0].config for name in ("window", "plain")]
+    assert configs[0] == configs[1] | {"procsync": "window", "runtime_type": "global"}
+    launches = [Run.open(tmp_path / name).launches()[0] for name in ("window", "plain")]
+    assert {one["datatype"] for one in launches} == {"MPI_DOUBLE, MPI_BOR of reductions"}
+    refused(earlybird("compare", "plain", "window", check=False), "first differ in procsync")

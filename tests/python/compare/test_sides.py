@@ -8,6 +8,7 @@ import pytest
 
 from earlybird.compare.runs import compare_sides
 from earlybird.compare.sides import baseline_of, differences, side_of, side_of_baseline
+from earlybird.data.baseline import load_baseline, save_baseline
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample
 
@@ -148,14 +149,106 @@ def test_points_that_agree_in_every_value_but_in_no_whole_point(written):
         compare_sides(*sides)
 
 
-def test_means_of_iterations_differ_from_medians(written):
-    imported = side_of(written("a", [[1.0]], {"launcher": "import", "statistic": "mean"}))
-    measured = side_of(written("b", [[1.0]], {"launcher": "import"}))
-    (found,) = differences(imported, measured)
-    assert (found.what, found.before) == ("value of a launch", "mean of its iterations")
-    assert found.after == "median of its iterations"
-    medians = side_of(written("c", [[1.0]], {"launcher": "import", "statistic": "median"}))
-    assert not differences(medians, measured)
+SKEWED = [1.0, 1.0, 1.0, 5.0]  # with a median of 1 and a mean of 2
+
+
+def test_a_mean_is_compared_with_the_mean_of_iterations(written):
+    imported = side_of(written("a", [[2.0]] * 5, {"launcher": "import"}, statistic="mean"), name="A")
+    measured = side_of(written("b", [SKEWED] * 5), name="B")
+    for sides, means in (((imported, measured), (2, 2)), ((measured, imported), (2, 2))):
+        found = compare_sides(*sides)
+        (change,) = found.changes
+        assert (change.before_s, change.after_s, change.statistic) == (*means, "mean")
+        assert [one.what for one in found.differences] == ["launcher"]
+        assert any("compared by the mean over iterations" in note for note in found.notes)
+    (medians,) = compare_sides(measured, measured).changes
+    assert (medians.before_s, medians.statistic) == (1, "median")
+
+
+def test_a_median_is_compared_with_the_median_of_iterations(written):
+    imported = side_of(written("a", [[1.0]] * 5, {"launcher": "import"}, statistic="median"))
+    (change,) = compare_sides(imported, side_of(written("b", [SKEWED] * 5))).changes
+    assert (change.before_s, change.after_s, change.statistic) == (1, 1, "median")
+
+
+def test_a_mean_and_a_median_are_never_decided(written):
+    sides = [
+        side_of(written(name, [[time_s + k / 1000] for k in range(5)], statistic=name))
+        for name, time_s in (("mean", 1.0), ("median", 2.0))
+    ]
+    found = compare_sides(*sides)
+    assert found.changes[0].adjusted_p_value < 0.03
+    assert (found.changes[0].verdict, found.changes[0].statistic) == ("inconclusive", None)
+    (differs,) = found.differences
+    assert (differs.what, differs.before) == ("value of pingpong half_round_trip", "mean over iterations")
+    assert any("1 point not decided" in note for note in found.notes)
+
+
+def test_the_slowest_ranks_mean_is_compared_with_that_of_measured_ranks(written):
+    """Not with the mean of completions, which is larger where ranks are slow in turn."""
+    of_ranks = np.array([[1.0, 3.0], [3.0, 1.0]])
+    measured = written("a", [], quantity="completion")
+    measured.append_launch({"id": "l0"})
+    config = {"mpi": "mpich", "size_bytes": 8}
+    measured.append_samples([
+        Sample("pingpong", "completion", config, "l0", of_ranks.max(axis=1), rank_times_s=of_ranks)
+    ])  # fmt: skip
+    imported = written("b", [[2.0]], quantity="completion", statistic="slowest_rank_mean")
+    (change,) = compare_sides(side_of(measured), side_of(imported)).changes
+    assert (change.before_s, change.after_s, change.statistic) == (2, 2, "slowest_rank_mean")
+
+
+def test_a_baseline_keeps_the_means_too(written, tmp_path):
+    run = written("a", [SKEWED] * 5)
+    saved = baseline_of(side_of(run), "kept", run)
+    save_baseline(saved, tmp_path / "kept.json")
+    kept = side_of_baseline(load_baseline(tmp_path / "kept.json"))
+    imported = side_of(written("b", [[2.0]] * 5, {"launcher": "import"}, statistic="mean"))
+    (change,) = compare_sides(kept, imported).changes
+    assert (change.before_s, change.after_s, change.statistic) == (2, 2, "mean")
+    (change,) = compare_sides(kept, side_of(run)).changes
+    assert (change.before_s, change.after_s, change.statistic) == (1, 1, "median")
+
+
+def test_runs_that_an_earlier_version_imported_have_the_statistic_of_their_launch(written):
+    """Which was the median for completions too, though OSU prints no median of the slowest rank."""
+    launch = {"launcher": "import", "tool": "OSU Micro-Benchmarks 7.5", "statistic": "median"}
+    medians = side_of(written("a", [[1.0]], launch))
+    slowest = side_of(written("b", [[1.0]], launch, quantity="completion"))
+    assert [next(iter(side.statistics.values())) for side in (medians, slowest)] == [
+        {"median"}, {"slowest_rank_mean"},
+    ]  # fmt: skip
+    iterations = side_of(written("c", [[1.0]], launch | {"tool": "ReproMPI 1"}))
+    assert not iterations.statistics
+
+
+def test_what_rounding_explains_is_no_change(written):
+    """0.01 and 0.02 MB/s may both be 0.0149."""
+    times = [[[time_s * (1 + k / 1000)] for k in range(5)] for time_s in (1.0, 2.0)]
+    before, after = (
+        side_of(written(name, of_side, statistic="mean", rounding=share))
+        for name, of_side, share in (("a", times[0], 0.25), ("b", times[1], 0.5))
+    )
+    found = compare_sides(before, after)
+    (change,) = found.changes
+    assert change.adjusted_p_value < 0.03 and change.verdict == "inconclusive"
+    assert change.ratio.low < 2 * 0.5 and change.ratio.high > 2 / 0.5
+    assert any("rounded by up to 50 %" in note for note in found.notes)
+    exact = [
+        side_of(written(name, of_side, statistic="mean")) for name, of_side in zip("cd", times, strict=True)
+    ]
+    assert compare_sides(*exact).changes[0].verdict == "slower"
+
+
+def test_parameters_of_benchmarks_without_a_common_value_are_named(written):
+    sides = []
+    for name, window in (("a", 64), ("b", 256)):
+        run = written(name, [[1.0]])
+        config = {"mpi": "mpich", "size_bytes": 8, "window": window}
+        run.append_samples([Sample("imb-biband", "time_per_window", config, "l0", np.ones(1))])
+        sides.append(side_of(run))
+    (found,) = compare_sides(*sides).differences
+    assert (found.what, found.before, found.after) == ("window of imb-biband", "64", "256")
 
 
 def test_the_launches_that_were_asked_for_are_known(tmp_path):

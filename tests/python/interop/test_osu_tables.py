@@ -179,7 +179,8 @@ def test_tables_of_several_datatypes_are_no_launches():
 def test_medians_follow_the_outcome_of_the_validation(name):
     text = (RECORDED / f"{name}.txt").read_text()
     found = read_osu(text, name, 2)
-    assert found.statistic == "median"
+    assert {one.statistic for one in found.points if one.quantity != "completion"} == {"median"}
+    assert all(one.config["validation"] == "each iteration" for one in found.points)
     rows = [line.split() for line in text.splitlines() if "Pass" in line]
     points = [point for point in found.points if point.quantity != "completion"]
     for point, row in zip(points, rows, strict=True):

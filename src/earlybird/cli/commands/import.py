@@ -316,8 +316,9 @@ def _refuse_other_statistics(found: Sequence[tuple[Path, str, Imported]]) -> Non
             key = (point.kernel, point.quantity, point.method, *sorted(point.config.items()))
             before, statistic = first.setdefault(key, (source, point.statistic))
             if statistic != point.statistic:
+                kinds = STATISTICS[statistic], STATISTICS[point.statistic]
                 raise InputError(
-                    f"{before} has the {STATISTICS[statistic]}, {source} the {STATISTICS[point.statistic]}: these "
+                    f"{before} has the {kinds[0]}, {source} the {kinds[1]}: these "
                     "are no launches of one measurement; import each kind into a run of its own"
                 )
 

@@ -66,7 +66,7 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
             columns, same = fitted_columns(columns_of(of_kernel), of_kernel)
             print(f"\n{kernel}: {same}" if same else f"\n{kernel}")
             print_table(*table(columns, of_kernel), left=LEFT)
-            for remark in remarks(run, of_kernel):
+            for remark in remarks(run, of_kernel, [one for one in samples if one.kernel == kernel]):
                 print(remark)
             if slower := slower_text(sample for sample in samples if sample.kernel == kernel):
                 print(slower)

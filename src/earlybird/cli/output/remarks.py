@@ -5,17 +5,39 @@ from collections.abc import Callable, Mapping, Sequence
 from earlybird.data import labels
 from earlybird.data.methods import CONTEXTS, PER_THREAD, SINGLE
 from earlybird.data.results import Result
-from earlybird.data.run import Run
+from earlybird.data.run import Run, Sample
+from earlybird.data.statistics import statistic_of, statistics_text
 
 # Below this, equation (4) gives a speed-up of at most 1/40 with 4 partitions: less than launches differ.
 _MIN_GAMMA_BETA = 0.1
 _CLEAR_GAMMA_BETA = 2.5  # that of figure 8 of Gillis et al. 2023
 
 
-def remarks(run: Run, results: Sequence[Result]) -> list[str]:
-    """The lines to print below the table of `results`, all of one kernel."""
+def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample]) -> list[str]:
+    """The lines to print below the table of `results`, all of one kernel and of `samples`."""
     of_kernel = _REMARKS.get(results[0].kernel)
-    return [*(of_kernel(run, results) if of_kernel else []), *_speed_up(results), *_interval(results)]
+    lines = [*(of_kernel(run, results) if of_kernel else []), *_imported(run, samples), *_speed_up(results)]
+    has_interval = len(samples[0].times_s) > 1 or max(result.launches for result in results) > 1
+    return lines + (_interval(results) if has_interval else [])
+
+
+def _imported(run: Run, samples: Sequence[Sample]) -> list[str]:
+    """What the values of another benchmark are, and how much was lost where they were printed."""
+    if not (run.header.get("settings") or {}).get("imported"):
+        return []
+    launches = {launch.get("id"): launch for launch in run.launches()}
+    known = statistics_text(
+        (
+            one.quantity,
+            statistic_of(one.statistic, len(one.times_s), one.quantity, launches.get(one.launch, {})),
+        )
+        for one in samples
+    )
+    rough = [one.rounding for one in samples if one.rounding]
+    rounded = f"rounded: {labels.counted(len(rough), 'value')} printed with one digit"
+    return ([f"values: {known}"] if known else []) + (
+        [f"{rounded}, by up to {labels.percent(max(rough))}"] if rough else []
+    )
 
 
 def _partitioned(_: Run, results: Sequence[Result]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from earlybird.cli.output import motifs
 from earlybird.cli.output.printing import Column, interval_text, range_text, ratio_text
 from earlybird.compare.trees import TREE_VERDICTS
-from earlybird.data import labels, units
+from earlybird.data import benchmark_parameters, labels, units
 from earlybird.data.collective_algorithms import (
     COMPLETION,
     DEFAULT,
@@ -335,4 +335,23 @@ def compares_mpis(kernel: str) -> bool:
 def columns_of(results: Sequence[Result]) -> list[Column]:
     """The columns of a table of results of one kernel; that of the MPI only if there are several."""
     several = len({result.config["mpi"] for result in results}) > 1
-    return [one for one in COLUMNS.get(results[0].kernel, GENERAL) if several or one.head != MPI_COLUMN]
+    columns = [one for one in COLUMNS.get(results[0].kernel, GENERAL) if several or one.head != MPI_COLUMN]
+    after_size = max(
+        number for number, one in enumerate(columns, start=1) if one.head == "size" or number == 1
+    )
+    return [*columns[:after_size], *_parameters(results, columns), *columns[after_size:]]
+
+
+def _parameters(results: Sequence[Result], columns: Sequence[Column]) -> list[Column]:
+    """How another benchmark measured; the window of messages only where there are several."""
+    heads = {column.head for column in columns}
+    names = list(benchmark_parameters.PARAMETERS)
+    if results[0].kernel.startswith("osu-"):
+        names = [benchmark_parameters.THREADS, benchmark_parameters.PROCESSES, *names]
+    if len({result.config.get("window") for result in results}) > 1:
+        names.append("window")
+    return [
+        Column(name.replace("_", " "), _of(name), common=True, optional=True)
+        for name in names
+        if name not in heads and any(name in result.config for result in results)
+    ]
