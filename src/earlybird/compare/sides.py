@@ -277,21 +277,32 @@ def differences(before: Side, after: Side) -> list[Difference]:
     """What differs other than times; that which prevents a comparison first.
 
     The variables of two different MPIs have nothing in common, nor what their libraries say about
-    themselves: these are left out, as are layouts that one side lacks.
+    themselves: these are left out, as are layouts that one side lacks, and what the text of another benchmark
+    does not say.
     """
     names = dict.fromkeys([*before.circumstances, *after.circumstances])
     both = before.circumstances.keys() & after.circumstances.keys()
     names = {name: None for name in names if not name.startswith(_PLACEMENT) or name in both}
     if _flavour(before.mpi) != _flavour(after.mpi):
         names = {name: None for name in names if not name.startswith(_OF_ONE_MPI)}
-    pairs = {name: [side.circumstances.get(name, "") for side in (before, after)] for name in names}
-    pairs |= _parameters(before, after) | _statistics(before, after)
+    pairs = _statistics(before, after) | _parameters(before, after)
+    pairs |= {
+        name: [side.circumstances.get(name, "") for side in (before, after)]
+        for name in names
+        if not any(_is_unknown(name, side) for side in (before, after))
+    }
     found = [
         Difference(name, one, other, name in _PREVENTING or name.startswith(_PLACEMENT))
         for name, (one, other) in pairs.items()
         if one != other
     ]
     return sorted(found, key=lambda one: not one.prevents_comparison)
+
+
+def _is_unknown(name: str, side: Side) -> bool:
+    """Whether `side` was imported from a text that does not say it."""
+    is_import = side.circumstances.get("launcher") == "import"
+    return is_import and name not in side.circumstances and name not in _PREVENTING
 
 
 def _parameters(before: Side, after: Side) -> dict[str, list[str]]:

@@ -240,6 +240,17 @@ def test_what_rounding_explains_is_no_change(written):
     assert compare_sides(*exact).changes[0].verdict == "slower"
 
 
+def test_what_an_imported_text_does_not_say_is_no_difference(written):
+    known = {"launcher": "local", "version": "5.0.2", "binding": "core"}
+    sides = [
+        side_of(written(name, [[1.0]], launch))
+        for name, launch in (("a", known), ("b", {"launcher": "import", "datatype": "MPI_INT"}))
+    ]
+    assert [one.what for one in differences(*sides)] == ["launcher", "datatype"]
+    with pytest.raises(InputError, match="differ in network"):
+        compare_sides(side_of(written("c", [[1.0]], {"network": "2 nodes"})), sides[1])
+
+
 def test_parameters_of_benchmarks_without_a_common_value_are_named(written):
     sides = []
     for name, window in (("a", 64), ("b", 256)):

@@ -13,12 +13,14 @@ _MIN_GAMMA_BETA = 0.1
 _CLEAR_GAMMA_BETA = 2.5  # that of figure 8 of Gillis et al. 2023
 
 
-def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample]) -> list[str]:
+def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample] = ()) -> list[str]:
     """The lines to print below the table of `results`, all of one kernel and of `samples`."""
     of_kernel = _REMARKS.get(results[0].kernel)
     lines = [*(of_kernel(run, results) if of_kernel else []), *_imported(run, samples), *_speed_up(results)]
-    has_interval = len(samples[0].times_s) > 1 or max(result.launches for result in results) > 1
-    return lines + (_interval(results) if has_interval else [])
+    # Of a single launch with a single value there is none.
+    has_values = all(len(one.times_s) == 1 for one in samples) and bool(samples)
+    is_single = has_values and all(result.launches == 1 for result in results)
+    return lines if is_single else lines + _interval(results)
 
 
 def _imported(run: Run, samples: Sequence[Sample]) -> list[str]:
