@@ -14,7 +14,7 @@ import numpy as np
 
 from earlybird.compare import changes
 from earlybird.compare.sides import Side, more_launches
-from earlybird.data.benchmark_parameters import PARAMETERS
+from earlybird.data.benchmark_parameters import PARAMETERS, parameter_texts
 from earlybird.data.collective_algorithms import (
     COMPLETION,
     DEFAULT,
@@ -180,8 +180,7 @@ def measured_collectives(side: Side) -> Measured:
             continue
         if _has_zero(launches):
             continue
-        parameters = [f"{name} {config[name]}" for name in PARAMETERS if name in config]
-        map_by = ", ".join([str(config.get("map_by", "")), *parameters])
+        map_by = ", ".join([str(config.get("map_by", "")), *parameter_texts(config)])
         place = Place(int(config["ranks"]), str(config.get("layout", "")), map_by)
         sizes = found.setdefault(place, {}).setdefault(str(config["operation"]), {})
         by_method, _ = sizes.setdefault(int(config["size_bytes"]), ({}, config.get("datatype")))

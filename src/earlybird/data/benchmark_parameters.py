@@ -1,5 +1,8 @@
 """Parameters of other benchmarks that change what they measure: keys of the points that are imported."""
 
+from collections.abc import Mapping
+from typing import Any
+
 # Those of the OSU Micro-Benchmarks, which print them, and in which case export can write them.
 THREADS, PROCESSES, VALIDATION = "threads", "processes", "validation"
 # Options of the Intel MPI Benchmarks, in the calling sequence that they repeat.
@@ -13,3 +16,8 @@ IMB_PARAMETERS = (
 PROCSYNC, RUNTIME_TYPE = "procsync", "runtime_type"
 # All of them, which points of earlier imports and of `measure` do not have: the default of the benchmark.
 PARAMETERS = (VALIDATION, *IMB_PARAMETERS, PROCSYNC, RUNTIME_TYPE)
+
+
+def parameter_texts(config: Mapping[str, Any]) -> list[str]:
+    """List the parameters of a point, such as `off_cache 32,64`."""
+    return [f"{name} {config[name]}" for name in PARAMETERS if name in config]

@@ -38,17 +38,14 @@ def statistic_of(
 
 
 def statistics_text(values: Iterable[tuple[str, Statistic | None]]) -> str:
-    """Say what values are, by quantity if these differ; "" of iterations alone.
+    """Say what values are, of which quantity if these differ; "" of iterations alone.
 
     `values` are a quantity and what its value is.
     """
-    of_quantity: dict[str, dict[str, None]] = {}
+    quantities: dict[str, dict[str, None]] = {}
     for quantity, statistic in values:
         if statistic:
-            of_quantity.setdefault(quantity, {})[STATISTICS[statistic]] = None
-    if not of_quantity:
-        return ""
-    texts = {quantity: " or the ".join(names) for quantity, names in of_quantity.items()}
-    if len(set(texts.values())) == 1:
-        return f"each is the {next(iter(texts.values()))}"
-    return ", ".join(f"{quantity.replace('_', ' ')} is the {text}" for quantity, text in texts.items())
+            quantities.setdefault(STATISTICS[statistic], {})[quantity.replace("_", " ")] = None
+    if len(quantities) < 2:
+        return "".join(quantities)
+    return ", ".join(f"{statistic} ({', '.join(names)})" for statistic, names in quantities.items())

@@ -10,7 +10,7 @@ import numpy as np
 import pandas
 
 from earlybird.compare.results import results
-from earlybird.data.benchmark_parameters import PARAMETERS
+from earlybird.data.benchmark_parameters import parameter_texts
 from earlybird.data.collective_algorithms import unmodelled_hint
 from earlybird.data.errors import InputError
 from earlybird.data.labels import listed
@@ -237,7 +237,7 @@ def _refuse_variants(samples: Sequence[tuple[Run, Sample]]) -> None:
     median would be of none of them."""
     variants: dict[Any, dict[tuple[str, ...], Run]] = {}
     for run, sample in samples:
-        given = tuple(f"{name} {sample.config[name]}" for name in PARAMETERS if name in sample.config)
+        given = tuple(parameter_texts(sample.config))
         variants.setdefault(sample.config.get("level"), {}).setdefault(given, run)
     for level, of_level in variants.items():
         if len(of_level) > 1:

@@ -15,7 +15,7 @@ _PREFIXES = tuple(
         # mpirun --timestamp-output
         r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4} ?<std(?:out|err)>:? ?",
         r"<std(?:out|err)(?: rank=\"\d+\")?>:? ?",
-        r"[^\S\n]*\[?\d+\]?: ?",  # srun -l, mpiexec -l
+        r"[^\S\n]*\[?\d+\]?(?:: ?|\t)",  # srun -l, mpiexec -l; numbers of lines
         r"[^\S\n]*\[\d+\] ?",  # mpiexec -prepend-rank
         rf"[^\S\n]*\[?{_DATE}[T ]{_CLOCK}{_ZONE}\]?(?::| -)?[^\S\n]?",  # time stamps of logs
         rf"[^\S\n]*\[?{_CLOCK}\]?(?::| -)?[^\S\n]?",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from earlybird.compare.ranking import Crossover
 from earlybird.data import labels
+from earlybird.data.benchmark_parameters import parameter_texts
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT
 from earlybird.data.layout import MAPPINGS
 from earlybird.data.run import Sample
@@ -118,6 +119,7 @@ def _setting(sample: Sample) -> tuple[str, str, tuple[str, ...]] | None:
     config = sample.config
     variant = [str(config["topology"])] if "topology" in config else []
     variant += [f"skew {config['skew']:g}"] if "skew" in config else []
+    variant += parameter_texts(config)
     return str(config["operation"]), str(config.get("map_by", "")), tuple(variant)
 
 

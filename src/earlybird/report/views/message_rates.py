@@ -1,9 +1,11 @@
 """Message rates of threads: messages per second by method and number of threads."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from earlybird.compare.results import results
 from earlybird.data import labels
+from earlybird.data.benchmark_parameters import parameter_texts
 from earlybird.data.layout import level_phrase
 from earlybird.data.methods import CONTEXTS, PER_THREAD, PROCESSES, SHARED
 from earlybird.data.results import Result
@@ -76,17 +78,18 @@ def message_rates(material: Material) -> list[MessageRates]:
     """The rates of every run, MPI and setting, sorted by level, size and window."""
     found = []
     for group in groups(material, _setting):
-        for reused, of_kind in grouped(group.samples, _reuses_buffers).items():
+        for (reused, *parameters), of_kind in grouped(group.samples, _kind).items():
             ordered = sorted(
                 results(of_kind), key=lambda one: (threads(one), *_method_order(one), contexts(one) != "-")
             )
-            label = group.label + " with reused buffers" * reused
+            label = ", ".join([group.label + " with reused buffers" * reused, *parameters])
             found.append(MessageRates(label, group.setting, tuple(ordered)))
     return sorted(found, key=lambda one: (labels.level_order(one.setting[0]), *one.setting[1:], one.label))
 
 
-def _reuses_buffers(sample: Sample) -> bool:
-    return sample.config.get("buffers") == "reuse"
+def _kind(sample: Sample) -> tuple[Any, ...]:
+    """Whether buffers are reused, and the parameters of another benchmark."""
+    return sample.config.get("buffers") == "reuse", *parameter_texts(sample.config)
 
 
 def _setting(sample: Sample) -> tuple[str, int, int] | None:
