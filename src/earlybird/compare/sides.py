@@ -21,7 +21,6 @@ from earlybird.data.statistics import (
     SLOWEST_RANK_MEAN,
     STATISTICS,
     Statistic,
-    statistic_of,
 )
 
 # What identifies a point on both sides: kernel, quantity, method, and its configuration without the MPI.
@@ -131,8 +130,6 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
     """
     # By MPI, point and launch. Only the steady times are kept: a run may hold times of hundreds of ranks.
     times: dict[str, dict[Key, dict[str, list[np.ndarray]]]] = {}
-    all_launches = run.launches()
-    launch_of = {str(launch.get("id")): launch for launch in all_launches}
     # By MPI and point.
     statistics: dict[tuple[str, Key], set[Statistic | None]] = {}
     slowest: dict[tuple[str, Key], dict[str, list[float]]] = {}
@@ -149,17 +146,14 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
         of_mpi = times.setdefault(str(sample.config.get("mpi", "")), {})
         of_mpi.setdefault(key, {}).setdefault(sample.launch, []).append(sample.steady_times_s())
         of_mpi_key = (str(sample.config.get("mpi", "")), key)
-        statistic = statistic_of(
-            sample.statistic, len(sample.times_s), sample.quantity, launch_of.get(sample.launch, {})
-        )
-        statistics.setdefault(of_mpi_key, set()).add(statistic)
+        statistics.setdefault(of_mpi_key, set()).add(sample.statistic)
         if (of_ranks_s := sample.rank_times_s) is not None and sample.quantity == COMPLETION:
             of_launch = slowest.setdefault(of_mpi_key, {}).setdefault(sample.launch, [])
             of_launch.append(float(of_ranks_s[sample.warmup :].mean(axis=0).max()))
         rounding[of_mpi_key] = max(rounding.get(of_mpi_key, 0.0), sample.rounding)
     chosen = _chosen(run, list(times), mpi, preferred)
     used = {launch for launches in times[chosen].values() for launch in launches}
-    launches = [launch for launch in all_launches if launch.get("id") in used]
+    launches = [launch for launch in run.launches() if launch.get("id") in used]
     of_chosen = {key: (chosen, key) for key in times[chosen]}
     return Side(
         name or str(run.path),

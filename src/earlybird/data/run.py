@@ -7,7 +7,7 @@ import json
 import math
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +19,7 @@ from earlybird.data import files
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.kinds import require_path
 from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
-from earlybird.data.statistics import Statistic
+from earlybird.data.statistics import Statistic, statistic_of
 from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.run/1"
@@ -220,8 +220,15 @@ class Run:
     def each_sample(self) -> Iterator[Sample]:
         """The same one by one: times of hundreds of ranks need not be held together."""
         path = self.path / "samples.ndjson"
+        settings = self.header.get("settings")
+        is_imported = isinstance(settings, dict) and settings.get("imported")
+        launches = {str(launch.get("id")): launch for launch in self.launches()} if is_imported else {}
         for number, value in self._lines(path.name):
-            yield sample_from_json(value, f"{path} line {number}")
+            sample = sample_from_json(value, f"{path} line {number}")
+            if launch := launches.get(sample.launch):
+                statistic = statistic_of(sample.statistic, len(sample.times_s), sample.quantity, launch)
+                sample = replace(sample, statistic=statistic)
+            yield sample
 
     def sha256(self) -> str:
         """Digest of the samples, which identifies the data of a fitted profile."""

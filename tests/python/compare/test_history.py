@@ -1,12 +1,14 @@
 """Histories of many points: no alarm where nothing changed, and the one point that changed is found."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 
-from earlybird.compare.history import history
+from earlybird.compare.history import caveats, history
 from earlybird.compare.sides import Side
+from earlybird.data.errors import InputError
 
 NIGHTS, POINTS, NOISE = 60, 20, 0.01
 
@@ -40,3 +42,26 @@ def test_one_point_of_many_that_changed_is_found(seed):
     ((point, change),) = history(nights(seed, slowdown=1.06)).changes()
     assert (point.config["size_bytes"], change.kind, change.first) == (0, "step", 45)
     assert change.ratio == pytest.approx(1.06, abs=0.015)
+
+
+def test_a_change_from_means_to_medians_is_no_step():
+    """Of iterations that end in a tail, the mean is larger than the median."""
+    key = ("pingpong", "", "", (("size_bytes", 8),))
+    tail_s = np.array([1.0, 1.0, 1.0, 5.0])
+
+    def run(night: int, launches, statistic=None) -> tuple[str, Side]:
+        statistics = {key: frozenset({statistic})} if statistic else {}
+        return f"2026-09-{night:02}T03:00:00+00:00", Side(
+            str(night), "mpich", {key: launches}, {}, statistics=statistics
+        )
+
+    own = [run(night, [tail_s]) for night in range(1, 11)]
+    means = [run(night, [np.array([2.0])], "mean") for night in range(11, 21)]
+    medians = [run(night, [np.array([1.0])], "median") for night in range(21, 31)]
+    (series,) = history(own + means).series
+    assert set(series.time_s) == {2.0} and not history(own + means).changes()
+    with pytest.raises(InputError, match="no point is in"):
+        history(means + medians)
+    other = {("pingpong", "", "", (("size_bytes", 16),)): [np.array([1.0])]}
+    sides = [(start, replace(side, times_s={**side.times_s, **other})) for start, side in means + medians]
+    assert "1 point left out: some runs have the mean" in caveats(sides, history(sides))[0]

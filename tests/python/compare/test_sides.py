@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from earlybird.compare.sides import baseline_of, differences, side_of, side_of_b
 from earlybird.data.baseline import load_baseline, save_baseline
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample
+from earlybird.data.statistics import statistic_of
 
 
 @pytest.fixture
@@ -210,16 +212,28 @@ def test_a_baseline_keeps_the_means_too(written, tmp_path):
     assert (change.before_s, change.after_s, change.statistic) == (1, 1, "median")
 
 
-def test_runs_that_an_earlier_version_imported_have_the_statistic_of_their_launch(written):
+def test_runs_that_an_earlier_version_imported_have_the_statistic_of_their_launch():
     """Which was the median for completions too, though OSU prints no median of the slowest rank."""
-    launch = {"launcher": "import", "tool": "OSU Micro-Benchmarks 7.5", "statistic": "median"}
-    medians = side_of(written("a", [[1.0]], launch))
-    slowest = side_of(written("b", [[1.0]], launch, quantity="completion"))
-    assert [next(iter(side.statistics.values())) for side in (medians, slowest)] == [
-        {"median"}, {"slowest_rank_mean"},
-    ]  # fmt: skip
-    iterations = side_of(written("c", [[1.0]], launch | {"tool": "ReproMPI 1"}))
-    assert not iterations.statistics
+    side = side_of(Run.open(Path(__file__).parents[2] / "recorded" / "golden" / "imported-run-1"))
+    assert {(key[1], *known) for key, known in side.statistics.items()} == {
+        ("mean_over_ranks", "median"), ("completion", "slowest_rank_mean"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("launch", "iterations", "statistic"),
+    [
+        ({"statistic": "mean", "tool": "OSU Micro-Benchmarks 7.4"}, 1, "mean"),
+        ({"statistic": "median", "tool": "ReproMPI 1"}, 1, None),
+        ({"statistic": "median", "tool": "table"}, 1, None),
+        ({"statistic": "median", "tool": "ReproMPI 1"}, 20, None),
+        ({}, 1, None),
+    ],
+)
+def test_the_statistic_of_a_launch_is_that_of_single_values(launch, iterations, statistic):
+    assert statistic_of(None, iterations, "half_round_trip", launch) == statistic
+    if iterations == 1:
+        assert statistic_of("median", 1, "half_round_trip", launch) == "median"
 
 
 def test_what_rounding_explains_is_no_change(written):

@@ -6,7 +6,7 @@ from earlybird.data import labels
 from earlybird.data.methods import CONTEXTS, PER_THREAD, SINGLE
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample
-from earlybird.data.statistics import statistic_of, statistics_text
+from earlybird.data.statistics import statistics_text
 
 # Below this, equation (4) gives a speed-up of at most 1/40 with 4 partitions: less than launches differ.
 _MIN_GAMMA_BETA = 0.1
@@ -27,14 +27,7 @@ def _imported(run: Run, samples: Sequence[Sample]) -> list[str]:
     """What the values of another benchmark are, and how much was lost where they were printed."""
     if not (run.header.get("settings") or {}).get("imported"):
         return []
-    launches = {launch.get("id"): launch for launch in run.launches()}
-    known = statistics_text(
-        (
-            one.quantity,
-            statistic_of(one.statistic, len(one.times_s), one.quantity, launches.get(one.launch, {})),
-        )
-        for one in samples
-    )
+    known = statistics_text((one.quantity, one.statistic) for one in samples)
     rough = [one.rounding for one in samples if one.rounding]
     rounded = f"rounded: {labels.counted(len(rough), 'value')} printed with one digit"
     return ([f"values: {known}"] if known else []) + (
