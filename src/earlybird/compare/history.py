@@ -47,12 +47,16 @@ def history(
     ordered = sorted(sides, key=lambda one: _time(*one))
     keys = list(dict.fromkeys(key for _, side in ordered for key in side.times_s))
     keys = [key for key in keys if sum(key in side.times_s for _, side in ordered) >= MIN_RUNS]
-    statistics = {key: _statistic(ordered, key) for key in keys}
-    keys = [key for key in keys if statistics[key]]
     if not keys:
         raise InputError(
             f"no point is in {MIN_RUNS} of the {len(ordered)} runs; give runs of one suite with the same "
             "options"
+        )
+    statistics = {key: _statistic(ordered, key) for key in keys}
+    keys = [key for key in keys if statistics[key]]
+    if not keys:
+        raise InputError(
+            "some runs have means over iterations, others medians, at every point; give runs of one kind"
         )
     random = np.random.default_rng(seed)
     series = []

@@ -68,6 +68,8 @@ def _result(method: str | None, point: _Point, fitted_s: Mapping[tuple[Any, ...]
         through,
         fitted_s.get(first.point()),
         figures(samples, point.get(reference, ())) if figures else {},
+        ", ".join(sorted({sample.statistic for sample in samples if sample.statistic})),
+        max(sample.rounding for sample in samples),
     )
 
 

@@ -28,7 +28,7 @@ class Result(Record):
     ----------
     method : the method or algorithm; "" if the kernel has only one.
     config : the other values that identify the point, such as `mpi`, `level` and `size_bytes`.
-    time_s : median over iterations, then over launches.
+    time_s : median over iterations, then over launches; of imported runs that of `statistic` over launches.
     coverage, speed_up_coverage : how often such an interval contains the median: 0.97 with 6 launches, 0.75
         with 3.
     speed_up : time of `reference` / time of this method, from times of the same rounds; None for the
@@ -37,6 +37,8 @@ class Result(Record):
     noisy : launches in which the time did not converge.
     fitted_s : time that a fitted model predicts, or None.
     figures : further values of this kernel, such as `bandwidth_bytes_per_s`.
+    statistic : what the one value of each launch is, where another benchmark printed no iterations; else "".
+    rounding : by which share values may be off because they were printed with one digit.
     """
 
     unknown_keys: ClassVar[str] = "config"
@@ -56,6 +58,8 @@ class Result(Record):
     through: str = ""
     fitted_s: NotNegative | None = None
     figures: Mapping[str, Any] = field(default_factory=dict, metadata=OMIT_EMPTY)
+    statistic: str = field(default="", metadata=OMIT_EMPTY)
+    rounding: Share = field(default=0.0, metadata=OMIT_EMPTY)
 
     @property
     def state(self) -> str:

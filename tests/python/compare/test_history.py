@@ -60,7 +60,7 @@ def test_a_change_from_means_to_medians_is_no_step():
     medians = [run(night, [np.array([1.0])], "median") for night in range(21, 31)]
     (series,) = history(own + means).series
     assert set(series.time_s) == {2.0} and not history(own + means).changes()
-    with pytest.raises(InputError, match="no point is in"):
+    with pytest.raises(InputError, match="means over iterations, others medians"):
         history(means + medians)
     other = {("pingpong", "", "", (("size_bytes", 16),)): [np.array([1.0])]}
     sides = [(start, replace(side, times_s={**side.times_s, **other})) for start, side in means + medians]

@@ -465,6 +465,8 @@ def test_the_statistic_is_shown_and_kept_in_the_json_of_a_comparison(earlybird, 
     earlybird("import", "osu", RECORDED / "osu_allreduce-fz.txt", *WHERE, "--ranks", "2", "-o", "run")
     shown = earlybird("show", "run").stdout
     assert "values: median over iterations (mean over ranks), mean over iterations of the slowest" in shown
+    points = json.loads(earlybird("show", "run", "--json").stdout)["points"]
+    assert {one["statistic"] for one in points} == {"median", "slowest_rank_mean"}
     found = json.loads(earlybird("compare", "run", "run", "--json").stdout)
     assert {(one["quantity"], one["statistic"]) for one in found["changes"]} == {
         ("mean_over_ranks", "median"), ("completion", "slowest_rank_mean"),
