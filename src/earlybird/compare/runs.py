@@ -133,7 +133,7 @@ def _is_positive(key: Key, *sides: Side) -> bool:
 def _launches(
     key: Key, statistic: Statistic | None, before: Side, after: Side
 ) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]]:
-    """The times of every launch on both sides to take `statistic` of; what they have if there is none."""
+    """Return the times of every launch on both sides to take `statistic` of; what they have if it is None."""
     if statistic is None:
         return before.times_s[key], after.times_s[key]
     return before.launches_by_statistic(key)[statistic], after.launches_by_statistic(key)[statistic]
@@ -149,7 +149,7 @@ def _change(
     level: float,
     min_effect: float,
 ) -> Change:
-    """The change of one point.
+    """Judge the change of one point.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def _notes(found: Sequence[Change], sides: tuple[Side, Side], zeros: int, level:
 
 
 def _statistic_notes(found: Sequence[Change], sides: tuple[Side, Side]) -> list[str]:
-    """What is compared where it is not the medians of iterations, and what cannot be."""
+    """Say what is compared where it is not the medians of iterations, and what cannot be."""
     notes = []
     for statistic in (MEAN, SLOWEST_RANK_MEAN):
         if number := sum(one.statistic == statistic for one in found):

@@ -86,7 +86,7 @@ class Side:
         return {kernel for kernel, *_ in self.times_s} == {"check"}
 
     def launches_by_statistic(self, key: Key) -> dict[Statistic, Sequence[np.ndarray]]:
-        """The statistics by which a point can be compared, and for every launch the times to take it of:
+        """List the statistics by which a point can be compared, with the times of every launch to take it of:
         iterations, or one value that already is it. None if launches have several."""
         times_s, known = self.times_s[key], self.statistics.get(key)
         if known is None:
@@ -96,8 +96,7 @@ class Side:
         return values | dict(self.alternatives.get(key, {}))
 
     def medians(self) -> "Side":
-        """The same with one value per launch of each statistic: single iterations need not be held in
-        memory."""
+        """Keep one value per launch of each statistic: single iterations need not be held in memory."""
         times: dict[Key, Sequence[np.ndarray]] = {}
         alternatives = dict(self.alternatives)
         for key, launches in self.times_s.items():
@@ -110,8 +109,8 @@ class Side:
 
 
 def common_statistic(sides: Sequence[Side], key: Key) -> Statistic | None:
-    """The statistic by which all of `sides` can be compared at a point that they have; None if there is none:
-    a mean and a median are no two values of one thing."""
+    """Choose the statistic by which all of `sides` can be compared at a point that they have; None if there
+    is none: a mean and a median are no two values of one thing."""
     known = [side.launches_by_statistic(key) for side in sides]
     return next((one for one in (MEDIAN, MEAN, SLOWEST_RANK_MEAN) if all(one in of for of in known)), None)
 
@@ -208,7 +207,8 @@ def _chosen(run: Run, held: Sequence[str], mpi: str | None, preferred: str | Non
 
 
 def side_of_baseline(baseline: Baseline) -> Side:
-    """Every launch has one value, its median or what another benchmark printed, and further statistics."""
+    """Read a side of a baseline: a launch has one value, its median or what another benchmark printed, and
+    further statistics."""
     points = {_key(one.kernel, one.quantity, one.method, one.config): one for one in baseline.points}
     further: dict[Key, dict[Statistic, np.ndarray | None]] = {
         key: {MEAN: one.launch_means_s, SLOWEST_RANK_MEAN: one.launch_slowest_rank_means_s}
@@ -230,7 +230,7 @@ def side_of_baseline(baseline: Baseline) -> Side:
 
 
 def baseline_of(side: Side, name: str, run: Run) -> Baseline:
-    """What `side` of `run` holds, without single iterations.
+    """Keep what `side` of `run` holds, without single iterations.
 
     Raises InputError if the launches of a point have several statistics.
     """
@@ -294,13 +294,13 @@ def differences(before: Side, after: Side) -> list[Difference]:
 
 
 def _is_unknown(name: str, side: Side) -> bool:
-    """Whether `side` was imported from a text that does not say it."""
+    """Tell whether `side` was imported from a text that does not say it."""
     is_import = side.circumstances.get("launcher") == "import"
     return is_import and name not in side.circumstances and name not in _PREVENTING
 
 
 def _parameters(before: Side, after: Side) -> dict[str, list[str]]:
-    """How other benchmarks measured a kernel, if no point of the one side has a value of the other."""
+    """Find how other benchmarks measured a kernel, if no point of the one side has a value of the other."""
     held: list[dict[tuple[str, str], dict[str, None]]] = [{}, {}]
     for values, side in zip(held, (before, after), strict=True):
         for kernel, *_, config in side.times_s:
@@ -314,7 +314,7 @@ def _parameters(before: Side, after: Side) -> dict[str, list[str]]:
 
 
 def _statistics(before: Side, after: Side) -> dict[str, list[str]]:
-    """What the values of common points are, if it is not the same on both sides nor can be made so."""
+    """Find what the values of common points are, if it is not the same on both sides nor can be made so."""
     found = {}
     for key in before.times_s:
         if key in after.times_s and common_statistic((before, after), key) is None:

@@ -20,7 +20,7 @@ STATISTICS: Mapping[str, str] = {
 def statistic_of(
     statistic: Statistic | None, iterations: int, quantity: str, launch: Mapping[str, Any]
 ) -> Statistic | None:
-    """The statistic of a sample; None if its times are those of single iterations.
+    """Find the statistic of a sample; None if its times are those of single iterations.
 
     Parameters
     ----------

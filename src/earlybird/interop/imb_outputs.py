@@ -1,4 +1,4 @@
-"""Texts that the Intel MPI Benchmarks printed, as points of the kernels that measure the same quantity."""
+"""Read what the Intel MPI Benchmarks printed, as points of the kernels that measure the same quantity."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +38,7 @@ from earlybird.interop.imported import (
     values_text,
     window_of_messages,
 )
+from earlybird.interop.line_prefixes import prefix_of
 
 # Messages in a window of Uniband and Biband by default: from 2021.2 on, and before, when it was first a
 # constant (MAX_WIN_SIZE) and in 2021.1 the default of -window_size.
@@ -45,7 +46,10 @@ WINDOW, EARLIER_WINDOW = 256, 64
 _LARGER_WINDOW_SINCE = (2021, 2)
 _VERSIONS = (2018, 2019, 2021)
 _PART = "MPI-1 part"
-_TITLE = re.compile(r"^#\s*Intel ?\(R\) MPI Benchmarks ([^,\n]*?)(?:, *([^\n]*?))?[^\S\n]*$", re.MULTILINE)
+_TITLE = re.compile(
+    r"^#\s*Intel ?\(R\) MPI Benchmarks ([^,\n]*?)(?:, *([^\n#]*?))?(?:[^\S\n]*|#.*)$", re.MULTILINE
+)
+_TABLE = re.compile("# Benchmarking ")
 _LAST_LINE = "# All processes entering MPI_Finalize"
 _BANDS = {"uniband": ("msgrate", 1), "biband": ("imb-biband", 2)}
 _EXCHANGES = ("pingping", "sendrecv", "exchange")
@@ -89,7 +93,7 @@ class _Call:
 
 
 def read_imb(text: str, where: str, window: int | None = None) -> Imported:
-    """All tables of one output of IMB-MPI1 of the Intel MPI Benchmarks 2018 to 2021, as printed.
+    """Read all tables of one output of IMB-MPI1 of the Intel MPI Benchmarks 2018 to 2021, as printed.
 
     Parameters
     ----------
@@ -125,6 +129,11 @@ def read_imb(text: str, where: str, window: int | None = None) -> Imported:
             tables.append(table)
         else:
             skipped[name] = None
+    if not skipped and not tables and (prefix := prefix_of(_TABLE, text)):
+        raise InputError(
+            f"{where} has {prefix!r} before the titles of its tables; remove it from every line, and give "
+            "only what the benchmark printed"
+        )
     if _LAST_LINE not in text:
         raise InputError(f"{where} has no {_LAST_LINE!r}; it was cut off: give the whole output")
     points = [point for table in tables for point in table.points]
@@ -155,7 +164,7 @@ def read_imb(text: str, where: str, window: int | None = None) -> Imported:
 
 
 def _version(title: re.Match[str], where: str) -> tuple[int, int]:
-    """Year and number, such as (2021, 11), of a title of IMB-MPI1 that is known; else InputError."""
+    """Find year and number, such as (2021, 11), in a title of IMB-MPI1 that is known; else InputError."""
     part = title[2] or "no part"
     if "GPU" in part:
         raise InputError(f"{where} is of {part!r} of IMB: of {GPU}")
@@ -173,7 +182,7 @@ def _version(title: re.Match[str], where: str) -> tuple[int, int]:
 
 
 def _window(where: str, given: int | None, call: _Call, version: tuple[int, int]) -> int:
-    """The messages in a window; raises InputError if the option contradicts the calling sequence."""
+    """Return the messages in a window; raises InputError if the option contradicts the calling sequence."""
     default = WINDOW if version >= _LARGER_WINDOW_SINCE else EARLIER_WINDOW
     in_text = call.window or default
     if given is not None and call.is_known and given != in_text:
@@ -185,7 +194,7 @@ def _window(where: str, given: int | None, call: _Call, version: tuple[int, int]
 
 
 def _call(text: str, where: str) -> _Call:
-    """The arguments after `Calling sequence was:`; raises InputError for options that are not known."""
+    """Read the arguments after `Calling sequence was:`; raises InputError for options that are not known."""
     arguments = _arguments(text)
     if not arguments:
         return _Call(False, {}, None)
@@ -222,14 +231,14 @@ def _call(text: str, where: str) -> _Call:
 
 
 def _thread_level(text: str, call: _Call) -> str:
-    """What builds that initialize threads print; "" by default, and if the calling sequence says it."""
+    """Find the level of builds that initialize threads; "" by default, and if the calling sequence has it."""
     found = re.search(r"^# MPI Thread Environment: +MPI_THREAD_(\w+)", text, re.MULTILINE)
     level = found[1].lower() if found else "single"
     return "" if level == "single" or THREAD_LEVEL in call.parameters else level
 
 
 def _arguments(text: str) -> list[str]:
-    """The program and its arguments, which IMB 2018 breaks into lines."""
+    """List the program and its arguments, which IMB 2018 breaks into lines."""
     _, found, rest = text.partition("Calling sequence was:")
     words: list[str] = []
     for line in rest.splitlines()[1:] if found else ():
@@ -244,7 +253,7 @@ def _arguments(text: str) -> list[str]:
 
 
 def _options(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each option with its value; names of benchmarks are left out."""
+    """Yield each option with its value; names of benchmarks are left out."""
     rest = iter(arguments)
     for argument in rest:
         if argument.startswith("-") and not re.match(r"-[0-9.]", argument):
@@ -259,8 +268,8 @@ def _unknown(where: str, name: str, value: str) -> InputError:
 
 
 def _off_cache(where: str, value: str) -> dict[str, str]:
-    """Another part of a buffer is sent in each repetition, unless the size of the cache is 0 or, with that of
-    a line, negative."""
+    """Read -off_cache: another part of a buffer is sent in each repetition, unless the size of the cache is 0
+    or, with that of a line, negative."""
     found = re.fullmatch(r"(-?[0-9.]+)(,-?[0-9.]+)?", value)
     try:
         cache_mib = float(found[1]) if found else 0.0
@@ -274,7 +283,7 @@ def _off_cache(where: str, value: str) -> dict[str, str]:
 
 
 def _map(where: str, value: str) -> dict[str, str]:
-    """The order of ranks changes only in a grid of several rows and columns."""
+    """Read -map: the order of ranks changes only in a grid of several rows and columns."""
     found = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})", value)
     if not found:
         raise _unknown(where, MAP, value)
@@ -282,7 +291,7 @@ def _map(where: str, value: str) -> dict[str, str]:
 
 
 def _table(name: str, block: str, where: str, window: int, call: _Call) -> _Table | None:
-    """The rows of one table; None if the benchmark has no quantity here."""
+    """Read the rows of one table; None if the benchmark has no quantity here."""
     processes = re.search(r"#processes = ([0-9]{1,9})", block)
     header = re.search(r"^[^\S\n]*(?:Group\s+)?(?:#bytes\s+)?#repetitions[^\S\n]+.*$", block, re.MULTILINE)
     if name not in ("pingpong", *_EXCHANGES, *_BANDS, *OPERATIONS):
@@ -322,8 +331,8 @@ def _table(name: str, block: str, where: str, window: int, call: _Call) -> _Tabl
 
 
 def _order(head: str, grid: str) -> dict[str, str]:
-    """The order of ranks by -map, as it is printed above a table: the grid, and the ranks unless they are
-    many."""
+    """Find the order of ranks by -map, which is printed above a table: the grid, and the ranks unless they
+    are many."""
     _, found, rest = head.partition("rank order (rowwise)")
     ranks = re.findall(r"[0-9]+", rest.partition("(")[0])
     if not found or not ranks:
@@ -355,8 +364,8 @@ def _row(name: str, row: Mapping[str, float], ranks: int, window: int) -> Iterat
 
 
 def _half_round_trip(size_bytes: int, time_us: float, rate: float) -> ImportedPoint:
-    """Both columns have two decimals: of small messages the bandwidth has more digits. It is taken only where
-    it agrees with the time."""
+    """Make a ping-pong of time or bandwidth, both with two decimals: of small messages the bandwidth has more
+    digits. It is taken only where it agrees with the time."""
     by_rate_us = size_bytes / rate if rate > time_us else time_us
     off_by_rounding_us = 0.0051 + by_rate_us * 0.0051 / rate if rate else 0.0
     if rate > time_us and abs(by_rate_us - time_us) <= off_by_rounding_us:
@@ -365,7 +374,7 @@ def _half_round_trip(size_bytes: int, time_us: float, rate: float) -> ImportedPo
 
 
 def _with(point: ImportedPoint, parameters: Mapping[str, str]) -> ImportedPoint:
-    """The point with the parameters of its calling sequence that change it."""
+    """Add the parameters of the calling sequence that change a point."""
     operation = point.config.get("operation")
     kept = {
         name: value
@@ -382,7 +391,7 @@ def _with(point: ImportedPoint, parameters: Mapping[str, str]) -> ImportedPoint:
 
 
 def _failures(tables: Sequence[_Table]) -> str:
-    """The sizes that IMB gave up, of each table."""
+    """Name the sizes that IMB gave up, of each table."""
     given_up = [
         f"{table.name} of {table.ranks} ranks at {listed([format_bytes(size) for size in sizes])} ({reason})"
         for table in tables

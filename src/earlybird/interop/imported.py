@@ -126,7 +126,7 @@ def rounding(printed: float, unit: float = 0.01) -> float:
 
 
 def pingpong(size_bytes: int, time_us: float, printed: float, statistic: Statistic = MEAN) -> ImportedPoint:
-    """Half a round trip of OSU or IMB, which send the same buffers again and again by default.
+    """Make half a round trip of OSU or IMB, which send the same buffers again and again by default.
 
     `printed` is the number that the time was computed from.
     """
@@ -147,8 +147,8 @@ def window_of_messages(
     rounding: float,
     statistic: Statistic = MEAN,
 ) -> ImportedPoint:
-    """The time of a window of messages, of all pairs at once: those of processes, not of threads. All windows
-    have the same contents.
+    """Make the time of a window of messages, of all pairs at once: those of processes, not of threads. All
+    windows have the same contents.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def collective(
     method: str = DEFAULT,
     statistic: Statistic = MEAN,
 ) -> Iterable[ImportedPoint]:
-    """The mean over ranks, and the mean of the slowest rank if it is printed: as completion, which it
+    """Yield the mean over ranks, and the mean of the slowest rank if it is printed: as completion, which it
     approaches from below. `statistic` is that of the mean over ranks."""
     yield ImportedPoint(
         "collective", MEAN_OVER_RANKS, single(mean_us * 1e-6), config, method, statistic=statistic,
@@ -191,8 +191,8 @@ def values_text(points: Iterable[ImportedPoint]) -> str:
 def collective_config(
     operation: str, size_bytes: int, ranks: int, root: int = 0, topology: str | None = None
 ) -> dict[str, Any]:
-    """What identifies a collective; the texts do not say how its ranks were mapped. Counts are equal in all
-    of these benchmarks."""
+    """Make what identifies a collective; the texts do not say how its ranks were mapped. Counts are equal in
+    all of these benchmarks."""
     config: dict[str, Any] = {"operation": operation, "size_bytes": size_bytes, "ranks": ranks}
     config |= {"map_by": "unknown"} | ({"root": root} if operation in ROOTED else {})
     config |= {"skew": 1} if operation in WITH_COUNTS else {}
@@ -200,10 +200,10 @@ def collective_config(
 
 
 def single(time_s: float) -> np.ndarray:
-    """The times of a point with one value."""
+    """Make the times of a point with one value."""
     return np.array([time_s])
 
 
 def positive(points: Iterable[ImportedPoint]) -> Sequence[ImportedPoint]:
-    """Without points whose time or rate was printed as 0."""
+    """Leave out points whose time or rate was printed as 0."""
     return [point for point in points if np.median(point.times_s) > 0]

@@ -1,4 +1,4 @@
-"""Texts that the OSU Micro-Benchmarks printed, as points of the kernels that measure the same quantity."""
+"""Read what the OSU Micro-Benchmarks printed, as points of the kernels that measure the same quantity."""
 
 import math
 import re
@@ -100,8 +100,8 @@ class _Setup:
 
 
 def read_osu(text: str, where: str, ranks: int | None, window: int | None = None) -> Imported:
-    """The table of one of the OSU Micro-Benchmarks 3 to 7, as printed, also with -f (minimum and maximum) and
-    with -z 50: then the median over iterations is taken, not the mean.
+    """Read the table of one of the OSU Micro-Benchmarks 3 to 7, as printed, also with -f (minimum and
+    maximum) and with -z 50: then the median over iterations is taken, not the mean.
 
     Parameters
     ----------
@@ -146,8 +146,8 @@ def read_osu(text: str, where: str, ranks: int | None, window: int | None = None
 
 
 def _test(title: re.Match[str], text: str, where: str) -> str:
-    """The test in the title, in lower case; raises InputError unless it is one of MPI in C, of host memory
-    and of a version that is known."""
+    """Find the test in the title, in lower case; raises InputError unless it is one of MPI in C, of host
+    memory and of a version that is known."""
     suite, named, version = title[1], title[2], title[3] or ""
     layer, _, test = named.partition(" ")
     is_mpi, _, device = layer.partition("-")
@@ -173,8 +173,8 @@ def _test(title: re.Match[str], text: str, where: str) -> str:
 
 
 def _refuse_other_programs(before: str, where: str) -> list[str]:
-    """The programs of the command lines in the text before the title; raises InputError for those that have
-    the title of another one, and for GPUs."""
+    """List the programs of the command lines in the text before the title; raises InputError for those that
+    have the title of another one, and for GPUs."""
     programs = []
     for command in _COMMAND.finditer(before):
         if "_fan_" in command[1] or "xccl" in command[1]:
@@ -188,13 +188,13 @@ def _refuse_other_programs(before: str, where: str) -> list[str]:
 
 
 def _window_of(before: str) -> int | None:
-    """That of a command line in the text before the title."""
+    """Find the window of a command line in the text before the title."""
     found = [_WINDOW_OPTION.search(command[2]) for command in _COMMAND.finditer(before)]
     return next((int(one[1]) for one in found if one), None)
 
 
 def _pairs(text: str, where: str) -> tuple[int | None, int | None]:
-    """Pairs and window of osu_mbw_mr."""
+    """Find the pairs and the window of osu_mbw_mr."""
     found = _PAIRS.search(text)
     if found and found[2] == "varied":
         raise InputError(
@@ -206,14 +206,14 @@ def _pairs(text: str, where: str) -> tuple[int | None, int | None]:
 
 
 def _one_window(where: str, given: int | None, in_text: int | None) -> int | None:
-    """What the option and the text say of the window; raises InputError if they differ."""
+    """Return what the option or the text says of the window; raises InputError if they differ."""
     if None not in (given, in_text) and given != in_text:
         raise InputError(f"--window is {given} and {where} has a window of {in_text}; omit --window")
     return in_text or given
 
 
 def _counts(test: str, text: str) -> dict[str, str]:
-    """Threads or processes of the sender and of the receiver, as `1:2`; none where they are not printed."""
+    """Find threads or processes of the sender and of the receiver, as `1:2`; none if they are not printed."""
     if (kernel := _LATENCY_KERNELS.get(test, "")) not in COUNT_LINES:
         return {}
     name, *lines = COUNT_LINES[kernel]
@@ -227,7 +227,7 @@ def _counts(test: str, text: str) -> dict[str, str]:
 def _hidden(
     setup: _Setup, points: Sequence[ImportedPoint], version: str, is_assumed: bool, programs: Sequence[str]
 ) -> str:
-    """What the text does not show, without what holds for all texts."""
+    """Say what the text does not show, without what holds for all texts."""
     hidden = values_text(points)
     if setup.test in _BANDWIDTHS and is_assumed:
         hidden += f"; {setup.window} messages in a window are assumed"
@@ -242,8 +242,8 @@ def _hidden(
 
 
 def _with_new_contents(point: ImportedPoint, parameters: Mapping[str, str] | None = None) -> ImportedPoint:
-    """The point with contents that are new in every timed region; for message rates that is what a point
-    without the key has."""
+    """Replace reused contents by those that are new in every timed region; for message rates that is what a
+    point without the key has."""
     config = {name: value for name, value in point.config.items() if name != "buffers"}
     if point.kernel == "pingpong":
         config["buffers"] = "vary"
@@ -251,7 +251,7 @@ def _with_new_contents(point: ImportedPoint, parameters: Mapping[str, str] | Non
 
 
 def _operation(test: str) -> tuple[str | None, str]:
-    """Operation, or None, and method of a test of OSU such as `broadcast persistent latency`."""
+    """Find operation, or None, and method of a test of OSU such as `broadcast persistent latency`."""
     if not test.endswith(_LATENCY):
         return None, DEFAULT
     call = test.removesuffix(_LATENCY)
@@ -259,7 +259,7 @@ def _operation(test: str) -> tuple[str | None, str]:
 
 
 def _grid(text: str, where: str, ranks: int | None) -> tuple[int, ...]:
-    """Dimensions of the periodic grid of a neighbourhood collective, whose corners are neighbours too.
+    """Find the periodic grid of a neighbourhood collective, whose corners are neighbours too.
 
     InputError unless a topology of `measure collective` is that grid.
     """
@@ -278,8 +278,8 @@ def _grid(text: str, where: str, ranks: int | None) -> tuple[int, ...]:
 
 
 def _table(text: str, where: str) -> tuple[list[str], list[list[float]], bool]:
-    """Names of the columns, such as `Size` and `Avg Latency(us)`, the numbers of the rows, and whether OSU
-    validated them (-c)."""
+    """Read the names of the columns, such as `Size` and `Avg Latency(us)`, the numbers of the rows, and
+    whether OSU validated them (-c)."""
     columns: list[str] = []
     rows = []
     validation: int | None = None  # its column, of -c
@@ -347,8 +347,8 @@ def _points(setup: _Setup, row: Mapping[str, float]) -> Iterator[ImportedPoint]:
 
 
 def _message_rate(setup: _Setup, size_bytes: int, row: Mapping[str, float]) -> ImportedPoint:
-    """A point of osu_mbw_mr: of the median bandwidth, else of the message rate, which has the most digits and
-    which -R 0 leaves out."""
+    """Make a point of osu_mbw_mr: of the median bandwidth, else of the message rate, which has the most
+    digits and which -R 0 leaves out."""
     median, messages_per_s = row.get(MEDIAN_BANDWIDTH, 0.0), row.get("Messages/s")
     printed = median or (row.get("MB/s", 0.0) if messages_per_s is None else messages_per_s)
     if median or messages_per_s is None:

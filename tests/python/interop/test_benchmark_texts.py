@@ -245,6 +245,11 @@ def test_other_parts_of_imb_are_refused_by_name(title):
         imb(imb_text(PINGPONG, title=title))
 
 
+def test_the_title_of_imb_io_has_no_end_of_its_line():
+    with pytest.raises(InputError, match="is of 'MPI-IO partn' of IMB"):
+        imb("#---\n#    Intel(R) MPI Benchmarks 2021.11, MPI-IO partn#-----\n" + PINGPONG)
+
+
 def test_a_real_text_of_imb_p2p_is_refused(earlybird, refused):
     text = RECORDED / "other" / "imb-p2p.txt"
     refused(earlybird("import", "imb", text, *WHERE, "-o", "run", check=False), "IMB-P2P part")
@@ -427,6 +432,13 @@ def test_a_prefix_that_some_lines_do_not_have_is_named(read, prefix):
     prefixed = "".join(f"{prefix}{line}\n" for line in text.splitlines()) + "Done.\n"
     with pytest.raises(InputError, match=re.escape(repr(prefix))):
         read(prefixed)
+
+
+def test_a_prefix_of_the_tables_alone_is_named():
+    head, table = imb_text("@", PINGPONG).split("@")
+    prefixed = head + "".join(f"[1,0]<stdout>:{line}\n" for line in table.splitlines())
+    with pytest.raises(InputError, match=re.escape("'[1,0]<stdout>:' before the titles of its tables")):
+        imb(prefixed)
 
 
 def test_texts_that_differ_only_in_their_prefixes_are_one_launch(earlybird, refused, tmp_path):
