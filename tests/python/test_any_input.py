@@ -232,6 +232,11 @@ FILES = {
     "graph.graph": (parsed(parse_graph), b"% a mesh\n3 2\n2\n1 3\n2\n"),
     "graph.mtx": (parsed(parse_graph), GRAPH_MTX),
     "cells.actnum": (parsed(parse_actnum, (2, 2, 2)), b"ACTNUM\n 3*1 0 4*1 /\n"),
+    "deck.grdecl": (
+        parsed(parse_actnum, (2, 2, 2)),
+        b"SPECGRID\n 2 2 2 1 F /\nBOX\n 1 2 1 2 1 1 /\nACTNUM\n 3*1 0 /\nENDBOX\nPORO\n 8*0.2 /\n"
+        b"EQUALS\n 'ACTNUM' 0 1 1 2* 2 2 /\n/\nSKIP\nENDSKIP\nEND\nINCLUDE\n 'none' /\n",
+    ),
     "thune.csv": (load_thune_table, THUNE),
     "pingpong.csv": (load_pingpong_table, PINGPONG),
     "app.0.prof": (
