@@ -55,7 +55,7 @@ class MpiexecLauncher:
                 "without options: what needs some goes into a script of its own"
             )
         self._binding(layout)
-        refuse_conflicts_ahead(self.mpi.settings, self.invocation, layout)
+        refuse_conflicts_ahead(self.mpi, self.invocation, layout)
 
     def shares_cores(self, layout: Layout) -> bool:
         return placement.is_oversubscribed(layout, hardware.cores_by_socket(), self.threads)

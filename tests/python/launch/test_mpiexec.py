@@ -23,10 +23,12 @@ def output(family, folder, cpus=None, *, oversubscribed=False, hosts=(), num_ran
     remote = RemoteHosts(tuple(hosts)) if hosts else None
     result = invocation(flavour, num_ranks, binding, folder, oversubscribed=oversubscribed, remote=remote)
     assert result.before_program[:3] == ("/mpi/bin/mpiexec", "-n", str(num_ranks))
-    return list(result.before_program[3:]), result.env
+    return list(result.before_program[3:]), result.env | result.preferred
 
 
-def test_settings_reach_other_nodes(tmp_path):
+def test_settings_and_variables_of_transports_reach_other_nodes(tmp_path, monkeypatch):
+    monkeypatch.setenv("FI_PROVIDER", "tcp")
+    monkeypatch.setenv("OMPI_MCA_pml", "ob1")
     mpi = Flavour(
         "openmpi",
         "openmpi",
@@ -38,7 +40,9 @@ def test_settings_reach_other_nodes(tmp_path):
     for hosts, passed in ((("a", "b"), True), ((), False)):
         remote = RemoteHosts(hosts) if hosts else None
         made = invocation(mpi, 2, BY_MPI, tmp_path, oversubscribed=False, remote=remote)
-        assert ("-x UCX_TLS" in " ".join(made.before_program)) == passed
+        arguments = " ".join(made.before_program)
+        assert ("-x UCX_TLS -x FI_PROVIDER" in arguments) == passed
+        assert "OMPI_MCA_pml" not in arguments  # which it passes itself
 
 
 def test_ranks_are_bound_to_the_cores_of_a_list(tmp_path):
