@@ -1,12 +1,17 @@
 """Arguments of each family of mpiexec for the number of ranks, their hosts and their cores."""
 
 import os
+import re
 import subprocess
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from earlybird.data.errors import InputError
 from earlybird.launch.host_files import HYDRA, SEQUENTIAL, host_lines, mpich_hosts
+from earlybird.launch.hosts import without_user
 from earlybird.launch.placement import Binding
 from earlybird.launch.variables import left_behind
 from earlybird.machine.flavours import Flavour
@@ -123,8 +128,7 @@ def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, remote, thread
     arguments = [str(flavour.mpiexec), "-n", str(num_ranks)]
     by_arguments: dict[str, str] = {}
     if remote is not None:
-        # `seq` maps rank k to line k.
-        arguments += ["--hostfile", str(_host_file(folder, host_lines(remote.hosts, SEQUENTIAL)))]
+        arguments += ["--hostfile", str(_host_file(folder, _openmpi_hosts(remote.hosts)))]
         arguments += [text for name in left_behind(flavour) for text in ("-x", name)]
         if remote.agent:
             arguments += ["--prtemca", "plm_ssh_agent", remote.agent]
@@ -142,12 +146,33 @@ def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, remote, thread
         bound = "core:overload-allowed" if oversubscribed else "core"
     else:
         share = f":PE={threads}" if threads > 1 and not binding.by_rank else ""
-        mapping = ("seq" if remote else "core") + share + modifier
+        mapping = ("core" if remote is None else _sequence(folder, remote.hosts)) + share + modifier
         bound = "none" if oversubscribed or binding.by_rank else "core"
     by_arguments |= {
         "PRTE_MCA_rmaps_default_mapping_policy": mapping, "PRTE_MCA_hwloc_default_binding_policy": bound
     }  # fmt: skip
     return Invocation((*arguments, "--map-by", mapping, "--bind-to", bound), by_arguments=by_arguments)
+
+
+def _openmpi_hosts(hosts: Sequence[str]) -> str:
+    if not any("@" in host for host in hosts):
+        return host_lines(hosts, SEQUENTIAL)
+    return "".join(f"{host} slots={ranks}\n" for host, ranks in Counter(hosts).items())
+
+
+def _sequence(folder: Path, hosts: Sequence[str]) -> str:
+    """Return the mapping of rank k to line k of the host file, or of another file if that has users, whom a
+    sequence of hosts cannot name."""
+    if not any("@" in host for host in hosts):
+        return "seq"
+    path = folder / "sequence.txt"
+    if re.search("[:,]", str(path)):
+        raise InputError(
+            f"the path {path} has a colon or a comma, with which Open MPI takes no hosts with users; give "
+            "the users in ~/.ssh/config, or another folder"
+        )
+    path.write_text("".join(f"{without_user(host)}\n" for host in hosts))
+    return f"seq:file={path}"
 
 
 def _mpich_remote(flavour: Flavour, folder: Path, remote: RemoteHosts | None) -> list[str]:
