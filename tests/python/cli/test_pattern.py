@@ -171,6 +171,7 @@ def test_empty_pattern_has_a_summary(pattern):
         (["halo", "--grid", "2x0x1"], "--grid is '2x0x1'"),
         (["halo", "--grid", "2x2x2", "--cells", "64"], "--cells is '64'"),
         (["halo", "--grid", "2x2x2", "--neighbours", "18"], "neighbours is 18"),
+        (["halo", "--grid", "2x2x2", "--rank-order", "y"], "is 'y'; give x-fastest or z-fastest"),
         (["random", "--ranks", "1", "--messages", "3"], "no other rank"),
         (["random", "--ranks", "4", "--messages", "3", "--min-size", "1GB"], "largest size is"),
         (["random", "--ranks", "4", "--messages", "3", "--distribution", "zipf"], "log-uniform, uniform"),
