@@ -124,10 +124,12 @@ def _advise(
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
     regions = [] if at_size_only else choice.over_sizes().regions()
+    # More than decided nothing.
+    launches = max([7, *(2 * one.outlook.result.launches for one in ranked if one.outlook.result)])
     again = (
         f"`earlybird measure collective --op {choice.operation} --ranks {placed.ranks} "
-        f"--map-by {placed.map_by} --sizes {size_argument(asked_bytes)} --launches 7 -o RUN` on an idle "
-        "machine"
+        f"--map-by {placed.map_by} --sizes {size_argument(asked_bytes)} --launches {launches} -o RUN` on an "
+        "idle machine"
     )
     models = {id(one.model): one.model for one in candidates if one.form.algorithm in names}
     return Advice(
@@ -140,11 +142,22 @@ def _advise(
         profile_id,
         (
             *options.notes([one.option for one in ranked], ranked[0].option, again),
+            *_unknown_launches(choice),
             *notes,
             *left_out,
             *reservations([*models.values()], placed, [asked_bytes]),
         ),
     )  # fmt: skip
+
+
+def _unknown_launches(choice: AlgorithmChoice) -> list[str]:
+    default = choice.default
+    if default is None or choice.measured.are_launches_known or not choice.measured.sizes_bytes(default):
+        return []
+    return [
+        "the profile has times without their launches, so that what is faster by chance is not left out; fit "
+        "the run again with this version"
+    ]
 
 
 def _of_mpi(forms: Sequence[CollectiveForm]) -> list[CollectiveForm]:
