@@ -21,6 +21,7 @@ from earlybird.data.check import (
 
 # Segments are also sent again where none was lost, when an acknowledgement is late.
 _LEAST_LOST, _LEAST_LOST_SHARE = 4, 2e-3
+_USUAL_LOSS = 0.1  # the quantile of links that lose as few as any
 # The least effects between nodes that share cores: times depend on which rank runs, and on whose turn it is
 # to compute when another process runs.
 _SHARED_EFFECT, _SHARED_LATENCY_EFFECT = 0.3, 1.0
@@ -63,7 +64,7 @@ def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> 
         *([] if measured.shares_cores else [(BOTH, measured.both_s, effect)]),
         (LATENCY, measured.latency_s, latency_effect),
     ):
-        slow, expected = link_outliers(values, like, least_effect)
+        slow, expected = link_outliers(values, like, least_effect, adds=measure == LATENCY)
         found += _links(measure, slow, values, expected)
     found += _links(LOSS, _losing(measured), measured.lost_share, np.zeros_like(measured.lost_share))
     for measure, of_nodes in (
@@ -98,7 +99,8 @@ def _losing(measured: Measured) -> np.ndarray:
     if not enough.any():
         return enough
     known = measured.lost_share[~np.isnan(measured.lost_share)]
-    return enough & (measured.lost_share > 5 * float(low_median(known)))
+    # Not the median: most links may lose segments.
+    return enough & (measured.lost_share > 5 * float(np.quantile(known, _USUAL_LOSS, method="lower")))
 
 
 def _clocks(measured: Measured) -> list[Suspicion]:
