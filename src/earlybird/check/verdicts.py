@@ -128,17 +128,39 @@ def _guilty(links: Collection[Link], judged: np.ndarray) -> set[int]:
 
     The best explanation has the fewest nodes, among those the fewest links of these nodes that are not slow
     in a direction in which others are, and then the fewest directions. If several are as good, which nodes
-    are at fault is not known, except for those in all of them.
+    are at fault is not known, except for those in all of them. Among too many nodes to search all sets, see
+    `_slowest_by_share`.
     """
     guilty: set[int] = set()
     for group in connected(links):
         if len(group) == 1:
             continue
-        covers, _ = smallest_covers(group)
-        own = {link for link in links if (min(link), max(link)) in group}
+        pairs = set(group)
+        own = {link for link in links if (min(link), max(link)) in pairs}
+        covers, is_certain = smallest_covers(group)
+        if not is_certain:
+            guilty |= _slowest_by_share(own, judged)
+            continue
         costs = [_contradictions(cover, own, judged) for cover in covers]
         best = [cover for cover, cost in zip(covers, costs, strict=True) if cost == min(costs)]
         guilty |= frozenset.intersection(*best)
+    return guilty
+
+
+def _slowest_by_share(links: Collection[Link], judged: np.ndarray) -> set[int]:
+    """Again and again the node of whose links in one direction, with nodes that are not among them yet, the
+    largest share is slow, while that is most of them."""
+    slow = np.zeros(judged.shape, dtype=bool)
+    slow[tuple(np.array(list(links)).T)] = True
+    slow &= judged
+    counts, totals = (np.stack([one.sum(axis=1), one.sum(axis=0)]).astype(float) for one in (slow, judged))
+    guilty: set[int] = set()
+    while (shares := counts / np.maximum(totals, 1)).max() > 0.5:
+        node = int(shares.max(axis=0).argmax())
+        for matrix, left in ((slow, counts), (judged, totals)):
+            left[0] -= matrix[:, node]
+            left[1] -= matrix[node]
+        counts[:, list(guilty := guilty | {node})] = 0
     return guilty
 
 

@@ -6,6 +6,7 @@ Link = tuple[int, int]
 Neighbours = dict[int, set[int]]
 
 # Beyond, covers of connected links are no longer enumerated: a greedy one is taken.
+_MOST_EXACT = 40
 _MOST_STEPS = 5000
 _MOST_COVERS = 64
 
@@ -18,18 +19,18 @@ def connected(links: Iterable[Link]) -> list[list[Link]]:
     """The links in groups without a common node, each in ascending order; directions do not matter."""
     pairs = sorted({(min(link), max(link)) for link in links})
     neighbours = _neighbours(pairs)
-    groups, seen = [], set[int]()
+    first: dict[int, int] = {}  # of the nodes that are connected with a node
     for start in sorted(neighbours):
-        if start in seen:
-            continue
-        reached, waiting = {start}, [start]
+        waiting = [] if start in first else [start]
         while waiting:
-            new = neighbours[waiting.pop()] - reached
-            reached |= new
-            waiting += new
-        seen |= reached
-        groups.append([pair for pair in pairs if pair[0] in reached])
-    return groups
+            node = waiting.pop()
+            if node not in first:
+                first[node] = start
+                waiting += neighbours[node]
+    groups: dict[int, list[Link]] = {}
+    for pair in pairs:
+        groups.setdefault(first[pair[0]], []).append(pair)
+    return list(groups.values())
 
 
 def smallest_covers(links: Sequence[Link]) -> tuple[list[frozenset[int]], bool]:
@@ -41,6 +42,8 @@ def smallest_covers(links: Sequence[Link]) -> tuple[list[frozenset[int]], bool]:
     """
     neighbours = _neighbours(links)
     greedy = frozenset(_greedy(neighbours))
+    if len(greedy) > _MOST_EXACT:
+        return [greedy], False
     try:
         found = set(_covers(neighbours, len(greedy), [_MOST_STEPS]))
     except _TooManyError:
@@ -69,9 +72,11 @@ def _busiest(neighbours: Neighbours) -> int:
 
 
 def _greedy(neighbours: Neighbours) -> Iterator[int]:
-    while neighbours:
-        yield (node := _busiest(neighbours))
-        neighbours = _without(neighbours, [node])
+    left = {node: set(others) for node, others in neighbours.items()}
+    while left and left[node := _busiest(left)]:
+        yield node
+        for other in left.pop(node):
+            left[other].discard(node)
 
 
 def _covers(neighbours: Neighbours, most: int, steps: list[int]) -> Iterator[frozenset[int]]:

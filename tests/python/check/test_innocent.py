@@ -5,7 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from earlybird.check.measured import measured_from
 from earlybird.check.outliers import link_outliers
+from earlybird.check.suspicions import find_suspicions
+from earlybird.check.verdicts import findings
 from earlybird.data.check import LINK, NODE, Check, CheckedNode, Finding
 from earlybird.data.covers import connected, smallest_covers
 from tests.python.check.test_verdicts import SIZE_BYTES, judged, slower
@@ -178,6 +181,19 @@ def test_many_links_are_explained_approximately():
     links = [(i, j) for i in range(60) for j in range(i) if random.random() < 0.15]
     (cover,), is_certain = smallest_covers(links)
     assert not is_certain and all(set(link) & cover for link in links)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("count", [3, 45, 55])
+def test_among_many_nodes_exactly_the_slow_ones_are_named(machine, mode, count):
+    """So many that not all explanations are tried."""
+    slow = drawn(60, count, count)
+    one = machine(60)
+    one.change = slow_nodes(slow, mode)
+    measured = measured_from(one.samples(), 60)
+    hosts = [f"node{k}" for k in range(60)]
+    suspicious = find_suspicions(measured, np.zeros((60, 60), dtype=int), 0.1)
+    assert named(findings(suspicious, measured, hosts, SIZE_BYTES, SIZE_BYTES)) == slow
 
 
 def test_links_without_a_common_node_are_explained_apart():

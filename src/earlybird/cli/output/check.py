@@ -62,7 +62,9 @@ def _undecided(check: Check) -> str:
     number = len(check.undecided)
     if not number:
         return ""
-    return f"{counted(number, 'suspicion')} {'is' if number == 1 else 'are'} undecided because cores were busy"
+    return (
+        f"{counted(number, 'suspicion')} {'is' if number == 1 else 'are'} undecided because cores were busy"
+    )
 
 
 def explanations(check: Check) -> list[str]:
