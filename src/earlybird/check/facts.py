@@ -130,8 +130,10 @@ def fact_remarks(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_e
 
 
 def _interfaces(facts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
-    """The name, a likely cause and the values on the nodes of what is compared of network interfaces: of those
-    that most nodes have, and that lead to other nodes. A node without one has `absent`."""
+    """The name, a likely cause and the values on the nodes of what is compared of network interfaces.
+
+    Of interfaces that most nodes have and that lead to other nodes. A node without one has `absent`.
+    """
     interfaces = [one.get("interfaces", {}) for one in facts]
     carrying = {one.get("device") for one in facts}
     counts = Counter(name for one in interfaces for name in one)

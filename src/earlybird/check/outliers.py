@@ -90,8 +90,9 @@ def link_outliers(
 
 
 def fast_links(values: np.ndarray, min_effect: float, adds: bool = False) -> np.ndarray | None:
-    """(N, N) the links from nodes that send as fast as the fastest to nodes that receive so; None if all nodes
-    do, or if slow links are not explained by slow nodes.
+    """(N, N) the links from nodes that send as fast as the fastest to nodes that receive so.
+
+    None if all nodes do, or if slow links are not explained by slow nodes.
 
     A message takes as long as the slower of its two nodes, so a node is as fast as its fastest link, if at
     least one other node is fast. That does not depend on how many are slow: the nodes are of two groups if

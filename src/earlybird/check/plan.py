@@ -16,8 +16,8 @@ MIN_ITERATIONS, AGAIN_ITERATIONS = 6, 12
 AGAIN = 3  # a suspicion gets so many times the time of a first measurement
 BATCH = 20  # round trips of small messages that are timed together
 
-# Of more nodes a sample of the pairs is measured, in which each node meets _SAMPLED_ROUNDS others; also of fewer
-# if the budget is too short for all, but not of few.
+# Of more nodes a sample of the pairs is measured, in which each node meets _SAMPLED_ROUNDS others; also of
+# fewer if the budget is too short for all, but not of few.
 MOST_MEASURED, _SAMPLED_ROUNDS, _LEAST_SAMPLED = 500, 24, 64
 _SEED = 1
 _MOST_POINT_S = 0.25

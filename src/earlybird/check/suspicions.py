@@ -54,10 +54,7 @@ class Suspicion:
 def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> list[Suspicion]:
     """Everything that is not as its like; `like` (N, N) has equal numbers for links that are alike."""
     found: list[Suspicion] = []
-    effect = latency_effect = min_effect
-    if measured.shares_cores:
-        effect = max(min_effect, _SHARED_EFFECT)
-        latency_effect = max(min_effect, _SHARED_LATENCY_EFFECT)
+    effect, latency_effect = least_effects(measured, min_effect)
     for measure, values, least_effect in (
         (BANDWIDTH, measured.send_s, effect),
         # Whether both messages are under way at once depends on who of the two runs.
@@ -73,6 +70,13 @@ def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> 
         slow_nodes, centre = outliers(of_nodes, effect)
         found += _nodes(measure, slow_nodes, of_nodes, centre)
     return found + _clocks(measured)
+
+
+def least_effects(measured: Measured, min_effect: float) -> tuple[float, float]:
+    """The differences that count, of times and of latencies."""
+    if not measured.shares_cores:
+        return min_effect, min_effect
+    return max(min_effect, _SHARED_EFFECT), max(min_effect, _SHARED_LATENCY_EFFECT)
 
 
 def unjudged_links(measured: Measured, like: np.ndarray) -> list[tuple[int, int]]:

@@ -59,8 +59,8 @@ def findings(
     suspicions = [one for one in suspicions if one.measure != LATENCY or not busy & {one.first, one.second}]
     suspicions = _without_effects_of_latency(suspicions, size_bytes)
     judged = ~np.isnan(measured.send_s)
-    for one, other in unjudged:
-        judged[one, other] = judged[other, one] = False
+    for sender, receiver in unjudged:
+        judged[sender, receiver] = judged[receiver, sender] = False
     of_nodes, explained = _nodes_by_links(suspicions, judged, hosts, size_bytes)
     links = [one for one in suspicions if one.is_link and (one.first, one.second) not in explained]
     of_nodes += [_computation(one, measured, hosts) for one in computing]

@@ -32,6 +32,7 @@ BANDWIDTH, BOTH, LATENCY, LOSS = "bandwidth", "bandwidth both directions", "late
 # What is measured of a node; further measures of a node are facts.
 COMPUTATION, INCAST, OUTCAST = "computation", "incast", "outcast"
 CLOCK, DRIFT = "clock offset", "clock drift"
+EXPECTED: Final = "expected"
 MIN_JUDGED: Final = 3  # of two nodes that differ, either may be at fault
 # Measured of a pair as a whole: no direction can be named.
 UNDIRECTED: Final = (BOTH, LATENCY)
@@ -72,6 +73,7 @@ class Finding(Record):
     measure : what differs.
     value, expected : what was measured, and the median of the others: s, bytes/s, a share or text.
     cause : a likely cause and what to look at, without a full stop.
+    against : `expected` if the value is compared with what was expected and not with others.
     """
 
     kind: Literal["node", "link"]
@@ -80,6 +82,7 @@ class Finding(Record):
     value: float | str
     expected: float | str
     cause: str
+    against: Literal["", "expected"] = field(default="", metadata=OMIT_EMPTY)
 
     @property
     def where(self) -> str:
@@ -101,7 +104,9 @@ class Finding(Record):
     @property
     def sentence(self) -> str:
         """Without a full stop."""
-        what = f"{self.where}: {self.measure} {self.value_text}, others {self.expected_text}"
+        what = (
+            f"{self.where}: {self.measure} {self.value_text}, {self.against or 'others'} {self.expected_text}"
+        )
         return f"{what}; {self.cause}" if self.cause else what
 
 
@@ -211,8 +216,8 @@ class Check(Record):
         return [host for host in self.hosts if host in bad]
 
     def ties(self) -> list[list[list[str]]]:
-        """For bad links whose smallest sets of nodes to leave out are several, these sets; that of `bad_hosts`
-        comes first."""
+        """Return, for bad links of which several sets of nodes may be left out, these sets; that of
+        `bad_hosts` comes first."""
         return [
             [[host for host in self.hosts if host in choice] for choice in choices]
             for choices in self._covers_of_links()
@@ -231,41 +236,48 @@ class Check(Record):
         ]
 
     def groups(self) -> list["Group"]:
-        """Measures by which half of the nodes or more are not as the others, in the order of the findings."""
-        found: dict[str, list[Finding]] = {}
+        """Measures by which half of the nodes or more are not as the others, or not as expected, in the order
+        of the findings."""
+        found: dict[tuple[str, str], list[Finding]] = {}
         for one in self.findings:
             if one.kind == NODE and (measure := _plain_measure(one.measure)):
-                found.setdefault(measure, []).append(one)
+                found.setdefault((measure, one.against), []).append(one)
         groups = []
-        for measure, of_measure in found.items():
+        for (measure, against), of_measure in found.items():
             slow = tuple(host for host in self.hosts if any(host in one.hosts for one in of_measure))
             others = tuple(host for host in self.hosts if host not in slow)
-            if others and len(slow) >= len(others):
+            if (others or against) and len(slow) >= max(len(others), 2):
                 value, expected = (
                     float(np.median([float(getattr(one, key)) for one in of_measure]))
                     for key in ("value", "expected")
                 )
-                groups.append(Group(measure, slow, others, value, expected))
+                groups.append(Group(measure, slow, others, value, expected, against))
         return groups
 
 
 @dataclass(frozen=True)
 class Group:
-    """Two groups of nodes that differ by `measure`: the values are the medians of both."""
+    """Two groups of nodes that differ by `measure`, with the medians of both; or `against` expectations."""
 
     measure: str
     hosts: tuple[str, ...]
     others: tuple[str, ...]
     value: float
     expected: float
+    against: str = ""
 
     def contains(self, finding: Finding) -> bool:
         """Whether it is of a node of the group that is not as the others, by this measure."""
-        return finding.kind == NODE and _plain_measure(finding.measure) == self.measure
+        of_finding = _plain_measure(finding.measure), finding.against
+        return finding.kind == NODE and of_finding == (self.measure, self.against)
 
     @property
     def sentence(self) -> str:
         """Without a full stop."""
+        if self.against:
+            which = listed_briefly(self.hosts, 8) if self.others else f"all {len(self.hosts)} nodes"
+            texts = (measure_text(self.measure, value) for value in (self.value, self.expected))
+            return "{}: {} {}, expected {}".format(which, self.measure, *texts)
         slow, fast = (
             f"{measure_text(self.measure, value)} at {listed_briefly(hosts, 8)}"
             for value, hosts in ((self.value, self.hosts), (self.expected, self.others))

@@ -267,7 +267,7 @@ def test_a_node_that_differs_in_a_fact_is_named(machine, facts, measure, value):
 
 def test_interfaces_inside_a_node_may_differ_unless_they_carry_the_messages(machine):
     one = machine(4)
-    one.facts = dict.fromkeys(range(4), {"interfaces": INTERFACES})
+    one.facts = {node: {"interfaces": INTERFACES} for node in range(4)}
     one.facts[2] = {"interfaces": INTERFACES | {"docker0": {"mtu": 1400, "state": "up", "driver": "bridge"}}}
     assert judged(one) == []
     carried = {"device_bytes": {"docker0": 9.0}, "device_bytes_before": {}}

@@ -68,8 +68,8 @@ def _undecided(check: Check) -> str:
 
 
 def explanations(check: Check) -> list[str]:
-    """Sentences without full stops: two groups of nodes, other findings, what was not decided, and which nodes
-    may be left out instead of others."""
+    """Return sentences without full stops: two groups of nodes, other findings, what was not decided, and
+    which nodes may be left out instead of others."""
     groups = check.groups()
     in_groups = {id(one) for group in groups for one in check.findings if group.contains(one)}
     sentences = [group.sentence for group in groups]
@@ -79,8 +79,8 @@ def explanations(check: Check) -> list[str]:
         several = f" or {len(others) - 2} other choices" if len(others) > 2 else ""
         instead = " or ".join(listed_briefly(hosts, 8) for hosts in others[:2])
         sentences.append(
-            f"which nodes are at fault for the slow links of {listed_briefly(first, 8)} is not known: leave out "
-            f"{listed_briefly(first, 8)}, or instead {instead}{several}"
+            f"which nodes are at fault for the bad links of {listed_briefly(first, 8)} is not known: leave "
+            f"these out, or instead {instead}{several}"
         )
     return sentences
 

@@ -13,8 +13,8 @@ QUESTION = "Is every node and link as fast as the others?"
 MEANS = (
     "Every pair of nodes was measured in rounds of disjoint pairs, and each node against all others. A value "
     "is not as the others if it is worse than the median of comparable nodes by more than the minimum effect "
-    "and by more than five standard deviations, and again in a second launch. If nodes are of two groups, the "
-    "faster one is what others are compared with."
+    "and by more than five standard deviations, and again in a second launch. If nodes are of two groups, "
+    "the faster one is what others are compared with."
 )
 
 
