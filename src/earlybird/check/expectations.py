@@ -51,7 +51,7 @@ class Expected:
         own = self._comparable(plan)
         values = _of_nodes(
             measured.latency_s, measured.send_s, measured.incast_s, measured.outcast_s, measured.compute_s,
-            plan.size_bytes, plan.cast_bytes,
+            plan.size_bytes, plan.cast_bytes * (plan.nodes - 1),
         )  # fmt: skip
         found = []
         for node, host in enumerate(hosts):
@@ -93,7 +93,7 @@ def expected_of_check(check: Check, source: str) -> Expected:
     )
     values = _of_nodes(
         known(check.latency_s), known(check.send_s), incast_s, outcast_s, compute_s,
-        check.size_bytes, check.cast_bytes,
+        check.size_bytes, check.bytes_of_cast,
     )  # fmt: skip
     good = [host not in check.bad_hosts() for host in check.hosts]
     of_all = {
@@ -108,7 +108,8 @@ def expected_of_check(check: Check, source: str) -> Expected:
         for k, host in enumerate(check.hosts)
         if good[k]
     }
-    return Expected(source, of_all, of_hosts, check.size_bytes, check.cast_bytes, len(check.nodes))
+    nodes = check.measured_nodes or len(check.nodes)
+    return Expected(source, of_all, of_hosts, check.size_bytes, check.cast_bytes, nodes)
 
 
 def parse_figure(text: str) -> tuple[str, float] | None:
@@ -150,10 +151,9 @@ def _of_nodes(
     outcast_s: np.ndarray,
     compute_s: np.ndarray,
     size_bytes: int,
-    cast_bytes: int,
+    bytes_of_cast: int,
 ) -> dict[str, np.ndarray]:
     """(N,) by measure; NaN where nothing was measured. Of links the median of a node."""
-    bytes_of_cast = cast_bytes * (len(latency_s) - 1)
     return {
         BANDWIDTH: size_bytes / _medians(send_s),
         LATENCY: _medians(latency_s),

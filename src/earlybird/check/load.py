@@ -26,7 +26,10 @@ def split_undecided(found: Sequence[Finding], busy: Mapping[str, str]) -> tuple[
     """Findings that stand, and those by times of nodes that were busy, with that as the cause."""
     decided, undecided = [], []
     for one in found:
+        loads = [busy[host] for host in one.hosts if host in busy]
         reasons = [f"{host} had {busy[host]}" for host in one.hosts if host in busy]
+        if len(loads) > 1 and len(set(loads)) == 1:
+            reasons = [f"{listed_briefly(one.hosts)} had {loads[0]}"]
         if reasons and one.measure.endswith(_TIMES):
             cause = f"undecided because {listed_briefly(reasons)}; check again when nothing else runs there"
             undecided.append(replace(one, cause=cause))

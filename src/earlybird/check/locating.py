@@ -149,9 +149,11 @@ def _texts(tried: Tried, size_bytes: int) -> tuple[str, str, str, str]:
             "small ones do: look at the MTU of the interface and of the switch ports on the way",
         )  # fmt: skip
     if tried.reached == "start":
-        cause = "its rank started: look at the interface, the port and the firewall of the data network"
+        cause = (
+            "its rank started: look at the interface, the port, the MTU and the firewall of the data network"
+        )
         return MESSAGES, "do not arrive", "arrive", cause
-    return RANK, "does not start", "start", tried.cause
+    return RANK, "does not start", "start", f"a launch with it ended: {tried.cause}"
 
 
 def stopped_finding(host: str) -> Finding:

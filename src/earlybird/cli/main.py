@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from earlybird.data.errors import EarlybirdError
+from earlybird.data.errors import FAILED_VERDICT, EarlybirdError
 
 # The command `x` is `command` in the module earlybird.cli.commands.x. Modules are imported on demand, so that
 # `--help` and small commands start quickly.
@@ -39,7 +39,6 @@ COMMANDS = {
 
 # Their status 0 says that all is well and 1 that something is not, which they must not after a failure.
 _VERDICTS = ("compare", "check")
-FAILED_VERDICT = 3
 
 # Phrases of the library that parses command lines, and what is printed instead.
 _PHRASES = {

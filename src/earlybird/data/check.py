@@ -144,6 +144,7 @@ class Check(Record):
     findings : what is not as the others; empty if all is well.
     undecided : what would be findings if the cores of a node had not been busy with other work.
     notes : remarks.
+    measured_nodes : the number of nodes that were measured, if others could not be; 0 for all.
     unjudged_links : the number of links that were not measured, or could be compared with no others, by
         latency and bandwidth.
     """
@@ -166,6 +167,7 @@ class Check(Record):
     findings: tuple[Finding, ...] = ()
     undecided: tuple[Finding, ...] = field(default=(), metadata=OMIT_EMPTY)
     notes: tuple[str, ...] = ()
+    measured_nodes: Natural = field(default=0, metadata=OMIT_EMPTY)
     unjudged_links: Natural = field(default=0, metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
@@ -187,6 +189,11 @@ class Check(Record):
     def is_judged(self) -> bool:
         """Whether there are enough nodes to compare one with the others."""
         return len(self.nodes) >= MIN_JUDGED
+
+    @property
+    def bytes_of_cast(self) -> int:
+        """What a node receives in an incast, or sends in an outcast."""
+        return self.cast_bytes * ((self.measured_nodes or len(self.nodes)) - 1)
 
     @property
     def links_text(self) -> str:

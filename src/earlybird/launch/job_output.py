@@ -37,7 +37,8 @@ _HYDRA_LOST = re.compile(
 
 _SIGNALLED = re.compile(
     r"mpiexec reports that (?:a rank|rank \d+) on (?P<host>\S+) failed: "
-    r"(?P<how>.*(?:signal|SIGNAL|Killed|Segmentation|Bus error).*)"
+    # Without an exit string hydra prints the status, of which the low bits are a signal.
+    r"(?P<how>.*(?:signal|SIGNAL|Killed|Segmentation|Bus error).*|EXIT CODE: (?:6|7|9|11|137|139)\b.*)"
 )
 
 

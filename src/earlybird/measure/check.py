@@ -77,7 +77,6 @@ def run_check(
     hosts = launches.hosts
     found = [*able.findings, *part.findings]
     notes = [*able.notes, *part.notes]
-    judged_pairs = len(part.nodes) * (len(part.nodes) - 1) // 2
     measured = part.measured.among(part.nodes, plan.nodes)
     pairs = ~np.isnan(measured.latency_s) | ~np.isnan(measured.latency_s.T)
     unmeasured = plan.nodes * (plan.nodes - 1) // 2 - int(np.count_nonzero(np.triu(pairs, 1)))
@@ -89,7 +88,8 @@ def run_check(
         nodes=tuple(_node(hosts[k], measured, k) for k in range(plan.nodes)),
         latency_s=_known(measured.latency_s), send_s=_known(measured.send_s), both_s=_known(measured.both_s),
         lost_share=_known(measured.lost_share), findings=tuple(found), undecided=tuple(part.undecided),
-        notes=tuple(notes), unjudged_links=part.unjudged + (unmeasured if judged_pairs else 0),
+        notes=tuple(notes), unjudged_links=part.unjudged + unmeasured,
+        measured_nodes=len(part.nodes) if len(part.nodes) < plan.nodes else 0,
     )  # fmt: skip
 
 

@@ -13,9 +13,7 @@ from earlybird.cli.options.command import make_command
 from earlybird.cli.options.shared import MpiOption, PlaceOptions, QuietOption
 from earlybird.cli.output.notes import note
 from earlybird.data import files, units
-from earlybird.data.errors import InputError, WorkError, WriteError
-
-LEAVE_OUT, UNDECIDED = 1, 3  # exit statuses
+from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError, WriteError
 
 
 class CheckFormat(StrEnum):
@@ -113,8 +111,8 @@ def check(
         _write(found, output)
     print_check(found, format)
     if found.findings:
-        return LEAVE_OUT
-    return UNDECIDED if found.undecided else 0
+        return 1
+    return FAILED_VERDICT if found.undecided else 0
 
 
 def _print_plan(plan, format: str) -> None:

@@ -99,7 +99,7 @@ def _print_table(check: Check) -> None:
 
 def _columns(check: Check) -> list[Column]:
     bandwidth = check.bandwidth_bytes_per_s()
-    cast_bytes = check.cast_bytes * (len(check.nodes) - 1)
+    cast_bytes = check.bytes_of_cast
     latency_s = np.where(check.latency_s > 0, check.latency_s, np.nan)
     order = {node.host: k for k, node in enumerate(check.nodes)}
     bad = set(check.bad_hosts())

@@ -95,8 +95,7 @@ def _findings(one: Check) -> Table:
 
 def _nodes(one: Check) -> Table:
     def rate(time_s: float) -> str:
-        size_bytes = one.cast_bytes * (len(one.nodes) - 1)
-        return format_bandwidth(size_bytes / time_s) if time_s > 0 else "-"
+        return format_bandwidth(one.bytes_of_cast / time_s) if time_s > 0 else "-"
 
     return table_of(
         f"All nodes: {_what(one)}",
