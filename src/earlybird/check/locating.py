@@ -167,7 +167,5 @@ def stopped_finding(host: str) -> Finding:
 
 def killed_finding(host: str, how: str) -> Finding:
     """A node whose rank was ended by a signal, as mpiexec reports."""
-    cause = (
-        "something ended it: look for the out-of-memory killer in dmesg, and at limits of the batch system"
-    )
-    return Finding(NODE, (host,), RANK, how, "run", cause)
+    cause = f"mpiexec reports {how}: look for the out-of-memory killer in dmesg, and at limits of the job"
+    return Finding(NODE, (host,), RANK, "was killed", "run", cause)
