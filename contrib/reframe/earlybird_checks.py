@@ -36,6 +36,7 @@ class EarlybirdMeasurement(rfm.RunOnlyRegressionTest):
     rank_launcher = variable(str, value="")
     mpi = variable(str, value="")
     launches = variable(int, value=5)
+    stall_limit = variable(str, value="10min")  # slow calls of many ranks take longer than the usual minute
     baseline = variable(str, value="")
     baselines = variable(str, value="baselines")
 
@@ -50,7 +51,8 @@ class EarlybirdMeasurement(rfm.RunOnlyRegressionTest):
         given = [one for name, value in options.items() if value for one in (name, shlex.quote(value))]
         self.executable_opts = [
             "measure", self.suite, *given, *map(shlex.quote, self.options),
-            "--launches", str(self.launches), "--quiet", "--json", "-o", "run",
+            "--launches", str(self.launches), "--stall-limit", shlex.quote(self.stall_limit),
+            "--quiet", "--json", "-o", "run",
         ]  # fmt: skip
         if self.baseline:
             folder = Path(self.baselines).absolute()  # the job runs in the stage directory

@@ -18,6 +18,7 @@
 #ifndef EB_SIMULATED
 #include "kernels/nodes/core_speed.hpp"
 #include "kernels/nodes/facts.hpp"
+#include "kernels/nodes/heartbeat.hpp"
 #endif
 
 using namespace earlybird;
@@ -26,6 +27,17 @@ namespace {
 
 constexpr int small_tag = 17, large_tag = 18, acknowledgement_tag = 19;
 constexpr std::size_t small_bytes = 8;
+
+#ifndef EB_SIMULATED
+std::unique_ptr<Heartbeat> heartbeat;
+
+void enter(Stage stage, int partner = -1) {
+  if (heartbeat) heartbeat->at(stage, partner);
+}
+#else
+enum class Stage { waiting_for_all, small_messages, large_messages, many_messages, describing };
+void enter(Stage, int = -1) {}
+#endif
 
 // Point-to-point calls of one rank that wait as the team does.
 class Port {
@@ -105,16 +117,19 @@ class Pair {
 
   void run() {
     if (partner_ == rank_) return;
+    enter(Stage::small_messages, partner_);
     exchange_small();  // both are there
     const double begin_s = now_s();
     for (int k = 0; k < batch_; ++k) exchange_small();
     times_s_[0] = (now_s() - begin_s) / batch_ / 2;
+    enter(Stage::large_messages, partner_);
     const bool is_first = rank_ < partner_;
     if (is_first) send_alone();
     else answer();
     if (is_first) answer();
     else send_alone();
     times_s_[2] = send_both();
+    enter(Stage::waiting_for_all);
   }
 
   bool received(int iteration) const {
@@ -196,10 +211,12 @@ class Cast {
   void write(int iteration) { fill(out_.data(), size_bytes_, content_key(rank_, 1, iteration)); }
 
   void run() {
+    enter(Stage::many_messages, root_);
     const double begin_s = now_s();
     if (inwards_) run_inwards();
     else run_outwards();
     time_s_ = now_s() - begin_s;
+    enter(Stage::waiting_for_all);
   }
 
   bool received(int iteration) const {
@@ -275,6 +292,7 @@ void measure_cast(const Task &task, bool inwards) {
 // What is kept from the first point until the nodes are described, which is last.
 struct Start {
   bool copies_once = false;
+  double load_of_others = 0;
   std::string device_bytes;
   std::unique_ptr<ClockSync> clocks;
 };
@@ -333,6 +351,7 @@ std::string device_json() {
 std::string members(const std::string &object) { return object.substr(1, object.size() - 2); }
 
 void measure_nodes(const Task &task) {
+  enter(Stage::describing);
   Team &team = task.team;
   const bool shared_machine = task.point.integer("shared_machine", 0, 1) == 1;
   const std::vector<Cpu> cores = shared_machine ? allowed_cpus() : usable_cores();
@@ -340,6 +359,9 @@ void measure_nodes(const Task &task) {
   const double own_steps = team.rank() == 0 ? static_cast<double>(CoreSpeed::steps_in(compute_s)) : 0;
   await_first_rank(team);
   const auto steps = static_cast<std::int64_t>(team.broadcast(own_steps));
+  // Before the first message and after the last one: work of others may begin or end between them.
+  const double load = std::max(start.load_of_others, load_of_others());
+  team.barrier();
   const Ticks before = count_ticks();
   Operation operation;
   operation.iterations = compute_iterations;
@@ -354,6 +376,7 @@ void measure_nodes(const Task &task) {
   const double ticks = std::max(after.all - before.all, 1.0);
   JsonObject more;
   more.add("cores", std::to_string(usable_cores().size()));
+  more.add("load_of_others", json_number(load));
   more.add("stolen_share", json_number((after.stolen - before.stolen) / ticks));
   const std::string own = "{" + members(more.str()) + ", " + members(speed.json()) + ", " + members(device_json()) + "}";
   const std::vector<std::string> facts = team.gather(facts_json(start.copies_once, own));
@@ -393,7 +416,13 @@ void measure(const Task &task) {
 int main(int argc, char **argv) {
 #ifndef EB_SIMULATED
   start.copies_once = can_copy_once();
-  return kernel_main(argc, argv, require_several, measure, {}, [] { start.clocks.reset(); });
+  start.load_of_others = load_of_others();
+  const std::string request = argc > 1 ? argv[argc - 1] : "";
+  heartbeat = std::make_unique<Heartbeat>(request.substr(0, request.rfind('/') + 1) + ".");
+  return kernel_main(argc, argv, require_several, measure, {}, [] {
+    start.clocks.reset();
+    heartbeat.reset();
+  });
 #else
   return kernel_main(argc, argv, require_several, measure);
 #endif

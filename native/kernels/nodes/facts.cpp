@@ -2,9 +2,14 @@
 #include "kernels/nodes/facts.hpp"
 
 #include <dlfcn.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <mpi.h>
+#include <net/if.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -12,14 +17,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <set>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "harness/text/json.hpp"
@@ -139,6 +147,88 @@ std::map<std::string, double> network_counters(const std::string &section) {
   return {};
 }
 
+// Asks the kernel about network interfaces of this process's network namespace; /sys may show those of another one.
+class Interfaces {
+ public:
+  Interfaces() : socket_(socket(AF_INET, SOCK_DGRAM, 0)) {}
+  ~Interfaces() {
+    if (socket_ >= 0) close(socket_);
+  }
+  Interfaces(const Interfaces &) = delete;
+  Interfaces &operator=(const Interfaces &) = delete;
+
+  std::string json(const std::string &name) const {
+    JsonObject object;
+    ifreq flags = asking(name), mtu = asking(name);
+    if (ioctl(socket_, SIOCGIFMTU, &mtu) == 0) object.add("mtu", std::to_string(mtu.ifr_mtu));
+    if (ioctl(socket_, SIOCGIFFLAGS, &flags) == 0) {
+      const bool is_up = (flags.ifr_flags & IFF_UP) != 0, carries = (flags.ifr_flags & IFF_RUNNING) != 0;
+      object.add("state", json_text(!is_up ? "down" : carries ? "up" : "no carrier"));
+    }
+    ethtool_cmd settings{};
+    settings.cmd = ETHTOOL_GSET;
+    if (asked(name, &settings)) {
+      const std::uint32_t rate_mbit = ethtool_cmd_speed(&settings);
+      if (rate_mbit != 0 && rate_mbit != static_cast<std::uint32_t>(SPEED_UNKNOWN) && rate_mbit != UINT16_MAX)
+        object.add("rate_mbit", std::to_string(rate_mbit));
+    }
+    ethtool_drvinfo driver{};
+    driver.cmd = ETHTOOL_GDRVINFO;
+    if (asked(name, &driver)) object.add("driver", json_text(driver.driver));
+    return object.str();
+  }
+
+ private:
+  static ifreq asking(const std::string &name) {
+    ifreq request{};
+    name.copy(request.ifr_name, IFNAMSIZ - 1);
+    return request;
+  }
+
+  bool asked(const std::string &name, void *data) const {
+    ifreq request = asking(name);
+    request.ifr_data = static_cast<char *>(data);
+    return ioctl(socket_, SIOCETHTOOL, &request) == 0;
+  }
+
+  int socket_;
+};
+
+// The network interfaces but the loopback one, and the ports of InfiniBand devices.
+std::string interfaces_json() {
+  JsonObject object;
+  const Interfaces interfaces;
+  if (struct if_nameindex *names = if_nameindex()) {
+    for (struct if_nameindex *one = names; one->if_name != nullptr; ++one) {
+      if (std::strcmp(one->if_name, "lo") != 0) object.add(one->if_name, interfaces.json(one->if_name));
+    }
+    if_freenameindex(names);
+  }
+  for (const fs::path &device : entries("/sys/class/infiniband")) {
+    for (const fs::path &port : entries(device / "ports")) {
+      JsonObject of_port;
+      const std::string state = first_line(port / "state");  // such as "4: ACTIVE"
+      const std::size_t text = state.find(": ");
+      of_port.add("state", json_text(text == std::string::npos ? state : state.substr(text + 2)));
+      of_port.add("rate", json_text(first_line(port / "rate")));
+      object.add(device.filename().string() + ":" + port.filename().string(), of_port.str());
+    }
+  }
+  return object.str();
+}
+
+// The processes and threads that run or wait for a core.
+double runnable() {
+  std::ifstream file("/proc/stat");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream stream(line);
+    std::string name;
+    double value = 0;
+    if (stream >> name >> value && name == "procs_running") return value;
+  }
+  return 0;
+}
+
 // The value that a child process reads from the memory of another one is the same there, because both are copies of this one.
 int value_to_read = 1;
 
@@ -199,6 +289,17 @@ std::vector<Cpu> usable_cores() {
   const auto repeats = [&](const Cpu &cpu) { return !seen.emplace(cpu.socket, cpu.core).second; };
   usable.erase(std::remove_if(usable.begin(), usable.end(), repeats), usable.end());
   return usable;
+}
+
+double load_of_others() {
+  constexpr int readings = 10;
+  constexpr std::chrono::milliseconds pause(10);
+  double sum = 0;
+  for (int k = 0; k < readings; ++k) {
+    std::this_thread::sleep_for(pause);
+    sum += std::max(runnable() - 1, 0.0);  // without this process, which runs while it reads
+  }
+  return sum / readings;
 }
 
 Segments count_segments() {
@@ -272,6 +373,9 @@ std::string facts_json(bool copies_once, const std::string &more) {
   const double shm_bytes = has_shared ? static_cast<double>(shared.f_blocks) * static_cast<double>(shared.f_frsize) : 0;
   object.add("shm_bytes", json_number(shm_bytes));
   object.add("single_copy", json_bool(copies_once));
+  const std::string smt = first_line("/sys/devices/system/cpu/smt/active");
+  if (!smt.empty()) object.add("smt", json_text(smt == "1" ? "on" : "off"));
+  object.add("interfaces", interfaces_json());
   const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
   if (!scope.empty()) object.add("ptrace_scope", scope);
   object.add("load", json_number(number_in("/proc/loadavg", 0)));

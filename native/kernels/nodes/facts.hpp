@@ -15,6 +15,10 @@ bool can_copy_once();
 // The CPUs of this node that the processes of this job may use, whatever this process is bound to: one for each core.
 std::vector<Cpu> usable_cores();
 
+// How many processes and threads of others run or wait for a core of this node: the mean of a tenth of a second, in which
+// this process sleeps.
+double load_of_others();
+
 // TCP segments of this network namespace since its start. Zeros where the kernel does not count them.
 struct Segments {
   double sent = 0, sent_again = 0;

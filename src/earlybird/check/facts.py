@@ -2,7 +2,7 @@
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,12 +49,26 @@ _FACTS = (
         "large messages inside this node are copied twice; look at kernel.yama.ptrace_scope, at seccomp and "
         "the capabilities of the container",
     ),
+    _Fact("smt", "SMT", "look at the settings of the BIOS and at /sys/devices/system/cpu/smt/control"),
+    _Fact("hardware_threads", "hardware threads", "CPUs may be offline: look at lscpu", True),
     _Fact("mpi_version", "MPI library", "look at PATH, LD_LIBRARY_PATH and the modules loaded there"),
     _Fact("device", "network device", "messages take another network than those of the others"),
 )  # fmt: skip
 # Facts that are named, but no reason to leave a node out.
 _REMARKED = {"kernel": "kernel", "mpi_file": "MPI library file"}
 _MOST_CHARACTERS = 60
+# What is compared of a network interface, and a likely cause.
+_OF_INTERFACE = {
+    "mtu": (
+        "MTU",
+        "messages larger than the smallest MTU of their way may be lost; set one value on all nodes",
+    ),
+    "state": ("state", "look at the cable, the switch port and whether the interface was brought up"),
+    "rate_mbit": ("rate", "look at the cable, the switch port and the settings of ethtool"),
+    "rate": ("rate", "look at the cable, the switch port and ibstat"),
+}
+# Drivers of interfaces inside a node: their number and states differ by what runs there.
+_INSIDE_A_NODE = ("bridge", "tun", "veth", "dummy", "openvswitch", "vxlan", "ipip")
 
 
 def fact_findings(
@@ -68,6 +82,11 @@ def fact_findings(
             Finding(NODE, (hosts[k],), fact.name, *_texts(fact.text, values[k], most), fact.cause)
             for k, most in _minority(values, fact.alike(min_effect))
             if not fact.is_amount or _is_less(values[k], most, min_effect)
+        ]
+    for name, cause, texts in _interfaces(facts):
+        found += [
+            Finding(NODE, (hosts[k],), name, *_texts(_text, texts[k], most), cause)
+            for k, most in _minority(texts)
         ]
     for name, values in _settings(facts).items():
         cause = "the nodes have different environments; look at what the shells there start with"
@@ -94,14 +113,46 @@ def fact_remarks(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_e
         remarks.append(f"the frequency governor of all nodes is {governors.pop()}: times vary with the load")
     for fact in _FACTS:
         values = [one.get(fact.key) for one in facts]
-        if _majority(values, fact.alike(min_effect)) is None:
+        most = _majority(values, fact.alike(min_effect))
+        # More than others have is no fault of a node; of several nodes it may be that most others lack it.
+        more = [value for value in values if fact.is_amount and most and _is_less(most[0], value, min_effect)]
+        if most is None or len(more) > 1:
             remarks += _difference(fact.name, list(map(fact.text, values)))
+    for name, _, texts in _interfaces(facts):
+        if _majority(texts) is None:
+            remarks += _difference(name, list(map(_text, texts)))
     for name, values in _settings(facts).items():
         # A value of its own on every node is the number or address that a launcher has given to it.
         is_numbered = None not in values and len(set(values)) == len(values)
         if _majority(values) is None and not is_numbered:
             remarks += _difference(name, list(map(_text, values)))
     return remarks
+
+
+def _interfaces(facts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
+    """The name, a likely cause and the values on the nodes of what is compared of network interfaces.
+
+    Of interfaces that most nodes have and that lead to other nodes. A node without one has `absent`.
+    """
+    interfaces = [one.get("interfaces", {}) for one in facts]
+    carrying = {one.get("device") for one in facts}
+    counts = Counter(name for one in interfaces for name in one)
+    for name in sorted(name for name, count in counts.items() if 2 * count > len(facts)):
+        drivers = {one[name].get("driver") for one in interfaces if name in one}
+        if drivers & set(_INSIDE_A_NODE) and name not in carrying:
+            continue
+        for key, (what, cause) in _OF_INTERFACE.items():
+            # Without a state there is no interface; other values may be unknown, which is no difference.
+            texts = [_interface_text(key, one.get(name, {"state": "absent"}).get(key)) for one in interfaces]
+            known = Counter(text for text in texts if text is not None).most_common(1)
+            if known:
+                yield f"{what} of {name}", cause, [text or known[0][0] for text in texts]
+
+
+def _interface_text(key: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    return f"{value:g} Mbit/s" if key == "rate_mbit" else str(value)
 
 
 def _settings(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[str | None]]:

@@ -60,6 +60,25 @@ class Measured:
         """(N, N) of the segments that were sent."""
         return self.sent_again / np.maximum(self.sent, 1.0)
 
+    def with_load(self, load: float | None) -> "Measured":
+        """With this load of others on every node, if it is known: nodes that share a machine count each other
+        among the others."""
+        if load is None:
+            return self
+        return replace(self, facts=tuple({**one, "load_of_others": load} for one in self.facts))
+
+    def among(self, nodes: Sequence[int], num_nodes: int) -> "Measured":
+        """The same with these numbers of the nodes, among others of which nothing was measured."""
+        arrays: dict[str, Any] = {}
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
+                arrays[name] = _nothing(*[num_nodes] * values.ndim)
+                arrays[name][np.ix_(*[list(nodes)] * values.ndim)] = values
+        facts: list[dict[str, Any]] = [{} for _ in range(num_nodes)]
+        for node, one in zip(nodes, self.facts, strict=False):
+            facts[node] = one
+        return replace(self, **arrays, facts=tuple(facts))
+
     def filled_with(self, before: "Measured") -> "Measured":
         """This measurement, and what an earlier one has where this one has nothing."""
         names = [name for name in vars(self) if isinstance(getattr(self, name), np.ndarray)]

@@ -1,10 +1,14 @@
-"""Values that are larger than those of their like, by the median and the median absolute deviation (MAD)."""
+"""Values that are larger than those of their like, by the median and the median absolute deviation (MAD), and
+groups of nodes that differ, however many of them are slow."""
 
 import numpy as np
 
 # Of a normal distribution the standard deviation is 1.4826 MAD. Five of them: 3e-7 of values are beyond.
 _DEVIATIONS, _MAD_TO_DEVIATION = 5.0, 1.4826
 _LEAST_LIKE = 3  # with fewer values of one kind nothing can be said
+# Of the links of a group of nodes, so many must be alike: single links may be slow for themselves.
+_MOST_LINKS = 0.75
+_ADDED_SHARE = 0.5
 
 
 def low_median(values: np.ndarray, axis: int | None = None) -> np.ndarray:
@@ -13,30 +17,59 @@ def low_median(values: np.ndarray, axis: int | None = None) -> np.ndarray:
 
 
 def outliers(values: np.ndarray, min_effect: float, least: float = 0.0) -> tuple[np.ndarray, float]:
-    """(K,) which values are too large, and the median.
+    """(K,) which values are too large, and the value that was expected.
 
     Too large is more than `min_effect` above the median, by more than `least`, and beyond five standard
-    deviations, estimated by the MAD. NaN is never too large.
+    deviations, estimated by the MAD. If the values are of two groups, the median is that of the smaller
+    values. NaN is never too large.
     """
     if np.count_nonzero(~np.isnan(values)) < _LEAST_LIKE:
         return np.zeros(values.shape, dtype=bool), float("nan")
-    centre = float(low_median(values))
-    spread = float(low_median(np.abs(values - centre)))
+    usual = values
+    if least == 0.0 and (fast := _fast_nodes(values, min_effect)) is not None:
+        usual = np.where(fast, values, np.nan)
+    centre = float(low_median(usual))
+    spread = float(low_median(np.abs(usual - centre)))
     return values > _limit(centre, spread, min_effect, least), centre
 
 
-def link_outliers(values: np.ndarray, like: np.ndarray, min_effect: float) -> tuple[np.ndarray, np.ndarray]:
+def _fast_nodes(values: np.ndarray, min_effect: float) -> np.ndarray | None:
+    """(K,) which values are of the group of the smaller ones, if these are half of all or fewer, so that the
+    median is none of them; None if there are no two groups."""
+    known = ~np.isnan(values)
+    for threshold in _gaps(values, min_effect):
+        fast = values <= threshold
+        slow = known & ~fast
+        if np.count_nonzero(fast) > np.count_nonzero(slow):
+            return None
+        spread = max(_log_spread(values[fast]), _log_spread(values[slow]))
+        if np.log(values[slow].min() / threshold) > _DEVIATIONS * spread:
+            return fast
+    return None
+
+
+def _log_spread(values: np.ndarray) -> float:
+    """The standard deviation of the logarithms, estimated by the MAD."""
+    logs = np.log(values)
+    return float(_MAD_TO_DEVIATION * np.median(np.abs(logs - np.median(logs))))
+
+
+def link_outliers(
+    values: np.ndarray, like: np.ndarray, min_effect: float, *, adds: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """(N, N) which links are too slow by these `values`, and (N, N) the median of the links that are alike.
 
-    The median of the medians of the nodes, of what they send and receive: one slow node of four makes half of
-    all links slow, but only a quarter of the nodes. Links with the same number in `like` are alike. Where a
-    node has fewer than two of them, those of kind 0, the fastest, are compared with all, and others with
-    none: their median is NaN.
+    Where nodes are of two groups (see `fast_links`), the median is that of the links of the faster group:
+    links of slow nodes may be most of all. Otherwise it is the median of the medians of the nodes, of what
+    they send and receive: one slow link of a node does not move it. Links with the same number in `like` are
+    alike. Where a node has fewer than two of them, those of kind 0, the fastest, are compared with all, and
+    others with none: their median is NaN. `adds` : each node of a link adds to its value, as to a latency.
     """
     slow = np.zeros(values.shape, dtype=bool)
     expected = np.full(values.shape, np.nan)
     if len(values) < _LEAST_LIKE:
         return slow, expected
+    fast = fast_links(np.where(like == 0, values, np.nan), min_effect, adds)
     for kind in np.unique(like):
         chosen = like == kind
         of_kind = np.where(chosen, values, np.nan)
@@ -44,11 +77,76 @@ def link_outliers(values: np.ndarray, like: np.ndarray, min_effect: float) -> tu
             if kind:
                 continue
             of_kind = values
-        centre = _median_of_nodes(of_kind)
-        spread = _median_of_nodes(np.abs(of_kind - centre))
+        usual = None if fast is None else of_kind[fast & ~np.isnan(of_kind)]
+        if usual is not None and usual.size:
+            centre = float(low_median(usual))
+            spread = float(low_median(np.abs(usual - centre)))
+        else:
+            centre = _median_of_nodes(of_kind)
+            spread = _median_of_nodes(np.abs(of_kind - centre))
         expected[chosen] = centre
         slow |= chosen & (values > _limit(centre, spread, min_effect))
     return slow, expected
+
+
+def fast_links(values: np.ndarray, min_effect: float, adds: bool = False) -> np.ndarray | None:
+    """(N, N) the links from nodes that send as fast as the fastest to nodes that receive so.
+
+    None if all nodes do, or if slow links are not explained by slow nodes.
+
+    A message takes as long as the slower of its two nodes, so a node is as fast as its fastest link, if at
+    least one other node is fast. That does not depend on how many are slow: the nodes are of two groups if
+    there is a gap of more than `min_effect` between their fastest links, beyond five standard deviations. The
+    links between nodes of the faster group must be fast themselves: where some of them are slow, distance
+    divides the nodes, as two switches do, and no node is slow. If a value `adds` up, it must be largest
+    between two slow nodes, or these may just be distant.
+    """
+    known = ~np.isnan(values)
+    if (np.count_nonzero(known, axis=1) < 2).any() or (np.count_nonzero(known, axis=0) < 2).any():
+        return None
+    with np.errstate(divide="ignore"):  # of a clock that is too coarse
+        logs = np.log(values)
+    is_symmetric = np.array_equal(values, values.T, equal_nan=True)
+    senders, receivers = np.nanmin(values, axis=1), np.nanmin(values, axis=0)
+    nobody = [np.inf]
+    for threshold in (*_gaps(senders, min_effect), *nobody):
+        for other in [threshold] if is_symmetric else (*_gaps(receivers, min_effect), *nobody):
+            sends, receives = senders <= threshold, receivers <= other
+            if sends.all() and receives.all():
+                continue
+            fast = np.outer(sends, receives) & known
+            is_explained = _are_groups(logs, fast, known & ~fast, min_effect)
+            if is_explained and (not adds or _slow_nodes_add(values, fast, sends)):
+                return fast
+    return None
+
+
+def _gaps(values: np.ndarray, min_effect: float) -> list[float]:
+    """The values above which the next larger one is farther away than `min_effect`, from the smallest."""
+    ordered = np.sort(values[~np.isnan(values)])
+    above = ordered[1:] > ordered[:-1] * (1 + min_effect)
+    return [float(one) for one in ordered[:-1][above]]
+
+
+def _are_groups(logs: np.ndarray, fast: np.ndarray, slow: np.ndarray, min_effect: float) -> bool:
+    """Whether nearly all links of the first kind are faster than nearly all of the second one."""
+    if np.count_nonzero(fast) < 2 or not slow.any():
+        return False
+    centre = np.median(logs[fast])
+    limit = centre + max(np.log1p(min_effect), _DEVIATIONS * _log_spread(np.exp(logs[fast])))
+    return bool(np.mean(logs[fast] <= limit) >= _MOST_LINKS and np.mean(logs[slow] > limit) >= _MOST_LINKS)
+
+
+def _slow_nodes_add(values: np.ndarray, fast: np.ndarray, is_fast: np.ndarray) -> bool:
+    """Whether links between two slow nodes take longer than those of one, as if each added its own time."""
+    if np.count_nonzero(is_fast) < _LEAST_LIKE:
+        return False
+    if np.count_nonzero(~is_fast) < 2:
+        return True
+    of_fast = np.median(values[fast])
+    of_one = np.nanmedian(values[np.ix_(is_fast, ~is_fast)])
+    of_two = np.nanmedian(values[np.ix_(~is_fast, ~is_fast)])
+    return bool(of_two - of_one > _ADDED_SHARE * (of_one - of_fast))
 
 
 def _links_of_node(values: np.ndarray) -> int:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import product
+from random import Random
 from typing import Any
 
 from earlybird.check.tournament import num_rounds
@@ -14,6 +16,10 @@ MIN_ITERATIONS, AGAIN_ITERATIONS = 6, 12
 AGAIN = 3  # a suspicion gets so many times the time of a first measurement
 BATCH = 20  # round trips of small messages that are timed together
 
+# Of more nodes a sample of the pairs is measured, in which each node meets _SAMPLED_ROUNDS others; also of
+# fewer if the budget is too short for all, but not of few.
+MOST_MEASURED, _SAMPLED_ROUNDS, _LEAST_SAMPLED = 500, 24, 64
+_SEED = 1
 _MOST_POINT_S = 0.25
 _LEAST_BYTES, _MOST_BYTES = 16 << 10, 1 << 20
 _LARGEST_GIVEN_BYTES = 512 << 20  # that of an incast of two nodes has twice as many, which MPI must count
@@ -40,6 +46,8 @@ class CheckPlan:
     bandwidth_bytes_per_s, latency_s : of the slowest network for which the times hold.
     shared_machine : the nodes are virtual ones and share the cores of one machine.
     facts : whether nodes can be described, which simulated ones cannot.
+    sampled_rounds, sampled_roots : of how many rounds and incasts a random sample is measured, without
+        outcasts; 0 if all are measured, with outcasts.
     """
 
     nodes: int
@@ -50,14 +58,25 @@ class CheckPlan:
     latency_s: float
     shared_machine: bool = False
     facts: bool = True
+    sampled_rounds: int = 0
+    sampled_roots: int = 0
 
     @property
     def rounds(self) -> int:
-        return num_rounds(self.nodes)
+        return self.sampled_rounds or num_rounds(self.nodes)
+
+    @property
+    def casts(self) -> int:
+        """The number of incasts and outcasts together."""
+        return self.sampled_roots or 2 * self.nodes
 
     def points(self, mpi: str) -> list[dict[str, Any]]:
         """All points of a first launch, in the order in which they are measured."""
-        return self.chosen(mpi, range(self.rounds), range(self.nodes))
+        if not self.sampled_rounds:
+            return self.chosen(mpi, range(self.rounds), range(self.nodes))
+        random = Random(_SEED)
+        rounds = random.sample(range(num_rounds(self.nodes)), self.sampled_rounds)
+        return self.chosen(mpi, sorted(rounds), sorted(random.sample(range(self.nodes), self.sampled_roots)))
 
     def chosen(self, mpi: str, rounds: Iterable[int], roots: Iterable[int]) -> list[dict[str, Any]]:
         """The points of these rounds and roots, then that of the nodes themselves."""
@@ -65,7 +84,7 @@ class CheckPlan:
         pairs = {"part": "pairs", "size_bytes": self.size_bytes, "batch": BATCH}
         points: list[dict[str, Any]] = [common | pairs | {"round": number} for number in rounds]
         for root in roots:
-            for part in ("incast", "outcast"):
+            for part in ("incast",) if self.sampled_rounds else ("incast", "outcast"):
                 points.append(common | {"part": part, "root": root, "size_bytes": self.cast_bytes})
         if self.facts:
             points.append(common | {"part": "nodes", "shared_machine": int(self.shared_machine)})
@@ -99,7 +118,7 @@ class CheckPlan:
         return self.start_s() + self._messages_s() + self._nodes_s()
 
     def _messages_s(self) -> float:
-        return self.rounds * self.round_s() + 2 * self.nodes * self.cast_s()
+        return self.rounds * self.round_s() + self.casts * self.cast_s()
 
     def _nodes_s(self) -> float:
         computing_s = _COMPUTE_ITERATIONS * _COMPUTE_S * (self.nodes if self.shared_machine else 1)
@@ -116,11 +135,36 @@ class CheckPlan:
     def sentence(self) -> str:
         """What is measured and for how long, without a full stop."""
         rounds, pairs = counted(self.rounds, "round"), counted(self.nodes // 2, "pair")
+        casts = f"{self.nodes} incasts and outcasts"
+        if self.sampled_rounds:
+            rounds = f"a random sample, {self.rounds} of {num_rounds(self.nodes)} rounds"
+            casts = f"{self.sampled_roots} of {self.nodes} incasts"
         return (
             f"checking {self.nodes} nodes: {rounds} of {pairs} with messages of "
-            f"{format_bytes(self.size_bytes)}, {self.nodes} incasts and outcasts; at most "
+            f"{format_bytes(self.size_bytes)}, {casts}; at most "
             f"{format_seconds(round(self.total_s()))}, and as long again if something is suspicious"
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--plan --json`."""
+        return {
+            "nodes": self.nodes, "rounds": self.rounds, "all_rounds": num_rounds(self.nodes),
+            "pairs_per_round": self.nodes // 2, "incasts": self.sampled_roots or self.nodes,
+            "outcasts": 0 if self.sampled_rounds else self.nodes, "size_bytes": self.size_bytes,
+            "cast_bytes": self.cast_bytes, "first_launch_s": self.total_s(),
+            "longest_s": 2 * self.total_s(), "sentence": self.sentence(),
+        }  # fmt: skip
+
+    def of_fewer(self, nodes: int) -> "CheckPlan":
+        """The same messages between fewer nodes, with all rounds."""
+        cast_bytes = _cast_bytes(self.size_bytes, nodes)
+        if nodes > MOST_MEASURED:
+            return replace(self, nodes=nodes, cast_bytes=cast_bytes)
+        return replace(self, nodes=nodes, cast_bytes=cast_bytes, sampled_rounds=0, sampled_roots=0)
+
+
+def _cast_bytes(size_bytes: int, nodes: int) -> int:
+    return max(_CAST_MESSAGES * size_bytes // max(nodes - 1, 1), _LEAST_CAST_BYTES)
 
 
 def make_plan(
@@ -133,7 +177,8 @@ def make_plan(
     shared_machine: bool = False,
     facts: bool = True,
 ) -> CheckPlan:
-    """The plan with the largest messages that `budget_s` allows, of at most 1 MiB.
+    """The plan with the largest messages that `budget_s` allows, of at most 1 MiB; of more than
+    `MOST_MEASURED` nodes, and where it does not allow all pairs, with a sample of the pairs and incasts.
 
     Half of the budget is for a second launch. Raises InputError for fewer than two nodes, for a size of
     nothing or beyond the counts of MPI, and for a budget that is too short for the smallest messages, or for
@@ -151,11 +196,15 @@ def make_plan(
         )
     bandwidth = bandwidth_bytes_per_s or _ASSUMED_BYTES_PER_S
     latency = latency_s if latency_s is not None else _ASSUMED_LATENCY_S
-    points = num_rounds(nodes) + 2 * nodes
     sizes = [size_bytes] if size_bytes is not None else _sizes()
-    for size in sizes:
-        cast_bytes = max(_CAST_MESSAGES * size // (nodes - 1), _LEAST_CAST_BYTES)
-        bare = CheckPlan(nodes, size, cast_bytes, 0.0, bandwidth, latency, shared_machine, facts)
+    samples = [False] * (nodes <= MOST_MEASURED) + [True] * (nodes > _LEAST_SAMPLED)
+    for is_sampled, size in product(samples, sizes):
+        bare = CheckPlan(
+            nodes, size, _cast_bytes(size, nodes), 0.0, bandwidth, latency, shared_machine, facts
+        )
+        if is_sampled:
+            bare = _sampled(bare, budget_s / 2)
+        points = bare.rounds + bare.casts
         left_s = budget_s / 2 - bare.total_s()
         is_long = size_bytes is None and size > sizes[-1] and bare.round_s() > _MOST_POINT_S
         if left_s >= 0 and not is_long:
@@ -166,6 +215,14 @@ def make_plan(
         f"{format_bytes(sizes[-1])} and the second measurement, but --budget is {format_seconds(budget_s)}; "
         "give more time, or fewer nodes"
     )
+
+
+def _sampled(plan: CheckPlan, budget_s: float) -> CheckPlan:
+    """The plan with a sample of rounds, and as many incasts as the budget allows."""
+    rounds = replace(plan, sampled_rounds=_SAMPLED_ROUNDS, sampled_roots=1)
+    spare_s = (budget_s - rounds.total_s()) / 2  # the other half is for more iterations
+    roots = 1 + int(max(spare_s, 0.0) / plan.cast_s())
+    return replace(rounds, sampled_roots=min(roots, plan.nodes))
 
 
 def _sizes() -> list[int]:

@@ -21,6 +21,7 @@ from earlybird.data.check import (
 
 # Segments are also sent again where none was lost, when an acknowledgement is late.
 _LEAST_LOST, _LEAST_LOST_SHARE = 4, 2e-3
+_USUAL_LOSS = 0.1  # the quantile of links that lose as few as any
 # The least effects between nodes that share cores: times depend on which rank runs, and on whose turn it is
 # to compute when another process runs.
 _SHARED_EFFECT, _SHARED_LATENCY_EFFECT = 0.3, 1.0
@@ -53,17 +54,14 @@ class Suspicion:
 def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> list[Suspicion]:
     """Everything that is not as its like; `like` (N, N) has equal numbers for links that are alike."""
     found: list[Suspicion] = []
-    effect = latency_effect = min_effect
-    if measured.shares_cores:
-        effect = max(min_effect, _SHARED_EFFECT)
-        latency_effect = max(min_effect, _SHARED_LATENCY_EFFECT)
+    effect, latency_effect = least_effects(measured, min_effect)
     for measure, values, least_effect in (
         (BANDWIDTH, measured.send_s, effect),
         # Whether both messages are under way at once depends on who of the two runs.
         *([] if measured.shares_cores else [(BOTH, measured.both_s, effect)]),
         (LATENCY, measured.latency_s, latency_effect),
     ):
-        slow, expected = link_outliers(values, like, least_effect)
+        slow, expected = link_outliers(values, like, least_effect, adds=measure == LATENCY)
         found += _links(measure, slow, values, expected)
     found += _links(LOSS, _losing(measured), measured.lost_share, np.zeros_like(measured.lost_share))
     for measure, of_nodes in (
@@ -72,6 +70,13 @@ def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> 
         slow_nodes, centre = outliers(of_nodes, effect)
         found += _nodes(measure, slow_nodes, of_nodes, centre)
     return found + _clocks(measured)
+
+
+def least_effects(measured: Measured, min_effect: float) -> tuple[float, float]:
+    """The differences that count, of times and of latencies."""
+    if not measured.shares_cores:
+        return min_effect, min_effect
+    return max(min_effect, _SHARED_EFFECT), max(min_effect, _SHARED_LATENCY_EFFECT)
 
 
 def unjudged_links(measured: Measured, like: np.ndarray) -> list[tuple[int, int]]:
@@ -98,7 +103,8 @@ def _losing(measured: Measured) -> np.ndarray:
     if not enough.any():
         return enough
     known = measured.lost_share[~np.isnan(measured.lost_share)]
-    return enough & (measured.lost_share > 5 * float(low_median(known)))
+    # Not the median: most links may lose segments.
+    return enough & (measured.lost_share > 5 * float(np.quantile(known, _USUAL_LOSS, method="lower")))
 
 
 def _clocks(measured: Measured) -> list[Suspicion]:

@@ -26,4 +26,8 @@ def pairs_of(round_: int, players: int) -> list[tuple[int, int]]:
 
 def round_of(one: int, other: int, players: int) -> int:
     """The round in which two nodes meet."""
-    return next(round_ for round_ in range(num_rounds(players)) if opponent(one, round_, players) == other)
+    rounds = num_rounds(players)
+    last = rounds
+    if players % 2 == 0 and last in (one, other):
+        return 2 * min(one, other) % rounds
+    return (one + other) % rounds

@@ -1,6 +1,7 @@
 """From suspicions to findings: a node whose links are mostly slow is slow itself; likely causes."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -22,8 +23,10 @@ from earlybird.data.check import (
     UNDIRECTED,
     Finding,
 )
+from earlybird.data.covers import Link, connected, smallest_covers
 
-Link = tuple[int, int]  # sender and receiver
+# What TCP sends before it waits for the first acknowledgement: ten segments.
+_FIRST_SEGMENTS_BYTES = 14600
 
 # One finding for each link and direction: that which explains the others comes first.
 _LINK_MEASURES = (LOSS, BANDWIDTH, BOTH, LATENCY)
@@ -46,41 +49,70 @@ def findings(
     hosts: Sequence[str],
     size_bytes: int,
     cast_bytes: int,
+    unjudged: Iterable[Link] = (),
 ) -> list[Finding]:
-    """Nodes first, then links. What a bad node or link explains is not listed again."""
+    """Nodes first, then links. What a bad node or link explains is not listed again. Of the links `unjudged`
+    nothing is known."""
     computing = [one for one in suspicions if one.measure == COMPUTATION]
     busy = {one.first for one in computing}
     # A node whose cores are busy answers late.
     suspicions = [one for one in suspicions if one.measure != LATENCY or not busy & {one.first, one.second}]
-    of_nodes, explained = _nodes_by_links(suspicions, measured, hosts, size_bytes)
+    suspicions = _without_effects_of_latency(suspicions, size_bytes)
+    judged = ~np.isnan(measured.send_s)
+    for sender, receiver in unjudged:
+        judged[sender, receiver] = judged[receiver, sender] = False
+    of_nodes, explained = _nodes_by_links(suspicions, judged, hosts, size_bytes)
     links = [one for one in suspicions if one.is_link and (one.first, one.second) not in explained]
     of_nodes += [_computation(one, measured, hosts) for one in computing]
     bad = {host for finding in of_nodes for host in finding.hosts}
     # An incast or outcast takes as long as its slowest link.
-    bad |= {hosts[end] for one in links if one.measure != LATENCY for end in (one.first, one.second)}
+    bad |= {hosts[end] for one in links for end in (one.first, one.second)}
     for one in suspicions:
         if one.measure in (INCAST, OUTCAST) and hosts[one.first] not in bad:
-            of_nodes.append(_cast(one, hosts, cast_bytes * (len(hosts) - 1)))
+            of_nodes.append(_cast(one, hosts, cast_bytes))
         elif one.measure in (CLOCK, DRIFT):
             of_nodes.append(_clock(one, hosts))
     return [*of_nodes, *_links(links, hosts, size_bytes)]
 
 
+def _without_effects_of_latency(suspicions: Sequence[Suspicion], size_bytes: int) -> list[Suspicion]:
+    """Without the bandwidths of which the latency of the same link is the cause: a message passes it several
+    times before it is acknowledged, which is what its time exceeds that of others by."""
+    # To ask whether the receiver is ready, to send, to acknowledge; and TCP waits for acknowledgements before
+    # it doubles what it sends at once.
+    doublings = max(size_bytes / _FIRST_SEGMENTS_BYTES, 1.0)
+    passes = 4 + 2 * (1 + math.log2(doublings))
+    late = {(one.first, one.second): one.value - one.expected for one in suspicions if one.measure == LATENCY}
+
+    def is_effect(one: Suspicion) -> bool:
+        excess_s = late.get((one.first, one.second), 0.0)
+        return one.measure in _IN_BYTES_PER_S and one.value - one.expected <= passes * excess_s
+
+    return [one for one in suspicions if not is_effect(one)]
+
+
 def _nodes_by_links(
-    suspicions: Sequence[Suspicion], measured: Measured, hosts: Sequence[str], size_bytes: int
+    suspicions: Sequence[Suspicion], judged: np.ndarray, hosts: Sequence[str], size_bytes: int
 ) -> tuple[list[Finding], set[Link]]:
-    """Nodes of which most links are slow in one direction, and the links that this explains."""
+    """The nodes to which most of their links in one direction are slow, and the links that this explains.
+
+    Only nodes of the smallest set that explains all slow links: a node that is slow only with slow ones is
+    not one itself.
+    """
     found: list[Finding] = []
     explained: set[Link] = set()
     for measure in _LINK_MEASURES:
-        links = {(one.first, one.second): one for one in suspicions if one.is_link and one.measure == measure}
-        for node in range(measured.num_nodes):
+        links = {
+            (one.first, one.second): one
+            for one in suspicions
+            if one.is_link and one.measure == measure and (one.first, one.second) not in explained
+        }
+        guilty = _guilty(links, judged)
+        for node in sorted(guilty):
             directions = {
                 text: own
                 for end, text in enumerate(("sending", "receiving"))
-                if _are_most(
-                    own := [link for link in links if link[end] == node and link not in explained], measured
-                )
+                if (own := _slow_links(node, end, links, guilty, judged))
             }
             if directions:
                 own_links = [link for own in directions.values() for link in own]
@@ -91,9 +123,70 @@ def _nodes_by_links(
     return found, explained
 
 
-def _are_most(links: Sequence[Link], measured: Measured) -> bool:
-    """Whether these links of one node are more than half of them."""
-    return len(links) > 1 and 2 * len(links) > measured.num_nodes - 1
+def _guilty(links: Collection[Link], judged: np.ndarray) -> set[int]:
+    """The nodes that are in every best explanation of these slow links.
+
+    The best explanation has the fewest nodes, among those the fewest links of these nodes that are not slow
+    in a direction in which others are, and then the fewest directions. If several are as good, which nodes
+    are at fault is not known, except for those in all of them. Among too many nodes to search all sets, see
+    `_slowest_by_share`.
+    """
+    guilty: set[int] = set()
+    for group in connected(links):
+        if len(group) == 1:
+            continue
+        pairs = set(group)
+        own = {link for link in links if (min(link), max(link)) in pairs}
+        covers, is_certain = smallest_covers(group)
+        if not is_certain:
+            guilty |= _slowest_by_share(own, judged)
+            continue
+        costs = [_contradictions(cover, own, judged) for cover in covers]
+        best = [cover for cover, cost in zip(covers, costs, strict=True) if cost == min(costs)]
+        guilty |= frozenset.intersection(*best)
+    return guilty
+
+
+def _slowest_by_share(links: Collection[Link], judged: np.ndarray) -> set[int]:
+    """Again and again the node of whose links in one direction, with nodes that are not among them yet, the
+    largest share is slow, while that is most of them."""
+    slow = np.zeros(judged.shape, dtype=bool)
+    slow[tuple(np.array(list(links)).T)] = True
+    slow &= judged
+    counts, totals = (np.stack([one.sum(axis=1), one.sum(axis=0)]).astype(float) for one in (slow, judged))
+    guilty: set[int] = set()
+    while (shares := counts / np.maximum(totals, 1)).max() > 0.5:
+        node = int(shares.max(axis=0).argmax())
+        for matrix, left in ((slow, counts), (judged, totals)):
+            left[0] -= matrix[:, node]
+            left[1] -= matrix[node]
+        counts[:, list(guilty := guilty | {node})] = 0
+    return guilty
+
+
+def _contradictions(cover: Collection[int], links: Collection[Link], judged: np.ndarray) -> tuple[int, int]:
+    """The links that are not slow of these nodes, in the directions that explain slow ones, and the number of
+    directions."""
+    ends = {(end, link[end]) for link in links for end in (0, 1) if not set(link) <= set(cover)}
+    ends = {(end, node) for end, node in ends if node in cover}
+    explained = {link for link in links if (0, link[0]) in ends or (1, link[1]) in ends}
+    good = 0
+    for end, node in ends:
+        others = np.flatnonzero(judged[node] if end == 0 else judged[:, node]).tolist()
+        good += sum((node, other)[:: 1 - 2 * end] not in links for other in others)
+    return good, len(ends) + len(links) - len(explained)
+
+
+def _slow_links(
+    node: int, end: int, links: Collection[Link], guilty: Collection[int], judged: np.ndarray
+) -> list[Link]:
+    """The slow links of `node` that begin (`end` 0) or end there, if they are most of those with nodes that
+    are not at fault, and several."""
+    own = [link for link in links if link[end] == node]
+    all_others = np.flatnonzero(judged[node] if end == 0 else judged[:, node]).tolist()
+    others = [other for other in all_others if other not in guilty] or all_others
+    slow = sum(link[1 - end] in others for link in own)
+    return own if len(own) > 1 and 2 * slow > len(others) else []
 
 
 def _slow_node(

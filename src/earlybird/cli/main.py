@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from earlybird.data.errors import EarlybirdError, WriteError
+from earlybird.data.errors import FAILED_VERDICT, EarlybirdError
 
 # The command `x` is `command` in the module earlybird.cli.commands.x. Modules are imported on demand, so that
 # `--help` and small commands start quickly.
@@ -97,7 +97,7 @@ def run() -> None:
     if sys.stdout is None:  # closed by the shell
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     command = next(iter(sys.argv[1:]), "")
-    failed = 2 if command in _VERDICTS else 1
+    failed = FAILED_VERDICT if command in _VERDICTS else 1
     status: Any = 0
     try:
         status = _dispatch(sys.argv[1:])
@@ -105,15 +105,13 @@ def run() -> None:
             _complain("interrupted", 130)
         sys.stdout.flush()
     except EarlybirdError as error:
-        # A check that cannot complete because a node failed has a verdict.
-        has_verdict = command == "check" and not isinstance(error, WriteError)
-        status = _complain(str(error), error.exit_status if has_verdict else max(error.exit_status, failed))
+        status = _complain(str(error), failed if error.exit_status == 1 else error.exit_status)
     except KeyboardInterrupt:
         status = _complain("interrupted", 130)
     except BrokenPipeError:
         # The reader of our output (head, less) has exited: this is not an error.
         _discard_output()
-        status = status or (2 if command in _VERDICTS else 0)
+        status = status or (FAILED_VERDICT if command in _VERDICTS else 0)
     except OSError as error:
         if error.filename is None:
             _discard_output()

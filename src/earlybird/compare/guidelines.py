@@ -164,7 +164,7 @@ def outcome(estimate: Estimate, adjusted_p: float | None, level: float, min_effe
     """Of a ratio of an operation over its replacement."""
     if adjusted_p is None:
         return UNDECIDED
-    if adjusted_p <= level and estimate.value > 1 + min_effect:
+    if adjusted_p <= level and estimate.value > 1 + min_effect and estimate.low > 1:
         return VIOLATED
     return HOLDS if estimate.high <= 1 + min_effect else UNDECIDED
 

@@ -46,10 +46,10 @@ def compare_sides(
     """Every point that both sides measured, with a verdict.
 
     Launches count with the median of their iterations; with their mean where the other side has means only.
-    A point is slower or faster if these values differ significantly (Mann-Whitney U, adjusted
-    for the number of points by Benjamini and Hochberg, at most `level`) and by more than `min_effect`; the
-    same if the interval of the ratio lies within `min_effect`; otherwise inconclusive. Fewer than
-    `changes.MIN_LAUNCHES` launches on a side do not decide, and are not counted among the points.
+    A point is slower or faster if these values differ significantly (Mann-Whitney U, adjusted for the number
+    of points by Benjamini and Hochberg, at most `level`) and by more than `min_effect`, and if the interval
+    of the ratio excludes 1; the same if the interval lies within `min_effect`; otherwise inconclusive.
+    Fewer than `changes.MIN_LAUNCHES` launches on a side do not decide, and are not counted among the points.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ def compare_sides(
 
 
 def verdict(estimate: Estimate, adjusted_p: float | None, level: float, min_effect: float) -> Verdict:
-    """Of a ratio after over before."""
+    """Of a ratio after over before. A change is not called one if its interval includes none."""
     most = 1 + min_effect
     if adjusted_p is not None and adjusted_p <= level:
-        if estimate.value > most:
+        if estimate.value > most and estimate.low > 1:
             return SLOWER
-        if estimate.value < 1 / most:
+        if estimate.value < 1 / most and estimate.high < 1:
             return FASTER
     if adjusted_p is not None and 1 / most <= estimate.low and estimate.high <= most:
         return SAME

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from earlybird.data import files
-from earlybird.data.labels import counted
+from earlybird.data.covers import connected, smallest_covers
+from earlybird.data.labels import counted, listed_briefly
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Bytes,
@@ -31,6 +32,7 @@ BANDWIDTH, BOTH, LATENCY, LOSS = "bandwidth", "bandwidth both directions", "late
 # What is measured of a node; further measures of a node are facts.
 COMPUTATION, INCAST, OUTCAST = "computation", "incast", "outcast"
 CLOCK, DRIFT = "clock offset", "clock drift"
+EXPECTED: Final = "expected"
 MIN_JUDGED: Final = 3  # of two nodes that differ, either may be at fault
 # Measured of a pair as a whole: no direction can be named.
 UNDIRECTED: Final = (BOTH, LATENCY)
@@ -71,6 +73,7 @@ class Finding(Record):
     measure : what differs.
     value, expected : what was measured, and the median of the others: s, bytes/s, a share or text.
     cause : a likely cause and what to look at, without a full stop.
+    against : `expected` if the value is compared with what was expected and not with others.
     """
 
     kind: Literal["node", "link"]
@@ -79,6 +82,7 @@ class Finding(Record):
     value: float | str
     expected: float | str
     cause: str
+    against: Literal["", "expected"] = field(default="", metadata=OMIT_EMPTY)
 
     @property
     def where(self) -> str:
@@ -100,7 +104,9 @@ class Finding(Record):
     @property
     def sentence(self) -> str:
         """Without a full stop."""
-        what = f"{self.where}: {self.measure} {self.value_text}, others {self.expected_text}"
+        what = (
+            f"{self.where}: {self.measure} {self.value_text}, {self.against or 'others'} {self.expected_text}"
+        )
         return f"{what}; {self.cause}" if self.cause else what
 
 
@@ -136,8 +142,11 @@ class Check(Record):
         complete. The lower quartiles of all iterations; 0 where nothing was measured.
     lost_share : (N, N) the share of the TCP segments that the sender had to send again.
     findings : what is not as the others; empty if all is well.
+    undecided : what would be findings if the cores of a node had not been busy with other work.
     notes : remarks.
-    unjudged_links : the number of links that could be compared with no others, by latency and bandwidth.
+    measured_nodes : the number of nodes that were measured, if others could not be; 0 for all.
+    unjudged_links : the number of links that were not measured, or could be compared with no others, by
+        latency and bandwidth.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -156,7 +165,9 @@ class Check(Record):
     both_s: np.ndarray
     lost_share: np.ndarray
     findings: tuple[Finding, ...] = ()
+    undecided: tuple[Finding, ...] = field(default=(), metadata=OMIT_EMPTY)
     notes: tuple[str, ...] = ()
+    measured_nodes: Natural = field(default=0, metadata=OMIT_EMPTY)
     unjudged_links: Natural = field(default=0, metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
@@ -165,7 +176,7 @@ class Check(Record):
         for name in ("latency_s", "send_s", "both_s", "lost_share"):
             if getattr(self, name).shape != shape:
                 raise ValueError(f"{name} must hold a row and a column for each of `nodes`")
-        for finding in self.findings:
+        for finding in (*self.findings, *self.undecided):
             count = 1 if finding.kind == NODE else 2
             if len(set(finding.hosts)) != count or not set(finding.hosts) <= set(self.hosts):
                 raise ValueError("hosts of a finding must be a node of `nodes`, of a link two different ones")
@@ -178,6 +189,11 @@ class Check(Record):
     def is_judged(self) -> bool:
         """Whether there are enough nodes to compare one with the others."""
         return len(self.nodes) >= MIN_JUDGED
+
+    @property
+    def bytes_of_cast(self) -> int:
+        """What a node receives in an incast, or sends in an outcast."""
+        return self.cast_bytes * ((self.measured_nodes or len(self.nodes)) - 1)
 
     @property
     def links_text(self) -> str:
@@ -199,13 +215,88 @@ class Check(Record):
             return np.where(self.send_s > 0, self.size_bytes / self.send_s, np.nan)
 
     def bad_hosts(self) -> list[str]:
-        """The nodes to leave out: those that are not as the others, and for each bad link between two other
-        nodes one of them, the one with more bad links."""
+        """The nodes to leave out: those that are not as the others, and for the bad links between other nodes
+        as few of these as possible."""
         bad = {one.hosts[0] for one in self.findings if one.kind == NODE}
-        links = [set(one.hosts) for one in self.findings if one.kind == LINK]
-        while left := [link for link in links if not link & bad]:
-            bad.add(max(self.hosts, key=lambda host: sum(host in link for link in left)))
+        for choices in self._covers_of_links():
+            bad |= choices[0]
         return [host for host in self.hosts if host in bad]
+
+    def ties(self) -> list[list[list[str]]]:
+        """Return, for bad links of which several sets of nodes may be left out, these sets; that of
+        `bad_hosts` comes first."""
+        return [
+            [[host for host in self.hosts if host in choice] for choice in choices]
+            for choices in self._covers_of_links()
+            if len(choices) > 1
+        ]
+
+    def _covers_of_links(self) -> list[list[set[str]]]:
+        """For the bad links that are connected by common nodes, the smallest sets of nodes to leave out."""
+        hosts = self.hosts
+        bad = {one.hosts[0] for one in self.findings if one.kind == NODE}
+        links = [one.hosts for one in self.findings if one.kind == LINK and not bad & set(one.hosts)]
+        numbered = [(hosts.index(one), hosts.index(other)) for one, other in links]
+        return [
+            [{hosts[node] for node in cover} for cover in smallest_covers(group)[0]]
+            for group in connected(numbered)
+        ]
+
+    def groups(self) -> list["Group"]:
+        """Measures by which half of the nodes or more are not as the others, or not as expected, in the order
+        of the findings."""
+        found: dict[tuple[str, str], list[Finding]] = {}
+        for one in self.findings:
+            if one.kind == NODE and (measure := _plain_measure(one.measure)):
+                found.setdefault((measure, one.against), []).append(one)
+        groups = []
+        for (measure, against), of_measure in found.items():
+            slow = tuple(host for host in self.hosts if any(host in one.hosts for one in of_measure))
+            others = tuple(host for host in self.hosts if host not in slow)
+            if (others or against) and len(slow) >= max(len(others), 2):
+                value, expected = (
+                    float(np.median([float(getattr(one, key)) for one in of_measure]))
+                    for key in ("value", "expected")
+                )
+                groups.append(Group(measure, slow, others, value, expected, against))
+        return groups
+
+
+@dataclass(frozen=True)
+class Group:
+    """Two groups of nodes that differ by `measure`, with the medians of both; or `against` expectations."""
+
+    measure: str
+    hosts: tuple[str, ...]
+    others: tuple[str, ...]
+    value: float
+    expected: float
+    against: str = ""
+
+    def contains(self, finding: Finding) -> bool:
+        """Whether it is of a node of the group that is not as the others, by this measure."""
+        of_finding = _plain_measure(finding.measure), finding.against
+        return finding.kind == NODE and of_finding == (self.measure, self.against)
+
+    @property
+    def sentence(self) -> str:
+        """Without a full stop."""
+        if self.against:
+            which = listed_briefly(self.hosts, 8) if self.others else f"all {len(self.hosts)} nodes"
+            texts = (measure_text(self.measure, value) for value in (self.value, self.expected))
+            return "{}: {} {}, expected {}".format(which, self.measure, *texts)
+        slow, fast = (
+            f"{measure_text(self.measure, value)} at {listed_briefly(hosts, 8)}"
+            for value, hosts in ((self.value, self.hosts), (self.expected, self.others))
+        )
+        what = f"there are two groups of nodes by {self.measure}: {slow}; {fast}"
+        return f"{what}; which clocks are right is not known" if self.measure in (CLOCK, DRIFT) else what
+
+
+def _plain_measure(measure: str) -> str:
+    """`sending bandwidth` -> `bandwidth`; "" for a fact."""
+    known = (BANDWIDTH, BOTH, LATENCY, LOSS, COMPUTATION, INCAST, OUTCAST, CLOCK, DRIFT)
+    return next((one for one in known if measure.endswith(one)), "")
 
 
 def load_check(path: str | Path) -> Check:

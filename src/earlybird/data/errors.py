@@ -1,5 +1,8 @@
 """The two kinds of errors of a command: invalid input (exit 2) or failed work (exit 1)."""
 
+# Of a command whose status 1 is a verdict (a point is slower, a node is to be left out), if it has none.
+FAILED_VERDICT = 3
+
 
 class EarlybirdError(Exception):
     """Base of every reported error: one sentence with what was given, what is allowed and what to do."""

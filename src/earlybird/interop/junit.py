@@ -19,18 +19,26 @@ def junit_xml(comparisons: Sequence[RunComparison], *, strict: bool = False) -> 
 
 
 def check_junit_xml(check: Check) -> str:
-    """A testcase for each node and for each link that is not as the others."""
+    """A testcase for each node and for each link that is not as the others; undecided ones are skipped."""
     suite = ElementTree.Element("testsuite", name="earlybird check")
     for host in check.hosts:
         case = ElementTree.SubElement(suite, "testcase", classname="node", name=host)
-        for one in check.findings:
-            if one.hosts == (host,):
-                ElementTree.SubElement(case, "failure", message=one.sentence, type=one.measure)
+        of_node = [one for one in check.findings if one.hosts == (host,)]
+        for one in of_node:
+            ElementTree.SubElement(case, "failure", message=one.sentence, type=one.measure)
+        undecided = [one.sentence for one in check.undecided if one.hosts == (host,)]
+        if undecided and not of_node:
+            ElementTree.SubElement(case, "skipped", message="; ".join(undecided))
     for one in check.findings:
         if one.kind == LINK:
             name = " to ".join(one.hosts)
             case = ElementTree.SubElement(suite, "testcase", classname="link", name=name)
             ElementTree.SubElement(case, "failure", message=one.sentence, type=one.measure)
+    for one in check.undecided:
+        if one.kind == LINK:
+            name = " to ".join(one.hosts)
+            case = ElementTree.SubElement(suite, "testcase", classname="link", name=name)
+            ElementTree.SubElement(case, "skipped", message=one.sentence)
     _add_counts(suite)
     return _document([suite])
 

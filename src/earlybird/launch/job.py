@@ -113,7 +113,7 @@ def run_kernel(
             environment=environment,
             limits=Limits(request.time_limit_s, request.stall_limit_s, job.stall_cause),
             progress=count_points,
-            watch=job.watch,
+            watch=_watch(job, request),
         )
     except KeyboardInterrupt:
         ended = Ended(130, "it was interrupted", time.monotonic() - begin_s)
@@ -121,6 +121,17 @@ def run_kernel(
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(f"{arguments[0]} cannot be started ({error}); run `earlybird doctor`") from error
     return _collect(request, record, out, ended, job)
+
+
+def _watch(job: Job, request: Request) -> Callable[[], str | None] | None:
+    stop = request.stop
+    if stop is None:
+        return job.watch
+
+    def watch() -> str | None:
+        return "it was no longer needed" if stop.is_set() else job.watch and job.watch()
+
+    return watch
 
 
 def refuse_conflicts_ahead(

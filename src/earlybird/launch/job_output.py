@@ -35,6 +35,19 @@ _HYDRA_LOST = re.compile(
 )
 
 
+_SIGNALLED = re.compile(
+    r"mpiexec reports that (?:a rank|rank \d+) on (?P<host>\S+) failed: "
+    # Without an exit string hydra prints the status, of which the low bits are a signal.
+    r"(?P<how>.*(?:signal|SIGNAL|Killed|Segmentation|Bus error).*|EXIT CODE: (?:6|7|9|11|137|139)\b.*)"
+)
+
+
+def signalled_host(cause: str) -> tuple[str, str] | None:
+    """Return the host of the rank that a signal ended, and how mpiexec says so; None for other causes."""
+    found = _SIGNALLED.search(cause)
+    return (found["host"], found["how"]) if found else None
+
+
 def explain(status: int, text: str) -> str:
     """The rank that failed and its host if `text` names them, the most informative line of it, or a
     description of the status."""

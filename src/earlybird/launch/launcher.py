@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any, Protocol
 
 from earlybird.data.collective_algorithms import Forcing
@@ -38,7 +39,7 @@ class Request:
     number of MPIX_Stream for which further contexts are reserved. `environment` are variables of this
     launch, `settings` the control variables by which methods differ. `verifying`: before its own samples,
     the first point also writes one sample per method that shows the method's tree. `seed`: of the random
-    computation times of kernels that have them.
+    computation times of kernels that have them. `stop`: once it is set, the launch ends.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Request:
     settings: Mapping[str, Forcing] = field(default_factory=dict)
     verifying: bool = False
     seed: int = 1
+    stop: Event | None = None
 
     def points_in(self, num_samples: int) -> int:
         """How many points are complete once `num_samples` have been written."""

@@ -24,7 +24,10 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-STALL_CAUSE = "a rank hangs, died or was stopped; which one is not known"
+STALL_CAUSE = (
+    "a rank hangs, died or was stopped, which one is not known, or a point takes longer than that: then give "
+    "a larger --stall-limit"
+)
 
 
 @dataclass(frozen=True)

@@ -80,11 +80,14 @@ exec taskset --cpu-list "${{cpus#,}}" "$@"
 
 @dataclass(frozen=True)
 class SrunLauncher:
-    """Ranks by Slurm's srun, inside an allocation or asking for one; `threads` cores for each."""
+    """Ranks by Slurm's srun, inside an allocation or asking for one; `threads` cores for each.
+
+    `nodelist` : the nodes to use; empty if Slurm chooses."""
 
     mpi: Flavour
     threads: int = 1
     name: str = "srun"
+    nodelist: tuple[str, ...] = ()
 
     @property
     def flavour(self) -> str:
@@ -119,6 +122,7 @@ class SrunLauncher:
             str(layout.num_ranks),
             "-N",
             str(layout.num_nodes),
+            *([f"--nodelist={','.join(self.nodelist)}"] if self.nodelist else []),
             # Without it `block` fills a node before it begins the next.
             f"--ntasks-per-node={layout.num_ranks // layout.num_nodes}",
             f"--distribution={_distribution(layout)}",
@@ -146,6 +150,20 @@ class SrunLauncher:
 
     def _plugin(self) -> str:
         return "pmix" if self.mpi.family == "openmpi" else "pmi2"
+
+
+def allocated_hosts() -> tuple[str, ...]:
+    """Return the names of the nodes of this allocation; empty outside of one, or without an answer."""
+    if "SLURM_JOB_NODELIST" not in os.environ:
+        return ()
+    try:
+        shown = subprocess.run(
+            ["scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]],
+            capture_output=True, text=True, timeout=_ANSWER_LIMIT_S,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(shown.stdout.split()) if shown.returncode == 0 else ()
 
 
 def _as_queued(launched: Launched, stall_limit_s: float) -> Launched:

@@ -4,6 +4,7 @@ them."""
 import os
 import platform
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,17 @@ def describe() -> dict[str, Any]:
         "virtualized": "hypervisor" in _cpu_flags(),
         "load": round(os.getloadavg()[0], 2),
     }
+
+
+def runnable(seconds: float = 0.1, readings: int = 10) -> float:
+    """How many processes and threads of others run or wait for a core: the mean of `seconds`, in which this
+    process sleeps. 0 where the kernel does not say."""
+    counts = []
+    for _ in range(readings):
+        time.sleep(seconds / readings)
+        lines = (_text(Path("/proc/stat")) or "").splitlines()
+        counts += [int(line.split()[1]) - 1 for line in lines if line.startswith("procs_running ")]
+    return max(sum(counts) / len(counts), 0.0) if counts else 0.0
 
 
 def cpu_quota(cgroup_folder: Path = Path("/sys/fs/cgroup")) -> float | None:

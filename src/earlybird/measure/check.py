@@ -1,8 +1,8 @@
-"""Runs a check: one launch of all pairs and nodes, and a second one of what was suspicious in it."""
+"""Runs a check: one launch of all pairs and nodes, and a second one of what was suspicious in it.
 
-import math
-import shutil
-import tempfile
+If the nodes cannot complete it together, pairs of them are launched, and those that can are checked.
+"""
+
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,167 +11,240 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.check.expectations import Expected
 from earlybird.check.facts import fact_findings, fact_remarks
+from earlybird.check.load import busy_nodes, split_undecided
+from earlybird.check.locating import (
+    Located,
+    failure_findings,
+    find_bad_links,
+    find_guilty,
+    killed_finding,
+    stopped_finding,
+)
 from earlybird.check.measured import Measured, measured_from
 from earlybird.check.plan import MIN_ITERATIONS, CheckPlan
 from earlybird.check.suspicions import Suspicion, confirmed, find_suspicions, unjudged_links
-from earlybird.check.tournament import pairs_of, round_of
+from earlybird.check.tournament import round_of
 from earlybird.check.verdicts import findings
-from earlybird.data.check import MIN_JUDGED, Check, CheckedNode
+from earlybird.data.check import MIN_JUDGED, NODE, Check, CheckedNode, Finding
+from earlybird.data.covers import connected, smallest_covers
 from earlybird.data.errors import WorkError
-from earlybird.data.labels import counted, listed_briefly
-from earlybird.data.layout import Layout, parse_layout
-from earlybird.data.run import Run, Sample, require_validated
+from earlybird.data.labels import listed_briefly
+from earlybird.data.run import Run
 from earlybird.data.units import format_seconds
-from earlybird.launch.launcher import Launched, Launcher, Request, Rules
-from earlybird.launch.placement import require_placed
+from earlybird.launch.job_output import signalled_host
+from earlybird.launch.launcher import Launcher, Rules
+from earlybird.measure.check_launches import FailedLaunch, Heard, Launches, OutOfTime, Say
 
 _TARGET = 0.05  # of the stop rule: links differ by more if they are called slow
 _CONTROLS = 3  # other nodes of which an incast or outcast is measured again, next to a suspicious one
-# A launch that takes so many times the planned time hangs.
-_PATIENCE = 4.0
-
-Heard = Callable[[int, int, str, float], None]  # points done, all points, what is measured, seconds left
+# Evidence of single nodes is followed so often before pairs are tried.
+_MOST_EVIDENCE = 3
 
 
 @dataclass(frozen=True)
 class CheckSettings:
     """`hosts` : the names of the nodes for the files of hosts; empty if they are those that the nodes have.
-    `stall_limit_s` : a launch ends if it completes no point for so long."""
+    `stall_limit_s` : a launch ends if it completes no point for so long.
+    `expected` : values that nodes must have, however slow the others are."""
 
     hosts: tuple[str, ...] = ()
     min_effect: float = 0.10
     stall_limit_s: float = 30.0
+    expected: Expected | None = None
 
 
 def run_check(
-    launcher: Launcher, plan: CheckPlan, settings: CheckSettings, folder: Path, run: Run | None, heard: Heard
+    launcher: Launcher,
+    plan: CheckPlan,
+    settings: CheckSettings,
+    folder: Path,
+    run: Run | None,
+    heard: Heard,
+    say: Say = lambda text: None,
 ) -> Check:
     """Check the nodes of `launcher`; `folder` is for temporary files that all nodes see. Launches and samples
-    are kept in `run` if it is given.
+    are kept in `run` if it is given. `say` is told what takes longer than planned.
 
-    Raises WorkError if the ranks cannot be started or do not complete: the sentence has the cause and how far
-    the check has come.
+    Raises WorkError if the ranks cannot be started or do not complete, and the nodes at fault are not found:
+    the sentence has the cause and how far the check has come.
     """
     begin_s = time.monotonic()
-    layout = parse_layout(f"{plan.nodes}x1x1")
-    launcher.check(layout)
-    session = _Session(launcher, plan, settings, layout, folder, run, heard)
+    launches = Launches(launcher, plan, settings.hosts, settings.stall_limit_s, folder, run, heard)
+    able = _AbleNodes(launches, say)
+    part = able.measure(lambda nodes: _measure(launches, nodes, settings))
+    hosts = launches.hosts
+    found = [*able.findings, *part.findings]
+    notes = [*able.notes, *part.notes]
+    measured = part.measured.among(part.nodes, plan.nodes)
+    pairs = ~np.isnan(measured.latency_s) | ~np.isnan(measured.latency_s.T)
+    unmeasured = plan.nodes * (plan.nodes - 1) // 2 - int(np.count_nonzero(np.triu(pairs, 1)))
+    return Check(
+        mpi=f"{launcher.flavour} {part.version}".strip(), launcher=launcher.name,
+        size_bytes=plan.size_bytes, cast_bytes=launches.plan_of(part.nodes).cast_bytes,
+        min_effect=settings.min_effect,
+        planned_s=plan.total_s(), spent_s=round(time.monotonic() - begin_s, 3), launches=launches.count,
+        nodes=tuple(_node(hosts[k], measured, k) for k in range(plan.nodes)),
+        latency_s=_known(measured.latency_s), send_s=_known(measured.send_s), both_s=_known(measured.both_s),
+        lost_share=_known(measured.lost_share), findings=tuple(found), undecided=tuple(part.undecided),
+        notes=tuple(notes), unjudged_links=part.unjudged + unmeasured,
+        measured_nodes=len(part.nodes) if len(part.nodes) < plan.nodes else 0,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What was measured of some nodes, by their position among these, and found."""
+
+    nodes: tuple[int, ...]
+    measured: Measured
+    version: str = ""
+    findings: Sequence[Finding] = ()
+    undecided: Sequence[Finding] = ()
+    notes: Sequence[str] = ()
+    unjudged: int = 0
+
+
+def _measure(launches: Launches, nodes: tuple[int, ...], settings: CheckSettings) -> _Part:
+    """Raises FailedLaunch if a launch does not complete."""
+    plan, effect = launches.plan_of(nodes), settings.min_effect
+    if len(nodes) < 2:
+        return _Part(nodes, measured_from([], len(nodes)))
     rules = Rules(target=_TARGET, budget_s=max(plan.point_s, 1e-3), min_iterations=MIN_ITERATIONS)
-    first = session.launch(plan.points(launcher.flavour), rules)
-    hosts = list(settings.hosts) or [entry["host"] for entry in first.record["placement"]]
+    first = launches.check(nodes, plan.points(launches.flavour), rules)
+    hosts = [launches.hosts[node] for node in nodes]
     like = _alike(first.record["placement"], plan.shared_machine)
-    measured = measured_from(first.samples, plan.nodes)
-    suspicious = find_suspicions(measured, like, settings.min_effect)
-    if points := _points_again(plan, suspicious, launcher.flavour):
+    expected = settings.expected
+
+    def below(measured: Measured) -> list[Finding]:
+        return expected.findings(measured, hosts, plan, effect) if expected else []
+
+    measured = measured_from(first.samples, len(nodes)).with_load(launches.load)
+    suspicious, too_slow = find_suspicions(measured, like, effect), below(measured)
+    if points := _points_again(plan, suspicious, launches.flavour, every=bool(too_slow)):
         point_s, iterations = plan.again(len(points))
         rules = replace(rules, budget_s=max(point_s, 1e-3), min_iterations=iterations)
-        again = session.launch(points, rules)
-        measured = measured_from(again.samples, plan.nodes).filled_with(measured)
-        suspicious = confirmed(find_suspicions(measured, like, settings.min_effect), suspicious)
-    found = findings(suspicious, measured, hosts, plan.size_bytes, plan.cast_bytes)
-    found += fact_findings(hosts, measured.facts, settings.min_effect)
-    notes = fact_remarks(hosts, measured.facts, settings.min_effect)
-    if plan.nodes < MIN_JUDGED:
+        again = launches.check(nodes, points, rules)
+        measured = measured_from(again.samples, len(nodes)).filled_with(measured).with_load(launches.load)
+        suspicious = confirmed(find_suspicions(measured, like, effect), suspicious)
+        before = {(one.hosts, one.measure) for one in too_slow}
+        too_slow = [one for one in below(measured) if (one.hosts, one.measure) in before]
+    unjudged = unjudged_links(measured, like) if len(nodes) >= MIN_JUDGED else []
+    found = findings(suspicious, measured, hosts, plan.size_bytes, plan.cast_bytes, unjudged)
+    named = {(host, one.measure.split()[-1]) for one in found for host in one.hosts if one.kind == NODE}
+    found += [one for one in too_slow if (one.hosts[0], one.measure) not in named]
+    decided, undecided = split_undecided(found, busy_nodes(hosts, measured.facts))
+    decided += fact_findings(hosts, measured.facts, effect)
+    notes = fact_remarks(hosts, measured.facts, effect)
+    if len(nodes) < MIN_JUDGED:
         notes.insert(0, f"two nodes cannot show which of them is at fault; check at least {MIN_JUDGED}")
-    unjudged = unjudged_links(measured, like) if plan.nodes >= MIN_JUDGED else []
     if unjudged:
         pairs = [f"{hosts[one]} with {hosts[other]}" for one, other in unjudged]
         notes.append(
             f"the latency and bandwidth of {listed_briefly(pairs)} were not judged: they share a core, and "
             "some nodes have fewer than two such links to compare"
         )
-    return Check(
-        mpi=f"{launcher.flavour} {first.record.get('version', '')}".strip(), launcher=launcher.name,
-        size_bytes=plan.size_bytes, cast_bytes=plan.cast_bytes, min_effect=settings.min_effect,
-        planned_s=plan.total_s(), spent_s=round(time.monotonic() - begin_s, 3), launches=session.launches,
-        nodes=tuple(_node(hosts[k], measured, k) for k in range(plan.nodes)),
-        latency_s=_known(measured.latency_s), send_s=_known(measured.send_s), both_s=_known(measured.both_s),
-        lost_share=_known(measured.lost_share), findings=tuple(found), notes=tuple(notes),
-        unjudged_links=len(unjudged),
-    )  # fmt: skip
+    version = first.record.get("version", "")
+    return _Part(nodes, measured, version, decided, undecided, notes, len(unjudged))
 
 
-@dataclass
-class _Session:
-    launcher: Launcher
-    plan: CheckPlan
-    settings: CheckSettings
-    layout: Layout
-    folder: Path
-    run: Run | None
-    heard: Heard
-    launches: int = 0
+class _AbleNodes:
+    """The nodes that complete a launch together; the others are found out, from what a failed launch left and
+    by launches of pairs."""
 
-    def launch(self, points: Sequence[dict[str, Any]], rules: Rules) -> Launched:
-        plan, expected_s = self.plan, self.plan.total_s()
-        request = Request(
-            f"check-{self.launches}", "check", points, self.layout, rules,
-            # A simulation takes as long as it takes, if its points complete.
-            time_limit_s=_PATIENCE * expected_s + 2 * self.settings.stall_limit_s if plan.facts else math.inf,
-            stall_limit_s=self.settings.stall_limit_s,
-        )  # fmt: skip
-        self.launches += 1
-        begin_s, done = time.monotonic(), 0
+    def __init__(self, launches: Launches, say: Say):
+        self._launches, self._say = launches, say
+        self.findings: list[Finding] = []
+        self.notes: list[str] = []
 
-        def heard(count: int, last: Sample | None) -> None:
-            nonlocal done
-            done = count
-            share = count / len(points)
-            pace_s = expected_s if plan.facts or not count else (time.monotonic() - begin_s) / share
-            self.heard(count, len(points), _what(points, count, plan.nodes), max(pace_s * (1 - share), 0.0))
+    def measure(self, measure_nodes: Callable[[tuple[int, ...]], _Part]) -> _Part:
+        """What `measure_nodes` gives of the nodes that can complete it; raises WorkError if they are not
+        found."""
+        nodes = tuple(range(self._launches.plan.nodes))
+        searches = [self._by_pairs, self._by_links]
+        followed = 0
+        while True:
+            try:
+                return measure_nodes(nodes)
+            except FailedLaunch as failed:
+                if not self._launches.can_be_divided or len(nodes) <= 2:
+                    raise WorkError(failed.sentence) from None
+                left = self._by_evidence(failed, nodes) if followed < _MOST_EVIDENCE else nodes
+                followed += 1
+                if left == nodes:
+                    if not searches:
+                        raise WorkError(
+                            f"{failed.sentence}; pairs of these nodes complete launches of their own, so "
+                            "which of them is at fault was not found"
+                        ) from None
+                    left = self._searched(searches.pop(0), failed, nodes)
+                nodes = left
 
-        launched = self._launch(request, heard)
-        if self.run is not None:
-            self.run.append_launch(launched.record)
-            self.run.append_samples(launched.samples)
-        if launched.interrupted:
-            raise KeyboardInterrupt
-        require_placed(self.layout, launched.record.get("placement", []))
-        if launched.cause is not None:
-            raise WorkError(self._failure(launched, points, time.monotonic() - begin_s))
-        require_validated(launched.samples)
-        return launched
+    def _by_evidence(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
+        """Without the nodes whose ranks stopped, or were ended by a signal."""
+        hosts = self._launches.hosts
+        found = {node: stopped_finding(hosts[node]) for node in failed.stopped}
+        if not found and (killed := signalled_host(failed.cause)):
+            host, how = killed
+            known = [node for node in nodes if host in self._launches.names_of(node)]
+            found = {node: killed_finding(hosts[node], how) for node in known}
+        self.findings += found.values()
+        if found:
+            self._say(f"{failed.sentence}; checking the other nodes")
+        return tuple(node for node in nodes if node not in found)
 
-    def _launch(self, request: Request, heard: Any) -> Launched:
-        scratch = Path(tempfile.mkdtemp(prefix=".check-", dir=self.folder))
+    def _searched(
+        self,
+        search: Callable[[FailedLaunch, tuple[int, ...]], tuple[int, ...]],
+        failed: FailedLaunch,
+        nodes: tuple[int, ...],
+    ) -> tuple[int, ...]:
+        limit = format_seconds(round(self._launches.begin_search()))
+        self._say(f"{failed.sentence}; looking for the nodes at fault by launches of pairs, at most {limit}")
         try:
-            return self.launcher.launch(request, scratch, heard)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            return search(failed, nodes)
+        except OutOfTime:
+            sentence = f"{failed.sentence}; which nodes are at fault was not found within {limit}"
+            raise WorkError(sentence) from None
 
-    def _failure(self, launched: Launched, points: Sequence[dict[str, Any]], spent_s: float) -> str:
-        placement = launched.record.get("placement", [])
-        spent = format_seconds(round(spent_s, 1))
-        if not placement:
-            return f"the check ended after {spent} before all ranks had started: {launched.cause}"
-        hosts = list(self.settings.hosts) or [entry["host"] for entry in placement]
-        done = len(launched.samples)
-        where = _what(points, done, self.plan.nodes, hosts)
-        return (
-            f"the check ended after {spent} and {done} of {counted(len(points), 'part')}, while all "
-            f"nodes took part in {where}: {launched.cause}"
-        )
+    def _by_pairs(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
+        located: Located = find_guilty(nodes, self._launches.try_groups)
+        if not located.good:
+            raise WorkError(
+                f"{failed.sentence}; no two of these nodes complete a launch of their own, so the launcher, "
+                "the network of all or this machine is at fault"
+            )
+        self._add(located)
+        left = self._without_links(located.links, located.good)
+        if len(left) == len(nodes):
+            self.notes.append(
+                f"a first launch did not complete, and that did not happen again: {failed.cause}"
+            )
+        return left
+
+    def _by_links(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
+        bad = find_bad_links(nodes, self._launches.try_groups)
+        self._add(Located(links=bad))
+        return self._without_links(bad, nodes)
+
+    def _add(self, located: Located) -> None:
+        hosts, size_bytes = self._launches.hosts, self._launches.plan.size_bytes
+        self.findings += failure_findings(located.guilty, located.links, hosts, size_bytes)
+
+    def _without_links(self, links: Any, nodes: Sequence[int]) -> tuple[int, ...]:
+        """Without one end of each link."""
+        out = {node for group in connected(links) for node in smallest_covers(group)[0][0]}
+        return tuple(node for node in nodes if node not in out)
 
 
-def _what(points: Sequence[dict[str, Any]], index: int, nodes: int, hosts: Sequence[str] = ()) -> str:
-    """What is measured once `index` points are done, with the pairs if the hosts are known."""
-    point = points[min(index, len(points) - 1)]
-    if point["part"] == "nodes":
-        return "the description of the nodes"
-    if point["part"] != "pairs":
-        root = hosts[point["root"]] if hosts else f"node {point['root']}"
-        return f"the {point['part']} of {root}"
-    text = f"round {point['round']}"
-    if not hosts:
-        return text
-    pairs = [f"{hosts[one]} with {hosts[other]}" for one, other in pairs_of(point["round"], nodes)]
-    return f"{text} ({listed_briefly(pairs)})"
-
-
-def _points_again(plan: CheckPlan, suspicious: Sequence[Suspicion], mpi: str) -> list[dict[str, Any]]:
+def _points_again(
+    plan: CheckPlan, suspicious: Sequence[Suspicion], mpi: str, *, every: bool = False
+) -> list[dict[str, Any]]:
     """The rounds in which suspicious pairs meet, the incasts and outcasts of suspicious nodes and of some
-    others, and all nodes; nothing if nothing is suspicious."""
+    others, and all nodes; all points if `every` one is suspicious, none if nothing is."""
+    if every:
+        return plan.points(mpi)
     if not suspicious:
         return []
     rounds = {round_of(one.first, one.second, plan.nodes) for one in suspicious if one.is_link}

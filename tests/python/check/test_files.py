@@ -75,6 +75,54 @@ def test_show_prints_the_verdict_in_every_format(golden, in_process):
     assert json.loads(in_process("show", GOLDEN, "--json").stdout) == golden.to_json()
 
 
+def test_show_prints_the_testcases_of_a_check(golden, in_process, tmp_path, refused):
+    shown = in_process("show", GOLDEN, "--format", "junit").stdout
+    assert shown.strip() == check_junit_xml(golden).strip()
+    (tmp_path / "ring.csv").write_text("src,dst,bytes\n0,1,1\n")
+    refused(
+        in_process("show", "ring.csv", "--format", "junit", check=False), "no testcases for --format junit"
+    )
+
+
+@pytest.mark.parametrize(
+    ("format", "start"), [("json", "{"), ("csv", "nodes,rounds,"), ("table", "checking ")]
+)
+def test_the_plan_is_printed_in_every_format(in_process, any_mpi, format, start):
+    asked = ("check", "--mpi", any_mpi, "--hosts", "a,b,c,d", "--plan", "--format", format)
+    printed = in_process(*asked).stdout
+    assert printed.startswith(start)
+    if format == "json":
+        plan = json.loads(printed)
+        assert (plan["nodes"], plan["rounds"], plan["incasts"]) == (4, 3, 4)
+        assert plan["longest_s"] == pytest.approx(2 * plan["first_launch_s"])
+        assert plan["sentence"].startswith("checking 4 nodes: 3 rounds")
+
+
+def test_undecided_suspicions_are_skipped_testcases(golden):
+    moved = replace(golden, findings=(), undecided=golden.findings)
+    (suite,) = ElementTree.fromstring(check_junit_xml(moved).encode())
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("5", "0", "2")
+
+
+def test_an_earlier_check_is_expected_by_its_file_folder_or_name(in_process, refused, tmp_path, any_mpi):
+    asked = ("check", "--mpi", any_mpi, "--hosts", "a,b,c,d", "--plan")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "check.json").write_text(GOLDEN.read_text())
+    size_text = json.loads(GOLDEN.read_text())["size_bytes"]
+    for expected in (GOLDEN, "run"):
+        plan = json.loads(in_process(*asked, "--json", "--expect", expected).stdout)
+        assert plan["size_bytes"] == size_text
+    refused(in_process(*asked, "--expect", "run", "--size", "8", check=False), "omit --size")
+    refused(in_process(*asked, "--expect", "run", "--expect", GOLDEN, check=False), "names 2 checks")
+    refused(in_process(*asked, "--expect", "nothing", check=False), "there is no baseline nothing")
+    refused(in_process(*asked, "--expect", "speed=1", check=False), "--expect is 'speed=1'")
+    (tmp_path / "empty").mkdir()
+    refused(in_process(*asked, "--expect", "empty", check=False), "has no check.json")
+    in_process("baseline", "save", "good", "run")
+    assert json.loads(in_process(*asked, "--json", "--expect", "good").stdout)["size_bytes"] == size_text
+    assert "good" in in_process("baseline", "list").stdout
+
+
 def test_a_check_is_a_chapter_with_maps_of_all_links(golden):
     chapter = check_chapter(Material(checks=(golden,)))
     assert "leave out node1" in chapter.sentence

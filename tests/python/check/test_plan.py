@@ -43,6 +43,21 @@ def test_256_nodes_take_at_most_two_minutes_with_both_launches(bandwidth):
     assert len(plan.points("mpich")) == 255 + 512 + 1
 
 
+@pytest.mark.parametrize(
+    ("nodes", "budget_s"), [(500, 120), (501, 120), (1000, 120), (2000, 120), (4000, 300)]
+)
+def test_of_many_nodes_a_sample_is_measured_within_the_budget(nodes, budget_s):
+    plan = make_plan(nodes, budget_s)
+    assert 2 * plan.total_s() <= budget_s
+    points = plan.points("mpich")
+    rounds = [one["round"] for one in points if one["part"] == "pairs"]
+    assert len(set(rounds)) == len(rounds) == 24 and max(rounds) > 24
+    assert {one["part"] for one in points} == {"pairs", "incast", "nodes"}
+    assert "24 of" in plan.sentence() and plan.to_json()["longest_s"] <= budget_s
+    # Of those that are left after some nodes were left out, as many are measured as can be.
+    assert plan.of_fewer(100).rounds == 99 and plan.of_fewer(100).points("mpich")[-2]["part"] == "outcast"
+
+
 def test_a_faster_network_gets_larger_messages():
     slow, fast = (make_plan(256, bandwidth_bytes_per_s=rate) for rate in (1.25e8, 2.5e10))
     assert slow.size_bytes < fast.size_bytes == 1 << 20

@@ -12,6 +12,12 @@ from earlybird.check.verdicts import findings
 from earlybird.data.check import BOTH, COMPUTATION, LATENCY, LINK, NODE
 
 SIZE_BYTES = 1 << 20
+ETHERNET = {"mtu": 9000, "state": "up", "rate_mbit": 25000, "driver": "mlx5_core"}
+INTERFACES = {
+    "eth0": ETHERNET,
+    "ib1:1": {"state": "ACTIVE", "rate": "100 Gb/sec (4X EDR)"},
+    "docker0": {"mtu": 1500, "state": "down", "driver": "bridge"},
+}
 
 
 def judged(machine, min_effect=0.1):
@@ -239,13 +245,43 @@ def test_devices_that_share_the_messages_are_not_different_devices(machine):
         ({"settings": {}}, "UCX_TLS", "(none)"),
         ({"device_bytes": {"ib0": 5.0, "eth0": 9.0}}, "network device", "eth0"),
         ({"cpu_limit": 0.5}, "CPU limit", "0.5"),
+        ({"smt": "on"}, "SMT", "on"),
+        ({"hardware_threads": 2}, "hardware threads", "2"),
+        ({"interfaces": INTERFACES | {"eth0": {**ETHERNET, "mtu": 1400}}}, "MTU of eth0", "1400"),
+        (
+            {"interfaces": INTERFACES | {"eth0": {**ETHERNET, "rate_mbit": 1000}}},
+            "rate of eth0",
+            "1000 Mbit/s",
+        ),
+        ({"interfaces": INTERFACES | {"ib1:1": {"state": "DOWN"}}}, "state of ib1:1", "DOWN"),
+        ({"interfaces": {"eth0": ETHERNET}}, "state of ib1:1", "absent"),
     ],
 )
 def test_a_node_that_differs_in_a_fact_is_named(machine, facts, measure, value):
     one = machine(4)
-    one.facts = {3: facts}
+    usual = {"smt": "off", "hardware_threads": 4, "interfaces": INTERFACES}
+    one.facts = dict.fromkeys(range(3), usual) | {3: usual | facts}
     (found,) = judged(one)
     assert (found.hosts, found.measure, found.value_text) == (("node3",), measure, value)
+
+
+def test_interfaces_inside_a_node_may_differ_unless_they_carry_the_messages(machine):
+    one = machine(4)
+    one.facts = {node: {"interfaces": INTERFACES} for node in range(4)}
+    one.facts[2] = {"interfaces": INTERFACES | {"docker0": {"mtu": 1400, "state": "up", "driver": "bridge"}}}
+    assert judged(one) == []
+    carried = {"device_bytes": {"docker0": 9.0}, "device_bytes_before": {}}
+    one.facts = {node: facts | carried for node, facts in one.facts.items()}
+    assert {found.measure for found in judged(one)} == {"MTU of docker0", "state of docker0"}
+
+
+def test_that_most_nodes_have_less_is_a_remark():
+    hosts = [f"node{k}" for k in range(5)]
+    facts = [{"memory_bytes": 1 << (38 if k < 2 else 37)} for k in range(5)]
+    assert fact_findings(hosts, facts, 0.1) == []
+    assert fact_remarks(hosts, facts, 0.1) == [
+        "nodes differ in memory: 128 GiB on 3 nodes and 256 GiB on 2 nodes"
+    ]
 
 
 def test_more_than_others_is_no_fault_and_halves_are_a_remark():

@@ -24,7 +24,7 @@ def failed(earlybird, monkeypatch, request):
 
     def run(*arguments):
         ended = earlybird("check", *arguments, check=False)
-        assert ended.returncode == 1 and ended.stderr.endswith(f"earlybird: {SENTENCE}\n")
+        assert ended.returncode == 3 and ended.stderr.endswith(f"earlybird: {SENTENCE}\n")
         return ended.stdout
 
     return run

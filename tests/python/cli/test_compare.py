@@ -72,16 +72,16 @@ def test_what_fails_is_no_verdict(measured, tmp_path, unbuffered):
         errors = [line for line in ended.stderr.splitlines() if not line.startswith("warning:")]
         return ended.returncode, " ".join(errors)
 
-    full = (2, "earlybird: cannot read or write the output: No space left on device; check the path, "
+    full = (3, "earlybird: cannot read or write the output: No space left on device; check the path, "
                "permissions and free space")  # fmt: skip
     with open("/dev/full", "w") as disk:
         assert status(("compare", "a", "a"), disk) == full
     code, said = status(("compare", "a", "a", "-o", "/dev/full"), subprocess.DEVNULL)
-    assert code == 2 and "earlybird: cannot write /dev/full: No space left on device" in said
+    assert code == 3 and "earlybird: cannot write /dev/full: No space left on device" in said
     read, write = os.pipe()
     os.close(read)
     with open(write, "w") as pipe:
-        assert status(("compare", "a", "a"), pipe) == (2, "")
+        assert status(("compare", "a", "a"), pipe) == (3, "")
         assert status(("show", "a"), pipe) == (0, "")
     closed = subprocess.run(["sh", "-c", f"exec {EARLYBIRD} compare a a >&-"], cwd=tmp_path)
     assert closed.returncode == 0
@@ -302,7 +302,7 @@ def checked(tmp_path):
     return write
 
 
-def test_a_run_of_a_check_is_no_baseline(earlybird, checked, refused, tmp_path):
+def test_a_run_of_a_check_that_did_not_complete_is_no_baseline(earlybird, checked, refused, tmp_path):
     checked("c")
     refused(earlybird("baseline", "save", "monday", "c", check=False), "c is of `earlybird check`", "measure")
     assert not (tmp_path / "baselines").exists()

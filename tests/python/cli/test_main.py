@@ -78,10 +78,10 @@ main.run()
         (("measure", "1"), 1, ""),
         (("measure", "130"), 130, "earlybird: interrupted\n"),
         (("measure", "raised"), 1, "earlybird: the work failed\n"),
-        (("check", "0"), 2, ""),
+        (("check", "0"), 3, ""),
         (("check", "1"), 1, ""),
-        (("check", "raised"), 1, "earlybird: the work failed\n"),
-        (("compare", "0"), 2, ""),
+        (("check", "raised"), 3, "earlybird: the work failed\n"),
+        (("compare", "0"), 3, ""),
         (("compare", "1"), 1, ""),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_result_that_cannot_be_written_is_no_verdict(arguments):
         ended = subprocess.run(
             [sys.executable, "-c", CHECK_ENDS, *arguments], stdout=disk, stderr=subprocess.PIPE, text=True
         )
-    assert ended.returncode == 2 and "No space left on device" in ended.stderr
+    assert ended.returncode == 3 and "No space left on device" in ended.stderr
 
 
 @pytest.mark.parametrize("command", [(), ("measure",), ("exec",), ("advise", "pipeline")])

@@ -11,6 +11,7 @@ import pytest
 from earlybird.cli import main
 from earlybird.cli.commands import replay
 from earlybird.cli.session import measuring
+from earlybird.data.errors import WorkError
 from earlybird.measure.suites import SUITES
 from earlybird.predict import BOTH_ENDS, MODELS
 
@@ -383,8 +384,38 @@ def test_a_run_is_measured_again_and_compared(earlybird, planted, refused, tmp_p
         earlybird("measure", "--resume", "-o", "after", "--against", "after", check=False), "--against is"
     )
     (tmp_path / "before").rename(tmp_path / "moved")
-    alone = earlybird("measure", "--resume", "-o", "after", "--quiet")
+    alone = earlybird("measure", "--resume", "-o", "after", "--quiet", check=False)
+    assert alone.returncode == 3  # without a verdict
     assert "not compared" in alone.stderr and "next: earlybird" in alone.stderr
+
+
+def test_a_run_that_is_slower_than_before_ends_with_the_status_of_compare(earlybird, planted, tmp_path):
+    few = ("--sizes", "8,1KiB", "--launches", "5", "--quiet")
+    earlybird("measure", "pingpong", *SYNTHETIC, *few, "-o", "before")
+    profile = json.loads(PLANTED.read_text())
+    for protocol in profile["levels"]["intra_socket"]["protocols"]:
+        protocol["latency_s"] *= 2
+    (tmp_path / "planted.json").write_text(json.dumps(profile))
+    again = ("measure", "--against", "before", "--quiet", "--seed", "2")
+    slower = earlybird(*again, "-o", "after", check=False)
+    assert slower.returncode == 1 and "slower, 0 faster" in slower.stdout
+    # Whatever is printed.
+    printed = earlybird(*again, "-o", "other", "--json", check=False)
+    assert printed.returncode == 1 and json.loads(printed.stdout)["points"]
+
+
+@pytest.mark.parametrize(("against", "status"), [("before", 3), (None, 1)])
+def test_a_measurement_that_fails_has_no_verdict_if_it_was_to_be_compared(
+    earlybird, planted, monkeypatch, against, status
+):
+    earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, "-o", "before")
+
+    def fail(*arguments, **more):
+        raise WorkError("a node died")
+
+    monkeypatch.setattr(measuring, "run_session", fail)
+    arguments = ("--against", against) if against else ("pingpong", *SYNTHETIC)
+    assert earlybird("measure", *arguments, "--quiet", "-o", "run", check=False).returncode == status
 
 
 @pytest.mark.parametrize("given", ["", "=1", "1X=2", "X=a\nb", "X=1+Y=2", "X"])

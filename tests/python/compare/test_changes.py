@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from earlybird.compare import changes
-from earlybird.compare.runs import LEVEL
+from earlybird.compare import changes, guidelines
+from earlybird.compare.runs import LEVEL, verdict
 from earlybird.data.baseline import load_baseline
+from earlybird.data.guidelines import UNDECIDED, VIOLATED
+from earlybird.data.run_comparison import FASTER, INCONCLUSIVE, SAME, SLOWER
+from earlybird.data.schema import Estimate
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "pingpong-20-launches.json"
 POINTS, CHANGED, NOISE = 100, 20, 0.01
@@ -96,3 +99,22 @@ def test_the_interval_of_a_ratio_contains_it_as_often_as_it_says():
         estimate = changes.ratio(*sides, random)
         inside += estimate.low <= 1 <= estimate.high
     assert inside / 200 >= 0.88
+
+
+@pytest.mark.parametrize(
+    ("estimate", "expected"),
+    [
+        (Estimate(1.18, 0.967, 1.25), INCONCLUSIVE),
+        (Estimate(1.18, 1.02, 1.25), SLOWER),
+        (Estimate(0.85, 0.80, 1.01), INCONCLUSIVE),
+        (Estimate(0.85, 0.80, 0.97), FASTER),
+        (Estimate(1.02, 0.98, 1.04), SAME),
+    ],
+)
+def test_a_significant_point_whose_interval_includes_no_change_is_inconclusive(estimate, expected):
+    assert verdict(estimate, 0.001, LEVEL, 0.05) == expected
+
+
+def test_a_guideline_is_not_violated_if_the_interval_includes_no_change():
+    assert guidelines.outcome(Estimate(1.18, 0.967, 1.25), 0.001, LEVEL, 0.05) == UNDECIDED
+    assert guidelines.outcome(Estimate(1.18, 1.02, 1.25), 0.001, LEVEL, 0.05) == VIOLATED

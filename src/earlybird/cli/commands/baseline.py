@@ -2,19 +2,21 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format, print_data, print_json, print_table
+from earlybird.data import files
 from earlybird.data.baseline import is_baseline, load_baseline, save_baseline
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted, flavour
 from earlybird.data.run import Run
 
 FOLDER = Path("baselines")
+CHECK = "earlybird.check/1"
 FolderOption = Annotated[
     Path, typer.Option("--folder", help="Folder of the baselines, which can live in git.")
 ]
@@ -61,26 +63,26 @@ def save(
 ) -> None:
     """Keep what a run measured: the median of each launch at every point, and the circumstances.
 
-    A baseline changes only by this command: no run and no comparison moves it.
+    A baseline changes only by this command: no run and no comparison moves it. That of a run of `earlybird
+    check` is for `earlybird check --expect NAME`.
     """
     path = baseline_path(name, folder)
-    run = Run.open(source)
     if path.exists() and not replace:
         raise InputError(f"{path} exists already; choose another name, or replace it with --replace")
+    if (check := _check_in(source)) is not None:
+        _save_check(check, path, json)
+        return
+    run = Run.open(source)
     from earlybird.compare.changes import MIN_LAUNCHES
     from earlybird.compare.sides import baseline_of, more_launches, side_of
 
     side = side_of(run, mpi)
     if side.is_check:
         raise InputError(
-            f"{source} is of `earlybird check`, whose one or two launches are too few to compare with; for a "
-            f"baseline, measure a run of at least {MIN_LAUNCHES}: `earlybird measure pingpong --hosts a,b "
-            "--launches 10`"
+            f"{source} is of `earlybird check` and has no check.json, because it did not complete; give one "
+            "that did, or a run of `earlybird measure`"
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot create the folder {folder}: {error.strerror}; choose another") from error
+    _make_folder(folder)
     save_baseline(baseline_of(side, name, run), path)
     note(f"wrote {path}: {counted(len(side.times_s), 'point')} of {flavour(side.mpi)}")
     of_folder = "" if folder == FOLDER else f"--folder {folder} "
@@ -94,31 +96,64 @@ def save(
         print_json({"file": str(path), "mpi": side.mpi, "points": len(side.times_s), "launches": least})
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot create the folder {folder}: {error.strerror}; choose another") from error
+
+
+def _check_in(source: Path):
+    """The check in a run folder, or None."""
+    path = source / "check.json"
+    if not path.exists():
+        return None
+    from earlybird.data.check import load_check
+
+    return load_check(path)
+
+
+def _save_check(check, path: Path, prints_json: bool) -> None:
+    _make_folder(path.parent)
+    files.write_json(path, check.to_json())
+    note(f"wrote {path}: a check of {counted(len(check.nodes), 'node')}")
+    of_folder = f"{path.parent}/" if path.parent != FOLDER else ""
+    note(f"next: earlybird check --expect {f'{of_folder}{path.name}' if of_folder else path.stem}")
+    if prints_json:
+        print_json({"file": str(path), "mpi": check.mpi, "nodes": len(check.nodes)})
+
+
 def list_baselines(folder: FolderOption = FOLDER, format: Format = FORMAT) -> None:
     """List the baselines of a folder."""
-    found = []
+    rows = []
     for path in sorted(folder.glob("*.json")):
         try:
-            found.append(load_baseline(path))
+            rows.append(_row(path))
         except InputError as error:
             note(f"warning: {path.name} is not listed: {error}")
-    if not found and format is Format.table:
+    if not rows and format is Format.table:
         note(f"there are no baselines in {folder}; save one with `earlybird baseline save NAME RUN/`")
         return
-    rows = [
-        {
-            "name": one.name,
-            "mpi": one.mpi,
-            "version": one.circumstances.get("version", ""),
-            "host": one.circumstances.get("host", ""),
-            "started": one.started,
-            "points": len(one.points),
-            "launches": min(len(point.launch_medians_s) for point in one.points) if one.points else 0,
-        }
-        for one in found
-    ]
     if not print_data(format, rows, rows):
         print_table(list(rows[0]), [list(row.values()) for row in rows], left=["name", "mpi", "host"])
+
+
+def _row(path: Path) -> dict[str, Any]:
+    if files.read_json(path, "baseline").get("schema") == CHECK:
+        from earlybird.data.check import load_check
+
+        check = load_check(path)
+        flavour, _, version = check.mpi.partition(" ")
+        hosts = f"{check.hosts[0]} to {check.hosts[-1]}" if check.hosts else ""
+        links = len(check.nodes) * (len(check.nodes) - 1) // 2
+        values = (flavour, version, hosts, "", links, check.launches)
+    else:
+        one = load_baseline(path)
+        launches = min((len(point.launch_medians_s) for point in one.points), default=0)
+        place = one.circumstances.get("version", ""), one.circumstances.get("host", "")
+        values = (one.mpi, *place, one.started, len(one.points), launches)
+    keys = ("mpi", "version", "host", "started", "points", "launches")
+    return {"name": path.stem} | dict(zip(keys, values, strict=True))
 
 
 command = make_group(

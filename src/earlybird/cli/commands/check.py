@@ -13,7 +13,7 @@ from earlybird.cli.options.command import make_command
 from earlybird.cli.options.shared import MpiOption, PlaceOptions, QuietOption
 from earlybird.cli.output.notes import note
 from earlybird.data import files, units
-from earlybird.data.errors import InputError, WorkError, WriteError
+from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError, WriteError
 
 
 class CheckFormat(StrEnum):
@@ -42,6 +42,14 @@ def check(
         str | None,
         typer.Option(help="Size of messages between two nodes.  [default: 16KiB to 1MiB, as time allows]"),
     ] = None,
+    expect: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHECK|MEASURE=VALUE",
+            help="Also find what is slower than this on all nodes: an earlier check (check.json, its folder "
+            "or its name in baselines/), or bandwidth=11GB/s, latency=2us, computation, incast, outcast.",
+        ),
+    ] = None,
     min_effect: Annotated[str, typer.Option(help="A smaller difference counts as none.")] = "10%",
     stall_limit: Annotated[
         str, typer.Option(help="End the check if it makes no progress for this long.")
@@ -58,11 +66,14 @@ def check(
     both), each node against all others, the cores, the clock and what else differs between nodes. Values are
     compared with the median of their like; what is suspicious is measured again before it is called bad.
 
-    Exit status: 0 if all are alike, 1 if a node or link is not or the check cannot complete, 2 for wrong
-    input or if the result cannot be written.
+    If the nodes cannot complete it together, pairs of them are launched apart from the others until those at
+    fault are named, and the others are checked.
+
+    Exit status: 0 if all are alike, 1 if nodes are to be left out (ok.txt has the others), 2 for wrong input,
+    3 if the check could not complete, if nodes were too busy to decide, or if the result cannot be written.
     """
     from earlybird.cli.output.check import print_check
-    from earlybird.cli.session.checking import perform_check, planned_check
+    from earlybird.cli.session.checking import expected_values, perform_check, planned_check
 
     effect = units.parse_fraction(min_effect, "--min-effect")
     budget_s = units.parse_duration(budget, "--budget")
@@ -70,6 +81,15 @@ def check(
     if budget_s <= 0 or stall_limit_s <= 0:
         raise InputError("--budget and --stall-limit must be more than 0 s, such as 60s")
     size_bytes = units.parse_bytes(size, "--size") if size is not None else None
+    expected = expected_values(expect or [])
+    if expected is not None and expected.size_bytes:
+        if size_bytes not in (None, expected.size_bytes):
+            raise InputError(
+                f"--size is {units.format_bytes(size_bytes)} and the check of --expect had messages of "
+                f"{units.format_bytes(expected.size_bytes)}, so bandwidths would differ for that reason; "
+                "omit --size"
+            )
+        size_bytes = expected.size_bytes
     with _failure_printed(format):
         planned = planned_check(vars(place) | {"mpi": mpi}, budget_s, size_bytes)
     longest_s = planned.plan.longest_point_s()
@@ -81,16 +101,28 @@ def check(
     if output is not None and output.exists():
         raise InputError(f"{output} exists already; give another folder, or remove it")
     if plan:
-        print(planned.plan.sentence())
+        _print_plan(planned.plan, format)
         return 0
     note(planned.plan.sentence())
     scratch = tempfile.TemporaryDirectory(prefix=".earlybird-check-", dir=_shared_folder(output))
     with scratch as folder, _failure_printed(format):
-        found = perform_check(planned, effect, stall_limit_s, Path(folder), output, quiet)
+        found = perform_check(planned, effect, stall_limit_s, expected, Path(folder), output, quiet)
     if output is not None:
         _write(found, output)
     print_check(found, format)
-    return int(bool(found.findings))
+    if found.findings:
+        return 1
+    return FAILED_VERDICT if found.undecided else 0
+
+
+def _print_plan(plan, format: str) -> None:
+    from earlybird.cli.output.printing import print_data
+
+    value = plan.to_json()
+    if format == CheckFormat.junit:
+        raise InputError("--plan has no testcases for --format junit; give table, csv or json")
+    if not print_data(format, value, [value]):
+        print(plan.sentence())
 
 
 @contextmanager
@@ -124,7 +156,7 @@ command = make_command(
     check,
     name="check",
     example=(
-        "earlybird check --hosts nodes.txt -o checked && mpiexec -f checked/ok.txt ./app",
+        "earlybird check --hosts nodes.txt -o checked; [ $? -le 1 ] && mpiexec -f checked/ok.txt ./app",
         "earlybird check --launcher srun",
     ),
     long_tables=False,

@@ -73,15 +73,16 @@ def compare(
 
     The launch is the sample, not the iteration: a point is slower or faster if the medians of its launches
     differ significantly (Mann-Whitney U, adjusted for the number of points by Benjamini and Hochberg) and by
-    more than --min-effect; the same if the interval of the ratio lies within it; otherwise inconclusive.
+    more than --min-effect, and if the interval of their ratio excludes no change; the same if that interval
+    lies within --min-effect; otherwise inconclusive.
     At least five launches on each side decide. The honest comparison of two MPIs or settings interleaves
     their launches: measure both in one run (`measure ... --mpi a --mpi b`, or --env), then give that run
     alone.
 
     With --guidelines, an operation that takes longer than what can replace it fails.
 
-    Exit status: 0 without a slower point, 1 with one, 2 if the runs cannot be compared or the result cannot
-    be written.
+    Exit status: 0 without a slower point, 1 with one, 2 if the runs cannot be compared, 3 if the result
+    cannot be written.
     """
     fractions = parse_level(level, "--level"), parse_fraction(min_effect, "--min-effect")
     if baseline is None and folder != FOLDER:

@@ -93,8 +93,12 @@ def measure(
         str,
         typer.Option(help="table, osu (pingpong or collective, as OSU prints), csv or json."),
     ] = "table",
-) -> None:
-    """Measure how MPI communicates on this machine, and store the samples in a run folder."""
+) -> int:
+    """Measure how MPI communicates on this machine, and store the samples in a run folder.
+
+    With --against, or several --mpi or values of --env, the exit status is that of `earlybird compare`: 1 if
+    a point is slower, 3 if there is no comparison.
+    """
     if format not in (*Format, "osu"):
         instead = f"; {way} writes {format}" if (way := _OTHER_FORMATS.get(format)) else ""
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
@@ -104,6 +108,7 @@ def measure(
             raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
     names = list(dict.fromkeys(suite))
     given = _Given(place, threads, quick, of_suites)
+    run: Run | None = None
     if session.resume:
         run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget, session)
         given.refuse_changes(run, settings)
@@ -131,7 +136,7 @@ def measure(
             effort = replace(effort, budget_s=effort.budget_s * sides.growth(before, settings))
     elif not names:
         _list_suites(format)
-        return
+        return 0
     else:
         chosen = suites.find_suites(names)
         if len(chosen) > 1 and (first := given.of_suites()):
@@ -155,7 +160,22 @@ def measure(
     if session.print_script is not None:
         several = len(sides.listed_mpis(settings["mpi"])) > 1
         _print_script(context, output or Path("run"), chosen, options, effort.budget_s, fits=not several)
-        return
+        return 0
+    with sides.failing_without_verdict(settings):
+        return _measure(run, settings, effort, chosen, options, output, session, format)
+
+
+def _measure(
+    run: Run | None,
+    settings: dict[str, Any],
+    effort: measuring.Effort,
+    chosen: Sequence[Suite],
+    options: Options,
+    output: Path | None,
+    session: SessionOptions,
+    format: str,
+) -> int:
+    """Measure, print, and return the exit status; `run` is the one to continue."""
     starter, resources = launchers_of(settings, effort.seed)
     if starter.name == "synthetic":
         _refuse_synthetic_threads(chosen, options)
@@ -178,7 +198,7 @@ def measure(
     refuse_conflicts_of(groups, starter)
     if format == "osu":
         check_one_column(groups)
-    if session.resume:
+    if run is not None:
         measuring.refuse_other_network(run, settings, starter)
     else:
         effort = measuring.suited_to(next(iter(resources.values())), effort)
@@ -189,8 +209,7 @@ def measure(
         print_with_paper(run)
     else:
         print_run(run, result.samples, format)
-    if format == "table":
-        sides.print_comparison(run, settings)
+    status = sides.compare_measured(run, settings, prints=format == "table")
     fitted = _can_be_fitted(groups) and not compares_paper
     of_one = f" --mpi {shlex.quote(next(iter(resources)))}" if len(resources) > 1 else ""
     next_command = (
@@ -199,6 +218,7 @@ def measure(
         else f"report {run.path} -o report.html"
     )
     note(f"samples of {labels.listed(list(resources))} are in {run.path}; next: earlybird {next_command}")
+    return status
 
 
 @dataclass(frozen=True)

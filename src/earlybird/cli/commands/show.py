@@ -1,14 +1,15 @@
 """`earlybird show`: prints any file or run folder of earlybird again."""
 
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from earlybird.cli.options.command import FORMAT, make_command
+from earlybird.cli.options.command import make_command
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_table
+from earlybird.cli.output.printing import print_data, print_table
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
@@ -16,6 +17,18 @@ from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load
 from earlybird.data.recording import SUMMARY, load_recording
 from earlybird.data.run import Run
 
+
+class ShowFormat(StrEnum):
+    """`--format`; `--json` is short for `--format json`."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    junit = "junit"
+
+
+# What continuous integration services can display as testcases.
+_WITH_TESTCASES = ("earlybird.check/1", "earlybird.run-comparison/1", "earlybird.guidelines/1")
 ALLOWED = (
     "give a run folder, a recording, a profile, prediction, projection, comparison, check or advice (.json), "
     "a pattern (.csv, .npz, .mtx) or a layout (.csv)"
@@ -30,7 +43,10 @@ def show(
         str | None,
         typer.Option(help="Of a pattern: the layout for which to print how much stays on sockets and nodes."),
     ] = None,
-    format: Format = FORMAT,
+    format: Annotated[
+        ShowFormat,
+        typer.Option(help="How to print it on stdout; junit for checks, comparisons and guidelines."),
+    ] = ShowFormat.table,
 ) -> None:
     """Print a result file or run folder as a table, CSV or JSON.
 
@@ -39,6 +55,11 @@ def show(
     """
     if not source.exists():
         raise InputError(f"{source} does not exist; {ALLOWED}")
+    if format is ShowFormat.junit and _schema_shown(source) not in _WITH_TESTCASES:
+        raise InputError(
+            f"{source} has no testcases for --format junit, which checks, comparisons of runs and guidelines "
+            "have; give table, csv or json"
+        )
     if layout is not None:
         _show_traffic(source, layout, format)
         return
@@ -56,7 +77,15 @@ def show(
         _show_table(source, format)
 
 
-def _show_table(source: Path, format: Format) -> None:
+def _schema_shown(source: Path) -> str:
+    """The schema of the JSON file that is shown of `source`; "" without one."""
+    if source.is_dir():
+        source = next((path for name in _OF_RUNS if (path := source / name).exists()), source)
+    is_json = source.is_file() and source.suffix == ".json"
+    return str(files.read_json(source, "file").get("schema", "")) if is_json else ""
+
+
+def _show_table(source: Path, format: ShowFormat) -> None:
     header = next(iter(files.read_text(source, "file").splitlines()), "").replace(" ", "")
     if header == HEADER:
         _show_pattern(load_pattern(source), source, format)
@@ -66,7 +95,7 @@ def _show_table(source: Path, format: Format) -> None:
         raise InputError(f"{source} is no file that earlybird wrote; {ALLOWED}")
 
 
-def _show_json(source: Path, format: Format) -> None:
+def _show_json(source: Path, format: ShowFormat) -> None:
     value, where = files.read_json(source, "file"), f"the file {source}"
     # The modules are imported only where they are needed: all together, they take a second.
     match value.get("schema"):
@@ -155,7 +184,7 @@ def _show_json(source: Path, format: Format) -> None:
             raise InputError(f"{source} {has}; {ALLOWED}")
 
 
-def _show_recording(source: Path, format: Format) -> None:
+def _show_recording(source: Path, format: ShowFormat) -> None:
     from earlybird.analysis.gaps import remarks
     from earlybird.cli.output.recording import print_recording
 
@@ -166,7 +195,7 @@ def _show_recording(source: Path, format: Format) -> None:
 
 
 def _print_or_refuse(
-    print_value: Callable[[Any, Format], None], value: dict[str, Any], where: str, format: Format
+    print_value: Callable[[Any, ShowFormat], None], value: dict[str, Any], where: str, format: ShowFormat
 ) -> None:
     try:
         print_value(value, format)
@@ -180,7 +209,7 @@ def _print_or_refuse(
 _OF_RUNS = ("comparison.json", "check.json")
 
 
-def _show_run(run: Run, format: Format) -> None:
+def _show_run(run: Run, format: ShowFormat) -> None:
     from earlybird.cli.output.exchange import print_measured
     from earlybird.cli.output.measured import print_run
 
@@ -198,7 +227,7 @@ def _show_run(run: Run, format: Format) -> None:
         print_measured(run, format)
 
 
-def _show_pattern(pattern: Pattern, source: Path, format: Format) -> None:
+def _show_pattern(pattern: Pattern, source: Path, format: ShowFormat) -> None:
     from earlybird.cli.commands.pattern import print_summary, summary_of
 
     header, rows = HEADER.split(","), pattern.triples().tolist()
@@ -210,7 +239,7 @@ def _show_pattern(pattern: Pattern, source: Path, format: Format) -> None:
         print_table(header, rows)
 
 
-def _show_traffic(source: Path, layout: str, format: Format) -> None:
+def _show_traffic(source: Path, layout: str, format: ShowFormat) -> None:
     from earlybird.cli.output.traffic import print_traffic
     from earlybird.cli.session.memory import load_fitting_pattern
     from earlybird.patterns.traffic import traffic
@@ -221,7 +250,7 @@ def _show_traffic(source: Path, layout: str, format: Format) -> None:
     print_traffic(traffic(load_fitting_pattern(source), where), where, format)
 
 
-def _show_layout(layout: Layout, format: Format) -> None:
+def _show_layout(layout: Layout, format: ShowFormat) -> None:
     header = LAYOUT_HEADER.split(",")
     places = zip(layout.node.tolist(), layout.socket.tolist(), strict=True)
     rows = [(rank, *place) for rank, place in enumerate(places)]

@@ -7,8 +7,8 @@ import numpy as np
 
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Column, print_csv, print_json, print_table, table
-from earlybird.data.check import NODE, Check, CheckedNode, Finding
-from earlybird.data.labels import capital, listed_briefly
+from earlybird.data.check import Check, CheckedNode
+from earlybird.data.labels import capital, counted, listed_briefly
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.interop.junit import check_junit_xml
 
@@ -44,34 +44,62 @@ def print_failure(sentence: str, format: str) -> None:
 
 def verdict(check: Check) -> str:
     """`all 4 nodes and 6 links are alike`; `2 of 4 nodes are to be left out: node1 and node3`."""
-    number = len(check.nodes)
+    number, undecided = len(check.nodes), _undecided(check)
     if not check.is_judged:
         return f"{number} nodes and {check.links_text} were measured, not judged"
     if not check.findings:
-        return f"{check.alike_text} are alike"
+        alike = f"{check.alike_text} are alike"
+        return f"{undecided}; otherwise {alike}" if undecided else alike
+    more = f"; {undecided}" if undecided else ""
     bad = check.bad_hosts()
     what = "is" if len(bad) == 1 else "are"
-    return f"{len(bad)} of {number} nodes {what} to be left out: {listed_briefly(bad, 8)}"
+    whole = "all" if len(bad) == number else len(bad)
+    return f"{whole} of {number} nodes {what} to be left out: {listed_briefly(bad, 8)}{more}"
+
+
+def _undecided(check: Check) -> str:
+    """`2 suspicions are undecided because cores were busy`; "" without any."""
+    number = len(check.undecided)
+    if not number:
+        return ""
+    return (
+        f"{counted(number, 'suspicion')} {'is' if number == 1 else 'are'} undecided because cores were busy"
+    )
+
+
+def explanations(check: Check) -> list[str]:
+    """Return sentences without full stops: two groups of nodes, other findings, what was not decided, and
+    which nodes may be left out instead of others."""
+    groups = check.groups()
+    in_groups = {id(one) for group in groups for one in check.findings if group.contains(one)}
+    sentences = [group.sentence for group in groups]
+    sentences += [one.sentence for one in check.findings if id(one) not in in_groups]
+    sentences += [one.sentence for one in check.undecided]
+    for first, *others in check.ties():
+        several = f" or {len(others) - 2} other choices" if len(others) > 2 else ""
+        instead = " or ".join(listed_briefly(hosts, 8) for hosts in others[:2])
+        sentences.append(
+            f"which nodes are at fault for the bad links of {listed_briefly(first, 8)} is not known: leave "
+            f"these out, or instead {instead}{several}"
+        )
+    return sentences
 
 
 def _print_table(check: Check) -> None:
     header, rows = table(_columns(check), check.nodes)
     print_table(header, rows, left=["node", "state"])
     print()
-    for finding in check.findings:
-        print(f"{_sentence(finding)}.")
+    hosts = set(check.hosts)
+    for sentence in explanations(check):
+        # The name of a host keeps its case.
+        print(f"{sentence if sentence.partition(':')[0] in hosts else capital(sentence)}.")
     again = ", suspicions measured twice" if check.launches > 1 else ""
     print(f"{capital(verdict(check))} ({check.mpi}, {format_seconds(round(check.spent_s, 1))}{again}).")
 
 
-def _sentence(finding: Finding) -> str:
-    # The name of a host keeps its case.
-    return finding.sentence if finding.kind == NODE else capital(finding.sentence)
-
-
 def _columns(check: Check) -> list[Column]:
     bandwidth = check.bandwidth_bytes_per_s()
-    cast_bytes = check.cast_bytes * (len(check.nodes) - 1)
+    cast_bytes = check.bytes_of_cast
     latency_s = np.where(check.latency_s > 0, check.latency_s, np.nan)
     order = {node.host: k for k, node in enumerate(check.nodes)}
     bad = set(check.bad_hosts())

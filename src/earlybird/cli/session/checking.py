@@ -1,16 +1,19 @@
 """Plans and performs a check with the launcher that a command's options select."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from earlybird import __version__
+from earlybird.check.expectations import Expected, expected_of_check, parse_figure, with_figures
 from earlybird.check.plan import CheckPlan, make_plan
+from earlybird.cli.commands.baseline import FOLDER, find_baseline
+from earlybird.cli.output.notes import note
 from earlybird.cli.output.progress import ProgressLine
 from earlybird.cli.session.launchers import is_simulated, machine_of, make_launcher, network_of
-from earlybird.data.check import Check
+from earlybird.data.check import Check, load_check
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
 from earlybird.launch.cluster.launcher import ClusterLauncher
@@ -46,10 +49,38 @@ def planned_check(settings: Mapping[str, Any], budget_s: float, size_bytes: int 
     return PlannedCheck(launcher, plan, settings)
 
 
+def expected_values(texts: Sequence[str]) -> Expected | None:
+    """Of `--expect`: at most one check, and figures; None without any."""
+    figures = {}
+    checks = []
+    for text in texts:
+        if (figure := parse_figure(text)) is not None:
+            figures[figure[0]] = figure[1]
+        else:
+            checks.append(text)
+    if len(checks) > 1:
+        raise InputError(f"--expect names {len(checks)} checks, {checks[0]} and {checks[1]}; give one")
+    expected = expected_of_check(*_found_check(checks[0])) if checks else None
+    return with_figures(expected, figures)
+
+
+def _found_check(text: str) -> tuple[Check, str]:
+    """The check of a file, of a folder or of a name, and what it is called."""
+    path = Path(text)
+    if path.is_dir():
+        path = path / "check.json"
+        if not path.exists():
+            raise InputError(f"--expect {text} has no check.json; give the folder of a check that completed")
+    elif not path.exists():
+        path = find_baseline(text, FOLDER)
+    return load_check(path), f"the check {text}"
+
+
 def perform_check(
     planned: PlannedCheck,
     min_effect: float,
     stall_limit_s: float,
+    expected: Expected | None,
     folder: Path,
     output: Path | None,
     quiet: bool,
@@ -57,15 +88,19 @@ def perform_check(
     """Temporary files go to `folder`, launches and samples to a run folder `output` if it is given."""
     launcher = planned.launcher
     hosts = launcher.hosts if isinstance(launcher, MpiexecLauncher) else ()
-    settings = CheckSettings(hosts, min_effect, stall_limit_s)
+    settings = CheckSettings(hosts, min_effect, stall_limit_s, expected)
     run = _create_run(planned, output) if output is not None else None
     progress = ProgressLine(quiet)
 
     def heard(done: int, total: int, what: str, left_s: float) -> None:
         progress.update(done, total, what, left_s, None)
 
+    def say(text: str) -> None:
+        progress.close()
+        note(text)
+
     try:
-        return run_check(launcher, planned.plan, settings, folder, run, heard)
+        return run_check(launcher, planned.plan, settings, folder, run, heard, say)
     finally:
         progress.close()
 

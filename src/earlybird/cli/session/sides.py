@@ -1,15 +1,17 @@
 """What `measure` compares: MPIs and settings whose launches alternate, or this run with an earlier one."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from earlybird.cli.output.notes import note
 from earlybird.compare.sides import Side, mpis_of, side_of
-from earlybird.data.errors import InputError
+from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError
 from earlybird.data.mpi_settings import alternatives, split_settings
 from earlybird.data.run import Run
+from earlybird.data.run_comparison import SLOWER
 
 
 def listed_mpis(stored: Any) -> list[str]:
@@ -54,20 +56,42 @@ def growth(before: Run, settings: Mapping[str, Any]) -> float:
     return max(counts[0], 1) / max(counts[1], 1)
 
 
-def print_comparison(run: Run, settings: Mapping[str, Any]) -> None:
+def is_compared(settings: Mapping[str, Any]) -> bool:
+    """Whether a run with these settings ends with a comparison, whose verdict is the exit status."""
+    return bool(settings.get("against")) or len(listed_mpis(settings.get("mpi"))) > 1
+
+
+@contextmanager
+def failing_without_verdict(settings: Mapping[str, Any]) -> Iterator[None]:
+    """Of a run that is compared, status 1 says that a point is slower: a failure has another one."""
+    try:
+        yield
+    except WorkError as error:
+        if is_compared(settings):
+            error.exit_status = FAILED_VERDICT
+        raise
+
+
+def compare_measured(run: Run, settings: Mapping[str, Any], *, prints: bool) -> int:
     """Compare what `run` measured with the run that it was measured against, else its MPIs among themselves;
-    nothing to do for a run of one."""
+    nothing to do for a run of one.
+
+    Returns the exit status: 1 if a point is slower, 3 if the runs cannot be compared.
+    """
     from earlybird.cli.output.run_comparison import print_run_comparisons
     from earlybird.compare.runs import compare_sides
 
+    if not is_compared(settings):
+        return 0
     try:
         found = [compare_sides(*pair) for pair in _pairs(run, settings.get("against"))]
     except InputError as error:  # what was measured is stored; the other run may be missing by now
         note(f"warning: not compared: {error}")
-        return
-    if found:
+        return FAILED_VERDICT
+    if prints:
         print()
         print_run_comparisons(found, "table")
+    return int(any(one.count(SLOWER) for one in found))
 
 
 def _pairs(run: Run, against: str | None) -> list[tuple[Side, Side]]:

@@ -12,8 +12,9 @@ ID = "check"
 QUESTION = "Is every node and link as fast as the others?"
 MEANS = (
     "Every pair of nodes was measured in rounds of disjoint pairs, and each node against all others. A value "
-    "is not as the others if it is worse than the median of its like by more than the smallest difference "
-    "that counts and by more than five standard deviations, and again in a second launch."
+    "is not as the others if it is worse than the median of comparable nodes by more than the minimum effect "
+    "and by more than five standard deviations, and again in a second launch. If nodes are of two groups, "
+    "the faster one is what others are compared with."
 )
 
 
@@ -35,8 +36,8 @@ def check_chapter(material: Material) -> Chapter:
             for figure in (bandwidth_map(one, f"check-bandwidth-{k}"), latency_map(one, f"check-latency-{k}"))
         ],
         tables=tables,
-        shown=[_findings(one) for one in checks if one.findings],
-        brief=[_findings(one) for one in checks if one.findings],
+        shown=[_findings(one) for one in checks if one.findings or one.undecided],
+        brief=[_findings(one) for one in checks if one.findings or one.undecided],
     )
 
 
@@ -49,12 +50,18 @@ def _sentence(one: Check) -> str:
     links = one.links_text
     if not one.is_judged:
         return f"{number} nodes and {links} were measured, not judged."
+    if not one.findings and one.undecided:
+        return (
+            f"{labels.counted(len(one.undecided), 'suspicion')} not decided, because cores were busy; "
+            f"otherwise {one.alike_text} are alike."
+        )
     if not one.findings:
         return f"{labels.capital(one.alike_text)} are alike."
     bad = one.bad_hosts()
+    groups = "".join(f" {labels.capital(group.sentence)}." for group in one.groups())
     return (
         f"Of {number} nodes and {links} {labels.counted(len(one.findings), 'finding')}; leave out "
-        f"{labels.listed_briefly(bad)}."
+        f"{labels.listed_briefly(bad)}.{groups}"
     )
 
 
@@ -62,7 +69,8 @@ def _answer(one: Check) -> Answer:
     if not one.is_judged:
         return Answer(_what(one), "", "", _sentence(one), f"check at least {MIN_JUDGED} nodes")
     if not one.findings:
-        return Answer(_what(one), "", "", _sentence(one), NOTHING)
+        do = "check again when the nodes are idle" if one.undecided else NOTHING
+        return Answer(_what(one), "", "", _sentence(one), do)
     first, *others = one.findings
     more = f" ({labels.counted(len(others), 'more finding')})" if others else ""
     where = first.where if first.kind == NODE else labels.capital(first.where)
@@ -81,14 +89,13 @@ def _findings(one: Check) -> Table:
         "others": row("expected_text"),
         "likely cause": row("cause"),
     }
-    found: tuple[Finding, ...] = one.findings
+    found: tuple[Finding, ...] = (*one.findings, *one.undecided)
     return table_of(f"Not as the others: {_what(one)}", found, columns, wide=True)
 
 
 def _nodes(one: Check) -> Table:
     def rate(time_s: float) -> str:
-        size_bytes = one.cast_bytes * (len(one.nodes) - 1)
-        return format_bandwidth(size_bytes / time_s) if time_s > 0 else "-"
+        return format_bandwidth(one.bytes_of_cast / time_s) if time_s > 0 else "-"
 
     return table_of(
         f"All nodes: {_what(one)}",

@@ -1,0 +1,208 @@
+"""However many nodes are slow, exactly these are named: by the smallest explanation, and as two groups."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from earlybird.check.measured import measured_from
+from earlybird.check.outliers import link_outliers
+from earlybird.check.suspicions import find_suspicions
+from earlybird.check.verdicts import findings
+from earlybird.data.check import LINK, NODE, Check, CheckedNode, Finding
+from earlybird.data.covers import connected, smallest_covers
+from tests.python.check.test_verdicts import SIZE_BYTES, judged, slower
+
+MODES = ("sending", "receiving", "sending and receiving")
+
+
+def slow_nodes(slow, mode, factor=2.0):
+    """A change of times for nodes that send, receive or do both at a fraction of the rate."""
+    sends, receives = "sending" in mode, "receiving" in mode
+
+    def change(measure, one, other, time_s):
+        hit = {
+            "send": (sends and one in slow) or (receives and other in slow),
+            "both": one in slow or other in slow,
+            "outcast": sends and one in slow,
+            "incast": receives and one in slow,
+        }.get(measure, False)
+        return time_s * factor if hit else time_s
+
+    return change
+
+
+def drawn(nodes, count, seed):
+    return set(np.random.default_rng(seed).choice(nodes, count, replace=False).tolist())
+
+
+def named(found):
+    assert {one.kind for one in found} <= {NODE}
+    return {int(one.hosts[0].removeprefix("node")) for one in found}
+
+
+def check_of(found, nodes):
+    values = np.zeros((nodes, nodes))
+    return Check(
+        "mpich", "hosts", SIZE_BYTES, SIZE_BYTES, 0.1, 1.0, 1.0, 2,
+        tuple(CheckedNode(f"node{k}") for k in range(nodes)), values, values, values, values, tuple(found),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("nodes", range(3, 13))
+def test_any_number_of_slow_nodes_is_named_exactly(machine, nodes, mode):
+    for count in range(1, nodes):
+        slow = drawn(nodes, count, 100 * nodes + count)
+        one = machine(nodes, seed=count)
+        one.change = slow_nodes(slow, mode)
+        found = judged(one)
+        assert named(found) == slow
+        check = check_of(found, nodes)
+        assert bool(check.groups()) == (2 * count >= nodes)
+        for group in check.groups():
+            assert set(group.hosts) == {f"node{k}" for k in slow} == set(check.bad_hosts())
+            assert group.expected == pytest.approx(2 * group.value, rel=0.1)
+
+
+def test_seven_of_eight_slow_nodes_are_one_of_two_groups(machine):
+    one = machine(8)
+    one.change = slow_nodes(set(range(7)), "sending")
+    (group,) = check_of(judged(one), 8).groups()
+    assert group.sentence.startswith("there are two groups of nodes by bandwidth: ")
+    assert " at node0, node1, node2, node3, node4, node5 and node6; " in group.sentence
+    assert group.sentence.endswith(" at node7")
+
+
+@pytest.mark.parametrize("nodes", [3, 6, 11])
+def test_slow_nodes_of_different_rates_are_named_together(machine, nodes):
+    for count in range(1, nodes - 1):
+        slow = drawn(nodes, count, count)
+        factors = {node: 1.3 * 1.7**k for k, node in enumerate(sorted(slow))}
+        one = machine(nodes, seed=count)
+
+        def change(measure, sender, receiver, time_s, factors=factors):
+            if measure in ("send", "both"):
+                return time_s * max(factors.get(sender, 1.0), factors.get(receiver, 1.0))
+            return time_s * factors.get(sender, 1.0) if measure in ("incast", "outcast") else time_s
+
+        one.change = change
+        assert named(judged(one)) == slow
+
+
+@pytest.mark.parametrize(("measure", "name"), [("compute", "computation"), ("incast", "incast")])
+@pytest.mark.parametrize("count", [3, 5, 7])
+def test_most_nodes_that_compute_or_receive_slowly_are_named(machine, measure, name, count):
+    one = machine(8)
+    slow = drawn(8, count, count)
+    one.change = slower(2, (measure,), slow)
+    found = judged(one)
+    assert named(found) == slow and {finding.measure for finding in found} == {name}
+
+
+@pytest.mark.parametrize("count", [1, 4, 6])
+def test_most_nodes_that_lose_segments_are_named(machine, count):
+    one = machine(8)
+    slow = drawn(8, count, count)
+    one.lost = {(sender, node): 0.01 for sender in range(8) for node in slow}
+    assert named(judged(one)) == slow
+
+
+@pytest.mark.parametrize("count", [1, 4, 5])
+def test_nodes_that_answer_late_are_named_by_latency_and_not_by_the_bandwidth_it_costs(machine, count):
+    one = machine(8)
+    late = drawn(8, count, count)
+
+    def change(measure, sender, receiver, time_s):
+        delay_s = 50e-6 * ((sender in late) + (receiver in late))
+        return time_s + {"latency": 1, "send": 4, "both": 3}.get(measure, 0) * delay_s
+
+    one.change = change
+    found = judged(one)
+    assert named(found) == late and {finding.measure for finding in found} == {"latency"}
+
+
+def test_a_delayed_link_is_late_and_not_narrow(machine):
+    one = machine(6)
+
+    def change(measure, sender, receiver, time_s):
+        late = {sender, receiver} == {1, 2}
+        return time_s + late * {"latency": 1e-3, "send": 3e-3, "both": 2e-3}.get(measure, 0)
+
+    one.change = change
+    (found,) = judged(one)
+    assert (found.kind, found.hosts, found.measure) == (LINK, ("node1", "node2"), "latency")
+    # A narrow link delays small messages that queue there, but by less than it costs large ones.
+    one.change = lambda measure, sender, receiver, time_s: (
+        change(measure, sender, receiver, time_s) + 0.1 * (measure == "send") * ({sender, receiver} == {1, 2})
+    )
+    assert {found.measure for found in judged(one)} == {"bandwidth"}
+
+
+@pytest.mark.parametrize("switches", [(4, 4), (3, 3, 2)])
+def test_distance_between_switches_makes_no_node_slow(machine, switches):
+    """No node of a group is slow for itself: links inside each of the groups are fast."""
+    switch = np.repeat(np.arange(len(switches)), switches)
+    one = machine(8)
+    one.change = lambda measure, i, j, time_s: (
+        1.5 * time_s if measure == "latency" and switch[i] != switch[j] else time_s
+    )
+    assert not any(found.kind == NODE for found in judged(one))
+
+
+def test_groups_of_noisy_nodes_that_are_alike_are_not_found(machine):
+    """Two hundred runs with 5 % of noise."""
+    random = np.random.default_rng(3)
+    for seed in range(200):
+        nodes = int(random.integers(3, 13))
+        values = 1e-4 * random.lognormal(0, 0.05, (nodes, nodes))
+        np.fill_diagonal(values, np.nan)
+        slow, _ = link_outliers(values, np.zeros((nodes, nodes), dtype=int), 0.1)
+        assert slow.mean() < 0.5, seed
+
+
+@pytest.mark.parametrize(
+    ("links", "covers"),
+    [
+        ([(0, 1)], [{0}, {1}]),
+        ([(0, 1), (0, 2), (3, 0)], [{0}]),
+        ([(0, 1), (1, 2), (2, 3)], [{0, 2}, {1, 2}, {1, 3}]),
+        ([(i, j) for i in range(3) for j in range(3, 6)], [{0, 1, 2}, {3, 4, 5}]),
+        ([(i, j) for i in range(5) for j in range(i)], [set(range(5)) - {k} for k in (4, 3, 2, 1, 0)]),
+    ],
+)
+def test_all_smallest_sets_of_nodes_that_explain_links_are_found(links, covers):
+    found, is_certain = smallest_covers(links)
+    assert is_certain and [set(cover) for cover in found] == covers
+
+
+def test_many_links_are_explained_approximately():
+    random = np.random.default_rng(1)
+    links = [(i, j) for i in range(60) for j in range(i) if random.random() < 0.15]
+    (cover,), is_certain = smallest_covers(links)
+    assert not is_certain and all(set(link) & cover for link in links)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("count", [3, 45, 55])
+def test_among_many_nodes_exactly_the_slow_ones_are_named(machine, mode, count):
+    """So many that not all explanations are tried."""
+    slow = drawn(60, count, count)
+    one = machine(60)
+    one.change = slow_nodes(slow, mode)
+    measured = measured_from(one.samples(), 60)
+    hosts = [f"node{k}" for k in range(60)]
+    suspicious = find_suspicions(measured, np.zeros((60, 60), dtype=int), 0.1)
+    assert named(findings(suspicious, measured, hosts, SIZE_BYTES, SIZE_BYTES)) == slow
+
+
+def test_links_without_a_common_node_are_explained_apart():
+    assert connected([(3, 1), (1, 2), (5, 4), (4, 5)]) == [[(1, 2), (1, 3)], [(4, 5)]]
+
+
+def test_of_a_bad_link_either_node_may_be_left_out():
+    check = check_of([Finding(LINK, ("node1", "node2"), "bandwidth", 1.0, 2.0, "cable")], 4)
+    assert check.bad_hosts() == ["node1"] and check.ties() == [[["node1"], ["node2"]]]
+    more = Finding(LINK, ("node3", "node2"), "bandwidth", 1.0, 2.0, "cable")
+    check = replace(check, findings=(*check.findings, more))
+    assert check.bad_hosts() == ["node2"] and check.ties() == []

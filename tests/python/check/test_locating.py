@@ -1,0 +1,207 @@
+"""A check whose nodes cannot complete it together names those at fault and checks the others."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from earlybird.check.locating import Tried, failure_findings, find_bad_links, find_guilty
+from earlybird.check.plan import make_plan
+from earlybird.data.errors import WorkError
+from earlybird.launch.job_output import signalled_host
+from earlybird.launch.launcher import Launched
+from earlybird.measure.check import CheckSettings, run_check
+from tests.python.check.conftest import Machine
+
+
+class Network:
+    """Nodes and links between which no message arrives, or only small ones."""
+
+    def __init__(self, nodes=(), links=(), reached="start"):
+        self.nodes, self.links, self.reached, self.rounds = (
+            set(nodes),
+            [set(link) for link in links],
+            reached,
+            0,
+        )
+
+    def can(self, group) -> bool:
+        return not self.nodes & set(group) and not any(link <= set(group) for link in self.links)
+
+    def try_groups(self, groups: Sequence[tuple[int, ...]]) -> list[Tried]:
+        self.rounds += 1
+        nodes = [node for group in groups for node in group]
+        assert groups and len(nodes) == len(set(nodes)), "groups that are tried at once share a node"
+        return [Tried("end") if self.can(group) else Tried(self.reached, "it hangs") for group in groups]
+
+
+@pytest.mark.parametrize("nodes", [3, 4, 5, 8, 12, 33, 200])
+def test_dead_nodes_are_found_in_few_rounds(nodes):
+    random = np.random.default_rng(nodes)
+    for count in {0, 1, 2, nodes // 2, nodes - 2}:
+        dead = set(random.choice(nodes, min(count, nodes - 2), replace=False).tolist())
+        network = Network(dead)
+        found = find_guilty(range(nodes), network.try_groups)
+        assert set(found.guilty) == dead and found.links == {}
+        assert found.good == [node for node in range(nodes) if node not in dead]
+        assert network.rounds <= 10 or count > 2
+
+
+def test_a_dead_link_is_found_where_pairs_are_tried():
+    found = find_guilty(range(6), Network(links=[(2, 3)]).try_groups)
+    assert set(found.links) == {(2, 3)} and found.guilty == {} and len(found.good) == 6
+    assert find_bad_links(range(6), Network(links=[(1, 4), (0, 5)]).try_groups).keys() == {(1, 4), (0, 5)}
+
+
+def test_without_two_nodes_that_communicate_nobody_is_guilty():
+    found = find_guilty(range(5), Network(range(4)).try_groups)
+    assert (found.good, found.guilty) == ([], {})
+
+
+def test_the_failure_says_what_did_not_arrive():
+    hosts = ["a", "b"]
+    black_hole, dead = Tried("small messages", "stalled"), Tried("start", "stalled")
+    (first,) = failure_findings({1: black_hole}, {}, hosts, 1 << 20)
+    assert first.sentence.startswith(
+        "b: messages of 1 MiB do not arrive, others arrive; small ones do: look at"
+    )
+    assert "MTU" in first.cause
+    (second,) = failure_findings({0: dead}, {}, hosts, 1 << 20)
+    assert second.sentence.startswith("a: messages do not arrive, others arrive; its rank started")
+    (third,) = failure_findings({}, {(0, 1): dead}, hosts, 1 << 20)
+    assert third.sentence.startswith("the link from a to b: messages do not arrive")
+
+
+@pytest.mark.parametrize(
+    ("cause", "found"),
+    [
+        ("mpiexec reports that a rank on n2 failed: EXIT CODE: 9", ("n2", "EXIT CODE: 9")),
+        ("mpiexec reports that rank 3 on n2 failed: Killed (signal 9)", ("n2", "Killed (signal 9)")),
+        ("mpiexec reports that a rank on n2 failed: EXIT CODE: 1", None),
+        ("no point was finished for 4 s", None),
+    ],
+)
+def test_only_a_rank_that_a_signal_ended_is_evidence(cause, found):
+    assert signalled_host(cause) == found
+
+
+class Launcher:
+    """Ranks of a simulated machine; launches hang that `network` does not allow, or while `until` is larger
+    than their number."""
+
+    name, flavour = "hosts", "mpich"
+
+    def __init__(self, network, cause="no point was finished for 1 s", until=0, beats=None):
+        self.network, self.cause, self.until, self.beats = network, cause, until, beats or {}
+        self.launched: list[list[int]] = []
+
+    def check(self, layout) -> None: ...
+
+    def launch(self, request, scratch, progress) -> Launched:
+        nodes = request.layout.node.tolist()
+        self.launched.append(nodes)
+        for host, count in self.beats.items():
+            (scratch / f"beat.{host}").write_text(f"{count:10} 1 -1\n")
+        placement = [
+            {"host": f"n{node}", "rank": rank, "node": rank, "socket": 0, "cpus": [0]}
+            for rank, node in enumerate(nodes)
+        ]
+        machine = Machine(len(nodes))
+        machine.facts = {k: {"load_of_others": 0.0} for k in range(len(nodes))}
+        samples = [machine._sample(dict(point)) for point in request.points]
+        record = {"placement": placement, "version": "5"}
+        if self.network.can(nodes) and len(self.launched) > self.until:
+            return Launched(record, samples)
+        done = len(samples) // 2 if self.network.reached == "small messages" else 0
+        return Launched(record, samples[:done], self.cause)
+
+
+def checked(launcher, tmp_path, nodes=6):
+    hosts = tuple(f"n{k}" for k in range(nodes))
+    said: list[str] = []
+    settings = CheckSettings(hosts, stall_limit_s=1.0)
+    check = run_check(launcher, make_plan(nodes), settings, tmp_path, None, lambda *heard: None, said.append)
+    return check, said
+
+
+@pytest.mark.parametrize("reached", ["start", "small messages"])
+def test_the_rest_is_checked_without_the_node_at_fault(tmp_path, reached):
+    check, said = checked(Launcher(Network({4}, reached=reached)), tmp_path)
+    (found,) = check.findings
+    assert (found.hosts, found.measure) == (("n4",), "messages")
+    assert check.bad_hosts() == ["n4"] and check.measured_nodes == 5
+    assert check.alike_text == "all 6 nodes and 10 of 15 links"
+    assert (check.latency_s[4] == 0).all() and (check.latency_s[0, [1, 2, 3, 5]] > 0).all()
+    assert check.nodes[4].facts == {} and check.nodes[5].facts["cores"] == 2
+    (sentence,) = said
+    assert "looking for the nodes at fault by launches of pairs, at most 8 s" in sentence
+
+
+def test_a_link_at_fault_is_found_although_each_of_the_first_pairs_works(tmp_path):
+    check, _ = checked(Launcher(Network(links=[(1, 4)])), tmp_path)
+    (found,) = check.findings
+    assert (found.kind, found.hosts) == ("link", ("n1", "n4"))
+    assert check.ties() == [[["n1"], ["n4"]]] and check.measured_nodes == 5
+
+
+def test_a_rank_that_stopped_is_known_by_its_heartbeats(tmp_path):
+    beats = {f"n{k}": 2 if k == 3 else 9 for k in range(6)}
+    launcher = Launcher(Network(), until=1, beats=beats)
+    check, _ = checked(launcher, tmp_path)
+    assert [(one.hosts, one.value) for one in check.findings] == [(("n3",), "stopped")]
+    assert launcher.launched[1] == [0, 1, 2, 4, 5]
+
+
+def test_a_rank_that_was_killed_is_named_as_mpiexec_reports_it(tmp_path):
+    cause = "mpiexec reports that a rank on n2 failed: Killed (signal 9)"
+    check, _ = checked(Launcher(Network(), cause, until=1), tmp_path)
+    assert [(one.hosts, one.value) for one in check.findings] == [(("n2",), "was killed")]
+
+
+def test_a_failure_that_does_not_happen_again_is_a_note(tmp_path):
+    check, _ = checked(Launcher(Network(), until=1), tmp_path)
+    assert check.findings == () and "that did not happen again" in check.notes[0]
+
+
+def test_nobody_is_named_if_all_launches_fail(tmp_path):
+    with pytest.raises(WorkError, match="no two of these nodes complete a launch of their own"):
+        checked(Launcher(Network(range(6))), tmp_path)
+    # Or if only the launch of all fails, each time.
+    launcher = Launcher(Network())
+    launcher.network.can = lambda group: len(group) < 3
+    with pytest.raises(WorkError, match="which of them is at fault was not found"):
+        checked(launcher, tmp_path)
+
+
+def test_two_nodes_are_not_divided(tmp_path):
+    with pytest.raises(WorkError, match="no point was finished"):
+        checked(Launcher(Network({1})), tmp_path, nodes=2)
+
+
+def test_the_search_ends_in_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("earlybird.measure.check_launches.time.monotonic", iter(range(0, 10**6, 5)).__next__)
+    with pytest.raises(WorkError, match="was not found within 8 s"):
+        checked(Launcher(Network({1, 2, 3})), tmp_path)
+
+
+def test_simulated_nodes_are_not_divided(tmp_path):
+    plan = make_plan(6, facts=False)
+    with pytest.raises(WorkError, match="no point was finished"):
+        run_check(
+            Launcher(Network({1})), plan, CheckSettings(tuple("abcdef")), tmp_path, None, lambda *heard: None
+        )
+
+
+def test_a_subset_of_nodes_of_slurm_is_named(monkeypatch):
+    from earlybird.launch.slurm import SrunLauncher, allocated_hosts
+    from earlybird.measure.check_launches import Launches
+
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[0-5]")
+    shown = SimpleNamespace(returncode=0, stdout="n0\nn1\nn2\nn3\nn4\nn5\n")
+    monkeypatch.setattr("earlybird.launch.slurm.subprocess.run", lambda *arguments, **more: shown)
+    monkeypatch.setattr(SrunLauncher, "check", lambda self, layout: None)
+    assert allocated_hosts() == ("n0", "n1", "n2", "n3", "n4", "n5")
+    launches = Launches(SrunLauncher(None), make_plan(6), (), 1.0, None, None, None)
+    launcher, layout = launches._layout((1, 4))
+    assert launcher.nodelist == ("n1", "n4") and (layout.text, layout.num_nodes) == ("2x1x1", 2)
