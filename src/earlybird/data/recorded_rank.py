@@ -146,6 +146,7 @@ class RankRecording:
     sites : places of the program by their address in this process, as in its trace.
     core_wait_s : how long the thread that called MPI_Init was ready to run without a core, from MPI_Init to
         the end; None if unknown.
+    settings : environment variables of the rank that concern the MPI; empty if unknown.
     """
 
     rank: int
@@ -164,6 +165,7 @@ class RankRecording:
     boot: str = ""
     sites: Mapping[int, Step] = field(default_factory=dict)
     core_wait_s: float | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def entries_of(self, phases: Collection[int]) -> np.ndarray:
         """The entries of these phases."""
