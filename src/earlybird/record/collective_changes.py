@@ -217,8 +217,8 @@ def _explain_excess(
         return
     setting = f"a setting{_for_example(family, recorded.operation)}"
     result.notes.append(
-        f"{numbers}: either ranks waited for each other or for cores, or the MPI used another algorithm "
-        f"because of {setting}; this recording does not hold settings"
+        f"{numbers}; this recording does not hold settings: either {setting} selected another algorithm, or "
+        "ranks waited for each other or for cores"
     )
     result.causes.append(
         f"look where the program is started for {setting} that selects another algorithm of "

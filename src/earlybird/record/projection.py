@@ -400,16 +400,21 @@ class _Projector:
     def _with_core_wait(self, measured: MeasuredPhase, change: ProjectedChange) -> ProjectedChange:
         """Where ranks share cores, the time inside the MPI is the scheduler's: a rank that polls has the core
         that another one needs. Another layout or MPI may end all of it, or double the waiting for cores;
-        fewer messages may end it."""
+        fewer messages, or those of another algorithm, may end it."""
         share = self._core_wait_share
-        if change.kind not in (*OF_RUN, AGGREGATION) or share < LEAST_CORE_WAIT:
+        if change.kind not in (*OF_RUN, AGGREGATION, COLLECTIVE) or share < LEAST_CORE_WAIT:
             return change
         assert change.time_s is not None
-        low_s = (1 - share) * min(change.time_s.low, measured.least_s)
+        value_s, low_s, high_s = change.time_s
+        outside_s = measured.least_s
+        if change.kind == AGGREGATION:  # what is still sent remains
+            low_s -= share * min(outside_s, low_s)
+        else:
+            low_s = (1 - share) * min(low_s, outside_s)
         time_s = Estimate(
-            change.time_s.value,
-            min(change.time_s.value, max(low_s, _LEAST_LEFT * measured.time_s)),
-            (1 + share) * change.time_s.high if change.kind in OF_RUN else change.time_s.high,
+            value_s,
+            min(value_s, max(low_s, _LEAST_LEFT * measured.time_s)),
+            (1 + share) * high_s if change.kind in OF_RUN else high_s,
         )
         return replace(
             self._change(measured, change.kind, change.change, change.action, time_s), basis=change.basis

@@ -13,7 +13,8 @@ from earlybird.cli.output.printing import (
     table,
 )
 from earlybird.cli.output.recording import first_names
-from earlybird.data.projection import ProjectedChange, ProjectedPhase, Projection, speed_up_text
+from earlybird.data.projection import ProjectedChange, ProjectedPhase, Projection, is_bound, speed_up_text
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 
 _CSV = ("phase", "kind", "change", "recorded_s", "time_s", "time_low_s", "time_high_s", "speed_up",
@@ -35,9 +36,9 @@ _CHANGES = (
     Column("change", lambda row: row[1].kind),
     Column("to", lambda row: row[1].change),
     Column("time", lambda row: format_seconds(row[0].time_s)),
-    Column("projected", lambda row: "" if row[1].time_s is None else format_seconds(row[1].time_s.value)),
+    Column("projected", lambda row: _projected(row[1])),
     Column("speed-up", lambda row: speed_up_text(row[1].speed_up, ratio_text)),
-    Column("95 %", lambda row: interval_text(row[1].speed_up, ratio_text)),
+    Column("95 %", lambda row: _interval(row[1].speed_up)),
     Column("of the run", lambda row: speed_up_text(row[1].run_speed_up, ratio_text)),
     Column("basis", lambda row: row[1].basis),
 )
@@ -69,6 +70,19 @@ def print_projection(projection: Projection, format: Format, hint: str = "") -> 
         print(f"no change to project{hint}")
     for kind, text in projection.assumptions.items():
         print(f"{kind}: assumes that {text}")
+
+
+def _projected(change: ProjectedChange) -> str:
+    if change.time_s is None or change.speed_up is None:
+        return ""
+    if not is_bound(change.speed_up):
+        return format_seconds(change.time_s.value)
+    at_most = change.speed_up.low > 1
+    return f"{'at most' if at_most else 'at least'} {format_seconds(change.time_s[2 if at_most else 1])}"
+
+
+def _interval(speed_up: Estimate | None) -> str:
+    return "" if speed_up is None or is_bound(speed_up) else interval_text(speed_up, ratio_text)
 
 
 def _flat(row: _Row) -> dict[str, Any]:

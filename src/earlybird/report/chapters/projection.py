@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.projection import ProjectedPhase, speed_up_text
+from earlybird.data.projection import ProjectedPhase, is_bound, speed_up_text
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.report import commands
@@ -60,9 +60,10 @@ def _sentence(one: Projected) -> str:
     if best is None:
         return f"{one.title}: no change is clearly faster."
     interval = spread(best.run_speed_up, ratio)
+    certain = "" if is_bound(best.run_speed_up) else f" (95 %: {interval})"
     return (
         f"{one.title}: with {best.name} instead of what was recorded, the run is projected to be "
-        f"{speed_up_text(best.run_speed_up, ratio)} times as fast (95 %: {interval}), by {best.where}."
+        f"{speed_up_text(best.run_speed_up, ratio)} times as fast{certain}, by {best.where}."
     )
 
 
@@ -103,7 +104,7 @@ def _phases(one: Projected) -> Table:
 
 
 def _speed_up(speed_up: Estimate | None) -> str:
-    interval = spread(speed_up, ratio) if speed_up is not None else ""
+    interval = "" if speed_up is None or is_bound(speed_up) else spread(speed_up, ratio)
     return speed_up_text(speed_up, ratio) + (f" ({interval})" if interval else "")
 
 
