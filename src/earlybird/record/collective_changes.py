@@ -1,7 +1,8 @@
 """Changes of a recorded collective: another algorithm, compared with the times that were recorded."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from earlybird.advise.options import Option
 from earlybird.data.advice import Advice, Alternative
 from earlybird.data.algorithm_settings import algorithm_settings, selected_method, selecting_variable
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, parse_method
+from earlybird.data.collective_form import CollectiveForm, is_collective
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.profile import Profile
 from earlybird.data.recording import Recording
@@ -86,13 +88,42 @@ def measured_place(profile: Profile, operation: str, place: Placement, ranks: in
     for form in profile.collectives:
         if form.operation != operation or not form.machine:
             continue
-        shape = "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
+        shape = _shape(form)
         mappings = sorted({map_by for count, _, _, map_by, _ in form.measured if count == ranks})
         for map_by in sorted(mappings, key=MAPPINGS.index):
             layout = parse_layout(shape, map_by)
             if layout.num_ranks >= ranks and np.array_equal(_canonical(layout, ranks), wanted):
                 return Placement(layout, shape, map_by)
     return place
+
+
+def profile_at(profile: Profile, operation: str, place: Placement) -> Profile:
+    """Return the profile with the forms and results of the operation on this machine alone, if it has some
+    and others: several profiles may have been measured on different layouts."""
+    others = {_shape(form) for form in profile.collectives if form.operation == operation}
+    if place.text not in others or len(others) == 1:
+        return profile
+    others.remove(place.text)
+    forms = [form for form in profile.forms if not _is_of_collective(form)]
+    forms += [
+        form for form in profile.collectives if form.operation != operation or _shape(form) not in others
+    ]
+    results = [
+        row
+        for row in profile.extra.get("results", [])
+        if row.get("operation") != operation
+        or not any(str(row.get("layout", "")).endswith(shape) for shape in others)
+    ]
+    return replace(profile, forms=tuple(forms), extra={**profile.extra, "results": results})
+
+
+def _shape(form: CollectiveForm) -> str:
+    """Return the machine of a form as a layout."""
+    return "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
+
+
+def _is_of_collective(form: Any) -> bool:
+    return isinstance(form, CollectiveForm) or is_collective(form)
 
 
 def _canonical(layout: Layout, ranks: int) -> np.ndarray:

@@ -15,7 +15,8 @@ from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, family_of
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, MAPPINGS, Layout, parse_layout
+from earlybird.data.layout import LEVELS, MAPPINGS, Layout, is_shape, parse_layout
+from earlybird.data.measure_commands import MESSAGES, LaunchOptions, measure_command, virtual_cluster
 from earlybird.data.methods import CONTEXTS
 from earlybird.data.pattern import Pattern
 from earlybird.data.phases import arrivals_before, find_phases
@@ -40,7 +41,12 @@ from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.collective import measure_hint
-from earlybird.record.collective_changes import algorithm_changes, measured_place, selection_of
+from earlybird.record.collective_changes import (
+    algorithm_changes,
+    measured_place,
+    profile_at,
+    selection_of,
+)
 from earlybird.record.costs import (
     MODEL_ERROR,
     MOVED_ERROR,
@@ -292,7 +298,7 @@ class _Projector:
         if recorded and fitted and recorded != fitted:
             yield (
                 f"the recording is of {FAMILY_NAMES[recorded]} and the profile of {FAMILY_NAMES[fitted]}: "
-                f"measure with `--mpi {recorded}` and fit again"
+                f"measure with `{measure_command(MESSAGES, {}, self._launch())}`, and fit again"
             )
         yield from lost_parts(self.recording)
         yield from self._remarks
@@ -362,6 +368,17 @@ class _Projector:
         """Whether most of the time in the MPI is none of the predicted communication."""
         rest_s = measured.mpi_s - model_s
         return 0 < model_s < rest_s and rest_s >= _LEAST_WAITING * self.recording.run_s
+
+    def _launch(self) -> LaunchOptions:
+        """Return where to measure what the profile lacks: with the MPI and on the nodes of the recording."""
+        launch = LaunchOptions.of(self.profile)
+        if self._recorded_mpi and self._recorded_mpi != family_of(self.profile.context):
+            launch = replace(launch, mpi=self._recorded_mpi)
+        hosts = list(dict.fromkeys(one.host for one in self.recording.ranks.values()))
+        if len(hosts) > 1 and not launch.launcher and not launch.hosts:
+            cluster = virtual_cluster(self.recording.command)
+            return replace(launch, **({"launcher": cluster} if cluster else {"hosts": ",".join(hosts)}))
+        return launch
 
     def _who_waits(self) -> str:
         """How to see it."""
@@ -473,10 +490,11 @@ class _Projector:
         level = LEVELS[int(self.place.layout.level(*pair)[0])]
         costs = thread_message_costs(self.profile, level, shared.threads, shared.size_bytes)
         if not costs:
+            command = measure_command("msgrate", {"threads": shared.threads}, self._launch())
             self._remarks[
                 f"{shared.threads} threads share a communicator in phase {measured.phase.number}; to project "
-                f"one for each, measure `earlybird measure msgrate --threads {shared.threads}` where each "
-                "thread has a core, and fit it with the other runs"
+                f"one for each, measure `{command}` where each thread has a core, and fit it with the other "
+                "runs"
             ] = None
         for cost in costs:
             time_s = sped_up_messages_s(measured, cost, shared.messages)
@@ -525,15 +543,18 @@ class _Projector:
             ] = None
             return None, []
         here = measured_place(self.profile, one.operation, self.place, one.ranks)
+        profile = profile_at(self.profile, one.operation, here)
         try:
             advice, _ = advise_collective(
-                self.profile, one.operation, one.ranks, one.size_bytes,
+                profile, one.operation, one.ranks, one.size_bytes,
                 layout=here.text, map_by=here.map_by, mpi_only=True, at_size_only=True,
             )  # fmt: skip
         except InputError as error:
             cause = str(error)
             if not any(form.operation == one.operation for form in self.profile.collectives):
-                hint = measure_hint(one.operation, one.ranks, self._recorded_mpi)
+                shape = self.place.text if is_shape(self.place.text) else None
+                ranks = None if shape else one.ranks
+                hint = measure_hint(one.operation, self._launch(), ranks, shape, self.place.map_by)
                 cause = f"the profile has no forms of it; {hint}"
             self._remarks[f"{one.operation} is not projected: {cause}"] = None
             return None, []
@@ -552,7 +573,8 @@ class _Projector:
 
         def cost_of(place: Placement, profile: Profile, method: str = DEFAULT) -> Cost | None:
             there = measured_place(profile, one.operation, place, one.ranks)
-            return attempt(lambda: collective_cost(one, there, profile, method), notes)
+            known = profile_at(profile, one.operation, there)
+            return attempt(lambda: collective_cost(one, there, known, method), notes)
 
         if selection.is_forced and selection.method is None:
             return None, changes  # nothing is known of what was recorded

@@ -325,7 +325,10 @@ def test_a_profile_of_another_mpi_is_named():
         found = project(replace(HALVES, ranks=ranks), fitted, recorded_place(HALVES), Changes())
         notes[library] = " ".join(found.notes)
     assert "the recording is of MPICH and the profile of Open MPI" in notes["Open MPI v5"]
-    assert "`--mpi mpich`" in notes["Open MPI v5"]
+    assert (
+        "`earlybird measure pingpong contention completion --hosts n0,n1 --mpi mpich -o RUN`"
+        in (notes["Open MPI v5"])
+    )
     assert "recording is of" not in notes["MPICH Version: 5"] + notes[""]
 
 
@@ -438,7 +441,8 @@ def test_what_is_unknown_is_left_out_with_a_note():
     assert found.phases[0].changes == ()
     assert "no level intra_socket" in found.phases[0].notes[0]
     (note,) = (note for note in found.notes if "allreduce is not projected" in note)
-    assert "measure collective --op allreduce --ranks 4" in note and "--profile allreduce.json" in note
+    assert "measure collective --op allreduce --layout 2x1x2 --sizes" in note
+    assert "--hosts n0,n1 -o RUN" in note and "--profile allreduce.json" in note
 
 
 def test_a_layout_of_other_ranks_is_refused():
