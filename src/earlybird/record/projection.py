@@ -338,7 +338,8 @@ class _Projector:
                 f"the models predict {format_seconds(model_s)} for this phase and "
                 f"{format_seconds(measured.most_communication_s)} were recorded "
                 f"{'of it' if measured.polls else 'inside the MPI'}: the profile or layout "
-                "is not that of the recording; predictions are scaled to the recorded time"
+                f"is not that of the recording{self._or_shared_cores()}; predictions are scaled to the "
+                "recorded time"
             )
         elif measured.polls and changes and model_s > measured.mpi_s:
             notes.append(
@@ -363,6 +364,9 @@ class _Projector:
             tuple(sorted(changes, key=_time_s)),
             tuple(dict.fromkeys(notes)),
         )  # fmt: skip
+
+    def _or_shared_cores(self) -> str:
+        return ", or ranks shared cores in another way" * (self._core_wait_share >= LEAST_CORE_WAIT)
 
     def _is_mostly_undescribed(self, measured: MeasuredPhase, model_s: float) -> bool:
         """Whether most of the time in the MPI is none of the predicted communication."""

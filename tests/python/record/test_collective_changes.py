@@ -114,7 +114,8 @@ def test_a_placement_that_was_measured_is_known_by_another_name():
         "what": {"operation": "allreduce", "algorithm": "default", "mpi": "mpich"}, "form": "empirical",
         "parameters": {"protocols": [{"min_bytes": 0, "inter_node": {"alpha_s": 1e-5}}]},
         "range": {"ranks": [4, 4], "size_bytes": [8, 1024], "segments_bytes": [0]},
-        "map_by": ["core", "node"], "levels": ["inter_node"], "machine": {"nodes": 4, "sockets": 1, "cores": 2},
+        "map_by": ["core", "node"], "levels": ["inter_node"],
+        "machine": {"nodes": 4, "sockets": 1, "cores": 2},
         "measured": [[4, 8, 0, by, 1e-5] for by in ("core", "node")],
     }  # fmt: skip
     known = replace(profile(), forms=[form])
