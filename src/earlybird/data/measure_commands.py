@@ -2,10 +2,12 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from earlybird.data.collective_algorithms import family_of
 from earlybird.data.profile import Profile
+from earlybird.data.recording import Recording
 
 # What a profile of messages is fitted to.
 MESSAGES = "pingpong contention completion"
@@ -52,6 +54,21 @@ class LaunchOptions:
 
 
 ANYWHERE = LaunchOptions()
+
+
+def launch_of(recording: Recording, profile: Profile | None = None) -> LaunchOptions:
+    """Return where to measure for a recorded program: with its MPI, and where the profile was measured, else on
+    the nodes of the recording."""
+    launch = ANYWHERE if profile is None else LaunchOptions.of(profile)
+    first = next(iter(recording.ranks.values()), None)
+    recorded = family_of({"library_version": first.mpi}) if first else None
+    if recorded and (profile is None or recorded != family_of(profile.context)):
+        launch = replace(launch, mpi=recorded)
+    hosts = list(dict.fromkeys(one.host for one in recording.ranks.values()))
+    if len(hosts) < 2 or launch.launcher or launch.hosts:
+        return launch
+    cluster = virtual_cluster(recording.command)
+    return replace(launch, launcher=cluster) if cluster else replace(launch, hosts=",".join(hosts))
 
 
 def virtual_cluster(command: Sequence[str]) -> str:

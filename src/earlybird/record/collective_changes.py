@@ -27,6 +27,8 @@ from earlybird.record.costs import (
 from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
 
 _RECORDED = "as recorded"
+# Times of the default: no algorithm takes longer, so ranks waited.
+_MOST_BY_ALGORITHM = 8.0
 
 
 @dataclass(frozen=True)
@@ -162,8 +164,8 @@ def algorithm_changes(
         time_s = sped_up_collective_s(phase, recorded, default.time_s.value, best.speed_up)
         result.changes.append(ChangedAlgorithm(f"{what} by {best.method}", best.action, best.basis, time_s))
     if _is_slower_than(recorded, default):
-        _explain_excess(result, recorded, advice.ranked, default, selection, what, family)
-        if best is default:
+        is_suspect = _explain_excess(result, recorded, advice.ranked, default, selection, what, family)
+        if is_suspect and best is default:
             time_s = recorded_collective_s(phase, recorded, default.time_s)
             name, action = f"{what} by the MPI's default", _without_settings(family, recorded.operation)
             result.changes.append(ChangedAlgorithm(name, action, default.basis, time_s))
@@ -228,33 +230,37 @@ def _explain_excess(
     selection: Selection,
     what: str,
     family: str | None,
-) -> None:
-    """Say why the calls may have taken longer than the default, with algorithms that take as long."""
-    alike = [
-        f"{format_seconds(recorded.calls * one.time_s.value)} for {one.method}"
-        for one in ranked
-        if parse_method(one.method).is_forced and _takes_as_long(recorded, one)
-    ]
+) -> bool:
+    """Say why the calls may have taken longer than the default, and return whether a setting is suspected: none
+    was recorded, and an algorithm of the profile takes as long."""
+    others = [one for one in ranked if parse_method(one.method).is_forced]
+    alike = [one for one in others if _takes_as_long(recorded, one)]
+    costs = [f"{format_seconds(recorded.calls * one.time_s.value)} for {one.method}" for one in alike]
     numbers = (
         f"{what}: {format_seconds(recorded.least_s)} were recorded in the rank that spends the least in it, "
         f"and the profile predicts {format_seconds(recorded.calls * default.time_s.value)} for the default "
-        f"of the MPI{''.join(f', {one}' for one in alike)}"
+        f"of the MPI{''.join(f', {one}' for one in costs)}"
     )
-    if selection.settings is not None:
-        result.notes.append(
-            f"{numbers}: no recorded setting selects another algorithm, so ranks waited for each other or "
-            "for cores"
-        )
-        return
+    waited = "ranks waited for each other or for cores"
     setting = f"a setting{_for_example(family, recorded.operation)}"
+    if selection.settings is not None:
+        result.notes.append(f"{numbers}: no recorded setting selects another algorithm, so {waited}")
+        return False
+    ratio = recorded.least_s / (recorded.calls * default.time_s.value)
+    if not alike and (others or ratio > _MOST_BY_ALGORITHM):
+        result.notes.append(
+            f"{numbers}: {waited}, or {setting} selected an algorithm that the profile does not have"
+        )
+        return False
     result.notes.append(
         f"{numbers}; this recording does not hold settings: either {setting} selected another algorithm, or "
-        "ranks waited for each other or for cores"
+        f"{waited}"
     )
     result.causes.append(
         f"look where the program is started for {setting} that selects another algorithm of "
         f"{recorded.operation} than the default of {FAMILY_NAMES.get(family or '', 'the MPI')}"
     )
+    return True
 
 
 def _takes_as_long(recorded: RecordedCollective, alternative: Alternative) -> bool:

@@ -16,7 +16,7 @@ from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, family_of
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAPPINGS, Layout, is_shape, parse_layout
-from earlybird.data.measure_commands import MESSAGES, LaunchOptions, measure_command, virtual_cluster
+from earlybird.data.measure_commands import MESSAGES, launch_of, measure_command
 from earlybird.data.methods import CONTEXTS
 from earlybird.data.pattern import Pattern
 from earlybird.data.phases import arrivals_before, find_phases
@@ -239,6 +239,7 @@ class _Projector:
         self._recorded_mpi = family_of({"library_version": library})
         self._remarks: dict[str, None] = {}
         self._causes: dict[str, None] = {}
+        self._launch = launch_of(recording, profile)
         self._undescribed: dict[float, str] = {}
 
     def causes(self, balance: WorkBalance | None) -> tuple[str, ...]:
@@ -298,7 +299,7 @@ class _Projector:
         if recorded and fitted and recorded != fitted:
             yield (
                 f"the recording is of {FAMILY_NAMES[recorded]} and the profile of {FAMILY_NAMES[fitted]}: "
-                f"measure with `{measure_command(MESSAGES, {}, self._launch())}`, and fit again"
+                f"measure with `{measure_command(MESSAGES, {}, self._launch)}`, and fit again"
             )
         yield from lost_parts(self.recording)
         yield from self._remarks
@@ -372,17 +373,6 @@ class _Projector:
         """Whether most of the time in the MPI is none of the predicted communication."""
         rest_s = measured.mpi_s - model_s
         return 0 < model_s < rest_s and rest_s >= _LEAST_WAITING * self.recording.run_s
-
-    def _launch(self) -> LaunchOptions:
-        """Return where to measure what the profile lacks: with the MPI and on the nodes of the recording."""
-        launch = LaunchOptions.of(self.profile)
-        if self._recorded_mpi and self._recorded_mpi != family_of(self.profile.context):
-            launch = replace(launch, mpi=self._recorded_mpi)
-        hosts = list(dict.fromkeys(one.host for one in self.recording.ranks.values()))
-        if len(hosts) > 1 and not launch.launcher and not launch.hosts:
-            cluster = virtual_cluster(self.recording.command)
-            return replace(launch, **({"launcher": cluster} if cluster else {"hosts": ",".join(hosts)}))
-        return launch
 
     def _who_waits(self) -> str:
         """How to see it."""
@@ -494,7 +484,7 @@ class _Projector:
         level = LEVELS[int(self.place.layout.level(*pair)[0])]
         costs = thread_message_costs(self.profile, level, shared.threads, shared.size_bytes)
         if not costs:
-            command = measure_command("msgrate", {"threads": shared.threads}, self._launch())
+            command = measure_command("msgrate", {"threads": shared.threads}, self._launch)
             self._remarks[
                 f"{shared.threads} threads share a communicator in phase {measured.phase.number}; to project "
                 f"one for each, measure `{command}` where each thread has a core, and fit it with the other "
@@ -558,7 +548,7 @@ class _Projector:
             if not any(form.operation == one.operation for form in self.profile.collectives):
                 shape = self.place.text if is_shape(self.place.text) else None
                 ranks = None if shape else one.ranks
-                hint = measure_hint(one.operation, self._launch(), ranks, shape, self.place.map_by)
+                hint = measure_hint(one.operation, self._launch, ranks, shape, self.place.map_by)
                 cause = f"the profile has no forms of it; {hint}"
             self._remarks[f"{one.operation} is not projected: {cause}"] = None
             return None, []

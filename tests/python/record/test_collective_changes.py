@@ -97,6 +97,21 @@ def test_without_recorded_settings_both_causes_of_slow_calls_are_named(monkeypat
     assert f"look where the program is started for a setting, such as {VARIABLES[mpi]}," in action
 
 
+@pytest.mark.parametrize(
+    ("times_s", "is_suspect"),
+    [
+        ((1e-5, 2e-5, 3e-5), False),  # of 12.5 ms for 8 B: nothing in the profile takes as long
+        ((1e-5, None, None), False),
+        ((0.007, None, None), True),  # the profile has no other one
+        ((0.007, 0.0125, 0.0071), True),
+    ],
+)
+def test_a_setting_is_suspected_where_an_algorithm_takes_as_long(monkeypatch, times_s, is_suspect):
+    found, changes, _ = projected(monkeypatch, "mpich", {}, times_s)
+    assert bool(found.causes and "for a setting" in found.causes[0]) is is_suspect
+    assert bool(changes) is is_suspect
+
+
 def test_with_recorded_settings_that_select_nothing_slow_calls_are_waiting(monkeypatch):
     _, _, notes = projected(monkeypatch, "mpich", {"MPIR_CVAR_CH4_NUM_VCIS": "1"})
     assert any("no recorded setting selects another algorithm, so ranks waited" in note for note in notes)
