@@ -57,8 +57,8 @@ ANYWHERE = LaunchOptions()
 
 
 def launch_of(recording: Recording, profile: Profile | None = None) -> LaunchOptions:
-    """Return where to measure for a recorded program: with its MPI, and where the profile was measured, else on
-    the nodes of the recording."""
+    """Return where to measure for a recorded program: with its MPI, and where the profile was measured, else
+    on the nodes of the recording."""
     launch = ANYWHERE if profile is None else LaunchOptions.of(profile)
     first = next(iter(recording.ranks.values()), None)
     recorded = family_of({"library_version": first.mpi}) if first else None

@@ -231,8 +231,8 @@ def _explain_excess(
     what: str,
     family: str | None,
 ) -> bool:
-    """Say why the calls may have taken longer than the default, and return whether a setting is suspected: none
-    was recorded, and an algorithm of the profile takes as long."""
+    """Say why the calls may have taken longer than the default, and return whether a setting is suspected:
+    none was recorded, and an algorithm of the profile takes as long."""
     others = [one for one in ranked if parse_method(one.method).is_forced]
     alike = [one for one in others if _takes_as_long(recorded, one)]
     costs = [f"{format_seconds(recorded.calls * one.time_s.value)} for {one.method}" for one in alike]
