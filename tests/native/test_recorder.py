@@ -14,7 +14,7 @@ import pytest
 from earlybird.data.phases import find_phases
 from earlybird.data.recording import load_recording
 from earlybird.machine.flavours import find_flavour
-from earlybird.patterns.recorded import exchange_of_phase
+from earlybird.patterns.recorded_epochs import exchange_of_phase
 from earlybird.record.measured_phase import MeasuredPhase
 from earlybird.toolchain.build import RECORDER, library_path
 from tests.conftest import EARLYBIRD, require_mpi

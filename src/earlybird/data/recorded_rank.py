@@ -128,6 +128,26 @@ class Arrivals:
 
 
 @dataclass(frozen=True, eq=False)
+class EpochSamples:
+    """What a thread sent and received in some epochs of a phase.
+
+    Which epochs these are depends on their index alone, so they are the same on all ranks.
+
+    Attributes
+    ----------
+    epochs : how many the thread had.
+    sampled : int64 (S, 2), rows of the index of an epoch, from 0, and that of its variant, in this order.
+    variants : structured arrays with `call`, `role`, `peer`, `communicator`, `messages` and `bytes`.
+    is_complete : False where the memory for them did not suffice; nothing is known then.
+    """
+
+    epochs: int
+    sampled: np.ndarray
+    variants: tuple[np.ndarray, ...]
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, eq=False)
 class RankRecording:
     """The file of a rank.
 
@@ -144,6 +164,7 @@ class RankRecording:
     arrivals : of threads, if the program's OpenMP runtime reports them.
     boot : identity of the boot of the host; ranks with the same one have the same clock. Empty if unknown.
     sites : places of the program by their address in this process, as in its trace.
+    epoch_samples : by the number of a phase and that of a thread; empty in recordings without.
     core_wait_s : how long the thread that called MPI_Init was ready to run without a core, from MPI_Init to
         the end; None if unknown.
     """
@@ -164,6 +185,7 @@ class RankRecording:
     boot: str = ""
     sites: Mapping[int, Step] = field(default_factory=dict)
     core_wait_s: float | None = None
+    epoch_samples: Mapping[tuple[int, int], EpochSamples] = field(default_factory=dict)
 
     def entries_of(self, phases: Collection[int]) -> np.ndarray:
         """The entries of these phases."""

@@ -13,7 +13,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.phases import Phase
 from earlybird.data.recorded_rank import CALL, CONCURRENT, RECEIVED, SENT, RankRecording
 from earlybird.data.recording import Recording
-from earlybird.patterns.recorded import exchange_of_phase
+from earlybird.patterns.recorded_epochs import exchange_of_phase
 
 _ROOTED = ("bcast", "reduce", "gather", "scatter")
 
