@@ -110,7 +110,8 @@ def events_of(recording: Recording, traces: Mapping[int, RankTrace]) -> Events:
             "rank": np.full(len(rows), rank), "call": np.array(calls, np.int64)[rows["call"]],
             "communicator": numbers_here, "calls": trace.calls, "bytes": trace.bytes,
             "begin_s": trace.begin_s, "end_s": trace.end_s,
-        } | {name: rows[name] for name in ("thread", "role", "peer", "tag", "posted", "site")}  # fmt: skip
+            "posted": rows["order"],
+        } | {name: rows[name] for name in ("thread", "role", "peer", "tag", "site")}  # fmt: skip
         for name, column in columns.items():
             parts.setdefault(name, []).append(column)
     types = {"site": np.uint64, "begin_s": float, "end_s": float}

@@ -227,9 +227,7 @@ def _of_rank(one: RankRecording, phase: Phase, roles: Sequence[int], combined: b
     rows = rows[np.isin(rows["role"], roles) & (rows["peer"] >= 0) & (rows["messages"] > 0)]
     if not len(rows):
         return _alike(epochs, [_columns(one.rank, rows)], combined)
-    samples = [
-        samples for (number, _), samples in one.epoch_samples.items() if number in numbers and samples.epochs
-    ]
+    samples = [part for (number, _), part in one.epoch_samples.items() if number in numbers]
     if not samples:
         return _of_means(one.rank, rows, epochs, combined)
     if not all(part.is_complete for part in samples):
@@ -241,22 +239,21 @@ def _of_rank(one: RankRecording, phase: Phase, roles: Sequence[int], combined: b
     if len(samples) > 1 and not _are_in_step(one, numbers, samples):
         series = _alike(epochs, list(chain(*messages)), combined)
         return series if series.is_alike else None
-    sampled = samples[0].sampled[:, 0]
-    for part in samples[1:]:
-        sampled = np.intersect1d(sampled, part.sampled[:, 0])
-    places = [part.sampled[np.searchsorted(part.sampled[:, 0], sampled), 1] for part in samples]
+    sampled = samples[0].epochs
+    places = [part.variant for part in samples]
     columns, variant = np.unique(np.stack(places), axis=1, return_inverse=True)
     contents = [
         np.concatenate([messages[k][place] for k, place in enumerate(column)])
         for column in columns.T.tolist()
     ]  # fmt: skip
-    return _series(samples[0].epochs, sampled, variant.reshape(-1), contents, combined)
+    return _series(epochs, sampled, variant.reshape(-1), contents, combined)
 
 
 def _are_in_step(one: RankRecording, numbers: Sequence[int], samples: Sequence[EpochSamples]) -> bool:
     """Whether threads that call at once went through the same phase equally often."""
     is_concurrent = one.thread_level == CONCURRENT
-    return len(numbers) == 1 and is_concurrent and len({part.epochs for part in samples}) == 1
+    are_alike = all(np.array_equal(part.epochs, samples[0].epochs) for part in samples)
+    return len(numbers) == 1 and is_concurrent and are_alike
 
 
 def _columns(rank: int, rows: np.ndarray) -> np.ndarray:

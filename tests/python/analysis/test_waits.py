@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
 from earlybird.data.recorded_trace import POLLS, load_trace
 from earlybird.data.recording import Recording
-from tests.recordings import CALLS, in_memory, trace_file, world
+from tests.recordings import CALLS, TRACE_HEAD_BYTES, TRACED, in_memory, trace_file, world
 
 NAMES = (
     *CALLS, "MPI_Recv", "MPI_Bcast", "MPI_Reduce", "MPI_Iprobe", "MPI_Barrier", "MPI_Ssend", "MPI_Probe",
@@ -309,7 +309,8 @@ def test_a_tag_with_more_sends_than_receives_is_left_out(tmp_path):
 def test_records_that_are_not_whole_are_left_out(tmp_path):
     path = tmp_path / "rank-0.trace"
     data = bytearray(trace_file([sent(k, 1) for k in range(5)], 10))
-    data[64 + 2 * 64 : 64 + 2 * 64 + 8] = bytes(8)  # the third one's number
+    third = TRACE_HEAD_BYTES + 2 * TRACED.itemsize
+    data[third : third + 4] = bytes(4)  # the third one's turn
     path.write_bytes(data[:-10])
     trace = load_trace(path, len(NAMES))
     assert trace.records["number"].tolist() == [4] and not trace.is_whole

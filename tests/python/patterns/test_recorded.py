@@ -160,7 +160,7 @@ def test_a_rank_with_other_calls_in_each_direction_sends_what_its_neighbour_rece
         parts = {}
         for number, role in ((1, 1), (7, 2)):
             variants = [rows for rows in samples.variants if (rows["role"] == role).all()]
-            parts[number, 0] = EpochSamples(5, np.column_stack([range(5), np.zeros(5, int)]), tuple(variants))
+            parts[number, 0] = EpochSamples(np.arange(5), np.zeros(5, int), tuple(variants))
         entries = one.entries.copy()
         entries["phase"][entries["role"] == 2] = 7
         phases = {number: replace(one.phases[1], epochs=5) for number in (1, 7)}
@@ -182,7 +182,7 @@ def test_epochs_that_do_not_correspond_are_refused():
     recording = of_epochs(2, [[(0, 1, 1, 8)], [(0, 1, 2, 8)], [(0, 1, 3, 8)]])
     one = recording.ranks[1]
     samples = one.epoch_samples[1, 0]
-    turned = replace(samples, sampled=np.column_stack([samples.sampled[:, 0], [2, 0, 1]]))
+    turned = replace(samples, variant=np.array([2, 0, 1]))
     recording.ranks[1] = replace(one, epoch_samples={(1, 0): turned})
     with pytest.raises(InputError, match="do not correspond on all ranks"):
         exchanges_of(recording)
@@ -202,7 +202,7 @@ def test_a_rank_that_missed_epochs_is_not_compared_by_their_numbers():
 def test_where_memory_did_not_suffice_it_is_said():
     recording = of_epochs(4, shifts(4, 2))
     for rank, one in recording.ranks.items():
-        empty = EpochSamples(6, np.empty((0, 2), np.int64), (), is_complete=False)
+        empty = EpochSamples(*np.empty((2, 0), np.int64), (), is_complete=False)
         recording.ranks[rank] = replace(one, epoch_samples={(1, 0): empty})
     with pytest.raises(InputError, match="rank 0 had too many different ones to keep"):
         exchanges_of(recording)
