@@ -72,10 +72,12 @@ def early_cost(pattern: Pattern, place: Placement, profile: Profile, partitions:
     return Cost(float(left(last.value_s, early.value_s, whole.value_s)), drawn_s)
 
 
-def default_collective_cost(one: RecordedCollective, place: Placement, profile: Profile) -> Cost:
-    """A call of the MPI's default algorithm. Raises InputError."""
+def collective_cost(
+    one: RecordedCollective, place: Placement, profile: Profile, method: str = DEFAULT
+) -> Cost:
+    """A call by the algorithm `method`, the MPI's default if none is given. Raises InputError."""
     placed = Placed(place.layout, one.ranks, place.map_by, 0, place.text)
-    answer = predict_collective(forms_of(profile, one.operation), placed, one.size_bytes, DEFAULT)
+    answer = predict_collective(forms_of(profile, one.operation), placed, one.size_bytes, method)
     found = answer.predictions[0]
     return Cost(found.time_s, np.empty(0), found.time_interval_s or (found.time_s, found.time_s))
 
@@ -104,6 +106,31 @@ def sped_up_collective_s(
 ) -> Estimate:
     """The same with a speed-up of each call, whose interval contains the error of the models."""
     return _hull(_sped_up(phase, min(one.calls * default_s, one_s), speed_up) for one_s in one.limits_s)
+
+
+def recorded_collective_s(phase: MeasuredPhase, one: RecordedCollective, each_s: Estimate) -> Estimate:
+    """The same with calls of `each_s` instead of all the time that was recorded, of which any part may have
+    been waiting that remains."""
+    estimates = []
+    for limit_s in one.limits_s:
+        value, _, most = (
+            _left_s(phase, limit_s - one.calls * call_s) for call_s in (each_s.value, each_s.high, each_s.low)
+        )
+        value = min(value, phase.time_s)
+        estimates.append(Estimate(value, min(most, value), max(phase.time_s, value)))
+    return _hull(estimates)
+
+
+def packed_exchange_s(phase: MeasuredPhase, now: Cost, packed: Cost) -> Estimate:
+    """`changed_exchange_s` with fewer messages.
+
+    The models count no processor time of messages where ranks share cores, and none beyond what a pair
+    measured alone. Packed messages may end all of it: at most all the time in the MPI but that of what is
+    still sent.
+    """
+    value, low, high = changed_exchange_s(phase, now, packed)
+    most_s = max(phase.most_communication_s, phase.mpi_s) - phase.epochs * packed.value_s * (1 - MODEL_ERROR)
+    return Estimate(value, min(low, _left_s(phase, most_s)), high)
 
 
 def sped_up_messages_s(phase: MeasuredPhase, cost: ThreadMessageCost, messages: int) -> Estimate:
