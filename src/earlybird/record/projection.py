@@ -17,7 +17,6 @@ from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, family_o
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAPPINGS, Layout, parse_layout
 from earlybird.data.methods import CONTEXTS
-from earlybird.data.pattern import Pattern
 from earlybird.data.phases import arrivals_before, find_phases
 from earlybird.data.profile import Profile
 from earlybird.data.projection import (
@@ -56,7 +55,7 @@ from earlybird.record.costs import (
     sped_up_messages_s,
     sum_of_savings,
 )
-from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
+from earlybird.record.measured_phase import MeasuredPhase, PhaseExchange, RecordedCollective
 from earlybird.record.thread_messages import thread_message_costs
 
 # Phases that take less of the run are left out.
@@ -216,7 +215,7 @@ def _left_out(
     if only_phase is not None or any(phase.changes for phase in projected):
         return []
     numbers = {phase.number for phase in projected}
-    small = [one.phase.number for one in measured if one.phase.number not in numbers and one.exchange]
+    small = [one.phase.number for one in measured if one.phase.number not in numbers and one.has_messages]
     if not small:
         return []
     return [
@@ -314,10 +313,10 @@ class _Projector:
     def project(self, measured: MeasuredPhase) -> ProjectedPhase:
         phase = measured.phase
         notes: list[str] = []
-        pattern, model_s = self._exchange(measured, notes), 0.0
+        exchange, model_s = self._exchange(measured, notes), 0.0
         now = None
-        if pattern is not None:
-            now = attempt(lambda: exchange_cost(pattern, self.place, self.profile), notes)
+        if exchange is not None:
+            now = attempt(lambda: exchange_cost(exchange, self.place, self.profile), notes)
             model_s += measured.epochs * now.value_s if now else 0.0
         changes: list[ProjectedChange] = []
         if now is not None:
@@ -369,7 +368,7 @@ class _Projector:
             return f"`earlybird show {shlex.quote(str(self.recording.path))}` says where ranks wait for whom"
         return "record with `--events 10000` to see where ranks wait for whom"
 
-    def _exchange(self, measured: MeasuredPhase, notes: list[str]) -> Pattern | None:
+    def _exchange(self, measured: MeasuredPhase, notes: list[str]) -> PhaseExchange | None:
         try:
             return measured.exchange
         except InputError as error:
@@ -416,8 +415,8 @@ class _Projector:
         )
 
     def _of_exchange(self, measured: MeasuredPhase, now: Cost, notes: list[str]) -> Iterator[ProjectedChange]:
-        pattern = measured.exchange
-        assert pattern is not None
+        exchange = measured.exchange
+        assert exchange is not None
 
         def change(kind: str, name: str, action: str, compute) -> Iterator[ProjectedChange]:
             cost = attempt(compute, notes)
@@ -433,20 +432,20 @@ class _Projector:
         for place in self.changes.placements:
             yield from change(
                 LAYOUT, place.layout.text, _placing(place),
-                lambda place=place: exchange_cost(pattern, place, self.profile),
+                lambda place=place: exchange_cost(exchange, place, self.profile),
             )  # fmt: skip
         for name, profile in self.changes.profiles.items():
             yield from change(
                 OTHER_MPI, name, f"use the MPI of {name}",
-                lambda profile=profile: exchange_cost(pattern, self.place, profile),
+                lambda profile=profile: exchange_cost(exchange, self.place, profile),
             )  # fmt: skip
         combined = measured.combined_exchange
         if combined is not None:
-            before, after = len(pattern.bytes), len(combined.bytes)
+            before, after = (f"{one.num_messages:.4g}" for one in (exchange, combined))
             yield from change(
                 AGGREGATION, f"{before} to {after} messages",
                 f"pack the messages of an epoch to each receiver into one: {after} messages instead of "
-                f"{before}, of {format_bytes(float(np.mean(combined.bytes)))} in the mean",
+                f"{before}, of {format_bytes(combined.mean_bytes)} in the mean",
                 lambda: exchange_cost(combined, self.place, self.profile),
             )  # fmt: skip
         if (found := self._partitions(measured)) is not None:
@@ -456,7 +455,7 @@ class _Projector:
                 PARTITIONS, f"{partitions} partitions, delay {format_seconds(delay_s)} {source}",
                 f"MPI_Psend_init with {labels.counted(partitions, 'partition')}, MPI_Pready for each "
                 f"when it is filled; start the program with `earlybird exec --mpi {mpi} -- mpiexec ...`",
-                lambda: early_cost(pattern, self.place, self.profile, partitions, delay_s),
+                lambda: early_cost(exchange, self.place, self.profile, partitions, delay_s),
             )  # fmt: skip
 
     def _of_threads(self, measured: MeasuredPhase) -> Iterator[ProjectedChange]:
