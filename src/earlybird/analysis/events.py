@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from earlybird.data.mpi_calls import POLLS
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT, Communicator
 from earlybird.data.recorded_trace import COMPLETION, RankTrace
 from earlybird.data.recording import Recording
@@ -310,3 +311,36 @@ def _members(recording: Recording) -> dict[int, list[int]]:
                 if known is not None and known not in members and not communicator.remote_members:
                     members[known] = sorted(communicator.members)
     return members
+
+
+def calls_of(events: Events) -> np.ndarray:
+    """(N,): the record of the call to which each record belongs, which may be itself; -1 without one."""
+    keys = np.column_stack([events.rank, events.thread])
+    thread = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.lexsort([events.calls == 0, events.begin_s, thread])
+    is_call = events.calls[order] > 0
+    last = np.maximum.accumulate(np.where(is_call, np.arange(len(order)), -1))
+    found = np.where(last >= 0, order[np.maximum(last, 0)], -1)
+    # The record of polls one after another begins before the last one, which has completed the message.
+    is_poll = events.is_call(POLLS)[found]
+    is_in = (events.begin_s[found] == events.begin_s[order]) | (
+        is_poll & (events.begin_s[order] <= events.end_s[found])
+    )
+    is_same = (thread[found] == thread[order]) & is_in
+    calls = np.full(len(events), -1)
+    calls[order] = np.where((found >= 0) & is_same, found, -1)
+    return calls
+
+
+def communicator_names(recording: Recording) -> dict[int, str]:
+    """By the common number of a communicator its name, or how many ranks it has."""
+    names = {_WORLD: "MPI_COMM_WORLD"}
+    for rank, of_rank in _common_numbers(recording).items():
+        for number, common in of_rank.items():
+            one = recording.ranks[rank].communicators[number]
+            names.setdefault(common, one.name or f"{len(one.members)} ranks, number {common // 2 + 1}")
+    for rank, of_rank in _group_numbers(recording).items():
+        for number, common in of_rank.items():
+            one = recording.ranks[rank].communicators[number]
+            names.setdefault(common, f"{len(one.members)} ranks of a window")
+    return names

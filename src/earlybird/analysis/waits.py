@@ -10,7 +10,6 @@ may need calls of both sides.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 import numpy as np
 
@@ -22,11 +21,13 @@ from earlybird.analysis.events import (
     Collective,
     Events,
     Matches,
+    calls_of,
     collectives,
     events_of,
     match_messages,
 )
-from earlybird.data.mpi_calls import BLOCKING_RECEIVES, COMPLETIONS, POLLS, STARTS
+from earlybird.data import labels
+from earlybird.data.mpi_calls import BLOCKING_RECEIVES, COMPLETIONS, STARTS
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
 from earlybird.data.recorded_trace import COMPLETION, RankTrace, load_traces
 from earlybird.data.recording import Recording
@@ -42,12 +43,14 @@ SENDING = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Sendrecv", "MPI_
 # Others in which a rank waits for none: a buffer takes the message.
 _LOCAL = STARTS | {"MPI_Bsend"}
 _KNOWN, _UNKNOWN = -1, -2  # in place of a call
+_LEAST_PRINTED, _MOST_NAMES = 0.001, 3
 
 
 @dataclass(frozen=True)
 class PlaceWaits:
     """Calls from one place of the program on all ranks: their time, and how much of it was waiting.
 
+    `function` is that which calls, with file and line if they are known; else module and offset, or empty.
     `late` is the rank that was waited for most, None if for none. `unknown_s` is the time in calls of which
     it is not known how much is waiting.
     """
@@ -114,6 +117,21 @@ class Waits:
         """(R,): all waiting."""
         return self.late_sender_s + self.late_receiver_s + self.peer_outside_s + self.late_collective_s
 
+    @property
+    def unknown(self) -> str:
+        """`12 % of the time in MPI, in MPI_Wait for MPI_Ialltoall`: in which it is not known how much is
+        waiting; "" if it is known of all."""
+        in_mpi_s = float(self.in_mpi_s.sum())
+        if not self.unexamined or not in_mpi_s:
+            return ""
+        share = max(1 - self.examined_s / in_mpi_s, 0.0)
+        percent = (
+            labels.percent(share) if share >= _LEAST_PRINTED else f"less than {100 * _LEAST_PRINTED:g} %"
+        )
+        named = self.unexamined[:_MOST_NAMES]
+        more = f" and {len(self.unexamined) - len(named)} others" if len(self.unexamined) > len(named) else ""
+        return f"{percent} of the time in MPI, in {', '.join(named)}{more}"
+
 
 @dataclass(frozen=True, eq=False)
 class Traced:
@@ -157,7 +175,7 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
     events = joined.events
     size = recording.size
     waits = _CallWaits.of(len(events))
-    call_of = _calls_of(events)
+    call_of = calls_of(events)
     dependences, cause = _dependences(events, joined.matches, call_of)
     _late_to_probes(events, joined.matches, waits, cause)
     _late_peers(events, dependences, waits)
@@ -396,25 +414,6 @@ def _outside_s(events: Events, rank: int, from_s: np.ndarray, to_s: np.ndarray) 
     return np.where(is_known, first_gap_s + until_s[last] - until_s[after], 0.0)
 
 
-def _calls_of(events: Events) -> np.ndarray:
-    """(N,): the record of the call to which each record belongs, which may be itself; -1 without one."""
-    keys = np.column_stack([events.rank, events.thread])
-    thread = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
-    order = np.lexsort([events.calls == 0, events.begin_s, thread])
-    is_call = events.calls[order] > 0
-    last = np.maximum.accumulate(np.where(is_call, np.arange(len(order)), -1))
-    found = np.where(last >= 0, order[np.maximum(last, 0)], -1)
-    # The record of polls one after another begins before the last one, which has completed the message.
-    is_poll = events.is_call(POLLS)[found]
-    is_in = (events.begin_s[found] == events.begin_s[order]) | (
-        is_poll & (events.begin_s[order] <= events.end_s[found])
-    )
-    is_same = (thread[found] == thread[order]) & is_in
-    calls = np.full(len(events), -1)
-    calls[order] = np.where((found >= 0) & is_same, found, -1)
-    return calls
-
-
 def _late_ranks(events: Events, group: Collective, waits: _CallWaits) -> None:
     """The waits of a collective, by who waits for whom in it."""
     begin_s, end_s = events.begin_s[group.events], events.end_s[group.events]
@@ -456,7 +455,8 @@ def _places(
     found: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(len(sums)))
     of_place = []
     for k, (rank, call, site) in enumerate(distinct.tolist()):
-        key = events.names[call], _function(recording, rank, site)
+        step = recording.ranks[rank].sites.get(site)
+        key = events.names[call], step.place if step else ""
         of_place.append(key)
         found[key] += sums[:, k]
     causes: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
@@ -475,11 +475,3 @@ def _places(
         )
     ]  # fmt: skip
     return tuple(sorted(places, key=lambda one: (-one.waiting_s, -one.time_s, one.call, one.function)))
-
-
-def _function(recording: Recording, rank: int, site: int) -> str:
-    """The function of the program at an address of a rank, else module and offset; empty if not known."""
-    step = recording.ranks[rank].sites.get(site)
-    if step is None:
-        return ""
-    return step.function or f"{PurePath(step.module).name}+{step.offset:#x}"

@@ -63,7 +63,7 @@ class Phase:
     @property
     def functions(self) -> list[str]:
         """The functions of the program that call, as far as the modules name them; else module and offset."""
-        return list(dict.fromkeys(step.function or _place(step) for step in self.steps))
+        return list(dict.fromkeys(step.name for step in self.steps))
 
     def sent(self, recording: Recording, *, one_sided: bool = False) -> PairTotals:
         """All messages of the phase; `one_sided`: and what MPI_Put, MPI_Get and the like moved."""
@@ -112,7 +112,7 @@ def arrivals_before(recording: Recording, phase: Phase) -> list[ThreadArrivals]:
             lead_s[: len(part.lead_s)] += part.lead_s * part.regions / max(regions, 1)
             classes[: len(part.classes)] += part.classes
         function = next((one.site.function for one in several if one.site.function), "")
-        merged.append(ThreadArrivals(function or _place(several[0].site), threads, regions, lead_s, classes))
+        merged.append(ThreadArrivals(function or several[0].site.name, threads, regions, lead_s, classes))
     return sorted(merged, key=lambda one: -one.regions)
 
 
@@ -319,7 +319,3 @@ def _keys(phase: RankPhase) -> frozenset[_Key]:
 def _common(one: frozenset[Any], other: frozenset[Any]) -> float:
     """Their common part of all their steps (the Jaccard index)."""
     return len(one & other) / max(len(one | other), 1)
-
-
-def _place(step: Step) -> str:
-    return f"{_file_name(step.module)}+{step.offset:#x}"
