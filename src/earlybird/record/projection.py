@@ -297,18 +297,13 @@ class _Projector:
         yield from self._remarks
         changes = [change for phase in phases for change in phase.changes]
         if self._core_wait_share >= LEAST_CORE_WAIT:
+            share = labels.percent(self._core_wait_share)
             yield (
-                f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run, so the time "
-                "in the MPI is the scheduler's, and what another layout or MPI gains is hardly known; give "
-                "every rank a core and record again"
+                f"ranks waited for a core in {share} of the run: what another layout or MPI gains is hardly "
+                "known; give every rank a core and record again"
             )
-        if changes:
-            yield (
-                "intervals contain the uncertainty of the profile and an error of each predicted exchange: "
-                f"of {labels.percent(MOVED_ERROR)} on another layout or MPI and else of "
-                f"{labels.percent(MODEL_ERROR)}; that of packed messages extends to all time in the MPI; "
-                "changes of one phase exclude or overlap each other, so do not add them"
-            )
+        if len(changes) > 1:
+            yield "changes of one phase overlap or exclude each other: do not add their gains"
 
     def project(self, measured: MeasuredPhase) -> ProjectedPhase:
         phase = measured.phase
@@ -331,7 +326,7 @@ class _Projector:
                 f"the models predict {format_seconds(model_s)} for this phase and "
                 f"{format_seconds(measured.most_communication_s)} were recorded "
                 f"{'of it' if measured.polls else 'inside the MPI'}: the profile or layout "
-                "is not that of the recording; predictions are scaled to the recorded time"
+                "is not that of the recording; predictions are scaled"
             )
         elif measured.polls and changes and model_s > measured.mpi_s:
             notes.append(
@@ -341,8 +336,7 @@ class _Projector:
         elif self._is_mostly_undescribed(measured, model_s):
             notes.append(
                 f"the models predict {format_seconds(model_s)} of the {format_seconds(measured.mpi_s)} in "
-                "the MPI; the rest is waiting for other ranks or for cores, the work of many messages, or in "
-                f"calls that they do not describe; {self._who_waits()}"
+                f"the MPI; the rest is waiting for other ranks or undescribed; {self._who_waits()}"
             )
             rest_s = measured.mpi_s - model_s
             self._undescribed[rest_s] = (
