@@ -3,11 +3,21 @@
 import json
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from earlybird.data.recorded_rank import CALL, RECEIVED, SENT, Communicator, RankPhase, RankRecording, Step
+from earlybird.data.recorded_rank import (
+    CALL,
+    RECEIVED,
+    SENT,
+    Communicator,
+    EpochSamples,
+    RankPhase,
+    RankRecording,
+    Step,
+)
 from earlybird.data.recording import Recording, start_recording
 
 CALLS = ("MPI_Init", "MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce", "MPI_Finalize")
@@ -120,6 +130,41 @@ def on_disk(folder: Path, size: int, messages, waiting_s=lambda rank: 0.2, host=
         rows = entries(rank, messages, waiting_s(rank))
         (folder / f"rank-{rank}.ebr").write_bytes(rank_file(rank, size, rows, host(rank)))
     return folder
+
+
+_EPOCH_EVENT = np.dtype(
+    [(name, "i8") for name in ("call", "role", "peer", "communicator", "messages", "bytes")]
+)  # fmt: skip
+
+
+def of_epochs(size: int, epochs, kept=None, own_epochs=lambda rank: range(2**30), **others) -> Recording:
+    """A recording whose exchange phase has these `epochs`, each a list of messages as of `in_memory`.
+
+    `kept`: indices of those whose content is recorded, all by default. `own_epochs`: which of them a rank
+    goes through.
+    """
+    recording = in_memory(size, [message for one in epochs for message in one], **others)
+    ranks = {}
+    for rank, one in recording.ranks.items():
+        own = [messages for k, messages in enumerate(epochs) if k in own_epochs(rank)]
+        variants: dict[tuple, int] = {}
+        sampled = []
+        for j, messages in enumerate(own):
+            rows = [
+                (call, role, peer, 1, count, count * each)
+                for src, dst, count, each in messages
+                for call, role, owner, peer in ((ISEND, SENT, src, dst), (IRECV, RECEIVED, dst, src))
+                if owner == rank
+            ]
+            if kept is None or j in kept:
+                sampled.append((j, variants.setdefault(tuple(rows), len(variants))))
+        samples = EpochSamples(
+            *np.array(sampled, np.int64).reshape(-1, 2).T,
+            tuple(np.array(list(rows), _EPOCH_EVENT) for rows in variants),
+        )
+        phases = {**one.phases, 1: replace(one.phases[1], epochs=len(own))}
+        ranks[rank] = replace(one, phases=phases, epoch_samples={(1, 0): samples})
+    return replace(recording, ranks=ranks)
 
 
 def ring(size: int, count: int = 3, each: int = 1000) -> list[tuple[int, int, int, int]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.data.errors import InputError
+from earlybird.data.mpi_calls import base_name
 
 SCHEMA = "earlybird.recording/1"
 # The roles of entries: see native/recorder/recording/table.h.
@@ -104,6 +105,16 @@ class Step:
     function: str = ""
     file: str = ""
     line: int = 0
+
+    @property
+    def name(self) -> str:
+        """The function, else module and offset."""
+        return self.function or f"{self.module.rpartition('/')[2]}+{self.offset:#x}"
+
+    @property
+    def place(self) -> str:
+        """The same with the file and the line of the source, if they are known: `main (halo.c:31)`."""
+        return f"{self.name} ({self.file.rpartition('/')[2]}:{self.line})" if self.line else self.name
 
 
 @dataclass(frozen=True)
@@ -217,6 +228,7 @@ class RankRecording:
     binding : cores on which the main thread may run; empty if unknown.
     load : of the host at the beginning, over 1, 5 and 15 minutes; empty if unknown.
     begin_s : when recording began, in seconds since 1970; 0.0 if unknown.
+    calls : names, without the `_c` of large counts: those are the same calls.
     epoch_samples : by phase and thread; empty in recordings of former versions.
     open_calls : of threads that were in a call when the rank ended without a word, the first thread's first.
     """
@@ -348,7 +360,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
         if not 0 <= int(header["rank"]) < int(header["size"]) <= _MOST_RANKS:
             raise ValueError(f"rank {header['rank']} of {header['size']}")
         entries = _with_pending(_latest(blocks, _ENTRY, _KEY), pending)
-        calls = tuple(map(str, header["calls"]))
+        calls = tuple(base_name(str(name)) for name in header["calls"])
         if len(entries) and entries["call"].max() >= len(calls):
             raise ValueError("an entry names a call that the header does not have")
         sites = {int(value["address"]): _site("", value, names) for value in places} | {

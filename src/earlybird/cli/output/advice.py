@@ -7,6 +7,7 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import interval_text, print_data, print_table, ratio_text
 from earlybird.data import labels
 from earlybird.data.advice import Advice, Alternative, CollectivesAdvice, SizeRange
+from earlybird.data.projection import speed_up_text
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 
@@ -120,7 +121,9 @@ def _row(one: Alternative, extra: Iterable[str], baseline: str) -> list[str]:
     row = [_name(one), *_extra_cells(one, extra), format_seconds(one.time_s.value)]
     if one.method == baseline or one.speed_up is None:
         return [*row, "", "", "", "", one.basis]
-    speed_up = _ratio(one.speed_up), interval_text(one.speed_up, ratio_text)
+    is_projected = "kind" in extra
+    ratio = speed_up_text(one.speed_up, ratio_text) if is_projected else _ratio(one.speed_up)
+    speed_up = ratio, interval_text(one.speed_up, ratio_text)
     return [*row, *speed_up, _spread(one.measured_speed_up), _ratio(one.predicted_speed_up), one.basis]
 
 
