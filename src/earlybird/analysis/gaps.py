@@ -43,9 +43,8 @@ def remarks(recording: Recording) -> list[str]:
     waited = recording.core_wait_share
     if waited is not None and waited >= LEAST_CORE_WAIT:
         said.append(
-            f"ranks waited for a core in {labels.percent(waited)} of the run on average: they share cores "
-            "with each other or with other processes, or have a CPU limit; times in the MPI, and who waits "
-            "for whom, are then the scheduler's; use fewer ranks or more cores"
+            f"ranks waited for a core in {labels.percent(waited)} of the run, so times in the MPI and waits "
+            "are the scheduler's; use fewer ranks or more cores"
         )
     return said
 

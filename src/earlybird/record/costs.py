@@ -15,7 +15,7 @@ from earlybird.data.schema import Estimate
 from earlybird.predict.collective import Placed, forms_of, predict_collective
 from earlybird.predict.exchange import Predictor
 from earlybird.predict.ranges import interval
-from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
+from earlybird.record.measured_phase import MeasuredPhase, PhaseExchange, RecordedCollective
 from earlybird.record.thread_messages import ThreadMessageCost
 
 # More than the slowest rank of an exchange is off in nine of ten on virtual clusters; see docs/results.md.
@@ -46,12 +46,38 @@ class Cost:
     ends_s: tuple[float, float] | None = None
 
 
-def exchange_cost(pattern: Pattern, place: Placement, profile: Profile) -> Cost:
-    """The slowest rank of an exchange, by the model `fair`. Raises InputError."""
+def exchange_cost(exchange: PhaseExchange, place: Placement, profile: Profile) -> Cost:
+    """The slowest rank of an exchange, by the model `fair`, in the mean over epochs. Raises InputError."""
+    return _mean_cost(exchange, lambda pattern: _cost_of(pattern, place, profile))
+
+
+def early_cost(
+    exchange: PhaseExchange, place: Placement, profile: Profile, partitions: int, delay_s: float
+) -> Cost:
+    """The mean over epochs of `_early_cost_of`."""
+    return _mean_cost(
+        exchange, lambda pattern: _early_cost_of(pattern, place, profile, partitions, delay_s)
+    )  # fmt: skip
+
+
+def _mean_cost(exchange: PhaseExchange, cost_of: Callable[[Pattern], Cost]) -> Cost:
+    costs = [cost_of(pattern) for pattern in exchange.patterns]
+    num = min(len(one.drawn_s) for one in costs)
+    return Cost(
+        sum(share * one.value_s for one, share in zip(costs, exchange.shares, strict=True)),
+        np.sum(
+            [share * one.drawn_s[:num] for one, share in zip(costs, exchange.shares, strict=True)], axis=0
+        ),
+    )
+
+
+def _cost_of(pattern: Pattern, place: Placement, profile: Profile) -> Cost:
     return Cost(*Predictor(pattern, place.layout).slowest_s(profile, "fair"))
 
 
-def early_cost(pattern: Pattern, place: Placement, profile: Profile, partitions: int, delay_s: float) -> Cost:
+def _early_cost_of(
+    pattern: Pattern, place: Placement, profile: Profile, partitions: int, delay_s: float
+) -> Cost:
     """The time left after the last of equal partitions is ready, `delay_s` after the others.
 
     What is sent early takes the time of its bytes, of which `delay_s` is hidden; the last partition of every
@@ -60,7 +86,7 @@ def early_cost(pattern: Pattern, place: Placement, profile: Profile, partitions:
     """
     last_bytes = -(-pattern.bytes // partitions)
     last, early, whole = (
-        exchange_cost(Pattern(pattern.src, pattern.dst, size), place, profile)
+        _cost_of(Pattern(pattern.src, pattern.dst, size), place, profile)
         for size in (last_bytes, pattern.bytes - last_bytes, pattern.bytes)
     )
 

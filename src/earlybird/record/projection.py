@@ -18,7 +18,6 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAPPINGS, Layout, is_shape, parse_layout
 from earlybird.data.measure_commands import MESSAGES, launch_of, measure_command
 from earlybird.data.methods import CONTEXTS
-from earlybird.data.pattern import Pattern
 from earlybird.data.phases import arrivals_before, find_phases
 from earlybird.data.profile import Profile
 from earlybird.data.projection import (
@@ -62,7 +61,7 @@ from earlybird.record.costs import (
     sped_up_messages_s,
     sum_of_savings,
 )
-from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
+from earlybird.record.measured_phase import MeasuredPhase, PhaseExchange, RecordedCollective
 from earlybird.record.thread_messages import thread_message_costs
 
 # Phases that take less of the run are left out.
@@ -222,7 +221,7 @@ def _left_out(
     if only_phase is not None or any(phase.changes for phase in projected):
         return []
     numbers = {phase.number for phase in projected}
-    small = [one.phase.number for one in measured if one.phase.number not in numbers and one.exchange]
+    small = [one.phase.number for one in measured if one.phase.number not in numbers and one.has_messages]
     if not small:
         return []
     return [
@@ -305,26 +304,21 @@ class _Projector:
         yield from self._remarks
         changes = [change for phase in phases for change in phase.changes]
         if self._core_wait_share >= LEAST_CORE_WAIT:
+            share = labels.percent(self._core_wait_share)
             yield (
-                f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run, so the time "
-                "in the MPI is the scheduler's, and what another layout or MPI gains is hardly known; give "
-                "every rank a core and record again"
+                f"ranks waited for a core in {share} of the run: what another layout or MPI gains is hardly "
+                "known; give every rank a core and record again"
             )
-        if changes:
-            yield (
-                "intervals contain the uncertainty of the profile and an error of each predicted exchange: "
-                f"of {labels.percent(MOVED_ERROR)} on another layout or MPI and else of "
-                f"{labels.percent(MODEL_ERROR)}; that of packed messages extends to all time in the MPI; "
-                "changes of one phase exclude or overlap each other, so do not add them"
-            )
+        if len(changes) > 1:
+            yield "changes of one phase overlap or exclude each other: do not add their gains"
 
     def project(self, measured: MeasuredPhase) -> ProjectedPhase:
         phase = measured.phase
         notes: list[str] = []
-        pattern, model_s = self._exchange(measured, notes), 0.0
+        exchange, model_s = self._exchange(measured, notes), 0.0
         now = None
-        if pattern is not None:
-            now = attempt(lambda: exchange_cost(pattern, self.place, self.profile), notes)
+        if exchange is not None:
+            now = attempt(lambda: exchange_cost(exchange, self.place, self.profile), notes)
             model_s += measured.epochs * now.value_s if now else 0.0
         changes: list[ProjectedChange] = []
         if now is not None:
@@ -339,8 +333,7 @@ class _Projector:
                 f"the models predict {format_seconds(model_s)} for this phase and "
                 f"{format_seconds(measured.most_communication_s)} were recorded "
                 f"{'of it' if measured.polls else 'inside the MPI'}: the profile or layout "
-                f"is not that of the recording{self._or_shared_cores()}; predictions are scaled to the "
-                "recorded time"
+                f"is not that of the recording{self._or_shared_cores()}; predictions are scaled"
             )
         elif measured.polls and changes and model_s > measured.mpi_s:
             notes.append(
@@ -350,8 +343,7 @@ class _Projector:
         elif self._is_mostly_undescribed(measured, model_s):
             notes.append(
                 f"the models predict {format_seconds(model_s)} of the {format_seconds(measured.mpi_s)} in "
-                "the MPI; the rest is waiting for other ranks or for cores, the work of many messages, or in "
-                f"calls that they do not describe; {self._who_waits()}"
+                f"the MPI; the rest is waiting for other ranks or undescribed; {self._who_waits()}"
             )
             rest_s = measured.mpi_s - model_s
             self._undescribed[rest_s] = (
@@ -380,7 +372,7 @@ class _Projector:
             return f"`earlybird show {shlex.quote(str(self.recording.path))}` says where ranks wait for whom"
         return "record with `--events 10000` to see where ranks wait for whom"
 
-    def _exchange(self, measured: MeasuredPhase, notes: list[str]) -> Pattern | None:
+    def _exchange(self, measured: MeasuredPhase, notes: list[str]) -> PhaseExchange | None:
         try:
             return measured.exchange
         except InputError as error:
@@ -432,8 +424,8 @@ class _Projector:
         )
 
     def _of_exchange(self, measured: MeasuredPhase, now: Cost, notes: list[str]) -> Iterator[ProjectedChange]:
-        pattern = measured.exchange
-        assert pattern is not None
+        exchange = measured.exchange
+        assert exchange is not None
 
         def change(kind: str, name: str, action: str, compute) -> Iterator[ProjectedChange]:
             cost = attempt(compute, notes)
@@ -449,20 +441,20 @@ class _Projector:
         for place in self.changes.placements:
             yield from change(
                 LAYOUT, place.layout.text, _placing(place),
-                lambda place=place: exchange_cost(pattern, place, self.profile),
+                lambda place=place: exchange_cost(exchange, place, self.profile),
             )  # fmt: skip
         for name, profile in self.changes.profiles.items():
             yield from change(
                 OTHER_MPI, name, f"use the MPI of {name}",
-                lambda profile=profile: exchange_cost(pattern, self.place, profile),
+                lambda profile=profile: exchange_cost(exchange, self.place, profile),
             )  # fmt: skip
         combined = measured.combined_exchange
         if combined is not None:
-            before, after = len(pattern.bytes), len(combined.bytes)
+            before, after = (f"{one.num_messages:.4g}" for one in (exchange, combined))
             yield from change(
                 AGGREGATION, f"{before} to {after} messages",
                 f"pack the messages of an epoch to each receiver into one: {after} messages instead of "
-                f"{before}, of {format_bytes(float(np.mean(combined.bytes)))} in the mean",
+                f"{before}, of {format_bytes(combined.mean_bytes)} in the mean",
                 lambda: exchange_cost(combined, self.place, self.profile),
             )  # fmt: skip
         if (found := self._partitions(measured)) is not None:
@@ -472,7 +464,7 @@ class _Projector:
                 PARTITIONS, f"{partitions} partitions, delay {format_seconds(delay_s)} {source}",
                 f"MPI_Psend_init with {labels.counted(partitions, 'partition')}, MPI_Pready for each "
                 f"when it is filled; start the program with `earlybird exec --mpi {mpi} -- mpiexec ...`",
-                lambda: early_cost(pattern, self.place, self.profile, partitions, delay_s),
+                lambda: early_cost(exchange, self.place, self.profile, partitions, delay_s),
             )  # fmt: skip
 
     def _of_threads(self, measured: MeasuredPhase) -> Iterator[ProjectedChange]:

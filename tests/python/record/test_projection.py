@@ -11,6 +11,7 @@ import pytest
 from earlybird.analysis.balance import work_balance
 from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.errors import InputError
+from earlybird.data.pattern import Pattern
 from earlybird.data.projection import (
     AGGREGATION,
     LAYOUT,
@@ -22,9 +23,11 @@ from earlybird.data.projection import (
 )
 from earlybird.data.schema import Estimate
 from earlybird.patterns import recorded
+from earlybird.patterns.recorded import heaviest_phase
 from earlybird.record import projection
 from earlybird.record.advice import AS_RECORDED, advise_program
-from earlybird.record.costs import MODEL_ERROR, MOVED_ERROR, Cost
+from earlybird.record.costs import MODEL_ERROR, MOVED_ERROR, Cost, exchange_cost
+from earlybird.record.measured_phase import MeasuredPhase, PhaseExchange
 from earlybird.record.projection import Changes, EarlySending, other_mappings, project, recorded_place
 from tests import recordings
 from tests.python.record.projecting import (
@@ -469,6 +472,33 @@ def test_what_the_changed_communication_takes_remains():
     outside_s = 0.5 - sum(waiting_s.values()) / 4
     assert outside_s < change.time_s.low <= change.time_s.value < change.time_s.high
     assert change.speed_up.high < 10
+
+
+def turns(size):
+    """Each rank sends to every other one in turn."""
+    return [[(rank, (rank + by) % size, 1, EACH) for rank in range(size)] for by in range(1, size)]
+
+
+def test_a_shift_by_turns_costs_the_mean_of_its_turns_and_never_an_incast():
+    recording = recordings.of_epochs(4, turns(4) * 2)
+    measured = MeasuredPhase(recording, heaviest_phase(recording))
+    patterns = [Pattern(*np.array(messages).T[[0, 1, 3]]) for messages in turns(4)]
+    each_s = [
+        exchange_cost(PhaseExchange((pattern,), (1.0,)), place("4x1x1"), profile()) for pattern in patterns
+    ]
+    cost = exchange_cost(measured.exchange, place("4x1x1"), profile())
+    assert cost.value_s == pytest.approx(np.mean([one.value_s for one in each_s]))
+    assert (measured.exchange.num_messages, measured.exchange.mean_bytes) == (4, EACH)
+
+
+def test_where_single_epochs_are_not_known_the_recording_is_named_and_not_the_profile():
+    recording = recordings.of_epochs(4, turns(4) * 2)
+    ranks = {rank: replace(one, epoch_samples={}) for rank, one in recording.ranks.items()}
+    changes = Changes([place("2x1x2", "node")])
+    found = project(replace(recording, ranks=ranks), profile(), place("4x1x1"), changes)
+    assert not changes_of(found, LAYOUT)
+    (note,) = found.phases[0].notes
+    assert "differ between its epochs, and this recording keeps only their sums; record" in note
 
 
 def test_an_exchange_of_too_many_messages_is_left_out_with_a_note(monkeypatch):

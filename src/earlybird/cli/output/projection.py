@@ -56,12 +56,12 @@ def print_projection(projection: Projection, format: Format, hint: str = "") -> 
         f"{format_seconds(projection.run_s)}"
     )
     print()
-    print_table(*table(_PHASES, projection.phases), left=["calls", "in"])
+    print_table(*table(_PHASES, projection.phases), left=["calls", "in"], folded=["calls", "in"])
     if projection.ranks > 1:
         print("times are means over ranks")
     print()
     if rows:
-        print_table(*table(_CHANGES, rows), left=["change", "to"])
+        print_table(*table(_CHANGES, rows), left=["change", "to"], folded=["change", "to"])
         print("speed-up: recorded time / projected time, of the phase and of the run")
         for phase, change in rows:
             if change.reason:
