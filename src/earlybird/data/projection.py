@@ -33,8 +33,8 @@ OF_RUN = (LAYOUT, OTHER_MPI)
 # A speed-up is unknown if its interval contains a slow-down and a speed-up of more than this, or if it
 # contains 1 and its upper end is more than MOST_SPREAD times the lower one. So wide an interval beyond 1 is a
 # bound.
-CLEAR_SPEED_UP = 1.1
-MOST_SPREAD = 2.0
+CLEAR_SPEED_UP = 1.2
+MOST_SPREAD = 3.0
 
 
 def is_unknown(speed_up: Estimate) -> bool:

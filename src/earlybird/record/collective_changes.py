@@ -1,6 +1,6 @@
 """Changes of a recorded collective: another algorithm, compared with the times that were recorded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +15,11 @@ from earlybird.data.collective_form import CollectiveForm, is_collective
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.profile import Profile
 from earlybird.data.recording import Recording
+from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.outlook import ratio_of
+from earlybird.predict.profiles import measured_results
 from earlybird.record.costs import (
     MOVED_ERROR,
     Placement,
@@ -83,6 +85,16 @@ def selection_of(
     return Selection(settings, selected_method(family, operation, of_ranks[0], methods, ranks))
 
 
+def reliability(profile: Profile, operation: str, place: Placement, ranks: int) -> Callable[[str], bool]:
+    """Return whether the measured times of a method on this placement decide: see `options.decides`."""
+    of_method: dict[str, list[Result]] = {}
+    for result in measured_results(profile):
+        where = tuple(result.config.get(key) for key in ("operation", "ranks", "map_by"))
+        if result.kernel == "collective" and where == (operation, ranks, place.map_by):
+            of_method.setdefault(result.method, []).append(result)
+    return lambda method: options.decides(of_method.get(method, ()))
+
+
 def measured_place(profile: Profile, operation: str, place: Placement, ranks: int) -> Placement:
     """Return `place` as a placement at which the profile measured the operation, if it is the same: 4x1x1 is
     4x1x2 by node with 4 ranks. Numbers of nodes do not count."""
@@ -142,19 +154,21 @@ def algorithm_changes(
     advice: Advice,
     selection: Selection,
     family: str | None,
+    is_reliable: Callable[[str], bool] = lambda method: True,
 ) -> AlgorithmChanges:
     """Compare the algorithms of `advice` with what was recorded.
 
     Where a setting of the recording selected another algorithm than the default, that is what the others are
     compared with: by its measured cost if the profile has it, else by the recorded time, of which a part may
     be waiting. Where the calls took clearly longer than the default can and no setting is known, either the
-    ranks waited or a setting was not recorded: both are said.
+    ranks waited or a setting was not recorded: both are said. `is_reliable` says whether the times of
+    a method decide.
     """
     what = f"{recorded.operation} of {format_bytes(recorded.size_bytes)}"
     default = next((one for one in advice.ranked if one.method == DEFAULT), None)
     result = AlgorithmChanges()
     if selection.is_forced:
-        _compare_with_forced(result, phase, recorded, advice.ranked, selection, what)
+        _compare_with_forced(result, phase, recorded, advice.ranked, selection, what, is_reliable)
         return result
     if default is None:
         result.notes.append(f"{what}: the profile has no measured default of the MPI to compare with")
@@ -183,6 +197,7 @@ def _compare_with_forced(
     ranked: Sequence[Alternative],
     selection: Selection,
     what: str,
+    is_reliable: Callable[[str], bool],
 ) -> None:
     now = next((one for one in ranked if one.method == selection.method), None)
     others = [one for one in ranked if one is not now]
@@ -191,9 +206,12 @@ def _compare_with_forced(
     made = f"the recording was made with {selection.text}{which}"
     candidates = [Option(_RECORDED, (-1,), each_s, Estimate.exact(1.0), "", is_reference=True)]
     candidates += [
-        Option(one.method, (one.method != DEFAULT,), one.time_s, ratio_of(each_s, one.time_s), one.basis)
+        Option(
+            one.method, (one.method != DEFAULT,), one.time_s, ratio_of(each_s, one.time_s), one.basis,
+            is_reliable=is_reliable(one.method) and (now is None or is_reliable(now.method)),
+        )
         for one in others
-    ]
+    ]  # fmt: skip
     chosen = options.choose(candidates)
     if chosen == 0:
         result.notes.append(f"{what}: {made}; no algorithm of the profile is clearly faster")

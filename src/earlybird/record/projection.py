@@ -44,6 +44,7 @@ from earlybird.record.collective_changes import (
     algorithm_changes,
     measured_place,
     profile_at,
+    reliability,
     selection_of,
 )
 from earlybird.record.costs import (
@@ -547,7 +548,8 @@ class _Projector:
         family = self._recorded_mpi or family_of(self.profile.context)
         methods = [alternative.method for alternative in advice.ranked]
         selection = selection_of(self.recording, family, one.operation, methods, one.ranks)
-        algorithms = algorithm_changes(measured, one, advice, selection, family)
+        is_reliable = reliability(profile, one.operation, here, one.ranks)
+        algorithms = algorithm_changes(measured, one, advice, selection, family, is_reliable)
         notes += [*algorithms.notes, *advice.notes]
         self._causes.update(dict.fromkeys(algorithms.causes))
         changes = [

@@ -10,7 +10,7 @@ from earlybird.data.projection import COLLECTIVE
 from earlybird.data.schema import Estimate
 from earlybird.record import projection
 from earlybird.record.advice import AS_RECORDED, advise_program
-from earlybird.record.collective_changes import measured_place
+from earlybird.record.collective_changes import measured_place, reliability
 from earlybird.record.measured_phase import MeasuredPhase
 from earlybird.record.projection import Changes, project, recorded_place
 from tests.python.record.projecting import changes_of, collectives, place, profile
@@ -40,7 +40,7 @@ def alternative(method, time_s):
     )
 
 
-def projected(monkeypatch, mpi, settings, times_s=(DEFAULT_S, DOUBLING_S, RING_S)):
+def projected(monkeypatch, family, settings, times_s=(DEFAULT_S, DOUBLING_S, RING_S)):
     """A run of 2 s, 0.1 s of which are 8 calls of MPI_Allreduce, with what is known of its algorithms."""
     methods = ("default", "recursive-doubling", "ring")
     ranked = [alternative(*pair) for pair in zip(methods, times_s, strict=True) if pair[1]]
@@ -49,7 +49,7 @@ def projected(monkeypatch, mpi, settings, times_s=(DEFAULT_S, DOUBLING_S, RING_S
     monkeypatch.setattr(projection, "advise_collective", lambda *_, **__: (advice, None))
     recording = collectives()
     ranks = {
-        rank: replace(one, mpi=LIBRARIES[mpi], settings=settings) for rank, one in recording.ranks.items()
+        rank: replace(one, mpi=LIBRARIES[family], settings=settings) for rank, one in recording.ranks.items()
     }
     recording = replace(recording, ranks=ranks)
     (number,) = (one.number for one in find_phases(recording) if "MPI_Allreduce" in one.calls)
@@ -57,16 +57,16 @@ def projected(monkeypatch, mpi, settings, times_s=(DEFAULT_S, DOUBLING_S, RING_S
     return found, changes_of(found, COLLECTIVE, number), [n for p in found.phases for n in p.notes]
 
 
-@pytest.mark.parametrize("mpi", list(FORCED))
-def test_a_forced_algorithm_is_compared_with_the_default(monkeypatch, mpi):
-    _, (change,), notes = projected(monkeypatch, mpi, FORCED[mpi])
+@pytest.mark.parametrize("family", list(FORCED))
+def test_a_forced_algorithm_is_compared_with_the_default(monkeypatch, family):
+    _, (change,), notes = projected(monkeypatch, family, FORCED[family])
     assert change.change == "allreduce of 8 B by the MPI's default"
-    assert change.action.startswith(f"start the program without {VARIABLES[mpi]}")
+    assert change.action.startswith(f"start the program without {VARIABLES[family]}")
     # 8 calls of 12 ms become 7 ms each.
     assert change.time_s.value == pytest.approx(0.1 - 8 * (DOUBLING_S - DEFAULT_S))
     assert change.speed_up.low > 1
     (note,) = (one for one in notes if "was made with" in one)
-    assert f"{VARIABLES[mpi]}=" in note and "which selects recursive-doubling" in note
+    assert f"{VARIABLES[family]}=" in note and "which selects recursive-doubling" in note
     assert not any("the default of the MPI stays" in one for one in notes)
 
 
@@ -79,22 +79,43 @@ def test_of_a_forced_algorithm_that_is_not_in_the_profile_the_recorded_time_coun
     assert advised.method == AS_RECORDED and "start the program without" in advised.action
 
 
+def test_unreliable_times_of_a_forced_algorithm_do_not_decide(monkeypatch):
+    monkeypatch.setattr(projection, "reliability", lambda *_: lambda method: method != "default")
+    _, changes, notes = projected(monkeypatch, "mpich", FORCED["mpich"], (DEFAULT_S, DOUBLING_S, None))
+    assert not changes
+    assert any("no algorithm of the profile is clearly faster" in note for note in notes)
+
+
+def test_few_noisy_launches_are_unreliable():
+    def known(launches):
+        row = {
+            "kernel": "collective", "quantity": "completion", "method": "default", "operation": "allreduce",
+            "ranks": 4, "map_by": "core", "layout": "2x1x2", "size_bytes": 8, "time_s": 1e-5,
+            "time_low_s": 1e-5, "time_high_s": 1e-5, "coverage": 0.9, "launches": launches, "noisy": launches,
+        }  # fmt: skip
+        return replace(profile(), extra={"results": [row]})
+
+    for launches, wanted in ((3, False), (5, True)):
+        is_reliable = reliability(known(launches), "allreduce", place("2x1x2"), 4)
+        assert is_reliable("default") is wanted and is_reliable("ring")
+
+
 def test_a_forced_algorithm_that_is_as_fast_is_left_alone(monkeypatch):
     _, changes, notes = projected(monkeypatch, "mpich", FORCED["mpich"], (DEFAULT_S, DEFAULT_S, RING_S))
     assert not changes
     assert any("no algorithm of the profile is clearly faster" in note for note in notes)
 
 
-@pytest.mark.parametrize("mpi", list(FORCED))
-def test_without_recorded_settings_both_causes_of_slow_calls_are_named(monkeypatch, mpi):
-    found, (change,), notes = projected(monkeypatch, mpi, {})
+@pytest.mark.parametrize("family", list(FORCED))
+def test_without_recorded_settings_both_causes_of_slow_calls_are_named(monkeypatch, family):
+    found, (change,), notes = projected(monkeypatch, family, {})
     (note,) = (one for one in notes if "does not hold settings" in one)
     assert "100 ms were recorded" in note and "predicts 56 ms for the default" in note
-    assert "96 ms for recursive-doubling" in note and f"such as {VARIABLES[mpi]}, selected" in note
+    assert "96 ms for recursive-doubling" in note and f"such as {VARIABLES[family]}, selected" in note
     assert change.speed_up.low == pytest.approx(1.0)
     assert change.speed_up.value == pytest.approx(0.1 / (8 * DEFAULT_S))
     action = advise_program(found).ranked[0].action
-    assert f"look where the program is started for a setting, such as {VARIABLES[mpi]}," in action
+    assert f"look where the program is started for a setting, such as {VARIABLES[family]}," in action
 
 
 @pytest.mark.parametrize(
