@@ -134,9 +134,9 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
             f"--threads is {options.launcher_threads} and collective measures one thread of every rank; "
             "leave --threads out"
         )
+    options, resources = _on_layout(options, resources)
     if resources.family is None:  # a script, for an MPI that is seen later: the one with most algorithms
         resources = replace(resources, family="openmpi")
-    options, resources = _on_layout(options, resources)
     operations = options.operations or DEFAULT_OPERATIONS
     _check_names("--op", operations, OPERATIONS, "operations")
     mappings = options.map_by or ("core",)
@@ -168,7 +168,7 @@ def _on_layout(options: Options, resources: Resources) -> tuple[Options, Resourc
         return options, resources
     nodes, sockets, per_socket = map(int, options.layout.split("x"))
     for asked, there, what in ((nodes, resources.nodes, "node"), (sockets, resources.sockets, "socket")):
-        if asked > there:
+        if asked > there and resources.family is not None:  # a script runs on other nodes
             of_node = " of a node" if what == "socket" else ""
             raise InputError(
                 f"--layout is {options.layout} and there {'is' if there == 1 else 'are'} "
