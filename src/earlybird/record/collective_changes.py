@@ -78,7 +78,8 @@ def selection_of(
     recording: Recording, family: str | None, operation: str, methods: Sequence[str], ranks: int
 ) -> Selection:
     """Return what the environment of the ranks selects; recordings of earlier versions do not hold it."""
-    of_ranks = [one.settings for one in recording.ranks.values() if one.settings]
+    # Those that do hold the binding, too.
+    of_ranks = [one.settings for one in recording.ranks.values() if one.settings or one.binding]
     if not of_ranks:
         return Selection(None)
     settings = algorithm_settings(of_ranks[0], operation)
@@ -222,9 +223,11 @@ def _compare_with_forced(
         if now
         else recorded_collective_s(phase, recorded, best.time_s)
     )
-    names = " and ".join(selection.settings or {})
-    without = f"start the program without {names}"
-    action = without if best.method == DEFAULT else f"{without}, and with {best.action}"
+    action = (
+        f"start the program without {' and '.join(selection.settings or {})}"
+        if best.method == DEFAULT
+        else f"start the program with {best.action} instead of {selection.text}"
+    )
     by = "the MPI's default" if best.method == DEFAULT else best.method
     result.changes.append(ChangedAlgorithm(f"{what} by {by}", action, best.basis, time_s))
     result.notes.append(

@@ -10,7 +10,7 @@ from earlybird.data.projection import COLLECTIVE
 from earlybird.data.schema import Estimate
 from earlybird.record import projection
 from earlybird.record.advice import AS_RECORDED, advise_program
-from earlybird.record.collective_changes import measured_place, reliability
+from earlybird.record.collective_changes import measured_place, reliability, selection_of
 from earlybird.record.measured_phase import MeasuredPhase
 from earlybird.record.projection import Changes, project, recorded_place
 from tests.python.record.projecting import changes_of, collectives, place, profile
@@ -131,6 +131,19 @@ def test_a_setting_is_suspected_where_an_algorithm_takes_as_long(monkeypatch, ti
     found, changes, _ = projected(monkeypatch, "mpich", {}, times_s)
     assert bool(found.causes and "for a setting" in found.causes[0]) is is_suspect
     assert bool(changes) is is_suspect
+
+
+def test_another_algorithm_than_the_default_is_set_instead_of_the_forced_one(monkeypatch):
+    _, (change,), _ = projected(monkeypatch, "intel", FORCED["intel"], (0.011, DOUBLING_S, 0.007))
+    assert change.action == "start the program with use ring instead of I_MPI_ADJUST_ALLREDUCE=1"
+
+
+def test_a_recording_with_a_binding_and_no_setting_has_no_setting(monkeypatch):
+    recording = collectives()
+    ranks = {rank: replace(one, binding=(0,)) for rank, one in recording.ranks.items()}
+    known = selection_of(replace(recording, ranks=ranks), "mpich", "allreduce", ["default"], 4)
+    assert known.settings == {} and not known.is_forced
+    assert selection_of(recording, "mpich", "allreduce", ["default"], 4).settings is None
 
 
 def test_with_recorded_settings_that_select_nothing_slow_calls_are_waiting(monkeypatch):
