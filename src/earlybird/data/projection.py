@@ -59,6 +59,17 @@ def speed_up_text(speed_up: Estimate | None, ratio: Callable[[float], str] = "{:
     return f"at least {ratio(speed_up.low)}" if speed_up.low > 1 else f"at most {ratio(speed_up.high)}"
 
 
+def time_text(time_s: Estimate | None, speed_up: Estimate | None) -> str:
+    """Return the projected time in the same way: `812 ms`, `at most 890 ms` or ``."""
+    if time_s is None or speed_up is None:
+        return ""
+    if not is_bound(speed_up):
+        return format_seconds(time_s.value)
+    if speed_up.low > 1:
+        return f"at most {format_seconds(time_s.high)}"
+    return f"at least {format_seconds(time_s.low)}"
+
+
 @dataclass(frozen=True)
 class ProjectedChange(Record):
     """One change, and the time of a phase with it.

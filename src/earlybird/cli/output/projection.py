@@ -13,7 +13,14 @@ from earlybird.cli.output.printing import (
     table,
 )
 from earlybird.cli.output.recording import first_names
-from earlybird.data.projection import ProjectedChange, ProjectedPhase, Projection, is_bound, speed_up_text
+from earlybird.data.projection import (
+    ProjectedChange,
+    ProjectedPhase,
+    Projection,
+    is_bound,
+    speed_up_text,
+    time_text,
+)
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 
@@ -36,7 +43,7 @@ _CHANGES = (
     Column("change", lambda row: row[1].kind),
     Column("to", lambda row: row[1].change),
     Column("time", lambda row: format_seconds(row[0].time_s)),
-    Column("projected", lambda row: _projected(row[1])),
+    Column("projected", lambda row: time_text(row[1].time_s, row[1].speed_up)),
     Column("speed-up", lambda row: speed_up_text(row[1].speed_up, ratio_text)),
     Column("95 %", lambda row: _interval(row[1].speed_up)),
     Column("of the run", lambda row: speed_up_text(row[1].run_speed_up, ratio_text)),
@@ -70,15 +77,6 @@ def print_projection(projection: Projection, format: Format, hint: str = "") -> 
         print(f"no change to project{hint}")
     for kind, text in projection.assumptions.items():
         print(f"{kind}: assumes that {text}")
-
-
-def _projected(change: ProjectedChange) -> str:
-    if change.time_s is None or change.speed_up is None:
-        return ""
-    if not is_bound(change.speed_up):
-        return format_seconds(change.time_s.value)
-    at_most = change.speed_up.low > 1
-    return f"{'at most' if at_most else 'at least'} {format_seconds(change.time_s[2 if at_most else 1])}"
 
 
 def _interval(speed_up: Estimate | None) -> str:

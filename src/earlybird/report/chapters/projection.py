@@ -75,7 +75,8 @@ def _answer(one: Projected) -> Answer:
         return Answer(one.title, format_seconds(one.projection.run_s), "", finding, do)
     finding = f"With {best.name}, projected, by {best.where}. Run the program with the change to check it."
     number = f"speed-up {speed_up_text(best.run_speed_up, ratio)}"
-    return Answer(one.title, number, spread(best.run_speed_up, ratio), finding, best.action)
+    interval = "" if is_bound(best.run_speed_up) else spread(best.run_speed_up, ratio)
+    return Answer(one.title, number, interval, finding, best.action)
 
 
 def _assumptions(one: Projected) -> list[str]:
