@@ -218,6 +218,14 @@ def _compare_with_forced(
         result.notes.append(f"{what}: {made}; no algorithm of the profile is clearly faster")
         return
     best = others[chosen - 1]
+    by = "the MPI's default" if best.method == DEFAULT else best.method
+    numbers = (
+        f"{what}: {made}, and {format_seconds(recorded.calls * best.time_s.value)} are predicted for {by} "
+        f"where {format_seconds(recorded.least_s)} were recorded in the rank that spends the least in it"
+    )
+    if not now and not _may_be_the_algorithm(recorded, best):
+        result.notes.append(f"{numbers}, as ranks wait for each other or for cores, too")
+        return
     time_s = (
         sped_up_collective_s(phase, recorded, each_s.value, ratio_of(each_s, best.time_s))
         if now
@@ -228,19 +236,21 @@ def _compare_with_forced(
         if best.method == DEFAULT
         else f"start the program with {best.action} instead of {selection.text}"
     )
-    by = "the MPI's default" if best.method == DEFAULT else best.method
     result.changes.append(ChangedAlgorithm(f"{what} by {by}", action, best.basis, time_s))
-    result.notes.append(
-        f"{what}: {made}, and {format_seconds(recorded.calls * best.time_s.value)} are predicted for {by} "
-        f"where {format_seconds(recorded.least_s)} were recorded in the rank that spends the least in it"
-    )
+    result.notes.append(numbers)
     if not now:
-        result.causes.append(f"{action}: {what} then takes less time")
+        result.causes.append(f"{action}, and compare: a part of the time of {what} may be waiting")
 
 
 def _is_slower_than(recorded: RecordedCollective, alternative: Alternative) -> bool:
     """Return whether even the rank that waits least spent clearly more than `alternative` costs."""
     return recorded.least_s > (1 + MOVED_ERROR) * recorded.calls * alternative.time_s.high
+
+
+def _may_be_the_algorithm(recorded: RecordedCollective, alternative: Alternative) -> bool:
+    """Return whether the calls took clearly longer than `alternative`, but not longer than any algorithm."""
+    ratio = recorded.least_s / (recorded.calls * alternative.time_s.value)
+    return _is_slower_than(recorded, alternative) and ratio <= _MOST_BY_ALGORITHM
 
 
 def _explain_excess(
@@ -267,8 +277,7 @@ def _explain_excess(
     if selection.settings is not None:
         result.notes.append(f"{numbers}: no recorded setting selects another algorithm, so {waited}")
         return False
-    ratio = recorded.least_s / (recorded.calls * default.time_s.value)
-    if not alike and (others or ratio > _MOST_BY_ALGORITHM):
+    if not alike and (others or not _may_be_the_algorithm(recorded, default)):
         result.notes.append(
             f"{numbers}: {waited}, or {setting} selected an algorithm that the profile does not have"
         )

@@ -79,6 +79,14 @@ def test_of_a_forced_algorithm_that_is_not_in_the_profile_the_recorded_time_coun
     assert advised.method == AS_RECORDED and "start the program without" in advised.action
 
 
+def test_a_file_of_rules_is_not_blamed_for_waiting(monkeypatch):
+    rules = {"OMPI_MCA_coll_tuned_dynamic_rules_filename": "rules"}
+    for default_s, is_suspect in ((1e-5, False), (0.007, True), (0.011, False)):
+        found, changes, notes = projected(monkeypatch, "openmpi", rules, (default_s, None, None))
+        assert bool(changes) is bool(found.causes) is is_suspect
+        assert any("was made with OMPI_MCA_coll_tuned_dynamic_rules_filename" in note for note in notes)
+
+
 def test_unreliable_times_of_a_forced_algorithm_do_not_decide(monkeypatch):
     monkeypatch.setattr(projection, "reliability", lambda *_: lambda method: method != "default")
     _, changes, notes = projected(monkeypatch, "mpich", FORCED["mpich"], (DEFAULT_S, DOUBLING_S, None))
