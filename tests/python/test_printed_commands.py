@@ -3,10 +3,12 @@
 import ast
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from earlybird.advise.collective import advise_collective
 from earlybird.data.collective_algorithms import OPERATIONS, UNMODELLED
 from earlybird.data.measure_commands import (
     MEASURED_WITH,
@@ -15,7 +17,7 @@ from earlybird.data.measure_commands import (
     measure_command,
     virtual_cluster,
 )
-from earlybird.data.profile import Profile
+from earlybird.data.profile import Profile, load_profile
 from earlybird.measure.collective import collective_groups
 from earlybird.measure.groups import Library, Options, Resources
 from earlybird.predict.collective import measure_hint
@@ -121,6 +123,17 @@ def test_the_commands_that_add_a_collective_measure_it_where_the_ranks_are(opera
         ]
         if operation != "barrier":
             assert {(point["ranks"], point["layout"]) for point in points} == {(4, "4x1x1")}
+
+
+def test_advice_outside_the_measured_range_asks_for_the_placement_that_it_is_of():
+    folder = Path(__file__).parents[2] / "examples/collectives"
+    known = load_profile(folder / "profile.json")
+    known = replace(known, extra={**known.extra, MEASURED_WITH: {"launcher": "cluster:c", "mpi": "mpich"}})
+    advice, _ = advise_collective(known, "bcast", 4, 1 << 30, layout="4x1x1", map_by="core")
+    (command,) = {one for note in advice.notes for one in re.findall(r"`(earlybird measure [^`]*)`", note)}
+    given = parse(command)
+    assert (given["layout"], given["ranks"], given["launcher"]) == ("4x1x1", "4", "cluster:c")
+    assert "1GiB" in given["sizes"] and "8" in given["sizes"].split(",")
 
 
 def test_launch_options_are_those_of_the_profile_or_of_its_context():
