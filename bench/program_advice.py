@@ -192,12 +192,15 @@ def changes_of(
     here = _plain(program, mpi)
     found = []
     for one in projection.run_changes():
-        name = one.change.change
+        name = one.change
+        if one.run_speed_up is None:
+            say(f"{mpi}, {program.name}, {name}: {one.reason}")
+            continue
         of_run = replace(here, names=frozenset([name]), speed_up=one.run_speed_up)
-        if one.change.kind == LAYOUT:
+        if one.kind == LAYOUT:
             layout = name.replace(" by ", ":")
             found.append(replace(of_run, kind=LAYOUT, text=name, layout=layout))
-        elif one.change.kind == OTHER_MPI:
+        elif one.kind == OTHER_MPI:
             other = other_mpis[name]
             found.append(replace(of_run, kind=OTHER_MPI, text=other, mpi=other))
     by_settings: dict[tuple[tuple[str, str], ...], list[tuple[ProjectedPhase, ProjectedChange]]] = {}
@@ -207,11 +210,13 @@ def changes_of(
                 by_settings.setdefault(tuple(sorted(settings.items())), []).append((phase, change))
     for settings, pairs in by_settings.items():
         pairs.sort(key=lambda pair: -pair[0].time_s)
+        if (speed_up := projection.together(pairs).run_speed_up) is None:
+            continue
         found.append(
             replace(
                 here, kind=COLLECTIVE, text=pairs[0][1].change,
                 names=frozenset(change.change for _, change in pairs),
-                speed_up=projection.together(pairs).run_speed_up, settings=dict(settings),
+                speed_up=speed_up, settings=dict(settings),
             )
         )  # fmt: skip
     return found

@@ -352,10 +352,11 @@ def _case(what: str, size: int) -> str:
 
 
 def _changes(projection: Projection, kind: str) -> list[ProjectedChange]:
-    """Those of one kind of the phase that takes longest."""
+    """Those of one kind of the phase that takes longest, if their speed-up is known."""
     phases = [phase for phase in projection.phases if any(change.kind == kind for change in phase.changes)]
     longest = max(phases, key=lambda phase: phase.time_s, default=None)
-    return [change for change in longest.changes if change.kind == kind] if longest is not None else []
+    of_longest = longest.changes if longest is not None else ()
+    return [change for change in of_longest if change.kind == kind and change.speed_up is not None]
 
 
 def _change(projection: Projection, kind: str) -> ProjectedChange | None:
@@ -365,6 +366,7 @@ def _change(projection: Projection, kind: str) -> ProjectedChange | None:
 
 def _notes(projection: Projection) -> str:
     notes = [note for phase in projection.phases for note in phase.notes]
+    notes += [change.reason for phase in projection.phases for change in phase.changes if change.reason]
     return "; ".join(dict.fromkeys([*notes, *projection.notes]))
 
 

@@ -3,11 +3,21 @@
 import json
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from earlybird.data.recorded_rank import CALL, RECEIVED, SENT, Communicator, RankPhase, RankRecording, Step
+from earlybird.data.recorded_rank import (
+    CALL,
+    RECEIVED,
+    SENT,
+    Communicator,
+    EpochSamples,
+    RankPhase,
+    RankRecording,
+    Step,
+)
 from earlybird.data.recording import Recording, start_recording
 
 CALLS = ("MPI_Init", "MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce", "MPI_Finalize")
@@ -122,6 +132,41 @@ def on_disk(folder: Path, size: int, messages, waiting_s=lambda rank: 0.2, host=
     return folder
 
 
+_EPOCH_EVENT = np.dtype(
+    [(name, "i8") for name in ("call", "role", "peer", "communicator", "messages", "bytes")]
+)  # fmt: skip
+
+
+def of_epochs(size: int, epochs, kept=None, own_epochs=lambda rank: range(2**30), **others) -> Recording:
+    """A recording whose exchange phase has these `epochs`, each a list of messages as of `in_memory`.
+
+    `kept`: indices of those whose content is recorded, all by default. `own_epochs`: which of them a rank
+    goes through.
+    """
+    recording = in_memory(size, [message for one in epochs for message in one], **others)
+    ranks = {}
+    for rank, one in recording.ranks.items():
+        own = [messages for k, messages in enumerate(epochs) if k in own_epochs(rank)]
+        variants: dict[tuple, int] = {}
+        sampled = []
+        for j, messages in enumerate(own):
+            rows = [
+                (call, role, peer, 1, count, count * each)
+                for src, dst, count, each in messages
+                for call, role, owner, peer in ((ISEND, SENT, src, dst), (IRECV, RECEIVED, dst, src))
+                if owner == rank
+            ]
+            if kept is None or j in kept:
+                sampled.append((j, variants.setdefault(tuple(rows), len(variants))))
+        samples = EpochSamples(
+            *np.array(sampled, np.int64).reshape(-1, 2).T,
+            tuple(np.array(list(rows), _EPOCH_EVENT) for rows in variants),
+        )
+        phases = {**one.phases, 1: replace(one.phases[1], epochs=len(own))}
+        ranks[rank] = replace(one, phases=phases, epoch_samples={(1, 0): samples})
+    return replace(recording, ranks=ranks)
+
+
 def ring(size: int, count: int = 3, each: int = 1000) -> list[tuple[int, int, int, int]]:
     """`count` messages from each rank to the next."""
     return [(rank, (rank + 1) % size, count, each) for rank in range(size)]
@@ -141,34 +186,75 @@ def halo(side: int, each: int = 4096) -> list[tuple[int, int, int, int]]:
 # A record of a trace as in the files; see native/recorder/recording/trace.h.
 TRACED = np.dtype(
     [
+        ("turn", "u4"), ("request", "u4"), ("begin_ticks", "u8"), ("ticks", "u8"), ("bytes", "u8"),
+        ("site", "u8"), ("posted_ticks", "u8"), ("what", "u4"), ("peer", "i4"), ("tag", "i4"),
+        ("thread", "u2"), ("call", "u2"),
+    ]
+)  # fmt: skip
+TRACE_HEAD_BYTES = 4096
+# The same in the first version.
+FORMER_TRACED = np.dtype(
+    [
         ("number", "u8"), ("begin_ticks", "u8"), ("ticks", "u8"), ("bytes", "u8"), ("site", "u8"),
         ("communicator", "u4"), ("peer", "i4"), ("tag", "i4"), ("posted", "u4"), ("thread", "u4"),
         ("call", "u2"), ("role", "u1"), ("kind", "u1"),
     ]
 )  # fmt: skip
 TICKS_PER_S = 2 * 10**9
+_ZERO_TICKS = 10**12
 
 
-def trace_file(records, capacity: int, begin_s: float = 1000.0, ahead_s: float = 0.0) -> bytes:
+def _ticks(seconds: float) -> int:
+    return _ZERO_TICKS + round(seconds * TICKS_PER_S)
+
+
+def trace_file(
+    records, capacity: int, begin_s: float = 1000.0, ahead_s: float = 0.0, clocks=(), thread: int = 0,
+    site: int = 0,
+) -> bytes:  # fmt: skip
     """The file of a trace whose rank has made all `records`: rows (begin_s, end_s, call, role, communicator,
-    peer, tag, kind, bytes, and where it is not the order of the rows posted), with times since `begin_s` of a
-    clock that is ahead by `ahead_s`."""
-    zero = 10**12
+    peer, tag, kind, bytes, request, posted_s), with times since `begin_s` of a clock that is ahead by
+    `ahead_s`. Without a request, that of a message received is the number of the row, and others have none;
+    without posted_s, that is not known. `clocks`: pairs of seconds by ticks and by the clock."""
+    rows = []
+    for k, record in enumerate(records):
+        begin, end, call, role, communicator, peer, tag, kind, size, *more = record
+        request = more[0] if more else (k + 1) * (role == RECEIVED)
+        posted = _ticks(more[1]) if len(more) > 1 and more[1] is not None else 0
+        what = communicator | role << 24 | kind << 28
+        ticks = round((end - begin) * TICKS_PER_S)
+        rows.append((k // capacity + 1, request, _ticks(begin), ticks, size, site, posted, what, peer, tag,
+                     thread, call))  # fmt: skip
+    head = _trace_head(0x3245434152544245, records, capacity, begin_s + ahead_s)
+    head += struct.pack("=Q", len(clocks))
+    for by_ticks, by_clock in clocks:
+        head += struct.pack("=QQ", _ticks(by_ticks), round(1e9 * (begin_s + ahead_s + by_clock)))
+    return head.ljust(TRACE_HEAD_BYTES, b"\0") + _ring(rows, capacity, TRACED)
+
+
+def former_trace_file(records, capacity: int, begin_s: float = 1000.0) -> bytes:
+    """The same in the first version, in which `request` says in which order receives were posted."""
     rows = [
-        (k + 1, zero + round(begin * TICKS_PER_S), round((end - begin) * TICKS_PER_S), size, 0, communicator,
-         peer, tag, posted[0] if posted else k + 1, 0, call, role, kind)
-        for k, (begin, end, call, role, communicator, peer, tag, kind, size, *posted) in enumerate(records)
+        (k + 1, _ticks(begin), round((end - begin) * TICKS_PER_S), size, 0, communicator, peer, tag,
+         more[0] if more else k + 1, 0, call, role, kind)
+        for k, (begin, end, call, role, communicator, peer, tag, kind, size, *more) in enumerate(records)
     ]  # fmt: skip
-    last_s = max(end for _, end, *_ in records)
-    head = struct.pack(
-        "=QQQdQQQQ", 0x3145434152544245, capacity, len(rows), 1 / TICKS_PER_S, zero,
-        round(1e9 * (begin_s + ahead_s)), zero + round(last_s * TICKS_PER_S),
-        round(1e9 * (begin_s + ahead_s + last_s)),
+    return _trace_head(0x3145434152544245, records, capacity, begin_s) + _ring(rows, capacity, FORMER_TRACED)
+
+
+def _trace_head(magic: int, records, capacity: int, begin_s: float) -> bytes:
+    last_s = max((end for _, end, *_ in records), default=0.0)
+    return struct.pack(
+        "=QQQdQQQQ", magic, capacity, len(records), 1 / TICKS_PER_S, _ZERO_TICKS, round(1e9 * begin_s),
+        _ticks(last_s), round(1e9 * (begin_s + last_s)),
     )  # fmt: skip
-    ring = np.zeros(min(len(rows), capacity), TRACED)
-    for row in rows:
-        ring[(row[0] - 1) % capacity] = row
-    return head + ring.tobytes()
+
+
+def _ring(rows, capacity: int, layout: np.dtype) -> bytes:
+    ring = np.zeros(min(len(rows), capacity), layout)
+    for k, row in enumerate(rows):
+        ring[k % capacity] = row
+    return ring.tobytes()
 
 
 def add_traces(folder: Path, size: int, late: int = 1, steps: int = 3) -> None:

@@ -26,9 +26,16 @@ add_library(earlybird_recorder SHARED
   recorder/recording/communicators.c
   recorder/recording/epoch.c
   recorder/recording/file.c
+  recorder/recording/hidden.c
+  recorder/recording/identity.c
+  recorder/recording/open_calls.c
   recorder/recording/persistent.c
+  recorder/recording/places.c
+  recorder/recording/python_places.c
   recorder/recording/recorder.c
   recorder/recording/requests.c
+  recorder/recording/samples.c
+  recorder/recording/settings.c
   recorder/recording/table.c
   recorder/recording/trace.c
   recorder/recording/windows.c

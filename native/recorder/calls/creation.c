@@ -1,20 +1,39 @@
-/* Communicators that are created and freed: only time. Their members are read when they are first used. */
+/* Communicators that are created and freed: their time, and which creation from its parent one is. Their members are read when
+ * they are first used.
+ */
 #include "recorder/calls/wrap.h"
+#include "recorder/recording/identity.h"
 
-EB_WRAP(MPI_Comm_dup, (MPI_Comm comm, MPI_Comm *newcomm), (comm, newcomm), EB_ONLY_TIME)
-EB_WRAP(MPI_Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm), (comm, info, newcomm), EB_ONLY_TIME)
-EB_WRAP_PART(MPI_Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request), (comm, newcomm, request),
-             EB_OPENED(EB_ONLY_TIME))
+/* All ranks of `comm` make the call. */
+#define CREATED(created)                                        \
+  if (rc == MPI_SUCCESS) eb_identity_created(comm, *(created)); \
+  EB_ONLY_TIME
+
+/* Those of the new one alone do. */
+#define CREATED_ALONE(created)                                       \
+  if (rc == MPI_SUCCESS) eb_identity_created_alone(*(created), tag); \
+  EB_ONLY_TIME
+/* The new one must not be used yet. */
+#define PROMISED                                               \
+  if (rc == MPI_SUCCESS) eb_identity_promised(comm, *newcomm); \
+  EB_ONLY_TIME
+
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_dup, (MPI_Comm comm, MPI_Comm *newcomm), (comm, newcomm), EB_ABOUT_ALL, CREATED(newcomm))
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm), (comm, info, newcomm),
+              EB_ABOUT_ALL, CREATED(newcomm))
+EB_WRAP_PART(MPI_Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request), (comm, newcomm, request), EB_OPENED(PROMISED))
 #ifdef EB_HAS_IDUP_WITH_INFO
 EB_WRAP_PART(MPI_Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request),
-             (comm, info, newcomm, request), EB_OPENED(EB_ONLY_TIME))
+             (comm, info, newcomm, request), EB_OPENED(PROMISED))
 #endif
-EB_WRAP(MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm *newcomm), (comm, color, key, newcomm), EB_ONLY_TIME)
-EB_WRAP(MPI_Comm_split_type, (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm),
-        (comm, split_type, key, info, newcomm), EB_ONLY_TIME)
-EB_WRAP(MPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm), (comm, group, newcomm), EB_ONLY_TIME)
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm *newcomm), (comm, color, key, newcomm),
+              EB_ABOUT_ALL, CREATED(newcomm))
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_split_type, (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm),
+              (comm, split_type, key, info, newcomm), EB_ABOUT_ALL, CREATED(newcomm))
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm), (comm, group, newcomm),
+              EB_ABOUT_ALL, CREATED(newcomm))
 EB_WRAP(MPI_Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm), (comm, group, tag, newcomm),
-        EB_ONLY_TIME)
+        CREATED_ALONE(newcomm))
 EB_WRAP(MPI_Comm_free, (MPI_Comm * comm), (comm), EB_ONLY_TIME)
 
 /* Names are part of what a recording says of a communicator. */
@@ -27,22 +46,29 @@ EB_EXPORT int MPI_Comm_set_name(MPI_Comm comm, const char *comm_name) {
 
 EB_WRAP(MPI_Intercomm_create,
         (MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm *newintercomm),
-        (local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm), EB_ONLY_TIME)
-EB_WRAP(MPI_Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm *newintracomm), (intercomm, high, newintracomm), EB_ONLY_TIME)
+        (local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm), CREATED_ALONE(newintercomm))
+#define MERGED                                                          \
+  if (rc == MPI_SUCCESS) eb_identity_created(intercomm, *newintracomm); \
+  EB_ONLY_TIME
+EB_WRAP(MPI_Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm *newintracomm), (intercomm, high, newintracomm), MERGED)
 
-EB_WRAP(MPI_Cart_create, (MPI_Comm comm, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *comm_cart),
-        (comm, ndims, dims, periods, reorder, comm_cart), EB_ONLY_TIME)
-EB_WRAP(MPI_Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm), (comm, remain_dims, newcomm), EB_ONLY_TIME)
-EB_WRAP(MPI_Graph_create, (MPI_Comm comm, int nnodes, const int index[], const int edges[], int reorder, MPI_Comm *comm_graph),
-        (comm, nnodes, index, edges, reorder, comm_graph), EB_ONLY_TIME)
-EB_WRAP(MPI_Dist_graph_create,
-        (MPI_Comm comm, int n, const int sources[], const int degrees[], const int destinations[], const int weights[],
-         MPI_Info info, int reorder, MPI_Comm *comm_graph),
-        (comm, n, sources, degrees, destinations, weights, info, reorder, comm_graph), EB_ONLY_TIME)
-EB_WRAP(MPI_Dist_graph_create_adjacent,
-        (MPI_Comm comm, int indegree, const int sources[], const int sourceweights[], int outdegree, const int destinations[],
-         const int destweights[], MPI_Info info, int reorder, MPI_Comm *comm_graph),
-        (comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, comm_graph), EB_ONLY_TIME)
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Cart_create,
+              (MPI_Comm comm, int ndims, const int dims[], const int periods[], int reorder, MPI_Comm *comm_cart),
+              (comm, ndims, dims, periods, reorder, comm_cart), EB_ABOUT_ALL, CREATED(comm_cart))
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm),
+              (comm, remain_dims, newcomm), EB_ABOUT_ALL, CREATED(newcomm))
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Graph_create,
+              (MPI_Comm comm, int nnodes, const int index[], const int edges[], int reorder, MPI_Comm *comm_graph),
+              (comm, nnodes, index, edges, reorder, comm_graph), EB_ABOUT_ALL, CREATED(comm_graph))
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Dist_graph_create,
+              (MPI_Comm comm, int n, const int sources[], const int degrees[], const int destinations[], const int weights[],
+               MPI_Info info, int reorder, MPI_Comm *comm_graph),
+              (comm, n, sources, degrees, destinations, weights, info, reorder, comm_graph), EB_ABOUT_ALL, CREATED(comm_graph))
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Dist_graph_create_adjacent,
+              (MPI_Comm comm, int indegree, const int sources[], const int sourceweights[], int outdegree, const int destinations[],
+               const int destweights[], MPI_Info info, int reorder, MPI_Comm *comm_graph),
+              (comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, comm_graph),
+              EB_ABOUT_ALL, CREATED(comm_graph))
 
 EB_WRAP(MPI_Comm_spawn,
         (const char *command, char *argv[], int maxprocs, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *intercomm,

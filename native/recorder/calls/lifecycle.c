@@ -4,6 +4,7 @@
 #include "interpose/objects/fortran_bindings.h"
 #include "interpose/objects/identity.h"
 #include "recorder/calls/wrap.h"
+#include "recorder/recording/hidden.h"
 
 /* By it libearlybird knows that a recorder before it hides none of its calls: EARLYBIRD_RECORDER_MARK. */
 EB_EXPORT const char earlybird_recorder_passes_on = 1;
@@ -22,15 +23,18 @@ static void enter(void) {
 }
 
 /* Whatever the program needs has its addresses by now. */
-__attribute__((constructor)) static void redirect_bindings(void) { eb_bindings_redirect(); }
+__attribute__((constructor)) static void begin_process(void) {
+  eb_bindings_redirect();
+  eb_hidden_report(false);
+}
 
-static int leave(int rc, const eb_call *call, double begin_s) {
+static int leave(int rc, const eb_call *call, double begin_s, eb_caller caller) {
   if (--depth > 0 || rc != MPI_SUCCESS) return rc;
   const double took_s = eb_now_s() - begin_s;
   eb_bindings_redirect(); /* of plug-ins that the MPI has loaded */
   eb_clock_settle();
   eb_recorder_begin();
-  eb_span span = eb_span_begin(call);
+  eb_span span = eb_span_begin_of(call, caller);
   if (eb_span_returned(&span, rc)) {
     span.ticks = (uint64_t)(took_s / eb_recorder_tick_s());
     span.begin_ticks -= span.ticks;
@@ -44,14 +48,14 @@ EB_CALL(MPI_Init);
 EB_EXPORT int MPI_Init(int *argc, char ***argv) {
   enter();
   const double begin_s = eb_now_s();
-  return leave(EB_NEXT(MPI_Init)(argc, argv), &MPI_Init_call, begin_s);
+  return leave(EB_NEXT(MPI_Init)(argc, argv), &MPI_Init_call, begin_s, EB_CALLER);
 }
 
 EB_CALL(MPI_Init_thread);
 EB_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
   enter();
   const double begin_s = eb_now_s();
-  return leave(EB_NEXT(MPI_Init_thread)(argc, argv, required, provided), &MPI_Init_thread_call, begin_s);
+  return leave(EB_NEXT(MPI_Init_thread)(argc, argv, required, provided), &MPI_Init_thread_call, begin_s, EB_CALLER);
 }
 
 /* What has been counted is written before: MPI_Finalize may not return. */

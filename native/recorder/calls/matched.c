@@ -6,12 +6,18 @@ static void matched(const eb_span *span, unsigned call, int rc, bool is_matched,
   eb_communicator *communicator = eb_span_communicator(span, comm);
   eb_add_call(span, call, communicator, EB_PEER_NONE, 0);
   if (rc != MPI_SUCCESS || !is_matched || *message == MPI_MESSAGE_NO_PROC) return;
-  const eb_request probed = {EB_REQUEST_MESSAGE, call, communicator, EB_PEER_ANY, EB_TAG_NONE, eb_trace_post(), false, {0}};
+  const eb_request probed = {.kind = EB_REQUEST_MESSAGE,
+                             .call = call,
+                             .communicator = communicator,
+                             .peer = EB_PEER_ANY,
+                             .tag = EB_TAG_NONE,
+                             .serial = eb_trace_post()};
   eb_requests_add(eb_message_key(*message), &probed);
 }
 
-EB_WRAP_PART(MPI_Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),
-             (source, tag, comm, message, status), matched(&span, call, rc, true, comm, message))
+EB_WRAP_ABOUT(EB_CALL_PART, MPI_Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status),
+              (source, tag, comm, message, status), eb_span_about(&span, source, tag, comm),
+              matched(&span, call, rc, true, comm, message))
 EB_WRAP_POLL(MPI_Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status),
              (source, tag, comm, flag, message, status), matched(&span, call, rc, *flag != 0, comm, message))
 
@@ -32,9 +38,8 @@ static eb_request take(uint64_t key, eb_ticket ticket) {
     const int rc = EB_NEXT(name)(buf, count, type, message, status);                                        \
     if (eb_span_returned(&span, rc)) {                                                                      \
       const eb_request probed = take(key, ticket);                                                          \
-      span.thread->posted = probed.posted;                                                                  \
+      span.request = probed.serial;                                                                         \
       eb_received(&span, eb_call_number(&name##_call), rc, probed.communicator, status);                    \
-      span.thread->posted = 0;                                                                              \
       eb_span_end(&span);                                                                                   \
     }                                                                                                       \
     return rc;                                                                                              \
@@ -49,7 +54,7 @@ static eb_request take(uint64_t key, eb_ticket ticket) {
     const int rc = EB_NEXT(name)(buf, count, type, message, request);                                                             \
     if (eb_span_returned(&span, rc)) {                                                                                            \
       const eb_request probed = take(key, ticket);                                                                                \
-      eb_receive_created(&span, eb_call_number(&name##_call), rc, probed.communicator, source, EB_REQUEST_RECEIVE, probed.posted, \
+      eb_receive_created(&span, eb_call_number(&name##_call), rc, probed.communicator, source, EB_REQUEST_RECEIVE, probed.serial, \
                          request);                                                                                                \
       eb_span_end(&span);                                                                                                         \
     }                                                                                                                             \

@@ -7,7 +7,8 @@ static void created(const eb_span *span, unsigned call, int rc, eb_request_kind 
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, rank) : EB_PEER_NONE;
   eb_add_call(span, call, communicator, peer, 0);
   if (rc != MPI_SUCCESS) return;
-  const eb_request partitioned = {kind, call, communicator, peer, tag, 0, false, {eb_bytes(span, count, type)}};
+  const eb_request partitioned = {
+      .kind = kind, .call = call, .communicator = communicator, .peer = peer, .tag = tag, .bytes = eb_bytes(span, count, type)};
   eb_requests_add(eb_request_key(*request), &partitioned);
 }
 

@@ -8,22 +8,36 @@ void eb_received(const eb_span *span, unsigned call, int rc, eb_communicator *co
     return;
   }
   const int peer = eb_world_rank(communicator, status->MPI_SOURCE);
+  if (span->request) eb_span_of_request(span, span->request, span->begin_ticks);
   eb_add_call_message(span, call, EB_ROLE_RECEIVED, communicator, peer, status->MPI_TAG,
                       peer == EB_PEER_NULL ? 0 : eb_status_bytes(status));
+  eb_span_of_none(span);
 }
 
 void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, eb_request_kind kind,
-                        uint32_t posted, const MPI_Request *request) {
+                        uint32_t serial, const MPI_Request *request) {
+  const bool is_started = kind == EB_REQUEST_RECEIVE;
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, source) : EB_PEER_NONE;
-  eb_add_call(span, call, communicator, peer, 0);
   /* Requests without a message may share one handle: MPICH does so for MPI_PROC_NULL. */
+  const bool is_empty = rc == MPI_SUCCESS && is_started && peer == EB_PEER_NULL;
+  if (is_empty) eb_span_opens(span);
+  else eb_span_of_request(span, serial, 0);
+  eb_add_call(span, call, communicator, peer, 0);
+  eb_span_of_none(span);
   if (rc != MPI_SUCCESS) return;
-  if (peer == EB_PEER_NULL && kind == EB_REQUEST_RECEIVE) {
+  if (is_empty) {
     eb_span_opened(span, request);
     return;
   }
-  if (kind == EB_REQUEST_RECEIVE) eb_span_started(span);
-  const eb_request receive = {kind, call, communicator, peer, EB_TAG_NONE, posted, kind == EB_REQUEST_RECEIVE, {0}};
+  if (is_started) eb_span_started(span);
+  const eb_request receive = {.kind = kind,
+                              .call = call,
+                              .communicator = communicator,
+                              .peer = peer,
+                              .tag = EB_TAG_NONE,
+                              .serial = serial,
+                              .is_active = is_started,
+                              .posted_ticks = span->begin_ticks};
   eb_requests_add(eb_request_key(*request), &receive);
 }
 
@@ -33,6 +47,8 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
   EB_EXPORT int name(void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status *status) { \
     MPI_Status own;                                                                                                           \
     eb_span span = eb_span_begin(&name##_call);                                                                               \
+    eb_span_about(&span, source, tag, comm);                                                                                  \
+    eb_span_receives(&span);                                                                                                  \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                                            \
     const int rc = EB_NEXT(name)(buf, count, datatype, source, tag, comm, status);                                            \
     if (eb_span_returned(&span, rc)) {                                                                                        \
@@ -41,12 +57,12 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
     }                                                                                                                         \
     return rc;                                                                                                                \
   }
-#define WITH_REQUEST(WRAP, name, COUNT, kind)                                                                           \
+#define WITH_REQUEST(WRAP, name, COUNT, kind, SERIAL)                                                                   \
   WRAP(name, (void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request), \
        (buf, count, datatype, source, tag, comm, request),                                                              \
-       eb_receive_created(&span, call, rc, eb_span_communicator(&span, comm), source, kind, eb_trace_post(), request))
-#define NON_BLOCKING(name, COUNT) WITH_REQUEST(EB_WRAP_PART, name, COUNT, EB_REQUEST_RECEIVE)
-#define PERSISTENT(name, COUNT) WITH_REQUEST(EB_WRAP, name, COUNT, EB_REQUEST_PERSISTENT_RECEIVE)
+       eb_receive_created(&span, call, rc, eb_span_communicator(&span, comm), source, kind, SERIAL, request))
+#define NON_BLOCKING(name, COUNT) WITH_REQUEST(EB_WRAP_PART, name, COUNT, EB_REQUEST_RECEIVE, eb_trace_post())
+#define PERSISTENT(name, COUNT) WITH_REQUEST(EB_WRAP, name, COUNT, EB_REQUEST_PERSISTENT_RECEIVE, 0)
 
 BLOCKING(MPI_Recv, int)
 NON_BLOCKING(MPI_Irecv, int)
@@ -60,7 +76,7 @@ static void probed(const eb_span *span, unsigned call, MPI_Comm comm) {
   eb_add_call(span, call, eb_span_communicator(span, comm), EB_PEER_NONE, 0);
 }
 
-EB_WRAP_PART(MPI_Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status),
-             probed(&span, call, comm))
+EB_WRAP_ABOUT(EB_CALL_PART, MPI_Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status), (source, tag, comm, status),
+              eb_span_about(&span, source, tag, comm), probed(&span, call, comm))
 EB_WRAP_POLL(MPI_Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status), (source, tag, comm, flag, status),
              probed(&span, call, comm))

@@ -6,11 +6,14 @@
  * is counted even if the start fails, which ends most programs. */
 static void started(const eb_span *span, const MPI_Request *request) {
   eb_request known;
-  if (!eb_requests_start(eb_request_key(*request), &known)) return;
+  if (!eb_requests_start(eb_request_key(*request), span->begin_ticks, &known)) return;
   eb_span_started(span);
+  eb_span_of_request(span, known.serial, 0);
+  if (eb_request_receives(&known)) eb_span_trace_start(span, &known);
   if (known.kind == EB_REQUEST_PERSISTENT_SEND || known.kind == EB_REQUEST_PARTITIONED_SEND)
     eb_add_message(span, known.call, EB_ROLE_SENT, known.communicator, known.peer, known.tag, known.bytes);
   if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_started(span, &known);
+  eb_span_of_none(span);
 }
 
 EB_CALL_OF(EB_CALL_PART, MPI_Start);

@@ -14,8 +14,10 @@ static void exchanged(const eb_span *span, unsigned call, int rc, int64_t count,
                       MPI_Comm comm, const MPI_Status *status) {
   const eb_communicator *communicator = half_sent(span, call, rc, count, type, dest, tag, comm);
   if (rc != MPI_SUCCESS || status->MPI_SOURCE == MPI_PROC_NULL) return;
+  eb_span_of_request(span, span->request, span->begin_ticks);
   eb_add_message(span, call, EB_ROLE_RECEIVED, communicator, eb_world_rank(communicator, status->MPI_SOURCE), status->MPI_TAG,
                  eb_status_bytes(status));
+  eb_span_of_none(span);
 }
 
 #define BOTH(name, PARAMETERS, ARGUMENTS)                                                                   \
@@ -23,6 +25,8 @@ static void exchanged(const eb_span *span, unsigned call, int rc, int64_t count,
   EB_EXPORT int name PARAMETERS {                                                                           \
     MPI_Status own;                                                                                         \
     eb_span span = eb_span_begin(&name##_call);                                                             \
+    eb_span_about(&span, source, recvtag, comm);                                                            \
+    eb_span_receives(&span);                                                                                \
     if (span.thread && status == MPI_STATUS_IGNORE) status = &own;                                          \
     const int rc = EB_NEXT(name) ARGUMENTS;                                                                 \
     if (eb_span_returned(&span, rc)) {                                                                      \
@@ -56,33 +60,44 @@ EB_LARGE(REPLACE(MPI_Sendrecv_replace_c, MPI_Count))
 #define RECEIVE EB_REQUEST_RECEIVE_NO_STATUS
 #endif
 
-static void begun(const eb_span *span, unsigned call, int rc, eb_communicator *communicator, int source, int tag,
-                  uint64_t recv_bytes, const MPI_Request *request) {
+static void begun(const eb_span *span, unsigned call, int rc, int64_t sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+                  int64_t recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, const MPI_Request *request) {
+  const bool receives = rc == MPI_SUCCESS && source != MPI_PROC_NULL;
+  const uint32_t serial = receives ? eb_trace_post() : 0;
+  if (rc == MPI_SUCCESS && !receives) eb_span_opens(span);
+  else eb_span_of_request(span, serial, 0);
+  eb_communicator *communicator = half_sent(span, call, rc, sendcount, sendtype, dest, sendtag, comm);
+  eb_span_of_none(span);
   if (rc != MPI_SUCCESS) return;
-  if (source == MPI_PROC_NULL) {
+  if (!receives) {
     eb_span_opened(span, request);
     return;
   }
   eb_span_started(span);
-  const eb_request receive = {RECEIVE,         call, communicator, eb_world_rank(communicator, source), tag,
-                              eb_trace_post(), true, {recv_bytes}};
+  const eb_request receive = {.kind = RECEIVE,
+                              .call = call,
+                              .communicator = communicator,
+                              .peer = eb_world_rank(communicator, source),
+                              .tag = recvtag,
+                              .serial = serial,
+                              .is_active = true,
+                              .posted_ticks = span->begin_ticks,
+                              .bytes = eb_bytes(span, recvcount, recvtype)};
   eb_requests_add(eb_request_key(*request), &receive);
 }
 
-#define ISENDRECV(name, COUNT)                                                                                               \
-  EB_WRAP_PART(name,                                                                                                         \
-               (const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,           \
-                COUNT recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request),       \
-               (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request),  \
-               begun(&span, call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, sendtag, comm), source, recvtag, \
-                     eb_bytes(&span, recvcount, recvtype), request))
+#define ISENDRECV(name, COUNT)                                                                                              \
+  EB_WRAP_PART(name,                                                                                                        \
+               (const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,          \
+                COUNT recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request),      \
+               (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request), \
+               begun(&span, call, rc, sendcount, sendtype, dest, sendtag, recvcount, recvtype, source, recvtag, comm, request))
 #define IREPLACE(name, COUNT)                                                                                                     \
   EB_WRAP_PART(name,                                                                                                              \
                (void *buf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, \
                 MPI_Request *request),                                                                                            \
                (buf, sendcount, sendtype, dest, sendtag, source, recvtag, comm, request),                                         \
-               begun(&span, call, rc, half_sent(&span, call, rc, sendcount, sendtype, dest, sendtag, comm), source, recvtag,      \
-                     eb_bytes(&span, sendcount, sendtype), request))
+               begun(&span, call, rc, sendcount, sendtype, dest, sendtag, sendcount, sendtype, source, recvtag, comm, request))
 
 ISENDRECV(MPI_Isendrecv, int)
 IREPLACE(MPI_Isendrecv_replace, int)

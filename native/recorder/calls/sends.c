@@ -16,14 +16,19 @@ static void created(const eb_span *span, unsigned call, int rc, int64_t count, M
   const int peer = rc == MPI_SUCCESS ? eb_world_rank(communicator, dest) : EB_PEER_NONE;
   eb_add_call(span, call, communicator, peer, 0);
   if (rc != MPI_SUCCESS) return;
-  const eb_request persistent = {EB_REQUEST_PERSISTENT_SEND,   call, communicator, peer, tag, 0, false,
-                                 {eb_bytes(span, count, type)}};
+  const eb_request persistent = {.kind = EB_REQUEST_PERSISTENT_SEND,
+                                 .call = call,
+                                 .communicator = communicator,
+                                 .peer = peer,
+                                 .tag = tag,
+                                 .bytes = eb_bytes(span, count, type)};
   eb_requests_add(eb_request_key(*request), &persistent);
 }
 
-#define BLOCKING(name, COUNT)                                                                                 \
-  EB_WRAP_PART(name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), \
-               (buf, count, datatype, dest, tag, comm), sent(&span, call, rc, count, datatype, dest, tag, comm))
+#define BLOCKING(name, COUNT)                                                                                                \
+  EB_WRAP_ABOUT(EB_CALL_PART, name, (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), \
+                (buf, count, datatype, dest, tag, comm), eb_span_about(&span, dest, tag, comm),                              \
+                sent(&span, call, rc, count, datatype, dest, tag, comm))
 #define NON_BLOCKING(name, COUNT)                                                                                             \
   EB_WRAP_PART(name,                                                                                                          \
                (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \

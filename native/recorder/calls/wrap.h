@@ -10,23 +10,29 @@
 #define EB_WRAP(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_ALONE, name, PARAMETERS, ARGUMENTS, COUNTED)
 #define EB_WRAP_PART(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_PART, name, PARAMETERS, ARGUMENTS, COUNTED)
 #define EB_WRAP_POLL(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_POLL, name, PARAMETERS, ARGUMENTS, COUNTED)
-#define EB_WRAP_AS(kind, name, PARAMETERS, ARGUMENTS, COUNTED) \
-  EB_CALL_OF(kind, name);                                      \
-  EB_EXPORT int name PARAMETERS {                              \
-    eb_span span = eb_span_begin(&name##_call);                \
-    const int rc = EB_NEXT(name) ARGUMENTS;                    \
-    if (eb_span_returned(&span, rc)) {                         \
-      const unsigned call = eb_call_number(&name##_call);      \
-      COUNTED;                                                 \
-      eb_span_end(&span);                                      \
-    }                                                          \
-    return rc;                                                 \
+#define EB_WRAP_AS(kind, name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_ABOUT(kind, name, PARAMETERS, ARGUMENTS, , COUNTED)
+/* ABOUT: what is known of the call before it, such as whom it waits for. */
+#define EB_WRAP_ABOUT(kind, name, PARAMETERS, ARGUMENTS, ABOUT, COUNTED) \
+  EB_CALL_OF(kind, name);                                                \
+  EB_EXPORT int name PARAMETERS {                                        \
+    eb_span span = eb_span_begin(&name##_call);                          \
+    ABOUT;                                                               \
+    const int rc = EB_NEXT(name) ARGUMENTS;                              \
+    if (eb_span_returned(&span, rc)) {                                   \
+      const unsigned call = eb_call_number(&name##_call);                \
+      COUNTED;                                                           \
+      eb_span_end(&span);                                                \
+    }                                                                    \
+    return rc;                                                           \
   }
 
 /* COUNTED of a call that starts a request, which keeps the epoch open whatever is counted. */
-#define EB_OPENED(COUNTED)                               \
-  if (rc == MPI_SUCCESS) eb_span_opened(&span, request); \
-  COUNTED
+#define EB_OPENED(COUNTED)                     \
+  if (rc == MPI_SUCCESS) eb_span_opens(&span); \
+  COUNTED;                                     \
+  if (rc == MPI_SUCCESS) eb_span_opened(&span, request)
+/* A call that all ranks of `comm` make. */
+#define EB_ABOUT_ALL eb_span_about_all(&span, comm)
 
 /* Calls of MPI 4 with counts of MPI_Count. */
 #ifdef EB_HAS_LARGE_COUNT

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recorder/recording/identity.h"
 #include "recorder/recording/table.h"
 
 uint32_t eb_communicators_generation = 1;
@@ -32,8 +33,11 @@ static int forget(MPI_Comm comm, int key, void *value, void *extra) {
 }
 
 bool eb_communicators_begin(void) {
-  return PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS &&
-         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) == MPI_SUCCESS;
+  if (PMPI_Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS ||
+      PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS)
+    return false;
+  eb_identities_begin(world);
+  return true;
 }
 
 eb_communicator *eb_communicators_first(void) { return __atomic_load_n(&first, __ATOMIC_ACQUIRE); }
@@ -177,6 +181,7 @@ static eb_communicator *read_communicator(MPI_Comm comm) {
   eb_communicator *communicator = calloc(1, sizeof *communicator);
   if (!communicator) return NULL;
   communicator->name = communicator->first_name;
+  communicator->identity = eb_identity_of(comm);
   if (read_groups(comm, communicator) && read_topology(comm, communicator) &&
       PMPI_Comm_get_name(comm, communicator->first_name, &length) == MPI_SUCCESS)
     return communicator;
@@ -208,6 +213,8 @@ static eb_communicator *enlist(eb_communicator *communicator) {
   for (eb_communicator *former = first; former; former = former->next) {
     if (!former->is_freed || !are_alike(former, communicator)) continue;
     former->is_freed = false;
+    former->identity = eb_identity_joined(former->identity, communicator->identity);
+    __atomic_store_n(&former->is_written, false, __ATOMIC_RELEASE);
     drop(communicator);
     return former;
   }

@@ -82,8 +82,10 @@ bool eb_phase_totals_read(eb_epoch *epoch, uint32_t phase, eb_phase_totals *tota
   if (is_there) {
     eb_phase_totals *const counted = &epoch->totals[phase];
     *totals = (eb_phase_totals){__atomic_load_n(&counted->epochs, __ATOMIC_RELAXED),
-                                __atomic_load_n(&counted->ticks, __ATOMIC_RELAXED), counted->first_ticks,
+                                __atomic_load_n(&counted->ticks, __ATOMIC_RELAXED),
+                                counted->first_ticks,
                                 __atomic_load_n(&counted->last_ticks, __ATOMIC_RELAXED),
+                                __atomic_load_n(&counted->samples, __ATOMIC_ACQUIRE),
                                 __atomic_exchange_n(&counted->is_dirty, 0, __ATOMIC_ACQUIRE)};
   }
   pthread_mutex_unlock(&lock);
@@ -110,6 +112,7 @@ void eb_epoch_end(eb_epoch *epoch, eb_table *table) {
     if (entry) eb_entry_add(entry, event->calls, event->messages, event->bytes, event->ticks);
   }
   eb_phase_totals *totals = totals_of(epoch, phase);
+  if (totals && phase > 0) eb_samples_add(&totals->samples, totals->epochs, epoch->events, epoch->num_events);
   if (totals) count(totals, epoch);
   eb_arrivals_epoch_ended(&epoch->arrivals, phase);
   epoch->num_events = epoch->num_steps = 0;

@@ -13,19 +13,12 @@
 
 #include "recorder/recording/arrivals.h"
 #include "recorder/recording/call.h"
+#include "recorder/recording/samples.h"
 #include "recorder/recording/table.h"
 
 /* An epoch without open requests is cut when it has this many events: an endless sequence of blocking calls has no end of its
  * own. Others may have more, such as one MPI_Alltoallv of many ranks, up to a limit of memory (48 MB). */
 enum { EB_EPOCH_FEW_EVENTS = 2048, EB_EPOCH_MOST_EVENTS = 1 << 20, EB_PHASE_MOST_STEPS = 32 };
-
-/* An addition to an entry whose phase is not known yet. */
-typedef struct {
-  uint64_t what; /* with phase 0 */
-  int32_t peer;
-  uint32_t messages;
-  uint64_t calls, bytes, ticks;
-} eb_event;
 
 /* A place in the program that calls the MPI: the address after the call. */
 typedef struct {
@@ -35,6 +28,7 @@ typedef struct {
 
 typedef struct {
   uint64_t epochs, ticks, first_ticks, last_ticks;
+  eb_samples *samples; /* NULL: none yet */
   uint32_t is_dirty;
 } eb_phase_totals;
 

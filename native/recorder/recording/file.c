@@ -23,6 +23,8 @@ typedef struct {
 
 static int file = -1;
 static char path[4096];
+/* Where what was appended ends, what was kept after it, and the file. */
+static uint64_t appended, kept, ends_at;
 
 static bool reserve(eb_payload *payload, size_t bytes) {
   if (payload->has_failed) return false;
@@ -93,7 +95,7 @@ bool eb_file_create(const char *folder, int rank) {
   for (int job = 0; job < MOST_JOBS; job++) {
     if (job == 0) snprintf(path, sizeof path, "%s/rank-%d.ebr", folder, rank);
     else snprintf(path, sizeof path, "%s/rank-%d.job-%d.ebr", folder, rank, job);
-    file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file >= 0 || errno != EEXIST) break;
   }
   if (file < 0) fprintf(stderr, "earlybird: cannot write %s: %s; this rank is not recorded\n", path, strerror(errno));
@@ -102,9 +104,10 @@ bool eb_file_create(const char *folder, int rank) {
 
 const char *eb_file_path(void) { return path; }
 
-static void append(const char *data, size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t written = write(file, data, bytes);
+/* At this place; nothing more after a failure, which is reported. */
+static void put(const char *data, size_t bytes, uint64_t at) {
+  while (bytes > 0 && file >= 0) {
+    const ssize_t written = pwrite(file, data, bytes, (off_t)at);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       fprintf(stderr, "earlybird: cannot write %s: %s; the recording of this rank ends here\n", path, strerror(errno));
@@ -113,17 +116,40 @@ static void append(const char *data, size_t bytes) {
       return;
     }
     data += written;
+    at += (uint64_t)written;
     bytes -= (size_t)written;
   }
 }
 
-void eb_file_append(eb_chunk_type type, eb_payload *payload) {
+/* Frees the payload. Returns where the chunk ends. */
+static uint64_t put_chunk(eb_chunk_type type, eb_payload *payload, uint64_t at) {
   if (file >= 0 && !payload->has_failed && payload->bytes > sizeof(head)) {
     const size_t bytes = payload->bytes - sizeof(head);
     const head of_chunk = {MAGIC, type, bytes, crc32(payload->at + sizeof(head), bytes), 0};
     memcpy(payload->at, &of_chunk, sizeof of_chunk);
-    append(payload->at, payload->bytes);
+    put(payload->at, payload->bytes, at);
+    at += payload->bytes;
   }
   free(payload->at);
   *payload = (eb_payload){0};
+  return at;
 }
+
+static void cut(uint64_t at) {
+  if (file >= 0 && ends_at > at) (void)!ftruncate(file, (off_t)at);
+  ends_at = at;
+}
+
+void eb_file_append(eb_chunk_type type, eb_payload *payload) {
+  cut(appended);
+  ends_at = appended = put_chunk(type, payload, appended);
+}
+
+void eb_file_keep_begin(void) { kept = appended; }
+
+void eb_file_keep(eb_chunk_type type, eb_payload *payload) {
+  kept = put_chunk(type, payload, kept);
+  if (kept > ends_at) ends_at = kept;
+}
+
+void eb_file_keep_end(void) { cut(kept); }

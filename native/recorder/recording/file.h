@@ -6,10 +6,11 @@
  *
  * A chunk, in the byte order of the machine, of which the magic number is evidence:
  *   uint32 magic 0x43524245 ("EBRC"), uint32 type, uint64 payload bytes, uint32 CRC-32 of the payload, uint32 0, payload.
- * Types: 1 JSON object, whose "kind" is header, communicator, phase, arrivals or end; 2 entries: uint64 nanoseconds since MPI_Init, then
- * entries of 56 bytes (eb_written_entry); 3 phases: of 40 bytes each (eb_written_phase). These and arrivals hold totals since
- * MPI_Init: of two with the same key, which includes the thread, the later one counts. Unknown types are passed over. What
- * follows the first damaged chunk does not count.
+ * Types: 1 JSON object, whose "kind" is header, modules, communicator, place, phase, epochs, arrivals or end; 2 entries: uint64
+ * nanoseconds since MPI_Init, then entries of 56 bytes (eb_written_entry); 3 phases: of 40 bytes each (eb_written_phase). These,
+ * epochs and arrivals hold totals since MPI_Init: of two with the same key, which includes the thread, the later one counts.
+ * 4 like 2, of epochs that have not ended: they add to the totals, if nothing follows. Unknown types are passed over. What follows
+ * the first damaged chunk does not count.
  */
 #ifndef EB_RECORDED_FILE_H
 #define EB_RECORDED_FILE_H
@@ -34,13 +35,14 @@ typedef struct {
   uint64_t epochs, time_ns, first_ns, last_ns;
 } eb_written_phase;
 
-typedef enum { EB_CHUNK_JSON = 1, EB_CHUNK_ENTRIES = 2, EB_CHUNK_PHASES = 3 } eb_chunk_type;
+typedef enum { EB_CHUNK_JSON = 1, EB_CHUNK_ENTRIES = 2, EB_CHUNK_PHASES = 3, EB_CHUNK_PENDING = 4 } eb_chunk_type;
 
 /* A payload that grows. After memory was short, `has_failed`, and it is not written. */
 typedef struct {
   char *at;
   size_t bytes, capacity;
   bool has_failed;
+  bool is_begun; /* for who prints a list */
 } eb_payload;
 
 void eb_payload_append(eb_payload *payload, const void *data, size_t bytes);
@@ -57,5 +59,11 @@ const char *eb_file_path(void);
 
 /* Appends a chunk with one write, and frees the payload. After a failure, which is reported once, nothing more is written. */
 void eb_file_append(eb_chunk_type type, eb_payload *payload);
+
+/* The same for chunks of which the next appended one takes the place: what they say is said again then. Those that are kept
+ * between the two calls take the place of those kept before. */
+void eb_file_keep_begin(void);
+void eb_file_keep(eb_chunk_type type, eb_payload *payload);
+void eb_file_keep_end(void);
 
 #endif

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "recorder/recording/persistent.h"
+
 bool eb_is_any_cancelled;
 __thread eb_thread *eb_thread_current __attribute__((tls_model("initial-exec")));
 
@@ -20,8 +22,10 @@ static void leave(void *ended) {
   thread->epoch.num_open = 0;
   __atomic_store_n(&thread->epoch.num_closed_by_others, 0, __ATOMIC_RELAXED);
   thread->is_inside = false; /* it may have been cancelled in a call */
-  thread->traced = NULL;
   __atomic_store_n(&thread->traced_number, 0, __ATOMIC_RELAXED);
+  thread->is_opening = false;
+  thread->request = 0;
+  __atomic_store_n(&thread->open->begin_ticks, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->is_used, 0, __ATOMIC_RELEASE);
 }
 
@@ -53,6 +57,8 @@ eb_thread *eb_thread_begin(void) {
   eb_thread *thread = take_over();
   if (!thread) thread = create();
   if (!thread) return NULL;
+  eb_open_call *const open = eb_open_call_of(thread->number);
+  thread->open = open ? open : &thread->no_page;
   (void)pthread_setspecific(at_end, thread);
   eb_epoch_current = &thread->epoch;
   return eb_thread_current = thread;
@@ -84,68 +90,117 @@ uint64_t eb_status_bytes(const MPI_Status *status) {
 }
 
 /* Polls of a thread one after another are one record, as a program that spins would leave nothing else. Between polls that are
- * further apart the program computes. */
-static bool is_repeated(const eb_span *span, uint64_t what, uint64_t site) {
-  const eb_traced *last = span->thread->traced;
-  if (!last || __atomic_load_n(&last->number, __ATOMIC_RELAXED) != span->thread->traced_number) return false;
+ * further apart the program computes. NULL: the call is not one of them. */
+static eb_traced *repeated(const eb_span *span, uint64_t what, uint64_t site) {
+  const uint64_t number = span->thread->traced_number;
+  if (number == 0 || eb_what_role(what) != EB_ROLE_CALL) return NULL;
+  eb_traced *last = eb_trace_place(number);
+  if (__atomic_load_n(&last->turn, __ATOMIC_RELAXED) != eb_trace_turn(number)) return NULL;
   const uint64_t apart = span->begin_ticks - last->begin_ticks - last->ticks;
-  return last->kind == EB_TRACED_POLLS && eb_what_role(what) == EB_ROLE_CALL && last->call == eb_what_call(what) &&
-         last->site == site && apart <= (uint64_t)(EB_TRACE_LONGEST_PAUSE_S / eb_recorder_tick_s());
+  return eb_traced_kind_of(last) == EB_TRACED_POLLS && last->call == eb_what_call(what) && last->site == site &&
+                 apart <= (uint64_t)(EB_TRACE_LONGEST_PAUSE_S / eb_recorder_tick_s())
+             ? last
+             : NULL;
+}
+
+static void keep(const eb_span *span, eb_traced *record) {
+  eb_thread *thread = span->thread;
+  record->begin_ticks = span->begin_ticks;
+  record->ticks = span->ticks;
+  record->site = (uint64_t)(uintptr_t)thread->epoch.present.site;
+  record->thread = (uint16_t)(thread->number < UINT16_MAX ? thread->number : UINT16_MAX);
+  thread->traced_number = eb_trace_add(record);
+  if (__builtin_expect(eb_trace_num_unwritten() >= EB_TRACE_RING / 2, 0)) eb_recorder_write_trace();
 }
 
 void eb_span_trace(const eb_span *span, uint64_t what, int peer, int tag, uint32_t calls, uint64_t bytes) {
   eb_thread *thread = span->thread;
-  const eb_role role = eb_what_role(what);
-  const uint64_t site = (uint64_t)(uintptr_t)thread->epoch.present.site;
-  if (is_repeated(span, what, site)) {
-    thread->traced->bytes++;
-    thread->traced->ticks = span->begin_ticks + span->ticks - thread->traced->begin_ticks;
+  const unsigned role = eb_what_role(what), call = eb_what_call(what);
+  const bool is_poll = role == EB_ROLE_CALL && eb_calls_begin[call].kind == EB_CALL_POLL;
+  eb_traced *const last = is_poll ? repeated(span, what, (uint64_t)(uintptr_t)thread->epoch.present.site) : NULL;
+  if (last) {
+    last->bytes++;
+    last->ticks = span->begin_ticks + span->ticks - last->begin_ticks;
     return;
   }
-  const bool is_poll = role == EB_ROLE_CALL && eb_calls_begin[eb_what_call(what)].kind == EB_CALL_POLL;
-  uint32_t posted = 0;
-  if (role == EB_ROLE_RECEIVED) {
-    posted = thread->posted ? thread->posted : eb_trace_post();
-  }
-  const eb_traced record = {
-      .begin_ticks = span->begin_ticks,
-      .ticks = span->ticks,
+  const eb_traced_kind kind = is_poll ? EB_TRACED_POLLS : calls > 0 ? EB_TRACED_CALL : EB_TRACED_MESSAGE;
+  eb_traced record = {
+      .request = thread->request,
       .bytes = is_poll ? 1 : bytes,
-      .site = site,
-      .communicator = eb_what_communicator(what),
+      .posted_ticks = thread->posted_ticks,
+      .what = eb_traced_what(eb_what_communicator(what), role, kind),
       .peer = peer,
       .tag = tag,
-      .posted = posted,
-      .thread = thread->number,
-      .call = (uint16_t)eb_what_call(what),
-      .role = (uint8_t)role,
-      .kind = is_poll     ? EB_TRACED_POLLS
-              : calls > 0 ? EB_TRACED_CALL
-                          : EB_TRACED_MESSAGE,
+      .call = (uint16_t)call,
   };
-  thread->traced = eb_trace_add(&record, &thread->traced_number);
+  if (thread->is_opening && calls > 0) {
+    thread->opened.what = eb_traced_what(eb_what_communicator(what), role, EB_TRACED_COMPLETION);
+    thread->opened.call = call;
+    thread->opened.peer = peer;
+    thread->opened.tag = tag;
+    thread->opened.bytes = bytes;
+  }
+  keep(span, &record);
 }
 
-static void count_message(const eb_span *span, const eb_request *request, const MPI_Status *status) {
+void eb_span_trace_start(const eb_span *span, const eb_request *request) {
+  if (!eb_trace_is_on()) return;
+  eb_traced record = {
+      .request = request->serial,
+      .bytes = request->kind == EB_REQUEST_PARTITIONED_RECEIVE ? request->bytes : 0,
+      .what = eb_traced_what(eb_number_of(request->communicator), EB_ROLE_CALL, EB_TRACED_MESSAGE),
+      .peer = request->peer,
+      .tag = request->tag,
+      .call = (uint16_t)request->call,
+  };
+  keep(span, &record);
+}
+
+/* Of a request whose completion is no message. */
+static void trace_completion(const eb_span *span, const eb_request *request) {
+  const eb_role role = eb_request_receives(request)             ? EB_ROLE_RECEIVED
+                       : request->kind == EB_REQUEST_COLLECTIVE ? EB_ROLE_STARTED
+                                                                : EB_ROLE_SENT;
+  eb_traced record = {
+      .request = request->serial,
+      .bytes = request->kind == EB_REQUEST_COLLECTIVE ? 0 : request->bytes,
+      .posted_ticks = request->posted_ticks,
+      .what = request->kind == EB_REQUEST_OTHER
+                  ? request->what
+                  : eb_traced_what(request->kind == EB_REQUEST_COLLECTIVE ? eb_persistent_communicator(request->persistent)
+                                                                          : eb_number_of(request->communicator),
+                                   role, EB_TRACED_COMPLETION),
+      .peer = request->peer,
+      .tag = request->tag,
+      .call = (uint16_t)request->call,
+  };
+  keep(span, &record);
+}
+
+/* False: it is no message. */
+static bool count_message(const eb_span *span, const eb_request *request, const MPI_Status *status) {
   int is_cancelled = 0;
   if (request->kind == EB_REQUEST_PARTITIONED_RECEIVE || request->kind == EB_REQUEST_RECEIVE_NO_STATUS) {
     eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator, request->peer, request->tag, request->bytes);
-    return;
+    return request->peer != EB_PEER_NULL;
   }
-  if (!status || (eb_is_any_cancelled && PMPI_Test_cancelled(status, &is_cancelled) == MPI_SUCCESS && is_cancelled)) return;
-  eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator,
-                 eb_world_rank(request->communicator, status->MPI_SOURCE), status->MPI_TAG, eb_status_bytes(status));
+  if (!status || (eb_is_any_cancelled && PMPI_Test_cancelled(status, &is_cancelled) == MPI_SUCCESS && is_cancelled)) return false;
+  const int peer = eb_world_rank(request->communicator, status->MPI_SOURCE);
+  eb_add_message(span, request->call, EB_ROLE_RECEIVED, request->communicator, peer, status->MPI_TAG, eb_status_bytes(status));
+  return peer != EB_PEER_NULL;
 }
 
 bool eb_request_completed(const eb_span *span, uint64_t key, eb_ticket ticket, bool is_freed, const MPI_Status *status) {
   eb_request request;
   if (!eb_requests_complete(key, ticket, &request)) return is_freed;
-  if (request.is_active && request.starter != &span->thread->epoch) { /* from now on it counts as this thread's */
+  if (!request.is_active) return false;
+  if (request.starter != &span->thread->epoch) { /* from now on it counts as this thread's */
     eb_epoch_close_by_other(request.starter);
     eb_epoch_open(&span->thread->epoch);
   }
-  span->thread->posted = request.posted;
-  if (request.is_active && eb_request_receives(&request)) count_message(span, &request, status);
-  span->thread->posted = 0;
-  return request.is_active;
+  eb_span_of_request(span, request.serial, request.posted_ticks);
+  const bool is_message = eb_request_receives(&request) && count_message(span, &request, status);
+  eb_span_of_none(span);
+  if (!is_message && eb_trace_is_on() && request.serial) trace_completion(span, &request);
+  return true;
 }

@@ -9,6 +9,8 @@
 #include "recorder/recording/call.h"
 #include "recorder/recording/communicators.h"
 #include "recorder/recording/epoch.h"
+#include "recorder/recording/open_calls.h"
+#include "recorder/recording/places.h"
 #include "recorder/recording/requests.h"
 #include "recorder/recording/table.h"
 #include "recorder/recording/ticks.h"
@@ -24,7 +26,11 @@ typedef struct eb_thread {
   uint32_t number;
   int is_used;   /* by a living thread: else the next new one takes it over */
   bool is_inside; /* a recorded call: what it calls in turn, the MPI or a callback of the program, is part of it */
-  uint64_t due_ticks; /* when the table is written next */
+  uint64_t due_ticks;  /* when the table is written next */
+  uint64_t keep_ticks; /* when what has been counted since is written, in case that the thread hangs */
+  eb_open_call *open;  /* where its present call is; `no_page` if it has no place */
+  eb_open_call no_page;
+  eb_sites sites;
   eb_table table;
   eb_epoch epoch;
   /* Handles of communicators, looked up already. */
@@ -41,10 +47,12 @@ typedef struct eb_thread {
   void *scratch;
   size_t scratch_bytes;
   struct eb_persistent *persistent; /* the persistent collective that the call creates; NULL: none */
-  /* The last record of the thread in the trace, and its number there. */
-  eb_traced *traced;
-  uint64_t traced_number;
-  uint32_t posted; /* of the receive whose message is recorded next; 0: it is the present call */
+  uint64_t traced_number;           /* of the last record of the thread in the trace; 0: none */
+  /* The request that the next records of the trace are of: its serial number, and when it was posted. 0: none */
+  uint32_t request;
+  uint64_t posted_ticks;
+  bool is_opening; /* the present call has started `opened`, of which its record in the trace says more */
+  eb_request opened;
 } eb_thread;
 
 /* Recording has begun and not ended. */
@@ -65,6 +73,12 @@ eb_thread *eb_threads_first(void);
 /* Writes what the thread has counted since the last time. */
 void eb_recorder_write(eb_thread *thread);
 
+/* The same for the case that the present call never returns: to be replaced by the next writing. */
+void eb_recorder_keep(eb_thread *thread);
+
+/* Writes the trace, where half of its ring in memory is new. */
+void eb_recorder_write_trace(void);
+
 /* At the end of MPI_Init. */
 void eb_recorder_begin(void);
 
@@ -78,22 +92,39 @@ void eb_recorder_flush(const char *how);
 typedef struct {
   eb_thread *thread;
   bool has_failed; /* then no argument may be looked at: the MPI would raise a second error for a wrong handle */
+  uint32_t request; /* serial number of the receive that a blocking call posts; 0: none, or no trace */
   uint64_t begin_ticks, ticks;
 } eb_span;
 
-/* Inlined, because the return address is that of the wrapper. */
-__attribute__((always_inline)) static inline eb_span eb_span_begin(const eb_call *call) {
-  eb_span span = {NULL, false, 0, 0};
+__attribute__((always_inline)) static inline eb_span eb_span_begin_of(const eb_call *call, eb_caller caller) {
+  eb_span span = {NULL, false, 0, 0, 0};
   if (!__atomic_load_n(&eb_recorder_is_on, __ATOMIC_RELAXED)) return span;
   eb_thread *thread = eb_thread_current ? eb_thread_current : eb_thread_begin();
   if (!thread || thread->is_inside) return span;
   thread->is_inside = true;
   span.thread = thread;
-  const eb_step present = {__builtin_return_address(0), eb_call_number(call)};
+  const eb_step present = {eb_site_of(&thread->sites, caller), eb_call_number(call)};
   eb_epoch_enter(&thread->epoch, &thread->table, present, call->kind);
   span.begin_ticks = eb_recorder_ticks();
+  if (__builtin_expect(span.begin_ticks >= thread->keep_ticks, 0)) {
+    eb_recorder_keep(thread);
+    span.begin_ticks = eb_recorder_ticks();
+  }
   if (thread->epoch.begin_ticks == 0) thread->epoch.begin_ticks = span.begin_ticks;
+  eb_open_call *const open = thread->open;
+  open->site = (uint64_t)(uintptr_t)present.site;
+  open->call = present.call;
+  open->communicator = 0;
+  open->peer = EB_PEER_NONE;
+  open->tag = EB_TAG_NONE;
+  __atomic_store_n(&open->begin_ticks, span.begin_ticks, __ATOMIC_RELEASE);
   return span;
+}
+
+/* Inlined, because the return address is that of the wrapper. */
+#define EB_CALLER ((eb_caller){__builtin_return_address(0), __builtin_dwarf_cfa()})
+__attribute__((always_inline)) static inline eb_span eb_span_begin(const eb_call *call) {
+  return eb_span_begin_of(call, EB_CALLER);
 }
 
 /* The call has returned; what follows is the recorder's own time. False: it is not recorded. */
@@ -105,13 +136,30 @@ static inline bool eb_span_returned(eb_span *span, int rc) {
   return true;
 }
 
-/* The call has started a request of which nothing is counted later; one that is known to requests.h; or has completed some. */
-static inline void eb_span_opened(const eb_span *span, const MPI_Request *request) {
-  eb_epoch_open(&span->thread->epoch);
+/* The call has started a request of which nothing is counted later. Between the two the call is counted. */
+static inline void eb_span_opens(const eb_span *span) {
+  eb_thread *const thread = span->thread;
+  eb_epoch_open(&thread->epoch);
   if (!eb_requests_include_others) return;
-  const eb_request other = {.kind = EB_REQUEST_OTHER, .peer = EB_PEER_NONE, .tag = EB_TAG_NONE, .is_active = true};
-  eb_requests_add(eb_request_key(*request), &other);
+  const uint32_t serial = eb_trace_post();
+  thread->opened = (eb_request){.kind = EB_REQUEST_OTHER,
+                                .call = thread->epoch.present.call,
+                                .peer = EB_PEER_NONE,
+                                .tag = EB_TAG_NONE,
+                                .serial = serial,
+                                .what = eb_traced_what(0, EB_ROLE_CALL, EB_TRACED_COMPLETION),
+                                .is_active = true,
+                                .posted_ticks = span->begin_ticks};
+  thread->is_opening = true;
+  thread->request = serial;
 }
+static inline void eb_span_opened(const eb_span *span, const MPI_Request *request) {
+  if (!eb_requests_include_others) return;
+  span->thread->is_opening = false;
+  span->thread->request = 0;
+  eb_requests_add(eb_request_key(*request), &span->thread->opened);
+}
+/* One that is known to requests.h; or the call has completed some. */
 static inline void eb_span_started(const eb_span *span) { eb_epoch_open(&span->thread->epoch); }
 /* Could the call complete anything that this thread or another one has started? */
 static inline bool eb_span_may_complete(const eb_span *span) {
@@ -123,6 +171,7 @@ static inline void eb_span_closed(const eb_span *span, uint32_t num) { eb_epoch_
 static inline void eb_span_end(eb_span *span) {
   if (span->thread->epoch.is_over) eb_epoch_end(&span->thread->epoch, &span->thread->table);
   if (__builtin_expect(span->begin_ticks + span->ticks >= span->thread->due_ticks, 0)) eb_recorder_write(span->thread);
+  __atomic_store_n(&span->thread->open->begin_ticks, 0, __ATOMIC_RELAXED);
   span->thread->is_inside = false;
 }
 
@@ -174,8 +223,45 @@ static inline void eb_add(const eb_span *span, unsigned call, eb_role role, cons
   const eb_event event = {
       eb_what(call, role, eb_size_class(bytes), eb_number_of(communicator)), peer, messages, calls, bytes, ticks};
   eb_epoch_add(&span->thread->epoch, &span->thread->table, &event);
-  if (__builtin_expect(eb_trace_is_on, 0)) eb_span_trace(span, event.what, peer, tag, calls, bytes);
+  if (eb_trace_is_on()) eb_span_trace(span, event.what, peer, tag, calls, bytes);
 }
+
+/* The communicator of a handle, where it is known before the call: a wrong handle may not be looked at. */
+static inline const eb_communicator *eb_span_known(const eb_span *span, MPI_Comm comm) {
+  const eb_thread *thread = span->thread;
+  const unsigned hash = eb_handle_hash((uintptr_t)comm);
+  if (__builtin_expect(thread->generation == __atomic_load_n(&eb_communicators_generation, __ATOMIC_ACQUIRE) &&
+                           thread->remembered[hash].handle == comm && thread->remembered[hash].communicator,
+                       1))
+    return thread->remembered[hash].communicator;
+  return comm == MPI_COMM_WORLD ? eb_span_communicator(span, comm) : NULL;
+}
+
+/* Whom the call that begins is about: for the case that it never returns. */
+static inline void eb_span_about(const eb_span *span, int rank, int tag, MPI_Comm comm) {
+  if (!span->thread) return;
+  const eb_communicator *communicator = eb_span_known(span, comm);
+  eb_open_call *const open = span->thread->open;
+  open->communicator = eb_number_of(communicator);
+  open->tag = tag >= 0 ? tag : EB_TAG_NONE;
+  if (communicator) open->peer = eb_world_rank(communicator, rank);
+}
+static inline void eb_span_about_all(const eb_span *span, MPI_Comm comm) {
+  if (!span->thread) return;
+  span->thread->open->communicator = eb_number_of(eb_span_known(span, comm));
+}
+
+/* The call is a blocking receive, which the MPI matches from its begin on. */
+static inline void eb_span_receives(eb_span *span) {
+  if (span->thread) span->request = eb_trace_post();
+}
+
+/* The next records are of the request with this number, posted at that time; of none. */
+static inline void eb_span_of_request(const eb_span *span, uint32_t serial, uint64_t posted_ticks) {
+  span->thread->request = serial;
+  span->thread->posted_ticks = posted_ticks;
+}
+static inline void eb_span_of_none(const eb_span *span) { eb_span_of_request(span, 0, 0); }
 
 /* A call without a message of its own to one peer, or one that failed. */
 static inline void eb_add_call(const eb_span *span, unsigned call, const eb_communicator *communicator, int peer, uint64_t bytes) {
@@ -201,6 +287,9 @@ uint64_t eb_status_bytes(const MPI_Status *status);
 
 /* A program has called MPI_Cancel: receives may complete without a message. */
 extern bool eb_is_any_cancelled;
+
+/* Keeps in the trace that the call has started a receive of this description. */
+void eb_span_trace_start(const eb_span *span, const eb_request *request);
 
 /* Counts the message of a request that has completed, if it is known. `is_freed`: the MPI has set the handle to null.
  * Returns whether the request had been started. */

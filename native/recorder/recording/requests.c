@@ -1,7 +1,8 @@
 /* A hash table of requests, in shards that threads seldom use together.
  *
  * A handle may be there several times: a thread completes a request, and before the recorder has removed it another thread
- * creates one that the MPI gives the same handle. Only the newest can be active.
+ * creates one that the MPI gives the same handle. Only the newest can be active. And requests may share a handle: in MPICH those
+ * of all sends that were complete when they returned, and those to MPI_PROC_NULL.
  */
 #include "recorder/recording/requests.h"
 
@@ -13,8 +14,10 @@
 #define NUM_SHARDS 64
 #define FIRST_BUCKETS 16
 
+/* A bucket has the newest node of each key, from which the older ones hang. */
 typedef struct node {
-  struct node *next;
+  struct node *next, *older, *newer;
+  struct node *oldest; /* of the key; only in the newest */
   uint64_t key;
   eb_ticket ticket;
   eb_request request;
@@ -28,7 +31,7 @@ typedef struct {
 } shard;
 
 int eb_requests_num;
-bool eb_requests_include_others;
+bool eb_requests_are_shared, eb_requests_include_others;
 static shard shards[NUM_SHARDS];
 
 static uint64_t mix(uint64_t key) {
@@ -36,18 +39,27 @@ static uint64_t mix(uint64_t key) {
   return key ^ key >> 32;
 }
 
+/* A program whose threads may not call the MPI at the same time needs no lock, and atomic operations take a fifth of the time
+ * of a call. */
 static void lock(shard *in) {
+  if (!eb_requests_are_shared) return;
   for (unsigned round = 1; __atomic_exchange_n(&in->is_locked, 1, __ATOMIC_ACQUIRE); round++)
     while (__atomic_load_n(&in->is_locked, __ATOMIC_RELAXED))
       if (++round % 64 == 0) sched_yield(); /* the holder may need the core */
 }
 
-static void unlock(shard *in) { __atomic_store_n(&in->is_locked, 0, __ATOMIC_RELEASE); }
+static void unlock(shard *in) {
+  if (eb_requests_are_shared) __atomic_store_n(&in->is_locked, 0, __ATOMIC_RELEASE);
+}
+
+static void count(int by) {
+  if (eb_requests_are_shared) __atomic_add_fetch(&eb_requests_num, by, __ATOMIC_RELAXED);
+  else __atomic_store_n(&eb_requests_num, eb_requests_num + by, __ATOMIC_RELAXED);
+}
 
 static shard *shard_of(uint64_t key) { return &shards[mix(key) % NUM_SHARDS]; }
 static node **bucket_of(const shard *in, uint64_t key) { return &in->buckets[mix(key) / NUM_SHARDS & (in->num_buckets - 1)]; }
 
-/* The newest first, as the order in a bucket says who is older. */
 static bool grow(shard *in) {
   const shard old = *in;
   const uint32_t num_buckets = old.num_buckets ? 2 * old.num_buckets : FIRST_BUCKETS;
@@ -57,11 +69,10 @@ static bool grow(shard *in) {
   in->num_buckets = num_buckets;
   for (uint32_t b = 0; b < old.num_buckets; b++) {
     for (node *each = old.buckets[b], *next; each; each = next) {
-      node **tail = bucket_of(in, each->key);
-      while (*tail) tail = &(*tail)->next;
+      node **bucket = bucket_of(in, each->key);
       next = each->next;
-      each->next = NULL;
-      *tail = each;
+      each->next = *bucket;
+      *bucket = each;
     }
   }
   free(old.buckets);
@@ -75,71 +86,110 @@ static node *take_unused(shard *in) {
   return taken;
 }
 
+/* The link to the newest of the key. NULL: none. Only under the lock. */
+static node **link_of(const shard *in, uint64_t key) {
+  if (in->num == 0) return NULL;
+  for (node **link = bucket_of(in, key); *link; link = &(*link)->next)
+    if ((*link)->key == key) return link;
+  return NULL;
+}
+
+/* The newest of the key that is not newer than the ticket. */
+static node *find(node **link, eb_ticket ticket) {
+  node *found = link ? *link : NULL;
+  while (found && found->ticket > ticket) found = found->older;
+  return found;
+}
+
 void eb_requests_add(uint64_t key, const eb_request *request) {
   shard *in = shard_of(key);
   lock(in);
   node *added = in->num < in->num_buckets || grow(in) ? take_unused(in) : NULL;
   if (added) {
-    node **bucket = bucket_of(in, key);
-    *added = (node){*bucket, key, ++in->last_ticket, *request};
+    node **link = link_of(in, key);
+    added->key = key;
+    added->ticket = ++in->last_ticket;
+    added->request = *request;
     added->request.starter = eb_epoch_current;
-    *bucket = added;
+    added->newer = NULL;
+    added->older = link ? *link : NULL;
+    if (link) {
+      added->next = (*link)->next;
+      added->oldest = (*link)->oldest;
+      (*link)->newer = added;
+    } else {
+      link = bucket_of(in, key);
+      added->next = *link;
+      added->oldest = added;
+    }
+    *link = added;
     __atomic_store_n(&in->num, in->num + 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&eb_requests_num, 1, __ATOMIC_RELAXED);
+    count(1);
   }
   unlock(in);
 }
 
-/* The link to the newest of the key that is not newer than the ticket: several requests of a thread may share one handle, as
- * those to MPI_PROC_NULL do. NULL: none. Only under the lock. */
-static node **find(const shard *in, uint64_t key, eb_ticket ticket) {
-  if (in->num == 0) return NULL;
-  for (node **link = bucket_of(in, key); *link; link = &(*link)->next)
-    if ((*link)->key == key && (*link)->ticket <= ticket) return link;
-  return NULL;
-}
-
-static void remove_node(shard *in, node **link) {
-  node *removed = *link;
-  *link = removed->next;
+/* `link`: to the newest of its key. */
+static void remove_node(shard *in, node **link, node *removed) {
+  node *const newest = *link;
+  if (removed == newest) {
+    node *const older = removed->older;
+    *link = older ? older : removed->next;
+    if (older) {
+      older->next = removed->next;
+      older->oldest = removed->oldest;
+      older->newer = NULL;
+    }
+  } else {
+    removed->newer->older = removed->older;
+    if (removed->older) removed->older->newer = removed->newer;
+    else newest->oldest = removed->newer;
+  }
   removed->next = in->unused;
   in->unused = removed;
   __atomic_store_n(&in->num, in->num - 1, __ATOMIC_RELAXED);
-  __atomic_sub_fetch(&eb_requests_num, 1, __ATOMIC_RELAXED);
+  count(-1);
 }
 
 static bool is_empty(const shard *in) { return __atomic_load_n(&in->num, __ATOMIC_RELAXED) == 0; }
 
-bool eb_requests_start(uint64_t key, eb_request *request) {
+bool eb_requests_start(uint64_t key, uint64_t now_ticks, eb_request *request) {
   shard *in = shard_of(key);
   if (is_empty(in)) return false;
   lock(in);
-  node **link = find(in, key, EB_TICKET_ONLY);
-  if (link) {
-    (*link)->request.is_active = true;
-    (*link)->request.starter = eb_epoch_current;
-    (*link)->request.posted = eb_trace_post();
-    *request = (*link)->request;
+  node *started = find(link_of(in, key), EB_TICKET_ONLY);
+  if (started) {
+    started->request.is_active = true;
+    started->request.starter = eb_epoch_current;
+    started->request.serial = eb_trace_post();
+    started->request.posted_ticks = now_ticks;
+    *request = started->request;
   }
   unlock(in);
-  return link != NULL;
+  return started != NULL;
 }
 
 eb_ticket eb_requests_ticket(uint64_t key) {
   shard *in = shard_of(key);
-  if (!eb_requests_include_others) return EB_TICKET_ONLY;
+  if (!eb_requests_are_shared) return EB_TICKET_ONLY;
   lock(in);
-  node **link = find(in, key, EB_TICKET_ONLY);
-  const eb_ticket ticket = link ? (*link)->ticket : EB_TICKET_NONE;
+  const node *newest = find(link_of(in, key), EB_TICKET_ONLY);
+  const eb_ticket ticket = newest ? newest->ticket : EB_TICKET_NONE;
   unlock(in);
   return ticket;
 }
 
-/* Requests of several threads may share a handle, too: of these the thread's own. */
-static node **find_own(const shard *in, uint64_t key, eb_ticket ticket) {
-  node **newest = find(in, key, ticket);
-  for (node **link = newest; link && *link; link = &(*link)->next)
-    if ((*link)->key == key && (*link)->ticket <= ticket && (*link)->request.starter == eb_epoch_current) return link;
+/* Requests of several threads may share a handle, too: of these the thread's own. Of sends that share one and are complete the
+ * program completes the first one first, as a rule. */
+static node *find_own(node **link, eb_ticket ticket) {
+  node *newest = find(link, ticket);
+  if (!newest) return NULL;
+  node *const oldest = (*link)->oldest;
+  if (oldest != newest && newest->request.kind == EB_REQUEST_OTHER && oldest->request.kind == EB_REQUEST_OTHER &&
+      oldest->request.starter == eb_epoch_current)
+    return oldest;
+  for (node *each = newest; each; each = each->older)
+    if (each->request.starter == eb_epoch_current) return each;
   return newest;
 }
 
@@ -147,25 +197,27 @@ bool eb_requests_complete(uint64_t key, eb_ticket ticket, eb_request *request) {
   shard *in = shard_of(key);
   if (ticket == EB_TICKET_NONE || is_empty(in)) return false;
   lock(in);
-  node **link = find_own(in, key, ticket);
-  if (link) {
-    *request = (*link)->request;
-    if (eb_request_is_persistent(request)) (*link)->request.is_active = false;
-    else remove_node(in, link);
+  node **link = link_of(in, key);
+  node *completed = find_own(link, ticket);
+  if (completed) {
+    *request = completed->request;
+    if (eb_request_is_persistent(request)) completed->request.is_active = false;
+    else remove_node(in, link, completed);
   }
   unlock(in);
-  return link != NULL;
+  return completed != NULL;
 }
 
 bool eb_requests_remove(uint64_t key, eb_request *request) {
   shard *in = shard_of(key);
   if (is_empty(in)) return false;
   lock(in);
-  node **link = find(in, key, EB_TICKET_ONLY);
-  if (link) {
-    *request = (*link)->request;
-    remove_node(in, link);
+  node **link = link_of(in, key);
+  node *removed = find(link, EB_TICKET_ONLY);
+  if (removed) {
+    *request = removed->request;
+    remove_node(in, link, removed);
   }
   unlock(in);
-  return link != NULL;
+  return removed != NULL;
 }

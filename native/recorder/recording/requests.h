@@ -23,7 +23,7 @@ typedef enum {
   EB_REQUEST_PARTITIONED_RECEIVE, /* at every completion; statuses of partitioned receives are not reliable on Open MPI 5.0 */
   EB_REQUEST_COLLECTIVE,          /* a persistent one: counted at every start */
   EB_REQUEST_MESSAGE,             /* a matched message, which becomes a receive */
-  EB_REQUEST_OTHER,               /* a send, or of a collective: nothing is counted later */
+  EB_REQUEST_OTHER,               /* a send, or of a collective: nothing is counted later, but a trace has its completion */
 } eb_request_kind;
 
 typedef struct {
@@ -32,8 +32,10 @@ typedef struct {
   eb_communicator *communicator;
   int peer;       /* world rank, where the request says it */
   int tag;        /* where the request says it and no status does */
-  uint32_t posted; /* of a receive: see eb_traced */
-  bool is_active; /* started and not complete */
+  uint32_t serial; /* see eb_traced; of a persistent one that of the latest start */
+  uint32_t what;   /* of EB_REQUEST_OTHER: eb_traced_what of its completion */
+  bool is_active;  /* started and not complete */
+  uint64_t posted_ticks; /* when it was posted or started, where a trace is kept */
   union {
     uint64_t bytes;                   /* where the request says it */
     struct eb_persistent *persistent; /* of EB_REQUEST_COLLECTIVE */
@@ -61,13 +63,16 @@ extern int eb_requests_num;
 static inline bool eb_requests_any(void) { return __atomic_load_n(&eb_requests_num, __ATOMIC_RELAXED) != 0; }
 
 /* The program has MPI_THREAD_MULTIPLE or MPI_THREAD_SERIALIZED. */
+extern bool eb_requests_are_shared;
+
+/* Those of which nothing is counted later are known, too: because of that, or because a trace is kept. */
 extern bool eb_requests_include_others;
 
 /* Without memory the request is not counted. */
 void eb_requests_add(uint64_t key, const eb_request *request);
 
 /* At MPI_Start. False: not known. */
-bool eb_requests_start(uint64_t key, eb_request *request);
+bool eb_requests_start(uint64_t key, uint64_t now_ticks, eb_request *request);
 
 static inline bool eb_request_is_persistent(const eb_request *request) {
   return request->kind >= EB_REQUEST_PERSISTENT_RECEIVE && request->kind <= EB_REQUEST_COLLECTIVE;

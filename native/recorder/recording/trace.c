@@ -1,4 +1,4 @@
-/* The ring of the latest calls, and its file. */
+/* The rings of calls in memory and in the file. */
 #include "recorder/recording/trace.h"
 
 #include <errno.h>
@@ -10,109 +10,144 @@
 
 #include "recorder/recording/ticks.h"
 
-_Static_assert(sizeof(eb_trace_head) == 64 && sizeof(eb_traced) == 64, "readers rely on it");
+_Static_assert(sizeof(eb_trace_head) <= EB_TRACE_HEAD_BYTES && sizeof(eb_traced) == 64, "readers rely on it");
 
-bool eb_trace_is_on;
+#define LEAST_APART_NS 100000000u /* moments: less says nothing of a drift */
+enum { NUM_AT_ONCE = 1024 };
+
+eb_trace_ring eb_trace;
 
 static int file = -1;
 static char path[4096];
 static eb_trace_head head;
-static eb_traced *records;
-static uint64_t num_written;
+static uint64_t apart_ns = LEAST_APART_NS, last_missing;
 
-static void fail(void) {
-  fprintf(stderr, "earlybird: cannot write %s: %s; the events of this rank are not kept\n", path, strerror(errno));
-}
+static void fail(const char *what) { fprintf(stderr, "earlybird: cannot write %s: %s; %s\n", path, strerror(errno), what); }
 
-static void read_clocks(uint64_t *ticks, uint64_t *ns) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  *ticks = eb_recorder_ticks();
-  *ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-void eb_trace_create(const char *name, uint64_t capacity, double tick_s) {
-  snprintf(path, sizeof path, "%s", name);
-  records = calloc(capacity, sizeof *records);
-  file = records ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
-  if (file < 0) {
-    fail();
-    return;
+/* The thread may be interrupted between the two clocks: of several tries the quickest counts. */
+static eb_moment read_clocks(void) {
+  eb_moment best = {0};
+  uint64_t least = UINT64_MAX;
+  for (int k = 0; k < 3; k++) {
+    struct timespec now;
+    const uint64_t before = eb_recorder_ticks();
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const uint64_t after = eb_recorder_ticks();
+    if (after - before >= least) continue;
+    least = after - before;
+    best = (eb_moment){before + (after - before) / 2, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
   }
-  head = (eb_trace_head){.magic = EB_TRACE_MAGIC, .capacity = capacity, .tick_s = tick_s};
-  read_clocks(&head.begin_ticks, &head.begin_ns);
-  __atomic_store_n(&eb_trace_is_on, true, __ATOMIC_RELEASE);
+  return best;
 }
 
-eb_traced *eb_trace_add(const eb_traced *record, uint64_t *number) {
-  const uint64_t place = __atomic_fetch_add(&head.num, 1, __ATOMIC_RELAXED);
-  eb_traced *const added = &records[place % head.capacity];
-  __atomic_store_n(&added->number, 0, __ATOMIC_RELAXED);
-  __atomic_thread_fence(__ATOMIC_RELEASE);
-  memcpy((char *)added + sizeof added->number, (const char *)record + sizeof record->number,
-         sizeof *record - sizeof record->number);
-  __atomic_store_n(&added->number, place + 1, __ATOMIC_RELEASE);
-  *number = place + 1;
-  return added;
-}
-
-uint32_t eb_trace_post(void) {
-  static uint32_t num;
-  return eb_trace_is_on ? __atomic_add_fetch(&num, 1, __ATOMIC_RELAXED) : 0;
-}
-
-static bool put(const void *data, size_t bytes, size_t offset) {
+static bool put(const void *data, size_t bytes, uint64_t offset) {
   for (const char *at = data; bytes > 0;) {
     const ssize_t written = pwrite(file, at, bytes, (off_t)offset);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;
     at += written;
-    offset += (size_t)written;
+    offset += (uint64_t)written;
     bytes -= (size_t)written;
   }
   return true;
 }
 
-/* Records from..to of one turn, while threads may be writing to some of them. */
-static bool put_records(uint64_t from, uint64_t to) {
-  enum { NUM_AT_ONCE = 256 };
-  eb_traced copies[NUM_AT_ONCE];
-  while (from < to) {
-    const uint64_t num = to - from < NUM_AT_ONCE ? to - from : NUM_AT_ONCE, place = from % head.capacity;
-    for (uint64_t r = 0; r < num; r++) {
-      const eb_traced *const record = &records[place + r];
-      const uint64_t number = __atomic_load_n(&record->number, __ATOMIC_ACQUIRE);
-      memcpy(&copies[r], record, sizeof copies[r]);
-      __atomic_thread_fence(__ATOMIC_ACQUIRE);
-      copies[r].number = __atomic_load_n(&record->number, __ATOMIC_RELAXED) == number ? number : 0;
-    }
-    if (!put(copies, num * sizeof copies[0], sizeof head + place * sizeof copies[0])) return false;
-    from += num;
+void eb_trace_create(const char *name, uint64_t capacity, double tick_s, bool is_shared) {
+  snprintf(path, sizeof path, "%s", name);
+  eb_trace.records = aligned_alloc(64, EB_TRACE_RING * sizeof *eb_trace.records);
+  file = eb_trace.records ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+  if (file < 0) {
+    fail("the events of this rank are not kept");
+    return;
+  }
+  /* Touched now, so that no call of the program waits for memory. */
+  memset(eb_trace.records, 0, EB_TRACE_RING * sizeof *eb_trace.records);
+  head = (eb_trace_head){.magic = EB_TRACE_MAGIC, .capacity = capacity, .tick_s = tick_s, .begin = read_clocks()};
+  head.last = head.begin;
+  if (!put(&head, sizeof head, 0)) {
+    fail("the events of this rank are not kept");
+    close(file);
+    (void)unlink(path);
+    file = -1;
+    return;
+  }
+  eb_trace.is_shared = is_shared;
+  __atomic_store_n(&eb_trace.is_on, true, __ATOMIC_RELEASE);
+}
+
+/* Of the record with this number, as it is in the file: others may be adding. False: it is not whole, or no longer there. */
+static bool copy_record(uint64_t number, eb_traced *copy) {
+  const eb_traced *const record = eb_trace_place(number);
+  const uint32_t turn = eb_trace_turn(number);
+  const bool was_whole = __atomic_load_n(&record->turn, __ATOMIC_ACQUIRE) == turn;
+  memcpy(copy, record, sizeof *copy);
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  const bool is_whole = was_whole && __atomic_load_n(&record->turn, __ATOMIC_RELAXED) == turn;
+  copy->turn = is_whole ? (uint32_t)((number - 1) / head.capacity) + 1 : 0;
+  return is_whole;
+}
+
+/* Records first..last, which follow each other in the file. *first_missing: the first that is not whole, if it is none before. */
+static bool put_records(uint64_t first, uint64_t last, uint64_t *first_missing) {
+  static eb_traced copies[NUM_AT_ONCE];
+  while (first <= last) {
+    const uint64_t num = last - first + 1 < NUM_AT_ONCE ? last - first + 1 : NUM_AT_ONCE;
+    for (uint64_t r = 0; r < num; r++)
+      if (!copy_record(first + r, &copies[r]) && *first_missing == 0) *first_missing = first + r;
+    if (!put(copies, num * sizeof copies[0], EB_TRACE_HEAD_BYTES + (first - 1) % head.capacity * sizeof copies[0])) return false;
+    first += num;
   }
   return true;
 }
 
-uint64_t eb_trace_num_written(void) { return num_written; }
+/* Full: every second one goes, and the next ones are twice as far apart. */
+static void keep_moment(eb_moment now) {
+  const eb_moment before = head.num_clocks > 0 ? head.clocks[head.num_clocks - 1] : head.begin;
+  if (now.ns - before.ns < apart_ns) return;
+  if (head.num_clocks == EB_TRACE_MOST_CLOCKS) {
+    for (int k = 0; k < EB_TRACE_MOST_CLOCKS / 2; k++) head.clocks[k] = head.clocks[2 * k + 1];
+    head.num_clocks /= 2;
+    apart_ns *= 2;
+  }
+  head.clocks[head.num_clocks++] = now;
+}
 
-/* Without the latest records, what is there would be taken for the end of the run. */
+/* What is in the file stays, as far as it is whole: the head says that the run went on. */
 static void give_up(void) {
-  fail();
+  fail("the events of this rank end here");
+  __atomic_store_n(&eb_trace.is_on, false, __ATOMIC_RELEASE);
+  head.is_cut = 1;
+  (void)put(&head, sizeof head, 0);
   close(file);
-  (void)unlink(path);
   file = -1;
 }
 
-void eb_trace_write(uint64_t from_number) {
+void eb_trace_rewrite(uint64_t number) {
+  eb_traced copy;
+  if (file < 0 || number == 0 || number > eb_trace.num_written || head.num > number + head.capacity - 1) return;
+  if (eb_traced_kind_of(eb_trace_place(number)) != EB_TRACED_POLLS || !copy_record(number, &copy)) return;
+  if (!put(&copy, sizeof copy, EB_TRACE_HEAD_BYTES + (number - 1) % head.capacity * sizeof copy)) give_up();
+}
+
+void eb_trace_write(void) {
   if (file < 0) return;
-  read_clocks(&head.last_ticks, &head.last_ns);
-  const uint64_t num = __atomic_load_n(&head.num, __ATOMIC_ACQUIRE);
-  const uint64_t wanted = from_number > 0 ? from_number - 1 : 0, oldest = num > head.capacity ? num - head.capacity : 0;
-  const uint64_t from = wanted > oldest ? wanted : oldest;
-  const uint64_t turn = num / head.capacity * head.capacity; /* where the ring begins again */
-  eb_trace_head written = head;
-  written.num = num;
-  const bool is_good = put(&written, sizeof written, 0) && (from >= turn || put_records(from, turn)) &&
-                       put_records(from > turn ? from : turn, num);
-  if (is_good) num_written = num;
-  else give_up();
+  const uint64_t num = __atomic_load_n(&eb_trace.num, __ATOMIC_ACQUIRE);
+  const uint64_t kept = head.capacity < EB_TRACE_RING ? head.capacity : EB_TRACE_RING, oldest = num > kept ? num - kept + 1 : 1;
+  uint64_t first = eb_trace.num_written + 1 > oldest ? eb_trace.num_written + 1 : oldest, first_missing = 0;
+  bool is_good = true;
+  while (first <= num && is_good) {
+    /* To the end of a turn of the file. */
+    const uint64_t turn_ends = ((first - 1) / head.capacity + 1) * head.capacity, last = turn_ends < num ? turn_ends : num;
+    is_good = put_records(first, last, &first_missing);
+    if (is_good) first = last + 1;
+  }
+  head.last = read_clocks();
+  keep_moment(head.last);
+  /* After the records: what the head counts is there. */
+  if (is_good) head.num = num;
+  if (is_good) is_good = put(&head, sizeof head, 0);
+  if (!is_good) give_up();
+  /* What another thread is adding is written the next time, unless that has ended meanwhile. */
+  else __atomic_store_n(&eb_trace.num_written, first_missing > last_missing ? first_missing - 1 : num, __ATOMIC_RELAXED);
+  last_missing = first_missing;
 }

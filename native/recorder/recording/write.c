@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,13 +13,18 @@
 #include <unistd.h>
 
 #include "recorder/recording/file.h"
+#include "recorder/recording/hidden.h"
 #include "recorder/recording/recorder.h"
+#include "recorder/recording/settings.h"
 #include "recorder/recording/trace.h"
 
 /* A killed rank loses at most what it counted in the last tenth of a second or twentieth of the run, whichever is longer:
  * the number of chunks grows with the logarithm of the time, 240 in a day. */
 #define LEAST_INTERVAL_S 0.1
 #define INTERVAL_OF_RUN (1.0 / 20)
+/* A rank that hangs in a call loses what was counted since the last keeping. That may take this part of the time; the first ones
+ * follow each other sooner, because programs may hang at once. */
+#define MOST_KEEPING_OF_RUN (1.0 / 200)
 /* An epoch that is longer than this, and than half of the run, is cut. */
 #define LONGEST_EPOCH_S 1.0
 /* For another thread that writes, when the program ends. */
@@ -32,6 +38,7 @@ static uint64_t begin_core_wait_ns; /* of that thread */
 static bool knows_core_wait;
 static char program[4096]; /* the path of the main program, of which the linker knows only argv[0] */
 static bool is_child;      /* forked: the file is the parent's */
+static uint64_t num_kept;
 
 bool eb_recorder_is_on;
 
@@ -65,6 +72,7 @@ static void write_communicator(const eb_communicator *communicator) {
   eb_payload_print(&payload, "{\"kind\":\"communicator\",\"number\":%u,\"rank\":%d,\"name\":", communicator->number,
                    communicator->rank);
   eb_payload_string(&payload, __atomic_load_n(&communicator->name, __ATOMIC_ACQUIRE));
+  if (communicator->identity) eb_payload_print(&payload, ",\"identity\":%llu", (unsigned long long)communicator->identity);
   print_members(&payload, "members", &communicator->local);
   if (communicator->is_inter) print_members(&payload, "remote_members", &communicator->peers);
   eb_payload_print(&payload, ",\"topology\":\"%s\"", communicator->topology);
@@ -94,7 +102,21 @@ static const char *path_of(const char *module) {
 }
 
 /* The module and the place in it are the same in all ranks, unlike the address. */
+static void print_python_place(eb_payload *payload, const eb_python_place *place) {
+  eb_payload_print(payload, "\"offset\":%d,\"module\":", place->line);
+  eb_payload_string(payload, place->file);
+  eb_payload_print(payload, ",\"function\":");
+  eb_payload_string(payload, place->function);
+  eb_payload_print(payload, ",\"line\":%d,\"file\":", place->line);
+  eb_payload_string(payload, place->file);
+}
+
 static void print_site(eb_payload *payload, const void *site) {
+  const eb_python_place *place = eb_python_place_at(site);
+  if (place) {
+    print_python_place(payload, place);
+    return;
+  }
   Dl_info found = {0};
   const bool is_known = dladdr(site, &found) != 0;
   const uintptr_t base = is_known ? (uintptr_t)found.dli_fbase : 0;
@@ -109,6 +131,47 @@ static void print_step(eb_payload *payload, const eb_step *step) {
   eb_payload_print(payload, "{\"call\":%u,\"address\":%llu,", step->call, (unsigned long long)(uintptr_t)step->site);
   print_site(payload, step->site);
   eb_payload_print(payload, "}");
+}
+
+/* Before a call that may never return: the entries that name them may never be written. */
+static void write_places(void) {
+  for (eb_python_place *place; (place = eb_python_place_unwritten()) != NULL;) {
+    eb_payload payload = {0};
+    eb_payload_print(&payload, "{\"kind\":\"place\",\"address\":%llu,", (unsigned long long)(uintptr_t)place);
+    print_python_place(&payload, place);
+    eb_payload_print(&payload, "}");
+    eb_file_append(EB_CHUNK_JSON, &payload);
+  }
+}
+
+static int print_module(struct dl_phdr_info *info, size_t size, void *with) {
+  eb_payload *payload = with;
+  uintptr_t begin = UINTPTR_MAX, end = 0;
+  (void)size;
+  for (int p = 0; p < info->dlpi_phnum; p++) {
+    const ElfW(Phdr) *part = &info->dlpi_phdr[p];
+    if (part->p_type != PT_LOAD) continue;
+    const uintptr_t first = info->dlpi_addr + part->p_vaddr / 4096 * 4096;
+    if (first < begin) begin = first;
+    if (info->dlpi_addr + part->p_vaddr + part->p_memsz > end) end = info->dlpi_addr + part->p_vaddr + part->p_memsz;
+  }
+  if (end == 0) return 0;
+  const bool is_program = !info->dlpi_name || !*info->dlpi_name;
+  eb_payload_print(payload, "%s{\"begin\":%llu,\"end\":%llu,\"module\":", payload->is_begun ? "," : "", (unsigned long long)begin,
+                   (unsigned long long)end);
+  payload->is_begun = true;
+  eb_payload_string(payload, is_program ? path_of(program_invocation_name) : info->dlpi_name);
+  eb_payload_print(payload, "}");
+  return 0;
+}
+
+/* Where an address is of which nothing more has been written, because the rank has hung there. */
+static void write_modules(void) {
+  eb_payload payload = {0};
+  eb_payload_print(&payload, "{\"kind\":\"modules\",\"modules\":[");
+  dl_iterate_phdr(print_module, &payload);
+  eb_payload_print(&payload, "]}");
+  eb_file_append(EB_CHUNK_JSON, &payload);
 }
 
 static void write_phase(const eb_phase *phase) {
@@ -130,10 +193,20 @@ static void write_phases(void) {
   }
 }
 
-static void write_phase_totals(eb_thread *thread) {
+static void write_samples(const eb_thread *thread, uint32_t phase, eb_samples *samples, bool is_end) {
+  eb_payload payload = {0};
+  if (!samples || !eb_samples_are_due(samples, is_end)) return;
+  eb_payload_print(&payload, "{\"kind\":\"epochs\",\"phase\":%u,\"thread\":%u,", phase, thread->number);
+  if (!eb_samples_print(samples, &payload)) payload.has_failed = true;
+  eb_payload_print(&payload, "}");
+  eb_file_append(EB_CHUNK_JSON, &payload);
+}
+
+static void write_phase_totals(eb_thread *thread, bool is_end) {
   eb_payload payload = {0};
   eb_phase_totals totals;
   for (uint32_t phase = 0; eb_phase_totals_read(&thread->epoch, phase, &totals); phase++) {
+    write_samples(thread, phase, totals.samples, is_end);
     if (!totals.is_dirty) continue;
     const eb_written_phase written = {
         .phase = phase,
@@ -167,7 +240,8 @@ static void write_arrivals(eb_thread *thread) {
   }
 }
 
-static void write_entries(eb_thread *thread) {
+/* `is_kept`: they are written again the next time. */
+static void write_entries(eb_thread *thread, bool is_kept) {
   eb_payload payload = {0};
   const uint64_t run_ns = nanoseconds(eb_recorder_ticks() - begin_ticks);
   bool is_any = false;
@@ -177,7 +251,9 @@ static void write_entries(eb_thread *thread) {
     const uint32_t num = __atomic_load_n(&block->num, __ATOMIC_ACQUIRE);
     for (uint32_t e = 0; e < num; e++) {
       eb_entry *entry = &block->entries[e];
-      if (!__atomic_exchange_n(&entry->is_dirty, 0, __ATOMIC_ACQUIRE)) continue;
+      const uint32_t is_dirty = is_kept ? __atomic_load_n(&entry->is_dirty, __ATOMIC_ACQUIRE)
+                                        : __atomic_exchange_n(&entry->is_dirty, 0, __ATOMIC_ACQUIRE);
+      if (!is_dirty) continue;
       const eb_written_entry written = {
           .call = (uint16_t)eb_what_call(entry->what),
           .role = (uint8_t)eb_what_role(entry->what),
@@ -195,18 +271,83 @@ static void write_entries(eb_thread *thread) {
       is_any = true;
     }
   }
-  if (is_any) eb_file_append(EB_CHUNK_ENTRIES, &payload);
+  if (is_any && is_kept) eb_file_keep(EB_CHUNK_ENTRIES, &payload);
+  else if (is_any) eb_file_append(EB_CHUNK_ENTRIES, &payload);
+  free(payload.at);
+}
+
+/* Of the epoch of this thread that has not ended. */
+static void keep_pending(const eb_thread *thread) {
+  enum { MOST_EVENTS = 1 << 16 };
+  eb_payload payload = {0};
+  const eb_epoch *epoch = &thread->epoch;
+  const uint64_t run_ns = nanoseconds(eb_recorder_ticks() - begin_ticks);
+  eb_payload_append(&payload, &run_ns, sizeof run_ns);
+  for (uint32_t e = 0; e < epoch->num_events && e < MOST_EVENTS; e++) {
+    const eb_event *event = &epoch->events[e];
+    const eb_written_entry written = {
+        .call = (uint16_t)eb_what_call(event->what),
+        .role = (uint8_t)eb_what_role(event->what),
+        .size_class = (uint8_t)eb_what_size_class(event->what),
+        .communicator = eb_what_communicator(event->what),
+        .peer = event->peer,
+        .thread = thread->number,
+        .calls = event->calls,
+        .messages = event->messages,
+        .bytes = event->bytes,
+        .time_ns = nanoseconds(event->ticks),
+    };
+    eb_payload_append(&payload, &written, sizeof written);
+  }
+  if (epoch->num_events > 0) eb_file_keep(EB_CHUNK_PENDING, &payload);
   free(payload.at);
 }
 
 /* What is new, and the last record of each thread, which may have grown: it may poll while others record. */
-static void write_trace(bool is_end) {
-  uint64_t from = is_end ? 1 : eb_trace_num_written() + 1;
-  for (const eb_thread *thread = eb_threads_first(); thread; thread = thread->next) {
-    const uint64_t number = __atomic_load_n(&thread->traced_number, __ATOMIC_RELAXED);
-    if (number > 0 && number < from) from = number;
+static void write_trace(void) {
+  for (const eb_thread *thread = eb_threads_first(); thread; thread = thread->next)
+    eb_trace_rewrite(__atomic_load_n(&thread->traced_number, __ATOMIC_RELAXED));
+  eb_trace_write();
+}
+
+void eb_recorder_write_trace(void) {
+  int cancel_state;
+  if (is_child) return;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+  /* Another thread may be writing. When hardly any place is left, this one has to wait for it. */
+  if (pthread_mutex_trylock(&lock) == 0 ||
+      (eb_trace_num_unwritten() > EB_TRACE_RING - EB_TRACE_RING / 8 && pthread_mutex_lock(&lock) == 0)) {
+    if (eb_trace_num_unwritten() >= EB_TRACE_RING / 2) write_trace();
+    pthread_mutex_unlock(&lock);
   }
-  eb_trace_write(from);
+  (void)pthread_setcancelstate(cancel_state, NULL);
+}
+
+static void set_keeping(eb_thread *thread, uint64_t began_ticks) {
+  const uint64_t now = eb_recorder_ticks(), most = (uint64_t)(1 / MOST_KEEPING_OF_RUN);
+  const uint64_t num = __atomic_add_fetch(&num_kept, 1, __ATOMIC_RELAXED);
+  thread->keep_ticks = now + (now - began_ticks) * (num < most ? num : most);
+}
+
+/* Without what is kept nothing would be known of a rank that hangs in its first calls. */
+void eb_recorder_keep(eb_thread *thread) {
+  const uint64_t now = eb_recorder_ticks();
+  int cancel_state;
+  if (is_child) return;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+  if (pthread_mutex_trylock(&lock) == 0) {
+    write_communicators();
+    write_places();
+    write_phases();
+    eb_file_keep_begin();
+    for (eb_thread *each = eb_threads_first(); each; each = each->next) write_entries(each, true);
+    keep_pending(thread);
+    eb_file_keep_end();
+    write_trace();
+    pthread_mutex_unlock(&lock);
+  }
+  (void)pthread_setcancelstate(cancel_state, NULL);
+  set_keeping(thread, now);
 }
 
 void eb_recorder_write(eb_thread *thread) {
@@ -222,13 +363,15 @@ void eb_recorder_write(eb_thread *thread) {
   (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* a cancelled thread would keep the lock */
   pthread_mutex_lock(&lock);
   write_communicators();
+  write_places();
   write_phases();
-  write_entries(thread);
-  write_phase_totals(thread);
+  write_entries(thread, false);
+  write_phase_totals(thread, false);
   write_arrivals(thread);
-  write_trace(false);
+  write_trace();
   pthread_mutex_unlock(&lock);
   (void)pthread_setcancelstate(cancel_state, NULL);
+  set_keeping(thread, now);
 }
 
 /* Processes with the same identity of the boot have the same CLOCK_MONOTONIC. */
@@ -264,7 +407,9 @@ static void write_header(int rank, int size) {
   eb_payload_string(&payload, version);
   eb_payload_print(&payload, ",\"calls\":[");
   for (unsigned c = 0; c < eb_call_num(); c++) eb_payload_print(&payload, "%s\"%s\"", c ? "," : "", eb_calls_begin[c].name);
-  eb_payload_print(&payload, "]}");
+  eb_payload_print(&payload, "]");
+  eb_settings_print(&payload);
+  eb_payload_print(&payload, "}");
   eb_file_append(EB_CHUNK_JSON, &payload);
 }
 
@@ -273,14 +418,26 @@ static void disown_file(void) {
   eb_recorder_is_on = false;
 }
 
-/* `EARLYBIRD_RECORD_EVENTS`: how many are kept. The name of the file is that of the recording with another suffix. */
-static void begin_trace(void) {
+/* That of the recording with another suffix. */
+static void name_beside(char path[4096], const char *suffix) {
+  const char *recording = eb_file_path();
+  snprintf(path, 4096, "%.*s.%s", (int)(strrchr(recording, '.') - recording), recording, suffix);
+}
+
+/* `EARLYBIRD_RECORD_EVENTS`: how many are kept; or all, as far as EARLYBIRD_RECORD_EVENTS_BYTES of each node suffice. */
+static void begin_trace(int num_ranks) {
   char path[4096];
-  const char *events = getenv("EARLYBIRD_RECORD_EVENTS"), *recording = eb_file_path();
-  const long long num = events ? strtoll(events, NULL, 10) : 0;
-  if (num <= 0) return;
-  snprintf(path, sizeof path, "%.*s.trace", (int)(strrchr(recording, '.') - recording), recording);
-  eb_trace_create(path, (uint64_t)num, eb_recorder_tick_s());
+  const char *events = getenv("EARLYBIRD_RECORD_EVENTS"), *bytes = getenv("EARLYBIRD_RECORD_EVENTS_BYTES");
+  const bool are_all = events && strcmp(events, "all") == 0;
+  uint64_t num = events ? strtoull(events, NULL, 10) : 0;
+  if (are_all) {
+    const uint64_t of_node = bytes ? strtoull(bytes, NULL, 10) : 0;
+    num = of_node / eb_settings_num_local((uint64_t)num_ranks) / sizeof(eb_traced);
+    if (num == 0) num = 1;
+  }
+  if (num == 0) return;
+  name_beside(path, "trace");
+  eb_trace_create(path, num, eb_recorder_tick_s(), eb_requests_are_shared);
 }
 
 /* How long this thread has been ready to run while its cores ran others. False where the kernel does not count it. */
@@ -308,9 +465,14 @@ void eb_recorder_begin(void) {
   begin_thread = syscall(SYS_gettid);
   knows_core_wait = read_core_wait_ns(&begin_core_wait_ns);
   if (readlink("/proc/self/exe", program, sizeof program - 1) < 0) program[0] = '\0';
-  eb_requests_include_others = PMPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
+  eb_requests_are_shared = PMPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
   write_header(rank, size);
-  begin_trace();
+  write_modules();
+  begin_trace(size);
+  eb_requests_include_others = eb_requests_are_shared || eb_trace_is_on();
+  char path[4096];
+  name_beside(path, "open");
+  eb_open_calls_create(path, eb_recorder_tick_s(), begin_ticks);
   (void)pthread_atfork(NULL, NULL, disown_file);
   __atomic_store_n(&eb_recorder_is_on, true, __ATOMIC_RELEASE);
 }
@@ -341,13 +503,14 @@ static bool lock_to_write(const char *how) {
 static void write_all(const char *how) {
   if (how) end_epochs(how);
   write_communicators();
+  write_places();
   write_phases();
   for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next) {
-    write_entries(thread);
-    write_phase_totals(thread);
+    write_entries(thread, false);
+    write_phase_totals(thread, how != NULL);
     write_arrivals(thread);
   }
-  write_trace(how != NULL);
+  write_trace();
   if (how) {
     eb_payload payload = {0};
     uint64_t core_wait_ns;
@@ -359,6 +522,7 @@ static void write_all(const char *how) {
       print_seconds(&payload, "core_wait_s", core_wait_ns - begin_core_wait_ns);
     eb_payload_print(&payload, "}");
     eb_file_append(EB_CHUNK_JSON, &payload);
+    eb_open_calls_remove();
   }
 }
 
@@ -374,5 +538,11 @@ void eb_recorder_flush(const char *how) {
   (void)pthread_setcancelstate(cancel_state, NULL);
 }
 
-/* A program that ends without MPI_Finalize. */
-__attribute__((destructor)) static void end(void) { eb_recorder_flush("exit"); }
+/* A program that ends without MPI_Finalize, or that has called the MPI past the recorder: one that was loaded later, such as
+ * that of a Python program, was not known when the process began. */
+__attribute__((destructor)) static void end(void) {
+  int (*is_initialised)(int *) = (int (*)(int *))dlsym(RTLD_DEFAULT, "PMPI_Initialized");
+  int is = 0;
+  eb_recorder_flush("exit");
+  if (begin_ticks == 0 && !is_child && is_initialised && is_initialised(&is) == MPI_SUCCESS && is) eb_hidden_report(true);
+}

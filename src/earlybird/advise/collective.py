@@ -15,15 +15,17 @@ from earlybird.advise.algorithm_choice import (
     beyond,
 )
 from earlybird.advise.collective_settings import configuration_json, configure, has_setting
-from earlybird.data.advice import CONFIG, Advice, Alternative, CollectivesAdvice, SizeRange
+from earlybird.data.advice import CONFIG, EXTRAPOLATED, Advice, Alternative, CollectivesAdvice, SizeRange
 from earlybird.data.collective_algorithms import DEFAULT, OWN, ROOTED, Method
 from earlybird.data.collective_configuration import Configuration, setting
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
+from earlybird.data.layout import is_shape
+from earlybird.data.measure_commands import LaunchOptions, measure_command
 from earlybird.data.mpich_selection import Selection
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes, size_argument
-from earlybird.predict.collective import Placed, form_name, forms_of, place_ranks, reservations
+from earlybird.predict.collective import SIZES, Placed, form_name, forms_of, place_ranks, reservations
 
 
 def advise_collective(
@@ -75,7 +77,7 @@ def advise_collectives(
         asked_bytes = _asked_bytes(forms, None if operation == "barrier" else size_bytes)
         try:
             choice = algorithm_choice(profile, forms, own_placed)
-            pieces.append(_advise(choice, asked_bytes, notes, profile.id, at_size_only))
+            pieces.append(_advise(choice, asked_bytes, notes, profile, at_size_only))
         except InputError as error:
             if len(operations) == 1:
                 raise
@@ -107,7 +109,7 @@ def _advise(
     choice: AlgorithmChoice,
     asked_bytes: int,
     notes: Sequence[str],
-    profile_id: str,
+    profile: Profile,
     at_size_only: bool,
 ) -> Advice:
     placed, candidates = choice.placed, choice.candidates
@@ -125,12 +127,8 @@ def _advise(
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
     regions = [] if at_size_only else choice.over_sizes().regions()
     # More than decided nothing.
-    launches = max([7, *(2 * one.outlook.result.launches for one in ranked if one.outlook.result)])
-    again = (
-        f"`earlybird measure collective --op {choice.operation} --ranks {placed.ranks} "
-        f"--map-by {placed.map_by} --sizes {size_argument(asked_bytes)} --launches {launches} -o RUN` on an "
-        "idle machine"
-    )
+    launches = max([7, *(2 * judged.outlook.result.launches for judged in ranked if judged.outlook.result)])
+    again = _measure_again(choice, asked_bytes, ranked[0], launches, LaunchOptions.of(profile))
     models = {id(one.model): one.model for one in candidates if one.form.algorithm in names}
     return Advice(
         "collective",
@@ -139,7 +137,7 @@ def _advise(
         DEFAULT if ranked[0].option.speed_up else "",
         tuple(_alternative(one, placed, asked_bytes, choice.family) for one in ranked),
         tuple(_size_range(*region, placed, choice.family) for region in regions),
-        profile_id,
+        profile.id,
         (
             *options.notes([one.option for one in ranked], ranked[0].option, again),
             *_unknown_launches(choice),
@@ -158,6 +156,26 @@ def _unknown_launches(choice: AlgorithmChoice) -> list[str]:
         "the profile has times without their launches, so that what is faster by chance is not left out; fit "
         "the run again with this version"
     ]
+
+
+def _measure_again(
+    choice: AlgorithmChoice, asked_bytes: int, best: Judged, launches: int, launch: LaunchOptions
+) -> str:
+    """The command that measures all algorithms at this placement and size: where nothing was measured at this
+    placement, also at the sizes that a form needs."""
+    placed, asked = choice.placed, size_argument(asked_bytes)
+    is_new = best.option.basis == EXTRAPOLATED
+    points = {
+        "op": choice.operation,
+        "layout": placed.shape if is_shape(placed.shape) else None,
+        "ranks": placed.ranks,
+        "map-by": placed.map_by,
+        "sizes": ",".join(dict.fromkeys([*SIZES.split(","), asked])) if is_new else asked,
+        "launches": launches,
+    }
+    if choice.operation == "barrier":
+        del points["sizes"]
+    return f"`{measure_command('collective', points, launch)}` on an idle machine"
 
 
 def _of_mpi(forms: Sequence[CollectiveForm]) -> list[CollectiveForm]:

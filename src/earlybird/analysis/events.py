@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from earlybird.data.mpi_calls import POLLS
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT, Communicator
-from earlybird.data.recorded_trace import RankTrace
+from earlybird.data.recorded_trace import COMPLETION, RankTrace
 from earlybird.data.recording import Recording
 
 _FINALIZE, FENCE = "MPI_Finalize", "MPI_Win_fence"
@@ -33,10 +34,13 @@ class Events:
     Attributes
     ----------
     names : of the calls, without the `_c` of large counts.
-    rank, thread, call, role, peer, tag, posted, calls, bytes, site : as in `RankTrace`; `call` is an index of
-        `names`.
-    communicator : the same number on all ranks; negative without one.
+    rank, thread, call, role, kind, peer, tag, order, request, calls, bytes, site : as in `RankTrace`; `call`
+        is an index of `names`.
+    communicator : the same number on all ranks; negative without one. That of a fence stands for all
+        communicators with its ranks.
     begin_s, end_s : of the call, by the clock of the rank's host, or by a common one.
+    posted_s : by the same clock, when the request of a message received or of a COMPLETION was posted; NaN if
+        it is of none, or if that is not known.
     """
 
     names: tuple[str, ...]
@@ -47,12 +51,15 @@ class Events:
     communicator: np.ndarray
     peer: np.ndarray
     tag: np.ndarray
-    posted: np.ndarray
+    kind: np.ndarray
+    order: np.ndarray
+    request: np.ndarray
     calls: np.ndarray
     bytes: np.ndarray
     site: np.ndarray
     begin_s: np.ndarray
     end_s: np.ndarray
+    posted_s: np.ndarray
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -61,7 +68,8 @@ class Events:
         """With `by_s` of each rank, 0 by default, subtracted from its times."""
         num = int(self.rank.max(initial=-1)) + 1
         shift_s = np.array([by_s.get(rank, 0.0) for rank in range(num)])[self.rank]
-        return replace(self, begin_s=self.begin_s - shift_s, end_s=self.end_s - shift_s)
+        times = {name: getattr(self, name) - shift_s for name in ("begin_s", "end_s", "posted_s")}
+        return replace(self, **times)
 
     def is_call(self, names: frozenset[str]) -> np.ndarray:
         """(N,): is the call one of these?"""
@@ -97,23 +105,27 @@ class Collective:
 def events_of(recording: Recording, traces: Mapping[int, RankTrace]) -> Events:
     """All records of all traces."""
     numbers: dict[str, int] = {}
-    of_communicators = _common_numbers(recording)
+    of_communicators, of_groups = _common_numbers(recording), _group_numbers(recording)
     parts: dict[str, list[np.ndarray]] = {}
     for rank, trace in sorted(traces.items()):
         one, rows = recording.ranks[rank], trace.records
         calls = [numbers.setdefault(name.removesuffix("_c"), len(numbers)) for name in one.calls]
-        common = of_communicators[rank]
-        numbers_here = np.array(
-            [common.get(number, _NO_COMMUNICATOR) for number in rows["communicator"].tolist()]
-        )
+        # A window is recorded with any communicator of its ranks, which may be another one on each.
+        fences = np.array([name == FENCE for name in one.calls], bool)[rows["call"]]
+        common = np.where(
+            fences, _numbered(rows["communicator"], of_groups[rank]),
+            _numbered(rows["communicator"], of_communicators[rank]),
+        )  # fmt: skip
+        fields = ("thread", "role", "kind", "peer", "tag", "order", "site")
         columns = {
             "rank": np.full(len(rows), rank), "call": np.array(calls, np.int64)[rows["call"]],
-            "communicator": numbers_here, "calls": trace.calls, "bytes": trace.bytes,
-            "begin_s": trace.begin_s, "end_s": trace.end_s,
-        } | {name: rows[name] for name in ("thread", "role", "peer", "tag", "posted", "site")}  # fmt: skip
+            "communicator": common, "calls": trace.calls, "bytes": trace.bytes,
+            "begin_s": trace.begin_s, "end_s": trace.end_s, "posted_s": trace.posted_s,
+            "request": trace.request,
+        } | {name: rows[name] for name in fields}  # fmt: skip
         for name, column in columns.items():
             parts.setdefault(name, []).append(column)
-    types = {"site": np.uint64, "begin_s": float, "end_s": float}
+    types = {"site": np.uint64, "begin_s": float, "end_s": float, "posted_s": float}
     joined = {
         name: np.concatenate(
             [np.empty(0), *parts.get(name, [])], dtype=types.get(name, np.int64), casting="unsafe"
@@ -122,6 +134,14 @@ def events_of(recording: Recording, traces: Mapping[int, RankTrace]) -> Events:
         if name != "names"
     }
     return Events(tuple(numbers), **joined)
+
+
+def _numbered(numbers: np.ndarray, common: Mapping[int, int]) -> np.ndarray:
+    """The common numbers of communicators; _NO_COMMUNICATOR where there is none."""
+    distinct, place = np.unique(numbers, return_inverse=True)
+    return np.array([common.get(number, _NO_COMMUNICATOR) for number in distinct.tolist()], np.int64)[
+        place.reshape(-1)
+    ]
 
 
 def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: Recording) -> Matches:
@@ -133,10 +153,11 @@ def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: R
     collectives.
     """
     is_message = (events.peer >= 0) & (events.tag >= 0) & ~events.is_call(_PARTITIONED)
+    is_message &= events.kind != COMPLETION
     received = np.flatnonzero(is_message & (events.role == RECEIVED))
     is_known = is_message & (events.communicator >= 0)
     # Receives in the order in which the MPI matches them, which is not that of their ends.
-    order = np.lexsort([events.posted[received], events.rank[received]])
+    order = np.lexsort([events.order[received], events.rank[received]])
     ends = np.concatenate([np.flatnonzero(is_known & (events.role == SENT)), received[order]])
     ends = ends[is_known[ends]]
     is_sent = events.role[ends] == SENT
@@ -167,21 +188,18 @@ def collectives(events: Events, traces: Mapping[int, RankTrace], recording: Reco
     """The blocking collectives that all ranks of their intra-communicator have in their traces.
 
     The k-th one on a communicator is the same on all of its ranks; counted from the end as in
-    `match_messages`. Fences are counted apart: a window is recorded with any communicator of its ranks, which
-    may be another one on each.
+    `match_messages`. Fences are counted apart, those of all windows with the same ranks together.
     """
     communicator = np.where(
         events.is_call(frozenset({_FINALIZE})) & (events.communicator < 0), _WORLD, events.communicator
     )
     members = _members(recording)
     chosen = np.flatnonzero(events.is_call(COLLECTIVES) & (events.role == CALL))
-    is_fence = events.is_call(frozenset({FENCE}))
-    sequence = 2 * communicator + is_fence
-    chosen = chosen[np.argsort(sequence[chosen], kind="stable")]
+    chosen = chosen[np.argsort(communicator[chosen], kind="stable")]
     is_whole, has_ended = _states(traces, recording, max(_largest_rank(events) + 1, recording.size))
     has_trace = np.isin(np.arange(len(is_whole)), list(traces))
     found = []
-    for here in np.split(chosen, np.flatnonzero(np.diff(sequence[chosen])) + 1):
+    for here in np.split(chosen, np.flatnonzero(np.diff(communicator[chosen])) + 1):
         ranks = members.get(int(communicator[here[0]]), ()) if len(here) else ()
         if len(ranks) < 2 or not has_trace[ranks].all():
             continue
@@ -212,7 +230,7 @@ def _states(
     for rank, trace in traces.items():
         if rank < size:
             is_whole[rank] = trace.is_whole
-            has_ended[rank] = recording.ranks[rank].end == "finalize"
+            has_ended[rank] = recording.ranks[rank].end == "finalize" and not trace.is_cut
     return is_whole, has_ended
 
 
@@ -231,19 +249,23 @@ def _places(keys: np.ndarray, from_end: np.ndarray) -> np.ndarray:
     return places
 
 
-_Identity = tuple[frozenset[Sequence[int]], str, str]
+_Identity = tuple[frozenset[Sequence[int]], str, str, int | None]
 
 
 def _identity(one: Communicator) -> _Identity:
     """What is the same on all ranks of a communicator."""
-    return frozenset({one.members, one.remote_members}), one.topology, one.name
+    members = frozenset({one.members, one.remote_members})
+    if one.identity is not None:
+        return members, "", "", one.identity
+    return members, one.topology, one.name, None
 
 
 def _common_numbers(recording: Recording) -> dict[int, dict[int, int]]:
     """By rank, and by the number of a communicator there: its number among those of all ranks.
 
-    Ranks number communicators when they first use them. So those of which a rank has several that are alike,
-    as duplicates are without names, cannot be told apart and are left out.
+    Ranks number communicators when they first use them. So where their identities are not known, those of
+    which a rank has several that are alike, as duplicates are without names, cannot be told apart and are
+    left out.
     """
     identities = {
         rank: {number: _identity(communicator) for number, communicator in one.communicators.items()}
@@ -253,12 +275,12 @@ def _common_numbers(recording: Recording) -> dict[int, dict[int, int]]:
         identity
         for of_rank in identities.values()
         for identity, count in Counter(of_rank.values()).items()
-        if count > 1
+        if count > 1 and identity[-1] is None
     }
     common: dict[_Identity, int] = {}
     return {
         rank: {
-            number: common.setdefault(identity, len(common))
+            number: 2 * common.setdefault(identity, len(common))
             for number, identity in of_rank.items()
             if identity not in ambiguous
         }
@@ -266,13 +288,59 @@ def _common_numbers(recording: Recording) -> dict[int, dict[int, int]]:
     }
 
 
+def _group_numbers(recording: Recording) -> dict[int, dict[int, int]]:
+    """By rank, and by the number of a communicator there: a number for all communicators with its ranks."""
+    groups: dict[Sequence[int], int] = {}
+    return {
+        rank: {
+            number: 2 * groups.setdefault(tuple(communicator.members), len(groups)) + 1
+            for number, communicator in one.communicators.items()
+            if not communicator.remote_members
+        }
+        for rank, one in recording.ranks.items()
+    }
+
+
 def _members(recording: Recording) -> dict[int, list[int]]:
-    """The ranks of each intra-communicator by its common number."""
+    """The ranks of each intra-communicator, and of each group, by its common number."""
     members = {_WORLD: list(range(recording.size))}
-    common = _common_numbers(recording)
-    for rank, one in recording.ranks.items():
-        for number, communicator in one.communicators.items():
-            known = common[rank].get(number)
-            if known is not None and known not in members and not communicator.remote_members:
-                members[known] = sorted(communicator.members)
+    for of_ranks in (_common_numbers(recording), _group_numbers(recording)):
+        for rank, one in recording.ranks.items():
+            for number, communicator in one.communicators.items():
+                known = of_ranks[rank].get(number)
+                if known is not None and known not in members and not communicator.remote_members:
+                    members[known] = sorted(communicator.members)
     return members
+
+
+def calls_of(events: Events) -> np.ndarray:
+    """(N,): the record of the call to which each record belongs, which may be itself; -1 without one."""
+    keys = np.column_stack([events.rank, events.thread])
+    thread = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.lexsort([events.calls == 0, events.begin_s, thread])
+    is_call = events.calls[order] > 0
+    last = np.maximum.accumulate(np.where(is_call, np.arange(len(order)), -1))
+    found = np.where(last >= 0, order[np.maximum(last, 0)], -1)
+    # The record of polls one after another begins before the last one, which has completed the message.
+    is_poll = events.is_call(POLLS)[found]
+    is_in = (events.begin_s[found] == events.begin_s[order]) | (
+        is_poll & (events.begin_s[order] <= events.end_s[found])
+    )
+    is_same = (thread[found] == thread[order]) & is_in
+    calls = np.full(len(events), -1)
+    calls[order] = np.where((found >= 0) & is_same, found, -1)
+    return calls
+
+
+def communicator_names(recording: Recording) -> dict[int, str]:
+    """By the common number of a communicator its name, or how many ranks it has."""
+    names = {_WORLD: "MPI_COMM_WORLD"}
+    for rank, of_rank in _common_numbers(recording).items():
+        for number, common in of_rank.items():
+            one = recording.ranks[rank].communicators[number]
+            names.setdefault(common, one.name or f"{len(one.members)} ranks, number {common // 2 + 1}")
+    for rank, of_rank in _group_numbers(recording).items():
+        for number, common in of_rank.items():
+            one = recording.ranks[rank].communicators[number]
+            names.setdefault(common, f"{len(one.members)} ranks of a window")
+    return names

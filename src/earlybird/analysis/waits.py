@@ -10,7 +10,6 @@ may need calls of both sides.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 import numpy as np
 
@@ -22,26 +21,38 @@ from earlybird.analysis.events import (
     Collective,
     Events,
     Matches,
+    calls_of,
     collectives,
     events_of,
     match_messages,
 )
-from earlybird.data.mpi_calls import BLOCKING_RECEIVES, COMPLETIONS, POLLS, STARTS
-from earlybird.data.recorded_trace import RankTrace, load_traces
+from earlybird.data import labels
+from earlybird.data.mpi_calls import BLOCKING_RECEIVES, COMPLETIONS, STARTS
+from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
+from earlybird.data.recorded_trace import COMPLETION, RankTrace, load_traces
 from earlybird.data.recording import Recording
 
-# Calls that return when a message has come, and those that are repeated until it has.
-RECEIVING = BLOCKING_RECEIVES | COMPLETIONS | {"MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome"}
+# Calls that return when requests are complete, and those that are repeated until they are.
+COMPLETING = COMPLETIONS | {"MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome"}
+RECEIVING = BLOCKING_RECEIVES | COMPLETING
+# Those for which one request suffices.
+_FOR_ANY = frozenset({"MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome"})
 PROBING = frozenset({"MPI_Probe", "MPI_Mprobe", "MPI_Iprobe", "MPI_Improbe"})
 # Calls that may return when the message is received.
-SENDING = frozenset({"MPI_Send", "MPI_Ssend"})
+SENDING = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Sendrecv", "MPI_Sendrecv_replace"})
+# Others in which a rank waits for none: a buffer takes the message.
+_LOCAL = STARTS | {"MPI_Bsend"}
+_KNOWN, _UNKNOWN = -1, -2  # in place of a call
+_LEAST_PRINTED, _MOST_NAMES = 0.001, 3
 
 
 @dataclass(frozen=True)
 class PlaceWaits:
     """Calls from one place of the program on all ranks: their time, and how much of it was waiting.
 
-    `late` is the rank that was waited for most, None if for none.
+    `function` is that which calls, with file and line if they are known; else module and offset, or empty.
+    `late` is the rank that was waited for most, None if for none. `unknown_s` is the time in calls of which
+    it is not known how much is waiting.
     """
 
     call: str
@@ -53,6 +64,7 @@ class PlaceWaits:
     peer_outside_s: float
     late_collective_s: float
     late: int | None
+    unknown_s: float = 0.0
 
     @property
     def waiting_s(self) -> float:
@@ -68,14 +80,14 @@ class Waits:
     ranks : (R,), those with a trace.
     window_s : (R,), from the first to the last record.
     in_mpi_s : (R,), in calls; times of several threads add up.
-    late_sender_s : (R,), in calls that receive, until the message that was sent last was sent.
-    late_receiver_s : (R,), in MPI_Send and MPI_Ssend, until a blocking receive was called.
-    peer_outside_s : (R,), in these calls after that, while a sender was in no MPI call and came to one before
-        the call ended: the most that the call can have waited for it to send on, or to receive.
+    late_sender_s : (R,), in calls that complete a receive, until the message was sent.
+    late_receiver_s : (R,), in calls that complete a send, until its receive was posted.
+    peer_outside_s : (R,), in these calls after that, while the other rank was in no MPI call and came to one
+        before the call ended: the most that the call can have waited for it to send on, or to receive.
     late_collective_s : (R,), in collectives, until the rank that comes last had come.
     caused_s : (R,), for how long other ranks waited for this one.
-    examined_s : time of all ranks in calls of which it is known how waiting in them would look.
-    unexamined : the other calls, by their time.
+    examined_s : time of all ranks in calls of which it is known how much of them is waiting.
+    unexamined : the other calls, by their time; where that is known with what they complete.
     places : of the program, the one with most waiting first.
     num_received, num_matched : messages received, and those whose send is in the traces, too.
     clock_uncertainty_s : by how much the clocks of hosts may be apart; 0 for one clock.
@@ -104,6 +116,21 @@ class Waits:
     def waiting_s(self) -> np.ndarray:
         """(R,): all waiting."""
         return self.late_sender_s + self.late_receiver_s + self.peer_outside_s + self.late_collective_s
+
+    @property
+    def unknown(self) -> str:
+        """`12 % of the time in MPI, in MPI_Wait for MPI_Ialltoall`: in which it is not known how much is
+        waiting; "" if it is known of all."""
+        in_mpi_s = float(self.in_mpi_s.sum())
+        if not self.unexamined or not in_mpi_s:
+            return ""
+        share = max(1 - self.examined_s / in_mpi_s, 0.0)
+        percent = (
+            labels.percent(share) if share >= _LEAST_PRINTED else f"less than {100 * _LEAST_PRINTED:g} %"
+        )
+        named = self.unexamined[:_MOST_NAMES]
+        more = f" and {len(self.unexamined) - len(named)} others" if len(self.unexamined) > len(named) else ""
+        return f"{percent} of the time in MPI, in {', '.join(named)}{more}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +175,10 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
     events = joined.events
     size = recording.size
     waits = _CallWaits.of(len(events))
-    _late_senders(events, joined.matches, waits)
-    _late_receivers(events, joined.matches, waits)
+    call_of = calls_of(events)
+    dependences, cause = _dependences(events, joined.matches, call_of)
+    _late_to_probes(events, joined.matches, waits, cause)
+    _late_peers(events, dependences, waits)
     for group in joined.groups:
         _late_ranks(events, group, waits)
     is_run = ~events.is_call(frozenset({"MPI_Init", "MPI_Init_thread"}))
@@ -166,15 +195,14 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
     caused_s = np.zeros(size)
     for caused, late in waits.causes():
         caused_s += by_rank(caused, late)
-    examined = _examined(events, joined)
-    missed_s = np.bincount(events.call, durations_s * (is_timed & ~examined), len(events.names))
-    unexamined = [events.names[call] for call in np.argsort(-missed_s, kind="stable") if missed_s[call] > 0]
+    cause[_not_examined(events, joined)] = _UNKNOWN
+    is_unknown = is_timed & (cause != _KNOWN)
     return Waits(
         ranks, np.maximum(last_s - first_s, 0)[ranks], by_rank(durations_s * is_timed)[ranks],
         by_rank(waits.sender_s)[ranks], by_rank(waits.receiver_s)[ranks], by_rank(waits.outside_s)[ranks],
         by_rank(waits.collective_s)[ranks], caused_s[ranks],
-        float((durations_s * (is_timed & examined)).sum()), unexamined,
-        _places(recording, events, is_timed, waits),
+        float((durations_s * (is_timed & ~is_unknown)).sum()), _unexamined(events, is_unknown, cause),
+        _places(recording, events, is_timed, is_unknown, waits),
         joined.matches.num_received, len(joined.matches.sent), joined.clocks.uncertainty_s,
         joined.clocks.unconnected, joined.is_whole,
     )  # fmt: skip
@@ -204,30 +232,127 @@ class _CallWaits:
             yield waited_s[late >= 0], late[late >= 0]
 
 
-def _late_senders(events: Events, matches: Matches, waits: _CallWaits) -> None:
-    """The wait of each call that received or probed: until the last of its messages was sent, and then, in
-    one that received, for one of the senders that was outside the MPI."""
-    _late_to_probes(events, matches, waits)
-    call = _calls_of(events)[matches.received]
-    is_waited_for = (call >= 0) & events.is_call(RECEIVING)[call]
-    sent, call = matches.sent[is_waited_for], call[is_waited_for]
-    src, begin_s, end_s = events.rank[sent], events.begin_s[call], events.end_s[call]
-    wait_s = np.clip(events.begin_s[sent] - begin_s, 0, end_s - begin_s)
-    _keep_longest(waits.sender_s, waits.late, call, wait_s, src)
-    from_s = np.maximum(begin_s + waits.sender_s[call], events.end_s[sent])
-    outside_s = np.zeros(len(sent))
-    for rank in np.unique(src).tolist():
-        of_rank = src == rank
+@dataclass(frozen=True, eq=False)
+class _Dependences:
+    """What calls waited for, arrays (D,).
+
+    Attributes
+    ----------
+    call : the event of the call.
+    peer : the rank whose part was needed.
+    ready_s : when that did its part: began to send, or posted the receive.
+    returned_s : from when on it may have been outside the MPI.
+    is_send : the call sends, so the other rank is the receiver.
+    """
+
+    call: np.ndarray
+    peer: np.ndarray
+    ready_s: np.ndarray
+    returned_s: np.ndarray
+    is_send: np.ndarray
+
+
+def _dependences(events: Events, matches: Matches, call_of: np.ndarray) -> tuple[_Dependences, np.ndarray]:
+    """What each call that completes messages waits for; and (N,) what makes the waiting of a call unknown:
+    the call that has started a request, _UNKNOWN, or _KNOWN."""
+    cause = np.full(len(events), _KNOWN)
+    partner = np.full(len(events), -1)
+    partner[matches.received], partner[matches.sent] = matches.sent, matches.received
+    is_completing = events.is_call(COMPLETING)
+    # What a call receives, and the sends that it completes or is.
+    is_point = (events.peer >= 0) & (events.tag >= 0) & (call_of >= 0)
+    received = np.flatnonzero(is_point & (events.role == RECEIVED) & (events.kind != COMPLETION))
+    received = received[events.is_call(RECEIVING)[call_of[received]]]
+    started = events.kind == COMPLETION
+    completed = np.flatnonzero(started & (call_of >= 0) & (events.peer >= 0))
+    own = np.flatnonzero(
+        is_point & (events.role == SENT) & (events.kind != COMPLETION) & (events.request == 0)
+    )
+    own = own[events.is_call(SENDING)[call_of[own]]]
+    is_sent = events.role[completed] == SENT
+    cause[call_of[completed[~is_sent]]] = events.call[completed[~is_sent]]
+    others = np.flatnonzero(started & (call_of >= 0) & (events.role == CALL))
+    cause[call_of[others]] = events.call[others]
+    completed = completed[is_sent]
+    sent = np.concatenate([_posting(events, completed), own])
+    call = np.concatenate([call_of[completed], call_of[own]])
+    matching = np.where(sent >= 0, partner[sent], -1)
+    is_known = matching >= 0
+    posted_s = np.where(is_known, _posted_s(events, call_of)[matching], np.nan)
+    is_known = np.isfinite(posted_s)
+    cause[call[~is_known]] = np.where(sent >= 0, events.call[sent], _UNKNOWN)[~is_known]
+    has_sender = partner[received] >= 0
+    cause[call_of[received[~has_sender]]] = _UNKNOWN
+    # Without requests, as in traces of former versions, it is not known what else a call has completed.
+    has_requests = np.bincount(events.rank, events.request > 0) > 0
+    has_received = np.zeros(len(events), bool)
+    has_received[call_of[received]] = True
+    cause[is_completing & (events.calls > 0) & ~has_received & ~has_requests[events.rank]] = _UNKNOWN
+    received, matching = received[has_sender], matching[is_known]
+    senders = partner[received]
+    return _Dependences(
+        np.concatenate([call_of[received], call[is_known]]),
+        np.concatenate([events.rank[senders], events.rank[matching]]),
+        np.concatenate([events.begin_s[senders], posted_s[is_known]]),
+        np.concatenate([events.end_s[senders], posted_s[is_known]]),
+        np.repeat([False, True], [len(received), len(matching)]),
+    ), cause
+
+
+def _posting(events: Events, completed: np.ndarray) -> np.ndarray:
+    """The event of the send whose request each of `completed` completes; -1 if it is not there."""
+    sends = np.flatnonzero((events.role == SENT) & (events.kind != COMPLETION) & (events.request > 0))
+    width = int(events.request.max(initial=0)) + 1
+    keys = events.rank[sends] * width + events.request[sends]
+    order = np.argsort(keys, kind="stable")
+    wanted = events.rank[completed] * width + events.request[completed]
+    place = np.searchsorted(keys[order], wanted)
+    is_there = place < len(keys)
+    is_there[is_there] = keys[order][place[is_there]] == wanted[is_there]
+    found = np.full(len(completed), -1)
+    found[is_there] = sends[order][place[is_there]]
+    return found
+
+
+def _posted_s(events: Events, call_of: np.ndarray) -> np.ndarray:
+    """(N,): when the receive of a message was posted, NaN if that is not known."""
+    is_blocking = (call_of >= 0) & events.is_call(BLOCKING_RECEIVES)[call_of]
+    return np.where(is_blocking, events.begin_s[call_of], events.posted_s)
+
+
+def _late_peers(events: Events, dependences: _Dependences, waits: _CallWaits) -> None:
+    """The wait of each call until the last of its messages was sent, or its receive posted, and then for one
+    of the peers that was outside the MPI. A call for which one request suffices waits for the first."""
+    call, peer = dependences.call, dependences.peer
+    begin_s, end_s = events.begin_s[call], events.end_s[call]
+    wait_s = np.clip(dependences.ready_s - begin_s, 0, end_s - begin_s)
+    # The MPI has kept the message of a send that was over before.
+    wait_s[dependences.is_send & (end_s < dependences.ready_s)] = 0
+    order = np.argsort(np.where(events.is_call(_FOR_ANY)[call], -wait_s, wait_s), kind="stable")
+    last = np.full(len(events), -1)
+    last[call[order]] = order  # the decisive one comes last, and stays
+    chosen = last[last >= 0]
+    chosen = chosen[wait_s[chosen] > 0]
+    of_sends = dependences.is_send[chosen]
+    waits.late[call[chosen]] = peer[chosen]
+    waits.sender_s[call[chosen]] = np.where(of_sends, 0, wait_s[chosen])
+    waits.receiver_s[call[chosen]] = np.where(of_sends, wait_s[chosen], 0)
+    waited_s = waits.sender_s + waits.receiver_s
+    from_s = np.maximum(begin_s + waited_s[call], dependences.returned_s)
+    outside_s = np.zeros(len(call))
+    for rank in np.unique(peer).tolist():
+        of_rank = peer == rank
         outside_s[of_rank] = _outside_s(events, rank, from_s[of_rank], end_s[of_rank])
-    _keep_longest(waits.outside_s, waits.outside, call, outside_s, src)
+    _keep_longest(waits.outside_s, waits.outside, call, outside_s, peer)
 
 
-def _late_to_probes(events: Events, matches: Matches, waits: _CallWaits) -> None:
+def _late_to_probes(events: Events, matches: Matches, waits: _CallWaits, cause: np.ndarray) -> None:
     """A probe waits for the message that its thread receives next."""
     probes = np.flatnonzero(events.is_call(PROBING) & (events.calls > 0))
-    if not len(probes) or not len(matches.sent):
+    if not len(probes):
         return
-    begun = matches.received[np.argsort(events.begin_s[matches.received], kind="stable")]
+    begun = np.flatnonzero((events.role == RECEIVED) & (events.kind != COMPLETION) & (events.tag >= 0))
+    begun = begun[np.argsort(events.begin_s[begun], kind="stable")]
     sent_of = np.full(len(events), -1)
     sent_of[matches.received] = matches.sent
     keys = np.column_stack([events.rank, events.thread])
@@ -237,30 +362,30 @@ def _late_to_probes(events: Events, matches: Matches, waits: _CallWaits) -> None
         following = np.searchsorted(events.begin_s[messages], events.end_s[own], "left")
         has_one = following < len(messages)
         own, sent = own[has_one], sent_of[messages[following[has_one]]]
+        cause[own[sent < 0]] = _UNKNOWN
+        own, sent = own[sent >= 0], sent[sent >= 0]
         begin_s, end_s = events.begin_s[own], events.end_s[own]
         wait_s = np.clip(events.begin_s[sent] - begin_s, 0, end_s - begin_s)
         _keep_longest(waits.sender_s, waits.late, own, wait_s, events.rank[sent])
 
 
-def _late_receivers(events: Events, matches: Matches, waits: _CallWaits) -> None:
-    """The wait of each blocking send that lasted until its receiver called a blocking receive."""
-    received = _calls_of(events)[matches.received]
-    sent = _calls_of(events)[matches.sent]
-    is_both = (received >= 0) & (sent >= 0)
-    is_both &= events.is_call(BLOCKING_RECEIVES)[received] & events.is_call(SENDING)[sent]
-    sent, received = sent[is_both], received[is_both]
-    lasts = events.end_s[sent] >= events.begin_s[received]  # else the MPI has kept the message
-    sent, received = sent[lasts], received[lasts]
-    wait_s = np.maximum(events.begin_s[received] - events.begin_s[sent], 0)
-    _keep_longest(waits.receiver_s, waits.late, sent, wait_s, events.rank[received])
-
-
-def _examined(events: Events, joined: Traced) -> np.ndarray:
-    """(N,): calls of which it is known how waiting in them would look."""
-    is_examined = events.is_call(RECEIVING | PROBING | SENDING | STARTS)
+def _not_examined(events: Events, joined: Traced) -> np.ndarray:
+    """(N,): calls of which it is not known how waiting in them would look."""
+    is_examined = events.is_call(RECEIVING | PROBING | SENDING | _LOCAL)
     for group in joined.groups:
         is_examined[group.events] = True
-    return is_examined
+    return ~is_examined
+
+
+def _unexamined(events: Events, is_unknown: np.ndarray, cause: np.ndarray) -> list[str]:
+    """The calls whose waiting is unknown, with what they complete, by their time."""
+    rows = np.flatnonzero(is_unknown)
+    pairs, place = np.unique(np.column_stack([events.call[rows], cause[rows]]), axis=0, return_inverse=True)
+    missed_s = np.bincount(place.reshape(-1), (events.end_s - events.begin_s)[rows], len(pairs))
+    return [
+        events.names[call] + (f" for {events.names[started]}" if started >= 0 and started != call else "")
+        for call, started in pairs[np.argsort(-missed_s, kind="stable")].tolist()
+    ]
 
 
 def _keep_longest(
@@ -289,25 +414,6 @@ def _outside_s(events: Events, rank: int, from_s: np.ndarray, to_s: np.ndarray) 
     return np.where(is_known, first_gap_s + until_s[last] - until_s[after], 0.0)
 
 
-def _calls_of(events: Events) -> np.ndarray:
-    """(N,): the record of the call to which each record belongs, which may be itself; -1 without one."""
-    keys = np.column_stack([events.rank, events.thread])
-    thread = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
-    order = np.lexsort([events.calls == 0, events.begin_s, thread])
-    is_call = events.calls[order] > 0
-    last = np.maximum.accumulate(np.where(is_call, np.arange(len(order)), -1))
-    found = np.where(last >= 0, order[np.maximum(last, 0)], -1)
-    # The record of polls one after another begins before the last one, which has completed the message.
-    is_poll = events.is_call(POLLS)[found]
-    is_in = (events.begin_s[found] == events.begin_s[order]) | (
-        is_poll & (events.begin_s[order] <= events.end_s[found])
-    )
-    is_same = (thread[found] == thread[order]) & is_in
-    calls = np.full(len(events), -1)
-    calls[order] = np.where((found >= 0) & is_same, found, -1)
-    return calls
-
-
 def _late_ranks(events: Events, group: Collective, waits: _CallWaits) -> None:
     """The waits of a collective, by who waits for whom in it."""
     begin_s, end_s = events.begin_s[group.events], events.end_s[group.events]
@@ -330,7 +436,7 @@ def _late_ranks(events: Events, group: Collective, waits: _CallWaits) -> None:
 
 
 def _places(
-    recording: Recording, events: Events, is_timed: np.ndarray, waits: _CallWaits
+    recording: Recording, events: Events, is_timed: np.ndarray, is_unknown: np.ndarray, waits: _CallWaits
 ) -> tuple[PlaceWaits, ...]:
     """Sums by call and function, on all ranks."""
     rows = np.flatnonzero(is_timed)
@@ -343,13 +449,14 @@ def _places(
         np.bincount(place, values[rows], len(distinct))
         for values in (
             events.calls, events.end_s - events.begin_s, waits.sender_s, waits.receiver_s, waits.outside_s,
-            waits.collective_s,
+            waits.collective_s, (events.end_s - events.begin_s) * is_unknown,
         )
     ])  # fmt: skip
     found: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(len(sums)))
     of_place = []
     for k, (rank, call, site) in enumerate(distinct.tolist()):
-        key = events.names[call], _function(recording, rank, site)
+        step = recording.ranks[rank].sites.get(site)
+        key = events.names[call], step.place if step else ""
         of_place.append(key)
         found[key] += sums[:, k]
     causes: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
@@ -361,18 +468,10 @@ def _places(
     places = [
         PlaceWaits(
             call, function, int(calls), time_s, sender_s, receiver_s, outside_s, collective_s,
-            max(causes[call, function], key=causes[call, function].__getitem__, default=None),
+            max(causes[call, function], key=causes[call, function].__getitem__, default=None), unknown_s,
         )
-        for (call, function), (calls, time_s, sender_s, receiver_s, outside_s, collective_s) in (
+        for (call, function), (calls, time_s, sender_s, receiver_s, outside_s, collective_s, unknown_s) in (
             (key, values.tolist()) for key, values in found.items()
         )
     ]  # fmt: skip
     return tuple(sorted(places, key=lambda one: (-one.waiting_s, -one.time_s, one.call, one.function)))
-
-
-def _function(recording: Recording, rank: int, site: int) -> str:
-    """The function of the program at an address of a rank, else module and offset; empty if not known."""
-    step = recording.ranks[rank].sites.get(site)
-    if step is None:
-        return ""
-    return step.function or f"{PurePath(step.module).name}+{step.offset:#x}"

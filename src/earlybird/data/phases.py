@@ -2,7 +2,7 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ _MOST_PARTS = 100
 _BEFORE_THE_RUN = frozenset({"MPI_Init", "MPI_Init_thread"})
 
 _Key = tuple[str, str, int]
+# The phases of some ranks, by rank and by their numbers there.
+_Group = dict[int, dict[int, RankPhase]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ class Phase:
     @property
     def functions(self) -> list[str]:
         """The functions of the program that call, as far as the modules name them; else module and offset."""
-        return list(dict.fromkeys(step.function or _place(step) for step in self.steps))
+        return list(dict.fromkeys(step.name for step in self.steps))
 
     def sent(self, recording: Recording, *, one_sided: bool = False) -> PairTotals:
         """All messages of the phase; `one_sided`: and what MPI_Put, MPI_Get and the like moved."""
@@ -110,7 +112,7 @@ def arrivals_before(recording: Recording, phase: Phase) -> list[ThreadArrivals]:
             lead_s[: len(part.lead_s)] += part.lead_s * part.regions / max(regions, 1)
             classes[: len(part.classes)] += part.classes
         function = next((one.site.function for one in several if one.site.function), "")
-        merged.append(ThreadArrivals(function or _place(several[0].site), threads, regions, lead_s, classes))
+        merged.append(ThreadArrivals(function or several[0].site.name, threads, regions, lead_s, classes))
     return sorted(merged, key=lambda one: -one.regions)
 
 
@@ -118,8 +120,10 @@ def find_phases(recording: Recording) -> list[Phase]:
     """The phases of all ranks but MPI_Init, the one with most time first.
 
     Phases of two ranks are one if their steps are the same, or at least half of them and no rank has both.
-    Then those that still have no rank in common, if at least half of the calls and functions are the same:
-    each corner of a domain may go through other branches of one function.
+    Then those of which the one receives what the other sends, in the same functions: a rank at the border of
+    a domain makes few of the calls, and compilers copy them. Then those that still have no rank in common, if
+    at least half of the calls and functions are the same: each corner of a domain may go through other
+    branches of one function.
     """
     ranks_of: dict[tuple[int, frozenset[_Key]], set[int]] = defaultdict(set)
     for rank, one in recording.ranks.items():
@@ -144,10 +148,11 @@ def find_phases(recording: Recording) -> list[Phase]:
         else:
             group_of[region, keys] = len(groups)
             groups.append((region, keys, set(ranks)))
-    members: list[dict[int, dict[int, RankPhase]]] = [defaultdict(dict) for _ in groups]
+    members: list[_Group] = [defaultdict(dict) for _ in groups]
     for rank, one in recording.ranks.items():
         for number, phase in _of_the_run(one).items():
             members[group_of[phase.region, _keys(phase)]][rank][number] = phase
+    members = _joined_by_messages(members, recording)
     return _numbered(_joined_by_functions(members, recording.size))
 
 
@@ -159,17 +164,86 @@ def _of_the_run(one: RankRecording) -> dict[int, RankPhase]:
     }
 
 
-def _joined_by_functions(
-    members: list[dict[int, dict[int, RankPhase]]], size: int
-) -> list[dict[int, dict[int, RankPhase]]]:
+def _joined_by_messages(members: list[_Group], recording: Recording) -> list[_Group]:
+    """Groups joined where one receives what the other sends, and only there: those that fit best first."""
+    unbalanced = [_unbalanced(recording, by_rank) for by_rank in members]
+    parts = [(by_rank, pairs) for by_rank, pairs in zip(members, unbalanced, strict=True) if pairs]
+    if len(parts) > _MOST_PARTS:
+        return members
+    while True:
+        fits = [
+            (_common_part(pairs, others), _common(_every_key(one), _every_key(other)), -k, -j)
+            for k, (one, pairs) in enumerate(parts)
+            for j, (other, others) in enumerate(parts[:k])
+            if _may_be_one(one, other)
+        ]
+        best = max(fits, default=(0.0, 0.0, 0, 0))
+        if best[0] < _LEAST_COMMON:
+            break
+        one, _ = parts.pop(-best[2])
+        other, _ = parts[-best[3]]
+        for rank, phases in one.items():
+            other.setdefault(rank, {}).update(phases)
+        members = [by_rank for by_rank in members if by_rank is not one]
+        parts[-best[3]] = other, _unbalanced(recording, other)
+    return members
+
+
+def _unbalanced(recording: Recording, by_rank: _Group) -> dict[tuple[int, int], int]:
+    """By sender and receiver how many messages more are sent than received in a group, if not as many."""
+    of_ranks = {rank: tuple(phases) for rank, phases in by_rank.items()}
+    more: dict[tuple[int, int], int] = defaultdict(int)
+    for totals, sign in ((recording.sent(of_ranks), 1), (recording.received(of_ranks), -1)):
+        pairs = totals.by_pair()
+        columns = (pairs.src.tolist(), pairs.dst.tolist(), pairs.messages.tolist())
+        for src, dst, messages in zip(*columns, strict=True):
+            more[src, dst] += sign * messages
+    return {pair: messages for pair, messages in more.items() if messages}
+
+
+def _common_part(one: Mapping[tuple[int, int], int], other: Mapping[tuple[int, int], int]) -> float:
+    """Of the messages of one group without their other ends, the part whose ends are in the other."""
+    fitting = sum(
+        min(abs(messages), abs(other[pair]))
+        for pair, messages in one.items()
+        if messages * other.get(pair, 0) < 0
+    )
+    return fitting / min(sum(map(abs, one.values())), sum(map(abs, other.values())))
+
+
+def _may_be_one(one: _Group, other: _Group) -> bool:
+    """Whether the same code may have made two groups that messages connect.
+
+    Ranks of both must make only calls of the other ranks, and have as many epochs as they in both together.
+    """
+    first, second = _first(one), _first(other)
+    if first.region != second.region:
+        return False
+    if not (_every_key(one) & _every_key(other) or _function_names(one) & _function_names(other)):
+        return False
+    both = one.keys() & other.keys()
+    if not both:
+        return True
+    rest = [by_rank[rank] for by_rank in (one, other) for rank in by_rank.keys() - both]
+    keys = {key for phases in rest for phase in phases.values() for key in _keys(phase)}
+    epochs = {sum(phase.epochs for phase in phases.values()) for phases in rest}
+    of_both = [
+        (phase, sum(p.epochs for p in [*one[rank].values(), *other[rank].values()]))
+        for rank in both
+        for phase in [*one[rank].values(), *other[rank].values()]
+    ]
+    return all(_keys(phase) <= keys and num in epochs for phase, num in of_both)
+
+
+def _joined_by_functions(members: list[_Group], size: int) -> list[_Group]:
     """Groups of some ranks, joined where the same functions make the same calls, the most similar first."""
-    whole = [by_rank for by_rank in members if len(by_rank) == size or not _functions(_first(by_rank))]
+    whole = [by_rank for by_rank in members if len(by_rank) == size or not _functions(by_rank)]
     parts = [by_rank for by_rank in members if not any(by_rank is one for one in whole)]
     if len(parts) > _MOST_PARTS:
         return members
     while True:
         pairs = [
-            (_likeness(_first(one), _first(other)), -k, -j)
+            (_likeness(one, other), -k, -j)
             for k, one in enumerate(parts)
             for j, other in enumerate(parts[:k])
             if not one.keys() & other.keys()
@@ -180,23 +254,39 @@ def _joined_by_functions(
         parts[-best[2]].update(parts.pop(-best[1]))
 
 
-def _likeness(one: RankPhase, other: RankPhase) -> tuple[float, int]:
+def _likeness(one: _Group, other: _Group) -> tuple[float, int]:
     """Common calls and functions; of equal ones, those with more similar numbers of epochs are more alike."""
-    if one.region != other.region:
+    first, second = _first(one), _first(other)
+    if first.region != second.region:
         return 0.0, 0
-    return _common(_functions(one), _functions(other)), -abs(one.epochs - other.epochs)
+    return _common(_functions(one), _functions(other)), -abs(first.epochs - second.epochs)
 
 
-def _first(by_rank: Mapping[int, Mapping[int, RankPhase]]) -> RankPhase:
+def _first(by_rank: _Group) -> RankPhase:
     return next(iter(next(iter(by_rank.values())).values()))
 
 
-def _functions(phase: RankPhase) -> frozenset[tuple[str, str]]:
+def _steps(by_rank: _Group) -> Iterator[Step]:
+    """Those of all phases of a group."""
+    for phases in by_rank.values():
+        for phase in phases.values():
+            yield from phase.steps
+
+
+def _functions(by_rank: _Group) -> frozenset[tuple[str, str]]:
     """Calls with the functions that make them, as far as they are known."""
-    return frozenset((step.call, step.function) for step in phase.steps if step.function)
+    return frozenset((step.call, step.function) for step in _steps(by_rank) if step.function)
 
 
-def _numbered(members: list[dict[int, dict[int, RankPhase]]]) -> list[Phase]:
+def _function_names(by_rank: _Group) -> frozenset[str]:
+    return frozenset(step.function for step in _steps(by_rank) if step.function)
+
+
+def _every_key(by_rank: _Group) -> frozenset[_Key]:
+    return frozenset(key for phases in by_rank.values() for phase in phases.values() for key in _keys(phase))
+
+
+def _numbered(members: list[_Group]) -> list[Phase]:
     sums = []
     for by_rank in members:
         every = [phase for phases in by_rank.values() for phase in phases.values()]
@@ -229,7 +319,3 @@ def _keys(phase: RankPhase) -> frozenset[_Key]:
 def _common(one: frozenset[Any], other: frozenset[Any]) -> float:
     """Their common part of all their steps (the Jaccard index)."""
     return len(one & other) / max(len(one | other), 1)
-
-
-def _place(step: Step) -> str:
-    return f"{_file_name(step.module)}+{step.offset:#x}"

@@ -1,6 +1,6 @@
 """Projection: what changes of a recorded program or of its settings would save in each of its phases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from earlybird.data.schema import (
     Natural,
     NotNegative,
     Record,
+    Share,
     decode,
     require_one_of,
 )
@@ -29,6 +30,44 @@ KINDS = (LAYOUT, AGGREGATION, PARTITIONS, COLLECTIVE, OTHER_MPI, COMMUNICATORS)
 _UNEVEN = 0.05
 # What changes all phases of a run.
 OF_RUN = (LAYOUT, OTHER_MPI)
+# A speed-up is unknown if its interval contains a slow-down and a speed-up of more than this, or if it
+# contains 1 and its upper end is more than MOST_SPREAD times the lower one. So wide an interval beyond 1 is a
+# bound.
+CLEAR_SPEED_UP = 1.2
+MOST_SPREAD = 3.0
+
+
+def is_unknown(speed_up: Estimate) -> bool:
+    """Return whether the interval of a speed-up says nothing."""
+    _, low, high = speed_up
+    if low > 1 or high < 1:
+        return False
+    return (low < 1 / CLEAR_SPEED_UP and high > CLEAR_SPEED_UP) or high > MOST_SPREAD * low
+
+
+def is_bound(speed_up: Estimate) -> bool:
+    """Return whether only the end of the interval that is next to 1 is known of a speed-up."""
+    return not is_unknown(speed_up) and speed_up.high > MOST_SPREAD * speed_up.low
+
+
+def speed_up_text(speed_up: Estimate | None, ratio: Callable[[float], str] = "{:.2f}".format) -> str:
+    """Return `1.22`, `at least 1.07` or `unknown`; `ratio` formats a number."""
+    if speed_up is None or is_unknown(speed_up):  # the latter in files of earlier versions
+        return "unknown"
+    if not is_bound(speed_up):
+        return ratio(speed_up.value)
+    return f"at least {ratio(speed_up.low)}" if speed_up.low > 1 else f"at most {ratio(speed_up.high)}"
+
+
+def time_text(time_s: Estimate | None, speed_up: Estimate | None) -> str:
+    """Return the projected time in the same way: `812 ms`, `at most 890 ms` or ``."""
+    if time_s is None or speed_up is None:
+        return ""
+    if not is_bound(speed_up):
+        return format_seconds(time_s.value)
+    if speed_up.low > 1:
+        return f"at most {format_seconds(time_s.high)}"
+    return f"at least {format_seconds(time_s.low)}"
 
 
 @dataclass(frozen=True)
@@ -40,19 +79,21 @@ class ProjectedChange(Record):
     kind : one of KINDS.
     change : what is changed, such as "4x1x2".
     action : the setting or change of the program.
-    time_s : of the phase in the whole run, projected, with a 95 % interval.
-    speed_up : recorded time of the phase / `time_s`.
-    run_speed_up : recorded time of the run / the same with this change alone.
+    time_s : of the phase in the whole run, projected, with a 95 % interval; None if unknown.
+    speed_up : recorded time of the phase / `time_s`; None if unknown, see `is_unknown`.
+    run_speed_up : recorded time of the run / the same with this change alone; None if unknown.
     basis : as of an `Alternative`: EXTRAPOLATED outside the measured range.
+    reason : why a speed-up is unknown or only a bound, see `is_bound`.
     """
 
     kind: str
     change: str
     action: str
-    time_s: Estimate
-    speed_up: Estimate
-    run_speed_up: Estimate
+    time_s: Estimate | None
+    speed_up: Estimate | None
+    run_speed_up: Estimate | None
     basis: str = MODEL
+    reason: str = field(default="", metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -89,51 +130,104 @@ class ProjectedPhase(Record):
 class WorkBalance(Record):
     """Time outside MPI calls: of the rank with the most of it, and the mean over ranks.
 
-    `mean_s` / `most_s` is the load balance efficiency of the POP project.
+    `mean_s` / `most_s` is the load balance efficiency of the POP project, where no rank waited for a core.
+
+    Attributes
+    ----------
+    core_wait_share : of the run, if ranks waited for cores: a part of these times may then be waiting.
+    least_saved_s, most_saved_s : bounds of what even work saves; None if unknown, and where no rank waited
+        for a core: it is `most_s` - `mean_s` then.
     """
 
     rank: Natural
     most_s: NotNegative
     mean_s: NotNegative
+    core_wait_share: Share = field(default=0.0, metadata=OMIT_EMPTY)
+    least_saved_s: NotNegative | None = None
+    most_saved_s: NotNegative | None = None
     extra: Extra = field(default_factory=dict)
 
-    def saved_s(self) -> float:
-        """How much shorter the run would be if all ranks had the mean and waited for nothing else."""
-        return self.most_s - self.mean_s
+    def saved_s(self) -> tuple[float, float] | None:
+        """Return by how much the run would be shorter if all ranks had the mean and waited for nothing else:
+        the least and the most; None if unknown."""
+        if not self.core_wait_share:
+            return self.most_s - self.mean_s, self.most_s - self.mean_s
+        if self.least_saved_s is None or self.most_saved_s is None:
+            return None
+        return self.least_saved_s, self.most_saved_s
+
+    def is_uneven(self, run_s: float) -> bool:
+        """Return whether even work is worth a sentence."""
+        saved_s = self.saved_s()
+        # Without a core nobody computes.
+        worth_s = _UNEVEN * (run_s if saved_s else run_s * (1 - self.core_wait_share))
+        return (saved_s[1] if saved_s else self.most_s - self.mean_s) > worth_s
 
     def sentence(self, run_s: float) -> str:
-        """What even work could save of the run, as a clause; "" if it is little."""
-        if self.saved_s() <= _UNEVEN * run_s:
+        """Return what even work could save of the run, as a clause; "" if it is little."""
+        if not self.is_uneven(run_s):
             return ""
-        share = labels.percent(self.saved_s() / run_s)
+        most, mean = format_seconds(self.most_s), format_seconds(self.mean_s)
+        saved_s = self.saved_s()
+        if saved_s is None:
+            return (
+                f"rank {self.rank} is outside the MPI for {most} and ranks on average for {mean}; how much "
+                "of that is computation, and what even work would save, is not known, since ranks waited for "
+                f"a core in {labels.percent(self.core_wait_share)} of the run"
+            )
+        least_s, most_s = saved_s
+        span = format_seconds(most_s)
+        share = labels.percent(most_s / run_s)
+        if format_seconds(least_s) != span:
+            span = f"{format_seconds(least_s)} to {span}"
+            share = f"{labels.percent(least_s / run_s)} to {share}"
         return (
-            f"rank {self.rank} computes for {format_seconds(self.most_s)} and ranks on average for "
-            f"{format_seconds(self.mean_s)}: with even work the run could be "
-            f"{format_seconds(self.saved_s())} shorter, {share} of it"
+            f"rank {self.rank} computes for {most} and ranks on average for {mean}: with even work the run "
+            f"could be {span} shorter, {share} of it"
         )
+
+    def remedy(self, run_s: float) -> str:
+        """Return what to do about it, with `sentence`; "" if it is little."""
+        sentence = self.sentence(run_s)
+        if not sentence:
+            return ""
+        whose = "the work evenly" if self.saved_s() else f"the work of rank {self.rank}"
+        return f"distribute {whose}: {sentence}"
 
 
 @dataclass(frozen=True)
-class RunChange:
+class RunChange(Record):
     """A change of all phases.
 
     Attributes
     ----------
-    change : that of the first phase.
+    kind, change, action, reason : as of a `ProjectedChange`.
     phases : their numbers.
-    run_speed_up : recorded time of the run / the same with this change in all of them.
+    run_speed_up : recorded time of the run / the same with this change in all of them; None if unknown.
     """
 
-    change: ProjectedChange
-    phases: tuple[int, ...]
-    run_speed_up: Estimate
+    kind: str
+    change: str
+    action: str
+    phases: tuple[Count, ...]
+    run_speed_up: Estimate | None
+    reason: str = field(default="", metadata=OMIT_EMPTY)
+    extra: Extra = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_one_of("kind", self.kind, KINDS)
 
 
 @dataclass(frozen=True)
 class Projection(Record):
     """What was projected for the recording `recording` of `ranks` ranks that ran `run_s` seconds.
 
-    `assumptions` are by kind of change; `balance` is None if nothing is known of it.
+    Attributes
+    ----------
+    assumptions : by kind of change.
+    balance : None if nothing is known of it.
+    causes : what costs time and is none of the changes, as clauses that say what to do.
+    changes_of_run : the changes of kinds OF_RUN; None in files of earlier versions.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -147,11 +241,17 @@ class Projection(Record):
     assumptions: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     balance: WorkBalance | None = None
+    causes: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
+    changes_of_run: tuple[RunChange, ...] | None = None
     extra: Extra = field(default_factory=dict)
 
     def uneven_work(self) -> str:
-        """What even work could save, as a clause; "" if it is little or unknown."""
+        """Return what even work could save, as a clause; "" if it is little or unknown."""
         return self.balance.sentence(self.run_s) if self.balance else ""
+
+    def uneven_work_remedy(self) -> str:
+        """Return what to do about uneven work, as a clause; "" if it is little or unknown."""
+        return self.balance.remedy(self.run_s) if self.balance else ""
 
     def remarks(self) -> list[str]:
         """What to know of the whole: uneven work, and the notes of the run and of its phases."""
@@ -159,22 +259,32 @@ class Projection(Record):
         of_phases = [f"phase {phase.number}: {note}" for phase in self.phases for note in phase.notes]
         return [*([uneven] if uneven else []), *self.notes, *of_phases]
 
-    def run_changes(self) -> list[RunChange]:
-        """The changes of kinds OF_RUN. What they save is summed over phases, and so are the bounds, because
-        errors of one model agree."""
-        found: dict[tuple[str, str], list[tuple[ProjectedPhase, ProjectedChange]]] = {}
+    def run_changes(self) -> Sequence[RunChange]:
+        """Return the changes of kinds OF_RUN. What they save is summed over phases, and so are the bounds,
+        because errors of one model agree."""
+        if self.changes_of_run is not None:
+            return self.changes_of_run
+        alike: dict[tuple[str, str], list[tuple[ProjectedPhase, ProjectedChange]]] = {}
         for phase in self.phases:
             for change in phase.changes:
                 if change.kind in OF_RUN:
-                    found.setdefault((change.kind, change.change), []).append((phase, change))
-        return [self.together(pairs) for pairs in found.values()]
+                    alike.setdefault((change.kind, change.change), []).append((phase, change))
+        return [self.together(pairs) for pairs in alike.values()]
 
     def together(self, pairs: Sequence[tuple[ProjectedPhase, ProjectedChange]]) -> RunChange:
-        """What the same change saves in several phases."""
-        saved = [sum(phase.time_s - change.time_s[k] for phase, change in pairs) for k in range(3)]
-        value, high, low = (self.run_s / max(self.run_s - one, 1e-12) for one in saved)
+        """Return what the same change saves in several phases: unknown if it is in one of them."""
+        first = pairs[0][1]
         numbers = tuple(sorted({phase.number for phase, _ in pairs}))
-        return RunChange(pairs[0][1], numbers, Estimate(value, min(low, value), max(high, value)))
+        times_s = [change.time_s for _, change in pairs]
+        known_s = [time_s for time_s in times_s if time_s is not None]
+        if len(known_s) < len(times_s):
+            reason = next((change.reason for _, change in pairs if change.reason), "")
+            return RunChange(first.kind, first.change, first.action, numbers, None, reason)
+        recorded_s = sum(phase.time_s for phase, _ in pairs)
+        saved = [recorded_s - sum(time_s[k] for time_s in known_s) for k in range(3)]
+        value, high, low = (self.run_s / max(self.run_s - one, 1e-12) for one in saved)
+        speed_up = Estimate(value, min(low, value), max(high, value))
+        return RunChange(first.kind, first.change, first.action, numbers, speed_up)
 
 
 def projection_from_json(value: Mapping[str, Any], where: str = "the projection") -> Projection:

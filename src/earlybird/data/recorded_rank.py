@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.data.errors import InputError
+from earlybird.data.mpi_calls import base_name
 
 SCHEMA = "earlybird.recording/1"
 # The roles of entries: see native/recorder/recording/table.h.
@@ -24,7 +25,7 @@ NO_PEER, NULL_PEER, ANY_PEER, OUTSIDE_PEER = -1, -2, -3, -4
 
 # The format: see native/recorder/recording/file.h.
 _HEAD = struct.Struct("=IIQII")
-_MAGIC, _JSON, _ENTRIES, _PHASES = 0x43524245, 1, 2, 3
+_MAGIC, _JSON, _ENTRIES, _PHASES, _PENDING = 0x43524245, 1, 2, 3, 4
 _ENTRY = np.dtype(
     [
         ("call", "u2"), ("role", "u1"), ("size_class", "u1"), ("communicator", "u4"), ("peer", "i4"),
@@ -37,6 +38,21 @@ _PHASE = np.dtype(
     [
         ("phase", "u4"), ("thread", "u4"), ("epochs", "u8"), ("time_ns", "u8"), ("first_ns", "u8"),
         ("last_ns", "u8"),
+    ]
+)  # fmt: skip
+# The calls in which threads are: see native/recorder/recording/open_calls.h.
+_OPEN_HEAD = struct.Struct("=QIIdQ")
+_OPEN_MAGIC = 0x314E45504F4245
+_OPEN_CALL = np.dtype(
+    [
+        ("begin_ticks", "u8"), ("site", "u8"), ("call", "u4"), ("communicator", "u4"), ("peer", "i4"),
+        ("tag", "i4"), ("bytes", "u8"), ("reserved", "u8", 3),
+    ]
+)  # fmt: skip
+_EPOCH_EVENT = np.dtype(
+    [
+        ("call", "i8"), ("role", "i8"), ("peer", "i8"), ("communicator", "i8"), ("messages", "i8"),
+        ("bytes", "i8"),
     ]
 )  # fmt: skip
 AGAIN = "record the program again"
@@ -55,6 +71,8 @@ class Communicator:
         Evenly spaced ones are a range: 10,000 ranks know a communicator of 10,000.
     topology : "none", "cart", "graph" or "dist_graph"; `dims` and `periods` of a Cartesian one.
     sources, destinations : neighbours in the order of the collectives, as ranks of MPI_COMM_WORLD.
+    identity : the same number on all ranks of the communicator, another one on each of its duplicates; None
+        where that is not known.
     """
 
     name: str
@@ -66,6 +84,7 @@ class Communicator:
     periods: tuple[int, ...] = ()
     sources: tuple[int, ...] = ()
     destinations: tuple[int, ...] = ()
+    identity: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,13 +94,27 @@ class Step:
     Attributes
     ----------
     module, offset : file of the program or library, and the distance of the place from where that is loaded.
+        Of a place in a Python program the module is the file, and the offset the line.
     function : of the place, if the module names it.
+    file, line : of the source, if the module has debug information; else empty and 0.
     """
 
     call: str
     module: str
     offset: int
     function: str = ""
+    file: str = ""
+    line: int = 0
+
+    @property
+    def name(self) -> str:
+        """The function, else module and offset."""
+        return self.function or f"{self.module.rpartition('/')[2]}+{self.offset:#x}"
+
+    @property
+    def place(self) -> str:
+        """The same with the file and the line of the source, if they are known: `main (halo.c:31)`."""
+        return f"{self.name} ({self.file.rpartition('/')[2]}:{self.line})" if self.line else self.name
 
 
 @dataclass(frozen=True)
@@ -128,6 +161,51 @@ class Arrivals:
 
 
 @dataclass(frozen=True, eq=False)
+class EpochSamples:
+    """Real epochs of one phase and thread.
+
+    Attributes
+    ----------
+    epochs : int64 (S,), growing: which ones, counted from 0 within the phase on this rank and thread. Ranks
+        and threads with as many epochs have the same ones; of more epochs a smaller part is kept, which those
+        with fewer epochs have, too.
+    variant : int64 (S,), the index of each one's content in `variants`.
+    variants : structured arrays with a row for every message and call of the epoch, in the order of the
+        program: `call`, an index of the calls of the rank; `role`, `peer` and `communicator` as in its
+        entries; `messages`; `bytes` of them together.
+    is_complete : False if an epoch was too large, or memory short: then there are none.
+    """
+
+    epochs: np.ndarray
+    variant: np.ndarray
+    variants: tuple[np.ndarray, ...]
+    is_complete: bool = True
+
+
+@dataclass(frozen=True)
+class OpenCall:
+    """A call that a rank had not left when its recording ended.
+
+    Attributes
+    ----------
+    call : its name.
+    thread : number of the thread, as in the entries.
+    site : the place in the program; None if it is not known.
+    since_s : when the call began, in seconds since MPI_Init.
+    peer, tag : of the message, where the call names one, else NO_PEER and -1.
+    communicator : number of it, 0 for none or not known.
+    """
+
+    call: str
+    thread: int
+    site: Step | None
+    since_s: float
+    peer: int = NO_PEER
+    tag: int = -1
+    communicator: int = 0
+
+
+@dataclass(frozen=True, eq=False)
 class RankRecording:
     """The file of a rank.
 
@@ -146,6 +224,13 @@ class RankRecording:
     sites : places of the program by their address in this process, as in its trace.
     core_wait_s : how long the thread that called MPI_Init was ready to run without a core, from MPI_Init to
         the end; None if unknown.
+    settings : variables of the environment that concern the MPI, OpenMP or this recorder.
+    binding : cores on which the main thread may run; empty if unknown.
+    load : of the host at the beginning, over 1, 5 and 15 minutes; empty if unknown.
+    begin_s : when recording began, in seconds since 1970; 0.0 if unknown.
+    calls : names, without the `_c` of large counts: those are the same calls.
+    epoch_samples : by phase and thread; empty in recordings of former versions.
+    open_calls : of threads that were in a call when the rank ended without a word, the first thread's first.
     """
 
     rank: int
@@ -164,6 +249,17 @@ class RankRecording:
     boot: str = ""
     sites: Mapping[int, Step] = field(default_factory=dict)
     core_wait_s: float | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    binding: tuple[int, ...] = ()
+    load: tuple[float, ...] = ()
+    begin_s: float = 0.0
+    epoch_samples: Mapping[tuple[int, int], EpochSamples] = field(default_factory=dict)
+    open_calls: tuple[OpenCall, ...] = ()
+
+    @property
+    def open_call(self) -> OpenCall | None:
+        """That of the first thread which was in one."""
+        return self.open_calls[0] if self.open_calls else None
 
     def entries_of(self, phases: Collection[int]) -> np.ndarray:
         """The entries of these phases."""
@@ -186,11 +282,25 @@ def _core_wait_s(end: Mapping[str, Any]) -> float | None:
     return wait_s
 
 
-def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRecording | None:
+@dataclass(frozen=True)
+class PlaceNames:
+    """What the modules of a recording say of places, by module and offset, as text.
+
+    Attributes
+    ----------
+    functions : names.
+    lines : file and line of the source.
+    """
+
+    functions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    lines: Mapping[str, Mapping[str, tuple[str, int]]] = field(default_factory=dict)
+
+
+def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
     """The file at `path`, None if the process ended before it had written its header.
 
-    `functions`: names by module and offset, as text. A file that is cut counts up to the last whole chunk.
-    Raises InputError for a damaged file, and for one of another schema.
+    `names`: of places. A file that is cut counts up to the last whole chunk. Raises InputError for a damaged
+    file, and for one of another schema.
     """
     try:
         data = path.read_bytes()
@@ -202,12 +312,22 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
     communicators: dict[int, Communicator] = {}
     blocks, phase_blocks, named_phases, end, run_ns, core_wait_s = [], [], [], None, 0, None
     arrivals: dict[tuple[Any, ...], Arrivals] = {}
+    epochs: dict[tuple[int, int], EpochSamples] = {}
+    modules: list[dict[str, Any]] = []
+    places: list[dict[str, Any]] = []
+    pending = np.empty(0, _ENTRY)
     chunks = _Chunks(data)
     try:
         for kind, payload in chunks:
-            if kind == _ENTRIES:
+            # Whatever follows them contains what they say.
+            pending = pending[:0]
+            if kind in (_ENTRIES, _PENDING):
                 run_ns = max(run_ns, int.from_bytes(payload[:8], "little"))
-                blocks.append(np.frombuffer(payload, _ENTRY, offset=8))
+                rows = np.frombuffer(payload, _ENTRY, offset=8)
+                if kind == _PENDING:
+                    pending = rows
+                else:
+                    blocks.append(rows)
             elif kind == _PHASES:
                 phase_blocks.append(np.frombuffer(payload, _PHASE))
             elif kind == _JSON:
@@ -223,7 +343,13 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
                     case "arrivals":
                         # Totals since MPI_Init: the last one of a key counts.
                         key = tuple(value[name] for name in ("thread", "phase", "module", "offset"))
-                        arrivals[key] = _arrivals(value, functions)
+                        arrivals[key] = _arrivals(value, names)
+                    case "epochs":
+                        epochs[int(value["phase"]), int(value["thread"])] = _epoch_samples(value)
+                    case "modules":
+                        modules = value["modules"]
+                    case "place":
+                        places.append(value)
                     case "end":
                         end, run_ns = str(value["how"]), max(run_ns, round(1e9 * value["run_s"]))
                         core_wait_s = _core_wait_s(value)
@@ -233,28 +359,104 @@ def load_rank(path: Path, functions: Mapping[str, Mapping[str, str]]) -> RankRec
             return None
         if not 0 <= int(header["rank"]) < int(header["size"]) <= _MOST_RANKS:
             raise ValueError(f"rank {header['rank']} of {header['size']}")
-        entries = _latest(blocks, _ENTRY, _KEY)
-        calls = tuple(map(str, header["calls"]))
+        entries = _with_pending(_latest(blocks, _ENTRY, _KEY), pending)
+        calls = tuple(base_name(str(name)) for name in header["calls"])
         if len(entries) and entries["call"].max() >= len(calls):
             raise ValueError("an entry names a call that the header does not have")
+        sites = {int(value["address"]): _site("", value, names) for value in places} | {
+            int(step["address"]): _step(step, calls, names)
+            for value in named_phases for step in value["steps"] if "address" in step
+        }  # fmt: skip
+        open_calls = () if end else _open_calls(path, calls, sites, modules, names)
         return RankRecording(
             rank=int(header["rank"]), size=int(header["size"]), host=str(header["host"]),
             mpi=str(header["mpi"]), thread_level=str(header["thread_level"]), calls=calls, entries=entries,
             communicators=communicators, end=end, run_s=1e-9 * run_ns, is_cut=chunks.is_cut,
             phases=_rank_phases(
-                named_phases, _latest(phase_blocks, _PHASE, ["phase", "thread"]), calls, functions,
+                named_phases, _latest(phase_blocks, _PHASE, ["phase", "thread"]), calls, names,
                 np.max if header["thread_level"] == CONCURRENT else np.sum,
             ),
             arrivals=tuple(arrivals.values()),
             boot=str(header.get("boot", "")),
-            sites={
-                int(step["address"]): _step(step, calls, functions)
-                for value in named_phases for step in value["steps"] if "address" in step
-            },
+            sites=sites,
             core_wait_s=core_wait_s,
+            settings={str(name): str(value) for name, value in header.get("settings", {}).items()},
+            binding=tuple(map(int, header.get("binding", ()))),
+            load=tuple(map(float, header.get("load", ()))),
+            begin_s=float(header.get("begin_s", 0.0)),
+            epoch_samples=epochs,
+            open_calls=open_calls,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path} is damaged ({error!r}); {AGAIN}") from error
+
+
+def _with_pending(entries: np.ndarray, pending: np.ndarray) -> np.ndarray:
+    """Entries with what had been counted of epochs that had not ended, which adds to the totals."""
+    if not len(pending):
+        return entries
+    rows = np.concatenate([entries, pending])
+    _, first, place = np.unique(rows[_KEY], return_index=True, return_inverse=True)
+    summed = rows[first].copy()
+    for name in ("calls", "messages", "bytes", "time_ns"):
+        summed[name] = 0
+        np.add.at(summed[name], place.reshape(-1), rows[name])
+    return summed
+
+
+def _epoch_samples(value: Mapping[str, Any]) -> EpochSamples:
+    variants = tuple(
+        np.array([tuple(row) for row in content], _EPOCH_EVENT) for content in value["variants"]
+    )  # fmt: skip
+    sampled = np.array(value["sampled"], np.int64).reshape(-1, 2)
+    epochs, variant = sampled.T
+    if np.any((variant < 0) | (variant >= len(variants))):
+        raise ValueError("an epoch has a content that is not there")
+    return EpochSamples(epochs, variant, variants, bool(value.get("complete", True)))
+
+
+def _open_calls(
+    path: Path,
+    calls: tuple[str, ...],
+    sites: Mapping[int, Step],
+    modules: Sequence[Mapping[str, Any]],
+    names: PlaceNames,
+) -> tuple[OpenCall, ...]:
+    """The calls in which the threads of a rank were when it ended, from the file beside its own at `path`."""
+    try:
+        data = path.with_suffix(".open").read_bytes()
+    except OSError:
+        return ()
+    if len(data) < _OPEN_CALL.itemsize:
+        return ()
+    magic, num, slot_bytes, tick_s, zero = _OPEN_HEAD.unpack_from(data)
+    if magic != _OPEN_MAGIC or slot_bytes != _OPEN_CALL.itemsize or not 0 < tick_s < 1:
+        return ()
+    num = max(min(num, len(data) // slot_bytes - 1), 0)
+    opened = []
+    # The slots follow each other, and the first one is the head's.
+    for thread, slot in enumerate(np.frombuffer(data, _OPEN_CALL, num + 1)[1:]):
+        if slot["begin_ticks"] == 0 or slot["call"] >= len(calls):
+            continue
+        site = int(slot["site"])
+        call = calls[slot["call"]]
+        step = sites[site] if site in sites else _place(site, call, modules, names)
+        opened.append(
+            OpenCall(
+                call, thread, step, (int(slot["begin_ticks"]) - zero) * tick_s, int(slot["peer"]),
+                int(slot["tag"]), int(slot["communicator"]),
+            )
+        )  # fmt: skip
+    return tuple(opened)
+
+
+def _place(address: int, call: str, modules: Sequence[Mapping[str, Any]], names: PlaceNames) -> Step | None:
+    """The place at an address, by where the modules of the process were; None if in none of them."""
+    for module in modules:
+        if int(module["begin"]) <= address < int(module["end"]):
+            value = {"module": module["module"], "offset": address - int(module["begin"]), "function": ""}
+            return _site(call, value, names)
+    return None
 
 
 class _Chunks:
@@ -294,6 +496,7 @@ def _communicator(value: Mapping[str, Any]) -> Communicator:
         remote_members=_members(value.get("remote_members", [])),
         topology=str(value["topology"]),
         **{key: tuple(value.get(key, ())) for key in ("dims", "periods", "sources", "destinations")},
+        identity=int(value["identity"]) if "identity" in value else None,
     )
 
 
@@ -310,7 +513,7 @@ def _rank_phases(
     named: list[dict[str, Any]],
     totals: np.ndarray,
     calls: tuple[str, ...],
-    functions: Mapping[str, Mapping[str, str]],
+    names: PlaceNames,
     over_threads: Callable[[np.ndarray], Any],
 ) -> dict[int, RankPhase]:
     """Phases by number; those without an epoch that was written are left out.
@@ -322,7 +525,7 @@ def _rank_phases(
         rows = totals[totals["phase"] == int(value["number"])]
         if not len(rows):
             continue
-        steps = tuple(_step(step, calls, functions) for step in value["steps"])
+        steps = tuple(_step(step, calls, names) for step in value["steps"])
         phases[int(value["number"])] = RankPhase(
             region=int(value["region"]), steps=steps, epochs=int(over_threads(rows["epochs"])),
             time_s=1e-9 * int(over_threads(rows["time_ns"])), first_s=1e-9 * int(rows["first_ns"].min()),
@@ -331,22 +534,21 @@ def _rank_phases(
     return phases
 
 
-def _step(
-    value: Mapping[str, Any], calls: tuple[str, ...], functions: Mapping[str, Mapping[str, str]]
-) -> Step:
-    return _site(calls[value["call"]], value, functions)
+def _step(value: Mapping[str, Any], calls: tuple[str, ...], names: PlaceNames) -> Step:
+    return _site(calls[value["call"]], value, names)
 
 
-def _site(call: str, value: Mapping[str, Any], functions: Mapping[str, Mapping[str, str]]) -> Step:
+def _site(call: str, value: Mapping[str, Any], names: PlaceNames) -> Step:
     module, offset = str(value["module"]), int(value["offset"])
-    function = functions.get(module, {}).get(str(offset), value["function"])
-    return Step(call, module, offset, str(function))
+    function = names.functions.get(module, {}).get(str(offset), value["function"])
+    file, line = names.lines.get(module, {}).get(str(offset), (value.get("file", ""), value.get("line", 0)))
+    return Step(call, module, offset, str(function), str(file), int(line))
 
 
-def _arrivals(value: Mapping[str, Any], functions: Mapping[str, Mapping[str, str]]) -> Arrivals:
+def _arrivals(value: Mapping[str, Any], names: PlaceNames) -> Arrivals:
     regions = int(value["regions"])
     lead_s = 1e-9 * np.array(value["lead_ns"], dtype=float) / max(regions, 1)
-    site, classes = _site("", value, functions), np.array(value["classes"], dtype=np.int64)
+    site, classes = _site("", value, names), np.array(value["classes"], dtype=np.int64)
     if lead_s.ndim != 1 or classes.ndim != 1:
         raise ValueError("lead_ns and classes of arrivals are no lists of numbers")
     return Arrivals(int(value["phase"]), site, regions, lead_s, classes)

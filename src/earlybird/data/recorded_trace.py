@@ -1,8 +1,9 @@
-"""The trace of a rank in a recording: its latest calls and messages one by one, with their times."""
+"""The trace of a rank in a recording: its calls and messages one by one, with their times."""
 
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +14,37 @@ from earlybird.data.recording import Recording
 
 # The format: see native/recorder/recording/trace.h.
 _HEAD = struct.Struct("=QQQdQQQQ")
-_MAGIC = 0x3145434152544245
+_MAGIC, _FORMER_MAGIC = 0x3245434152544245, 0x3145434152544245
+_HEAD_BYTES = 4096  # before the records; in the former version _HEAD alone
+_NUM_CLOCKS = struct.Struct("=Q")  # after _HEAD, and then pairs
+_MOST_CLOCKS = 64
+_IS_CUT, _IS_CUT_AT = struct.Struct("=Q"), _HEAD.size + 8 + 16 * _MOST_CLOCKS
 _RECORD = np.dtype(
+    [
+        ("turn", "u4"), ("request", "u4"), ("begin_ticks", "u8"), ("ticks", "u8"), ("bytes", "u8"),
+        ("site", "u8"), ("posted_ticks", "u8"), ("what", "u4"), ("peer", "i4"), ("tag", "i4"),
+        ("thread", "u2"), ("call", "u2"),
+    ]
+)  # fmt: skip
+_FORMER_RECORD = np.dtype(
     [
         ("number", "u8"), ("begin_ticks", "u8"), ("ticks", "u8"), ("bytes", "u8"), ("site", "u8"),
         ("communicator", "u4"), ("peer", "i4"), ("tag", "i4"), ("posted", "u4"), ("thread", "u4"),
         ("call", "u2"), ("role", "u1"), ("kind", "u1"),
     ]
 )  # fmt: skip
+# What both versions have in common.
+_COMMON = np.dtype(
+    [
+        ("number", "u8"), ("begin_ticks", "u8"), ("ticks", "u8"), ("bytes", "u8"), ("site", "u8"),
+        ("communicator", "u4"), ("peer", "i4"), ("tag", "i4"), ("order", "u4"), ("thread", "u4"),
+        ("call", "u2"), ("role", "u1"), ("kind", "u1"),
+    ]
+)  # fmt: skip
 # The clocks are compared over the run, unless that is too short for it.
 _LEAST_COMPARED_NS = 10**8
 NO_TAG = -1
-MESSAGE, ONE_CALL, POLLS = range(3)  # kinds of records
+MESSAGE, ONE_CALL, POLLS, COMPLETION = range(4)  # kinds of records
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +54,21 @@ class RankTrace:
     Attributes
     ----------
     records : structured array (N,) with `call`, an index of the calls of the rank's recording; `role`,
-        `communicator` and `peer` as in its entries; `tag` of a message, else NO_TAG; `posted`: of a message
+        `communicator` and `peer` as in its entries; `tag` of a message, else NO_TAG; `order`: of a message
         received, grows in the order in which the MPI matches receives; `thread`; `kind`; `site`: the address
-        in the program that called.
-    calls : (N,) 1 of a call, more of polls one after another, 0 of a message that belongs to another record.
-    bytes : (N,) of the message or the collective.
+        in the program that called. A COMPLETION is of a request that the call with the same thread and begin
+        completed without receiving a message: that of a send, a collective, a cancelled one.
+    calls : (N,) 1 of a call, more of polls one after another, 0 of what belongs to another record.
+    bytes : (N,) of the message, the collective or the completed request.
     begin_s, end_s : (N,) of the calls, by CLOCK_MONOTONIC of the host.
     num : records that the rank has made, of which these are the latest.
+    request : (N,) int64, the serial number, from 1, of the request that the record posts or completes; 0:
+        none, or not known, as in traces of the first version.
+    posted_s : (N,) when the request that a message received or a COMPLETION is of was posted or started; nan
+        if it is of none, or if that is not known.
+    is_cut : the file could not be written any more, as on a full disk: the trace ends before the run.
+    clocks_s : (K, 2) moments of the run by the counter of ticks, from the first one on, and by
+        CLOCK_MONOTONIC: how far the one drifts from the other.
     """
 
     records: np.ndarray
@@ -49,11 +77,23 @@ class RankTrace:
     begin_s: np.ndarray
     end_s: np.ndarray
     num: int
+    request: np.ndarray
+    posted_s: np.ndarray
+    clocks_s: np.ndarray
+    is_cut: bool = False
 
     @property
     def is_whole(self) -> bool:
         """No record has been dropped."""
         return len(self.records) == self.num
+
+    @cached_property
+    def whole_from_s(self) -> float:
+        """From when on no record has been dropped, by CLOCK_MONOTONIC; -inf if none has."""
+        if self.is_whole:
+            return -np.inf
+        # A record is made at the end of its call: calls of other threads may have begun before.
+        return float(self.end_s[0]) if len(self.records) else np.inf
 
 
 def load_traces(recording: Recording) -> Mapping[int, RankTrace]:
@@ -69,6 +109,14 @@ def load_traces(recording: Recording) -> Mapping[int, RankTrace]:
     return traces
 
 
+def whole_from_s(traces: Mapping[int, RankTrace], ahead_s: Mapping[int, float]) -> float:
+    """From when on the traces of all ranks are whole, by the clock that those of ranks are `ahead_s` of;
+    -inf if they are whole from the beginning."""
+    return max(
+        (trace.whole_from_s - ahead_s.get(rank, 0.0) for rank, trace in traces.items()), default=-np.inf
+    )
+
+
 def load_trace(path: Path, num_calls: int) -> RankTrace | None:
     """The trace at `path`; None if the process ended before it had written one.
 
@@ -76,37 +124,118 @@ def load_trace(path: Path, num_calls: int) -> RankTrace | None:
     the process ended, those before are left out.
     """
     try:
-        data = path.read_bytes()
+        data = np.fromfile(path, np.uint8)
     except OSError as error:
         raise InputError(
             f"the trace {path} cannot be read: {error.strerror}; check its permissions"
         ) from error
     if len(data) < _HEAD.size:
         return None
-    head = _HEAD.unpack_from(data)
-    magic, capacity, num, tick_s, begin_ticks, begin_ns, last_ticks, last_ns = head
-    whole = (len(data) - _HEAD.size) // _RECORD.itemsize
-    rows = np.frombuffer(data, _RECORD, whole, _HEAD.size)
-    if magic != _MAGIC or not capacity or whole > capacity:
+    magic, capacity, num, tick_s, begin_ticks, begin_ns, last_ticks, last_ns = _HEAD.unpack_from(data.data)
+    is_former = magic == _FORMER_MAGIC
+    layout, head_bytes = (_FORMER_RECORD, _HEAD.size) if is_former else (_RECORD, _HEAD_BYTES)
+    whole = max((len(data) - head_bytes) // layout.itemsize, 0)
+    if magic not in (_MAGIC, _FORMER_MAGIC) or not capacity or whole > capacity or not 0 < tick_s < 1:
         raise InputError(f"{path} is damaged or of another version; {AGAIN}, or remove this file")
-    place = np.arange(whole, dtype=np.uint64)
-    is_latest = (rows["number"] > max(num - capacity, 0)) & (rows["number"] <= num)
-    is_latest &= (rows["number"] - np.uint64(1)) % np.uint64(capacity) == place
-    rows = rows[is_latest]
+    rows = np.frombuffer(data, layout, whole, head_bytes) if whole else np.empty(0, layout)
+    number = rows["number"] if is_former else _numbers(rows["turn"], capacity)
+    is_latest = (number > max(num - capacity, 0)) & (number <= num)
+    is_latest &= (number - np.uint64(1)) % np.uint64(capacity) == np.arange(whole, dtype=np.uint64)
+    chosen = np.flatnonzero(is_latest)
+    chosen = chosen[np.argsort(number[chosen])]
+    gaps = np.flatnonzero(np.diff(number[chosen]) != 1)
+    chosen = chosen[gaps[-1] + 1 if len(gaps) else 0 :]
+    rows, number = rows[chosen], number[chosen]
     if len(rows) and rows["call"].max() >= num_calls:
         raise InputError(
             f"{path} names a call that the recording does not have; {AGAIN}, or remove this file"
         )
-    rows = rows[np.argsort(rows["number"])]
-    gaps = np.flatnonzero(np.diff(rows["number"]) != 1)
-    rows = rows[gaps[-1] + 1 if len(gaps) else 0 :]
-    compared_ns, compared_ticks = last_ns - begin_ns, last_ticks - begin_ticks
-    if compared_ns >= _LEAST_COMPARED_NS and compared_ticks > 0:
-        tick_s = 1e-9 * compared_ns / compared_ticks
-    # Differences first: a counter of ticks may exceed the digits of a float.
-    since = (rows["begin_ticks"] - np.uint64(begin_ticks)).astype(np.int64)
-    begin_s = 1e-9 * begin_ns + since * tick_s
+    clocks = np.array([[begin_ticks, begin_ns], [last_ticks, last_ns]], np.uint64)
+    posted_ticks = np.zeros(len(rows), np.uint64)
+    request = np.zeros(len(rows), np.int64)
+    has_moments = len(data) >= _IS_CUT_AT + _IS_CUT.size
+    if not is_former:
+        clocks = _clocks(data, clocks) if has_moments else clocks
+        posted_ticks, request = rows["posted_ticks"], rows["request"].astype(np.int64)
+    times = _Times(clocks, tick_s)
+    rows = _common(rows, number)
+    begin_s = times.seconds(rows["begin_ticks"])
     are_polls = rows["kind"] == POLLS
     calls = np.where(are_polls, rows["bytes"], rows["kind"] == ONE_CALL).astype(np.int64)
     size = np.where(are_polls, 0, rows["bytes"]).astype(np.int64)
-    return RankTrace(rows, calls, size, begin_s, begin_s + rows["ticks"].astype(float) * tick_s, num)
+    posted_s = np.where(posted_ticks > 0, times.seconds(posted_ticks), np.nan)
+    end_s = times.seconds(rows["begin_ticks"] + rows["ticks"])
+    is_cut = not is_former and has_moments and bool(_IS_CUT.unpack_from(data.data, _IS_CUT_AT)[0])
+    return RankTrace(
+        rows, calls, size, begin_s, end_s, num, request, posted_s, times.clocks_s, is_cut
+    )  # fmt: skip
+
+
+def _numbers(turns: np.ndarray, capacity: int) -> np.ndarray:
+    """The numbers of records from their turns of the ring; 0 of those that are not whole."""
+    numbers = (turns.astype(np.uint64) - np.uint64(1)) * np.uint64(capacity)
+    return np.where(turns > 0, numbers + np.arange(1, len(turns) + 1, dtype=np.uint64), np.uint64(0))
+
+
+def _common(rows: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """The records of both versions with the same columns."""
+    common = np.empty(len(rows), _COMMON)
+    common["number"] = number
+    for name in ("begin_ticks", "ticks", "bytes", "site", "peer", "tag", "thread", "call"):
+        common[name] = rows[name]
+    if rows.dtype == _FORMER_RECORD:
+        common["order"] = rows["posted"]
+        for name in ("communicator", "role", "kind"):
+            common[name] = rows[name]
+    else:
+        what = rows["what"]
+        common["order"] = rows["request"]
+        common["communicator"], common["role"], common["kind"] = (
+            what & 0xFFFFFF, what >> 24 & 0xF, what >> 28
+        )  # fmt: skip
+    return common
+
+
+def _clocks(data: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The moments in the head, with the beginning before and the last writing after them: rows of ticks and
+    nanoseconds that both grow."""
+    (num,) = _NUM_CLOCKS.unpack_from(data.data, _HEAD.size)
+    at = _HEAD.size + _NUM_CLOCKS.size
+    pairs = np.frombuffer(data, np.uint64, 2 * min(num, _MOST_CLOCKS), at).reshape(-1, 2)
+    pairs = np.concatenate([ends[:1], pairs, ends[1:]])
+    grows = np.ones(len(pairs), bool)
+    for column in pairs.T:
+        grows &= column > np.concatenate([[0], np.maximum.accumulate(column)[:-1]])
+    grows[0] = True
+    return pairs[grows]
+
+
+class _Times:
+    """Seconds of CLOCK_MONOTONIC for ticks: between two moments by both clocks, beyond by the nearest two.
+
+    Moments that are too close together say less of a tick than its nominal length does."""
+
+    def __init__(self, clocks: np.ndarray, tick_s: float):
+        kept = [0]
+        for k in range(1, len(clocks)):
+            if int(clocks[k, 1]) - int(clocks[kept[-1], 1]) >= _LEAST_COMPARED_NS:
+                kept.append(k)
+        # The last interval ends with the last moment.
+        if len(kept) > 1 and kept[-1] != len(clocks) - 1:
+            kept[-1] = len(clocks) - 1
+        self._ticks, self._ns = clocks[kept, 0], clocks[kept, 1]
+        slopes = [
+            1e-9 * (int(ns) - int(self._ns[k])) / max(int(ticks) - int(self._ticks[k]), 1)
+            for k, (ticks, ns) in enumerate(zip(self._ticks[1:], self._ns[1:], strict=True))
+        ]
+        self._slopes = np.array(slopes or [tick_s])
+        since = (clocks[:, 0] - clocks[0, 0]).astype(np.int64)
+        self.clocks_s = np.column_stack([since * tick_s, 1e-9 * clocks[:, 1].astype(float)])
+
+    def seconds(self, ticks: np.ndarray) -> np.ndarray:
+        place = np.clip(
+            np.searchsorted(self._ticks, ticks, side="right") - 1, 0, len(self._slopes) - 1
+        )  # fmt: skip
+        # Differences first: a counter of ticks may exceed the digits of a float.
+        since = (ticks - self._ticks[place]).astype(np.int64)
+        return 1e-9 * self._ns[place].astype(float) + since * self._slopes[place]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from earlybird.data.recorded_rank import (
     SCHEMA,
     SENT,
     STARTED,
+    PlaceNames,
     RankRecording,
     load_rank,
 )
@@ -28,6 +29,8 @@ _FUNCTIONS = "functions.json"
 _FILE = re.compile(r"rank-(\d{1,9})(?:\.job-(\d{1,9}))?\.ebr")
 # A file that a process creates when it finds that the program uses MPI sessions.
 SESSIONS = "sessions"
+# The same where another library's calls of the MPI precede the recorder's: a call, and the library.
+HIDDEN = "hidden"
 # The numbers of phases in each rank's file, by rank.
 Phases = Mapping[int, Collection[int]]
 
@@ -88,6 +91,10 @@ class Recording:
     uses_sessions : the program uses MPI sessions, of which only what is between MPI_Init and MPI_Finalize is
         recorded.
     empty : ranks whose file has no complete chunk, as on a full disk; they are also `missing`.
+    hidden : a function of the MPI, and the path of the program or library whose own one is called in place of
+        the recorder's, as that of a tool; None without.
+    facts : what `earlybird record` knew of the run: "versions" of earlybird and the MPI, "started", and
+        "host", facts of the node on which it was started. Empty in recordings of former versions.
     """
 
     path: Path
@@ -96,6 +103,20 @@ class Recording:
     num_other: int = 0
     uses_sessions: bool = False
     empty: tuple[int, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    hidden: tuple[str, str] | None = None
+
+    @property
+    def settings(self) -> Mapping[str, Mapping[str, tuple[int, ...]]]:
+        """Variables of the environment that concern the MPI, by name and value: the ranks that had it."""
+        values: dict[str, dict[str, list[int]]] = {}
+        for rank, one in self.ranks.items():
+            for name, value in one.settings.items():
+                values.setdefault(name, {}).setdefault(value, []).append(rank)
+        return {
+            name: {value: tuple(ranks) for value, ranks in of_name.items()}
+            for name, of_name in sorted(values.items())
+        }
 
     @property
     def size(self) -> int:
@@ -247,9 +268,14 @@ def discard_if_empty(path: Path) -> bool:
     return True
 
 
-def save_functions(path: Path, functions: Mapping[str, Mapping[int, str]]) -> None:
-    """Keep names of functions by module and offset for `load_recording`: the modules may change later."""
-    files.write_json(path / _FUNCTIONS, {"schema": SCHEMA, "functions": functions})
+def save_functions(
+    path: Path,
+    functions: Mapping[str, Mapping[int, str]],
+    lines: Mapping[str, Mapping[int, tuple[str, int]]] | None = None,
+) -> None:
+    """Keep names of functions, and files and lines, by module and offset for `load_recording`: the modules
+    may change later."""
+    files.write_json(path / _FUNCTIONS, {"schema": SCHEMA, "functions": functions, "lines": lines or {}})
 
 
 def load_recording(path: str | Path) -> Recording:
@@ -261,14 +287,14 @@ def load_recording(path: str | Path) -> Recording:
     if path.is_file():
         raise InputError(f"{path} is a file; give the folder that `earlybird record` wrote")
     facts = files.read_json(path / SUMMARY, "recording", SCHEMA)
-    functions = _load_functions(path)
+    names = _load_names(path)
     ranks: dict[int, RankRecording] = {}
     num_other, empty, size = 0, [], None
     found = [(named, file) for file in path.iterdir() if (named := _FILE.fullmatch(file.name))]
     for named, file in sorted(found, key=lambda one: int(one[0][1])):
         if named[2] is not None:
             num_other += 1
-        elif (one := load_rank(file, functions)) is None:
+        elif (one := load_rank(file, names)) is None:
             empty.append(int(named[1]))
         else:
             size = one.size if size is None else size
@@ -280,17 +306,36 @@ def load_recording(path: str | Path) -> Recording:
     command = facts.get("command")
     arguments = tuple(map(str, command)) if isinstance(command, list) else ()
     uses_sessions = (path / SESSIONS).exists()
-    return Recording(path, arguments, dict(sorted(ranks.items())), num_other, uses_sessions, tuple(empty))
+    return Recording(
+        path, arguments, dict(sorted(ranks.items())), num_other, uses_sessions, tuple(empty),
+        {name: value for name, value in facts.items() if name not in ("schema", "command")}, _hidden(path),
+    )  # fmt: skip
 
 
-def _load_functions(path: Path) -> Mapping[str, Mapping[str, str]]:
-    """Names by module and offset, as text; empty without the file."""
+def _hidden(path: Path) -> tuple[str, str] | None:
+    try:
+        call, library = (path / HIDDEN).read_text(errors="replace").splitlines()[:2]
+    except (OSError, ValueError):
+        return None
+    return call, library
+
+
+def _load_names(path: Path) -> PlaceNames:
+    """What was kept of places; nothing without the file."""
     if not (path / _FUNCTIONS).exists():
-        return {}
-    functions = files.read_json(path / _FUNCTIONS, "recording", SCHEMA).get("functions", {})
-    if not isinstance(functions, dict) or not all(isinstance(one, dict) for one in functions.values()):
+        return PlaceNames()
+    kept = files.read_json(path / _FUNCTIONS, "recording", SCHEMA)
+    functions, lines = kept.get("functions", {}), kept.get("lines", {})
+    is_whole = all(
+        isinstance(of_kind, dict) and all(isinstance(one, dict) for one in of_kind.values())
+        for of_kind in (functions, lines)
+    ) and all(
+        isinstance(place, list) and len(place) == 2 and isinstance(place[1], int)
+        for one in lines.values() for place in one.values()
+    )  # fmt: skip
+    if not is_whole:
         raise InputError(f"{path / _FUNCTIONS} is damaged; remove it, or {AGAIN}")
-    return functions
+    return PlaceNames(functions, lines)
 
 
 def _call_sums(rows: np.ndarray) -> np.ndarray:

@@ -151,11 +151,13 @@ def _prepared(value: Any, kind: Any) -> Any:
     if _is_record(kind):
         return _prepared_record(value, kind) if isinstance(value, dict) else value
     inner = next(one for one in get_args(kind) if _holds_records(one))
+    if isinstance(kind, UnionType):
+        return _prepared(value, inner)
     if isinstance(value, list):
         return [_prepared(item, inner) for item in value]
     if isinstance(value, dict) and get_origin(kind) is dict:
         return {key: _prepared(item, inner) for key, item in value.items()}
-    return _prepared(value, inner) if isinstance(kind, UnionType) else value
+    return value
 
 
 def _prepared_record(value: dict[str, Any], kind: type[Record]) -> dict[str, Any]:

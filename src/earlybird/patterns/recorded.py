@@ -20,7 +20,7 @@ class RecordedExchange:
     Attributes
     ----------
     left_out : messages from ranks to themselves, which a pattern does not have.
-    num_unequal : pairs of ranks and size classes whose messages are no multiple of the epochs: means.
+    num_unequal : pairs of ranks whose messages have mean sizes, as they differ between epochs.
     """
 
     pattern: Pattern
@@ -47,48 +47,6 @@ def phase_of(recording: Recording, number: int) -> Phase:
             f"the recording has phases 1 to {len(phases)}, --phase is {number}; give one of them"
         )
     return phases[number - 1]
-
-
-def exchange_of_phase(
-    recording: Recording, phase: Phase, *, combined: bool = False, one_sided: bool = False
-) -> RecordedExchange:
-    """One epoch of a phase: what each rank sends in all its epochs, divided by their number.
-
-    The epochs are those of the rank that recorded the messages. Where that is no whole number of messages, a
-    rank sends as many as in the mean epoch, in the proportions of its receivers and size classes (by largest
-    remainders). `one_sided`: with what MPI_Put, MPI_Get and the
-    like moved, each call as a message.
-    """
-    one, num_unequal = None, 0
-    for totals, callers in recording.by_recording_rank(phase.of_ranks, one_sided=one_sided):
-        epochs = np.array([phase.epochs_of.get(rank, phase.epochs) for rank in callers.tolist()], np.int64)
-        num_unequal += int(((totals.messages % epochs != 0) | (totals.bytes % epochs != 0)).sum())
-        part = _of_epoch(totals, callers, epochs)
-        one = part if one is None else one.joined(part)
-    assert one is not None
-    pattern, left_out = exchange_of(one, combined=combined)
-    return RecordedExchange(pattern, left_out, num_unequal)
-
-
-def _of_epoch(totals: PairTotals, callers: np.ndarray, epochs: np.ndarray) -> PairTotals:
-    """The totals of all `epochs` of each row, divided by their number."""
-    messages = _apportioned(callers, totals.messages / np.maximum(epochs, 1))
-    size = np.rint(messages * totals.bytes / np.maximum(totals.messages, 1)).astype(np.int64)
-    kept = messages > 0
-    columns = (totals.src, totals.dst, totals.size_class, messages, size)
-    return PairTotals(*(column[kept] for column in columns))
-
-
-def _apportioned(groups: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Whole numbers next to `shares`, with the sum of the shares in each group, rounded to the nearest."""
-    whole = np.floor(shares).astype(np.int64)
-    remainders = shares - whole
-    order = np.lexsort([-remainders, groups])  # the largest remainder of each group first
-    _, begins, counts = np.unique(groups[order], return_index=True, return_counts=True)
-    place = np.arange(len(order)) - np.repeat(begins, counts)
-    missing = np.floor(np.add.reduceat(remainders[order], begins) + 0.5) if len(order) else np.empty(0)
-    whole[order] += place < np.repeat(missing, counts)
-    return whole
 
 
 def exchange_of_all(

@@ -19,7 +19,8 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, MAX_RANKS, Layout, level_phrase, parse_layout
+from earlybird.data.layout import LEVELS, MAPPINGS, MAX_RANKS, Layout, level_phrase, parse_layout
+from earlybird.data.measure_commands import LaunchOptions, measure_command
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes
 from earlybird.models.collective import (
@@ -39,20 +40,29 @@ _BOUND_OVER_MEDIAN = 2.9
 _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}x1x1"}
 
 
-def measure_hint(operation: str, ranks: int | None = None, mpi: str | None = None) -> str:
+# Enough for a form of every algorithm, also of those for large messages alone.
+SIZES = "8,256,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB"
+
+
+def measure_hint(
+    operation: str,
+    launch: LaunchOptions,
+    ranks: int | None = None,
+    layout: str | None = None,
+    map_by: str | None = None,
+) -> str:
     """What adds an operation to a profile: a form has four points or more, also of algorithms
-    for large messages alone, and a barrier has no sizes."""
-    points = (
-        "--ranks 2,4,6,8" if operation == "barrier" else "--sizes 8,256,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB"
-    )
-    if ranks is not None and operation != "barrier":
-        points = f"--ranks {ranks} {points}"
-    if mpi is not None:
-        points += f" --mpi {mpi}"
-    return (
-        f"`earlybird measure collective --op {operation} {points} -o RUN` and `earlybird fit RUN -o "
-        f"{operation}.json`, then add `--profile {operation}.json`"
-    )
+    for large messages alone, and a barrier has no sizes. Without `ranks` those of the layout are measured."""
+    is_barrier = operation == "barrier"
+    points = {
+        "op": operation,
+        "ranks": "2,4,6,8" if is_barrier else ranks,
+        "layout": None if is_barrier else layout,
+        "map-by": None if map_by == MAPPINGS[0] else map_by,
+        "sizes": None if is_barrier else SIZES,
+    }
+    command = measure_command("collective", points, launch)
+    return f"`{command}` and `earlybird fit RUN -o {operation}.json`, then add `--profile {operation}.json`"
 
 
 @dataclass(frozen=True)
@@ -195,7 +205,7 @@ def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
         known = ", ".join(dict.fromkeys(form.operation for form in forms))
         raise InputError(
             f"the profile {profile.id or '(no id)'} holds no {operation} but {known}; "
-            f"{measure_hint(operation)}"
+            f"{measure_hint(operation, LaunchOptions.of(profile))}"
         )
     if len(mpis := list(dict.fromkeys(form.mpi for form in found))) > 1:
         raise InputError(
@@ -214,7 +224,8 @@ def _collectives(profile: Profile, operation: str) -> list[CollectiveForm]:
     """All forms; InputError with how to measure `operation` if there are none."""
     if not profile.collectives:
         raise InputError(
-            f"the profile {profile.id or '(no id)'} holds no collectives; {measure_hint(operation)}"
+            f"the profile {profile.id or '(no id)'} holds no collectives; "
+            f"{measure_hint(operation, LaunchOptions.of(profile))}"
         )
     return profile.collectives
 

@@ -1,9 +1,12 @@
 """Advice for a recorded program: the projected changes of all phases, ranked."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from earlybird.advise import options
 from earlybird.advise.options import Option
 from earlybird.data import labels
-from earlybird.data.advice import Advice, Alternative
+from earlybird.data.advice import MODEL, Advice, Alternative
 from earlybird.data.projection import (
     AGGREGATION,
     COLLECTIVE,
@@ -13,46 +16,55 @@ from earlybird.data.projection import (
     OTHER_MPI,
     PARTITIONS,
     ProjectedChange,
-    ProjectedPhase,
     Projection,
     RunChange,
+    is_bound,
+    speed_up_text,
 )
 from earlybird.data.schema import Estimate
 
 AS_RECORDED = "as recorded"
 # Changes of the program that gain less than this part of the run are counted, not listed.
 _LEAST_GAIN = 0.01
+# They may gain this by their interval.
+_MOST_SMALL = 0.1
 # From a setting of the launch to a change of the program, by the work that they are.
 _WORK = (COLLECTIVE, LAYOUT, OTHER_MPI, COMMUNICATORS, AGGREGATION, PARTITIONS)
 
 
 def advise_program(projection: Projection) -> Advice:
-    """The changes by the time of the run that each saves; first the advised one.
+    """Rank the changes by the time of the run that each saves; first the advised one.
 
     That is "as recorded", unless a change is clearly faster: of those, the one that is least work within 5 %
     of the fastest (see `options.choose`). A layout or an MPI changes all phases, so it is one alternative
-    with the sum over phases.
+    with the sum over phases. Changes of which nothing can be said are no alternatives but notes.
     """
     run_s = projection.run_s
-    uneven = projection.uneven_work()
-    stay = (
-        f"change no setting; distribute the work evenly: {uneven}" if uneven else "leave the program as it is"
-    )
-    alternatives = [Alternative(AS_RECORDED, Estimate.exact(run_s), Estimate.exact(1.0), stay)]
+    alternatives = [
+        Alternative(AS_RECORDED, Estimate.exact(run_s), Estimate.exact(1.0), _without_a_change(projection))
+    ]
     kinds = [""]
     num_small = 0
+    unknown: list[str] = []
     for phase in projection.phases:
         for change in phase.changes:
             if change.kind in OF_RUN:
                 continue
-            if abs(change.run_speed_up.value - 1) < _LEAST_GAIN:
+            where = {"kind": change.kind, "phase": phase.number, "functions": ", ".join(phase.functions)}
+            if change.run_speed_up is None:
+                unknown.append(f"{change.change}, phase {phase.number}: {change.reason}")
+            elif _is_small(change.run_speed_up):
                 num_small += 1
             else:
-                alternatives.append(_of_phase(phase, change, run_s))
+                alternatives.append(_alternative(change, run_s, where, change.basis))
                 kinds.append(change.kind)
     for one in projection.run_changes():
-        alternatives.append(_of_run(one, run_s))
-        kinds.append(one.change.kind)
+        if one.run_speed_up is None:
+            unknown.append(f"{one.kind} {one.change}: {one.reason}")
+        else:
+            where = {"kind": one.kind, "phase": ", ".join(map(str, one.phases))}
+            alternatives.append(_alternative(one, run_s, where))
+            kinds.append(one.kind)
     choices = [
         Option(
             one.method, (_WORK.index(kind) if kind else -1,), one.time_s, one.speed_up, one.basis,
@@ -61,7 +73,7 @@ def advise_program(projection: Projection) -> Advice:
         for one, kind in zip(alternatives, kinds, strict=True)
     ]  # fmt: skip
     ranked = tuple(alternatives[k] for k in options.order(choices))
-    notes = list(projection.notes)
+    notes = [*projection.notes, *unknown]
     for phase in projection.phases:
         notes += [f"phase {phase.number}, {', '.join(phase.functions)}: {note}" for note in phase.notes]
     if num_small:
@@ -81,19 +93,25 @@ def advise_program(projection: Projection) -> Advice:
     )
 
 
-def _of_phase(phase: ProjectedPhase, change: ProjectedChange, run_s: float) -> Alternative:
-    return Alternative(
-        change.change, _times(run_s, change.run_speed_up), change.run_speed_up, change.action, change.basis,
-        extra={"kind": change.kind, "phase": phase.number, "functions": ", ".join(phase.functions)},
-    )  # fmt: skip
+def _without_a_change(projection: Projection) -> str:
+    """Return what to do where no change is advised: what is known to cost time is said even then."""
+    uneven = projection.uneven_work_remedy()
+    steps = [*([uneven] if uneven else []), *projection.causes]
+    return "; ".join(["change no setting", *steps]) if steps else "leave the program as it is"
 
 
-def _of_run(one: RunChange, run_s: float) -> Alternative:
-    return Alternative(
-        one.change.change, _times(run_s, one.run_speed_up), one.run_speed_up, one.change.action,
-        extra={"kind": one.change.kind, "phase": ", ".join(map(str, one.phases))},
-    )  # fmt: skip
+def _is_small(speed_up: Estimate) -> bool:
+    """Return whether a change gains or loses little of the run, also by its interval."""
+    return abs(speed_up.value - 1) < _LEAST_GAIN and speed_up.high < 1 + _MOST_SMALL
 
 
-def _times(run_s: float, speed_up: Estimate) -> Estimate:
-    return Estimate(*(run_s / ratio for ratio in (speed_up.value, speed_up.high, speed_up.low)))
+def _alternative(
+    change: ProjectedChange | RunChange, run_s: float, where: Mapping[str, Any], basis: str = MODEL
+) -> Alternative:
+    speed_up = change.run_speed_up
+    assert speed_up is not None
+    time_s = Estimate(*(run_s / ratio for ratio in (speed_up.value, speed_up.high, speed_up.low)))
+    action = change.action
+    if is_bound(speed_up):
+        action += f"; {speed_up_text(speed_up)} times as fast: {change.reason}"
+    return Alternative(change.change, time_s, speed_up, action, basis, extra=where)

@@ -15,7 +15,7 @@ from earlybird.data.schema import Estimate
 from earlybird.predict.collective import Placed, forms_of, predict_collective
 from earlybird.predict.exchange import Predictor
 from earlybird.predict.ranges import interval
-from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
+from earlybird.record.measured_phase import MeasuredPhase, PhaseExchange, RecordedCollective
 from earlybird.record.thread_messages import ThreadMessageCost
 
 # More than the slowest rank of an exchange is off in nine of ten on virtual clusters; see docs/results.md.
@@ -46,12 +46,38 @@ class Cost:
     ends_s: tuple[float, float] | None = None
 
 
-def exchange_cost(pattern: Pattern, place: Placement, profile: Profile) -> Cost:
-    """The slowest rank of an exchange, by the model `fair`. Raises InputError."""
+def exchange_cost(exchange: PhaseExchange, place: Placement, profile: Profile) -> Cost:
+    """The slowest rank of an exchange, by the model `fair`, in the mean over epochs. Raises InputError."""
+    return _mean_cost(exchange, lambda pattern: _cost_of(pattern, place, profile))
+
+
+def early_cost(
+    exchange: PhaseExchange, place: Placement, profile: Profile, partitions: int, delay_s: float
+) -> Cost:
+    """The mean over epochs of `_early_cost_of`."""
+    return _mean_cost(
+        exchange, lambda pattern: _early_cost_of(pattern, place, profile, partitions, delay_s)
+    )  # fmt: skip
+
+
+def _mean_cost(exchange: PhaseExchange, cost_of: Callable[[Pattern], Cost]) -> Cost:
+    costs = [cost_of(pattern) for pattern in exchange.patterns]
+    num = min(len(one.drawn_s) for one in costs)
+    return Cost(
+        sum(share * one.value_s for one, share in zip(costs, exchange.shares, strict=True)),
+        np.sum(
+            [share * one.drawn_s[:num] for one, share in zip(costs, exchange.shares, strict=True)], axis=0
+        ),
+    )
+
+
+def _cost_of(pattern: Pattern, place: Placement, profile: Profile) -> Cost:
     return Cost(*Predictor(pattern, place.layout).slowest_s(profile, "fair"))
 
 
-def early_cost(pattern: Pattern, place: Placement, profile: Profile, partitions: int, delay_s: float) -> Cost:
+def _early_cost_of(
+    pattern: Pattern, place: Placement, profile: Profile, partitions: int, delay_s: float
+) -> Cost:
     """The time left after the last of equal partitions is ready, `delay_s` after the others.
 
     What is sent early takes the time of its bytes, of which `delay_s` is hidden; the last partition of every
@@ -60,7 +86,7 @@ def early_cost(pattern: Pattern, place: Placement, profile: Profile, partitions:
     """
     last_bytes = -(-pattern.bytes // partitions)
     last, early, whole = (
-        exchange_cost(Pattern(pattern.src, pattern.dst, size), place, profile)
+        _cost_of(Pattern(pattern.src, pattern.dst, size), place, profile)
         for size in (last_bytes, pattern.bytes - last_bytes, pattern.bytes)
     )
 
@@ -72,10 +98,12 @@ def early_cost(pattern: Pattern, place: Placement, profile: Profile, partitions:
     return Cost(float(left(last.value_s, early.value_s, whole.value_s)), drawn_s)
 
 
-def default_collective_cost(one: RecordedCollective, place: Placement, profile: Profile) -> Cost:
-    """A call of the MPI's default algorithm. Raises InputError."""
+def collective_cost(
+    one: RecordedCollective, place: Placement, profile: Profile, method: str = DEFAULT
+) -> Cost:
+    """A call by the algorithm `method`, the MPI's default if none is given. Raises InputError."""
     placed = Placed(place.layout, one.ranks, place.map_by, 0, place.text)
-    answer = predict_collective(forms_of(profile, one.operation), placed, one.size_bytes, DEFAULT)
+    answer = predict_collective(forms_of(profile, one.operation), placed, one.size_bytes, method)
     found = answer.predictions[0]
     return Cost(found.time_s, np.empty(0), found.time_interval_s or (found.time_s, found.time_s))
 
@@ -104,6 +132,31 @@ def sped_up_collective_s(
 ) -> Estimate:
     """The same with a speed-up of each call, whose interval contains the error of the models."""
     return _hull(_sped_up(phase, min(one.calls * default_s, one_s), speed_up) for one_s in one.limits_s)
+
+
+def recorded_collective_s(phase: MeasuredPhase, one: RecordedCollective, each_s: Estimate) -> Estimate:
+    """The same with calls of `each_s` instead of all the time that was recorded, of which any part may have
+    been waiting that remains."""
+    estimates = []
+    for limit_s in one.limits_s:
+        value, _, most = (
+            _left_s(phase, limit_s - one.calls * call_s) for call_s in (each_s.value, each_s.high, each_s.low)
+        )
+        value = min(value, phase.time_s)
+        estimates.append(Estimate(value, min(most, value), max(phase.time_s, value)))
+    return _hull(estimates)
+
+
+def packed_exchange_s(phase: MeasuredPhase, now: Cost, packed: Cost) -> Estimate:
+    """`changed_exchange_s` with fewer messages.
+
+    The models count no processor time of messages where ranks share cores, and none beyond what a pair
+    measured alone. Packed messages may end all of it: at most all the time in the MPI but that of what is
+    still sent.
+    """
+    value, low, high = changed_exchange_s(phase, now, packed)
+    most_s = max(phase.most_communication_s, phase.mpi_s) - phase.epochs * packed.value_s * (1 - MODEL_ERROR)
+    return Estimate(value, min(low, _left_s(phase, most_s)), high)
 
 
 def sped_up_messages_s(phase: MeasuredPhase, cost: ThreadMessageCost, messages: int) -> Estimate:

@@ -13,7 +13,10 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.phases import Phase
 from earlybird.data.recorded_rank import CALL, CONCURRENT, RECEIVED, SENT, RankRecording
 from earlybird.data.recording import Recording
-from earlybird.patterns.recorded import exchange_of_phase
+from earlybird.patterns.recorded_epochs import exchanges_of_phase
+
+# Of more different exchanges of a phase, as many are drawn: each is predicted for itself.
+_MOST_EXCHANGES = 16
 
 _ROOTED = ("bcast", "reduce", "gather", "scatter")
 
@@ -45,6 +48,39 @@ class RecordedCollective:
         the least does not say how long the others waited.
         """
         return (self.mean_s, self.least_s) if self.operation in _ROOTED else (self.least_s,)
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseExchange:
+    """What ranks exchange in the epochs of a phase: distinct exchanges, and their shares of the epochs."""
+
+    patterns: tuple[Pattern, ...]
+    shares: tuple[float, ...]
+
+    @property
+    def num_messages(self) -> float:
+        """The mean over epochs."""
+        return sum(
+            share * len(pattern.bytes) for pattern, share in zip(self.patterns, self.shares, strict=True)
+        )
+
+    @property
+    def mean_bytes(self) -> float:
+        """The mean over all messages."""
+        totals = [float(pattern.bytes.sum()) for pattern in self.patterns]
+        total = sum(share * size for size, share in zip(totals, self.shares, strict=True))
+        return total / max(self.num_messages, 1e-300)
+
+    def combined(self) -> "PhaseExchange":
+        """The same with one message for each pair."""
+        return PhaseExchange(tuple(map(_combined, self.patterns)), self.shares)
+
+
+def _combined(pattern: Pattern) -> Pattern:
+    pairs, place = np.unique(np.column_stack([pattern.src, pattern.dst]), axis=0, return_inverse=True)
+    sums = np.zeros(len(pairs), np.int64)
+    np.add.at(sums, place.reshape(-1), pattern.bytes)
+    return Pattern(pairs[:, 0], pairs[:, 1], sums)
 
 
 @dataclass(frozen=True)
@@ -113,22 +149,35 @@ class MeasuredPhase:
         return 0.0 if self.polls else max(self.time_s - self.mpi_s, 0.0)
 
     @cached_property
-    def exchange(self) -> Pattern | None:
-        """The messages of one epoch; None without messages between ranks."""
-        try:
-            pattern = exchange_of_phase(self.recording, self.phase).pattern
-        except InputError:  # too many messages
-            pattern = exchange_of_phase(self.recording, self.phase, combined=True).pattern
-        return pattern if len(pattern.bytes) else None
+    def has_messages(self) -> bool:
+        """Whether a rank sends to another one."""
+        sent = self.phase.sent(self.recording)
+        return bool((sent.src != sent.dst).any())
 
     @cached_property
-    def combined_exchange(self) -> Pattern | None:
+    def exchange(self) -> PhaseExchange | None:
+        """The messages of the epochs; None without messages between ranks. Raises InputError if they are not
+        known."""
+        try:
+            exchange = self._exchange(combined=False)
+        except InputError:  # too many messages
+            exchange = self._exchange(combined=True)
+        return exchange if exchange.num_messages else None
+
+    def _exchange(self, *, combined: bool) -> PhaseExchange:
+        made = exchanges_of_phase(self.recording, self.phase, combined=combined)
+        drawn = made.drawn(_MOST_EXCHANGES)
+        patterns = tuple(made.exchange(number).pattern for number, _ in drawn)
+        return PhaseExchange(patterns, tuple(share for _, share in drawn))
+
+    @cached_property
+    def combined_exchange(self) -> PhaseExchange | None:
         """The same with one message for each pair; None if it is no other exchange, or if the program may not
         know a message before it has received another one."""
         if self.exchange is None or not self._sends_are_independent:
             return None
-        pattern = exchange_of_phase(self.recording, self.phase, combined=True).pattern
-        return pattern if len(pattern.bytes) < len(self.exchange.bytes) else None
+        combined = self.exchange.combined()
+        return combined if combined.num_messages < self.exchange.num_messages else None
 
     @cached_property
     def _sends_are_independent(self) -> bool:

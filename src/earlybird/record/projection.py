@@ -1,5 +1,6 @@
 """Project what changes would save in the phases of a recorded program (paper 002 section V, made general)."""
 
+import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,11 +13,11 @@ from earlybird.analysis.balance import outside_mpi_s, work_balance
 from earlybird.analysis.gaps import lost_parts
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED
-from earlybird.data.collective_algorithms import FAMILY_NAMES, family_of
+from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, family_of
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, MAPPINGS, Layout, parse_layout
+from earlybird.data.layout import LEVELS, MAPPINGS, Layout, is_shape, parse_layout
+from earlybird.data.measure_commands import MESSAGES, launch_of, measure_command
 from earlybird.data.methods import CONTEXTS
-from earlybird.data.pattern import Pattern
 from earlybird.data.phases import arrivals_before, find_phases
 from earlybird.data.profile import Profile
 from earlybird.data.projection import (
@@ -30,11 +31,22 @@ from earlybird.data.projection import (
     ProjectedChange,
     ProjectedPhase,
     Projection,
+    RunChange,
+    WorkBalance,
+    is_bound,
+    is_unknown,
 )
 from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.collective import measure_hint
+from earlybird.record.collective_changes import (
+    algorithm_changes,
+    measured_place,
+    profile_at,
+    reliability,
+    selection_of,
+)
 from earlybird.record.costs import (
     MODEL_ERROR,
     MOVED_ERROR,
@@ -43,14 +55,14 @@ from earlybird.record.costs import (
     attempt,
     changed_collective_s,
     changed_exchange_s,
-    default_collective_cost,
+    collective_cost,
     early_cost,
     exchange_cost,
-    sped_up_collective_s,
+    packed_exchange_s,
     sped_up_messages_s,
     sum_of_savings,
 )
-from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
+from earlybird.record.measured_phase import MeasuredPhase, PhaseExchange, RecordedCollective
 from earlybird.record.thread_messages import thread_message_costs
 
 # Phases that take less of the run are left out.
@@ -188,11 +200,19 @@ def project(
     projected = [projector.project(one) for one in kept]
     assumed = {change.kind for one in projected for change in one.changes}
     assumptions = {kind: text for kind, text in ASSUMPTIONS.items() if kind in assumed}
-    return Projection(
+    balance = work_balance(recording)
+    whole = Projection(
         str(recording.path), recording.size, recording.run_s, place.layout.text, profile.id,
         tuple(projected), assumptions,
-        (*projector.notes(projected), *_left_out(projected, measured, only_phase)), work_balance(recording),
+        (*projector.notes(projected), *_left_out(projected, measured, only_phase)), balance,
+        projector.causes(balance),
     )  # fmt: skip
+    return replace(
+        whole,
+        # Sums over phases need the estimates of each, also where these alone say nothing.
+        changes_of_run=tuple(map(projector.stated_of_run, whole.run_changes())),
+        phases=tuple(map(projector.stated, whole.phases)),
+    )
 
 
 def _left_out(
@@ -202,7 +222,7 @@ def _left_out(
     if only_phase is not None or any(phase.changes for phase in projected):
         return []
     numbers = {phase.number for phase in projected}
-    small = [one.phase.number for one in measured if one.phase.number not in numbers and one.exchange]
+    small = [one.phase.number for one in measured if one.phase.number not in numbers and one.has_messages]
     if not small:
         return []
     return [
@@ -218,38 +238,88 @@ class _Projector:
         library = next((one.mpi for one in recording.ranks.values()), "")
         self._recorded_mpi = family_of({"library_version": library})
         self._remarks: dict[str, None] = {}
+        self._causes: dict[str, None] = {}
+        self._launch = launch_of(recording, profile)
+        self._undescribed: dict[float, str] = {}
+
+    def causes(self, balance: WorkBalance | None) -> tuple[str, ...]:
+        """Return what costs time and is no change, known after all phases are projected. Uneven work explains
+        time in the MPI that no model describes."""
+        causes = list(self._causes)
+        if balance and balance.is_uneven(self.recording.run_s):
+            return tuple(causes)
+        if self._core_wait_share >= LEAST_CORE_WAIT and balance is None and self.recording.size > 1:
+            causes.append(
+                "give every rank a core and record again: whether the ranks compute alike is not known, "
+                f"since they waited for a core in {labels.percent(self._core_wait_share)} of the run"
+            )
+        elif self._undescribed:
+            causes.append(self._undescribed[max(self._undescribed)])
+        return tuple(causes)
+
+    def stated(self, phase: ProjectedPhase) -> ProjectedPhase:
+        """Return the phase without estimates that say nothing, with the reason in their place."""
+        return replace(phase, changes=tuple(self._stated(phase, one) for one in phase.changes))
+
+    def _stated(self, phase: ProjectedPhase, change: ProjectedChange) -> ProjectedChange:
+        assert change.speed_up is not None and change.run_speed_up is not None
+        of_phase, of_run = is_unknown(change.speed_up), is_unknown(change.run_speed_up)
+        reason = ""
+        if of_phase or of_run or is_bound(change.speed_up) or is_bound(change.run_speed_up):
+            reason = _reason(change.speed_up if of_phase or not of_run else change.run_speed_up,
+                             self._why_uncertain(phase))  # fmt: skip
+        return replace(
+            change,
+            time_s=None if of_phase else change.time_s,
+            speed_up=None if of_phase else change.speed_up,
+            run_speed_up=None if of_run else change.run_speed_up,
+            reason=reason,
+        )
+
+    def stated_of_run(self, change: RunChange) -> RunChange:
+        """Return the same of a change of all phases."""
+        speed_up = change.run_speed_up
+        if speed_up is None or not (is_unknown(speed_up) or is_bound(speed_up)):
+            return change
+        reason = _reason(speed_up, self._why_uncertain())
+        return replace(change, run_speed_up=None if is_unknown(speed_up) else speed_up, reason=reason)
+
+    def _why_uncertain(self, phase: ProjectedPhase | None = None) -> str:
+        if self._core_wait_share >= LEAST_CORE_WAIT:
+            return f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run"
+        if phase is not None and phase.model_s is not None and phase.model_s < phase.mpi_s / 2:
+            return (
+                f"the models describe {format_seconds(phase.model_s)} of the {format_seconds(phase.mpi_s)} "
+                "in the MPI"
+            )
+        return "the profile and the models are not certain enough"
 
     def notes(self, phases: Sequence[ProjectedPhase]) -> Iterator[str]:
         recorded, fitted = self._recorded_mpi, family_of(self.profile.context)
         if recorded and fitted and recorded != fitted:
             yield (
                 f"the recording is of {FAMILY_NAMES[recorded]} and the profile of {FAMILY_NAMES[fitted]}: "
-                f"measure with `--mpi {recorded}` and fit again"
+                f"measure with `{measure_command(MESSAGES, {}, self._launch)}`, and fit again"
             )
         yield from lost_parts(self.recording)
         yield from self._remarks
         changes = [change for phase in phases for change in phase.changes]
         if self._core_wait_share >= LEAST_CORE_WAIT:
+            share = labels.percent(self._core_wait_share)
             yield (
-                f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run, so the time "
-                "in the MPI is the scheduler's, and what another layout or MPI gains is hardly known; give "
-                "every rank a core and record again"
+                f"ranks waited for a core in {share} of the run: what another layout or MPI gains is hardly "
+                "known; give every rank a core and record again"
             )
-        if changes:
-            yield (
-                "intervals contain the uncertainty of the profile and an error of each predicted exchange: "
-                f"of {labels.percent(MOVED_ERROR)} on another layout or MPI and else of "
-                f"{labels.percent(MODEL_ERROR)}; changes of one phase exclude or overlap each other, so do "
-                "not add them"
-            )
+        if len(changes) > 1:
+            yield "changes of one phase overlap or exclude each other: do not add their gains"
 
     def project(self, measured: MeasuredPhase) -> ProjectedPhase:
         phase = measured.phase
         notes: list[str] = []
-        pattern, model_s = self._exchange(measured, notes), 0.0
+        exchange, model_s = self._exchange(measured, notes), 0.0
         now = None
-        if pattern is not None:
-            now = attempt(lambda: exchange_cost(pattern, self.place, self.profile), notes)
+        if exchange is not None:
+            now = attempt(lambda: exchange_cost(exchange, self.place, self.profile), notes)
             model_s += measured.epochs * now.value_s if now else 0.0
         changes: list[ProjectedChange] = []
         if now is not None:
@@ -264,7 +334,7 @@ class _Projector:
                 f"the models predict {format_seconds(model_s)} for this phase and "
                 f"{format_seconds(measured.most_communication_s)} were recorded "
                 f"{'of it' if measured.polls else 'inside the MPI'}: the profile or layout "
-                "is not that of the recording; predictions are scaled to the recorded time"
+                f"is not that of the recording{self._or_shared_cores()}; predictions are scaled"
             )
         elif measured.polls and changes and model_s > measured.mpi_s:
             notes.append(
@@ -274,16 +344,23 @@ class _Projector:
         elif self._is_mostly_undescribed(measured, model_s):
             notes.append(
                 f"the models predict {format_seconds(model_s)} of the {format_seconds(measured.mpi_s)} in "
-                "the MPI; the rest is waiting for other ranks, or in calls that they do not describe, and "
-                f"none of these changes ends it; {self._who_waits()}"
+                f"the MPI; the rest is waiting for other ranks or undescribed; {self._who_waits()}"
+            )
+            rest_s = measured.mpi_s - model_s
+            self._undescribed[rest_s] = (
+                f"find out what ranks do in the {format_seconds(rest_s)} of phase {measured.phase.number} in "
+                f"the MPI that no model describes: {self._who_waits()}"
             )
         changes = [self._with_core_wait(measured, one) for one in self._joined(measured, changes)]
         return ProjectedPhase(
             phase.number, tuple(phase.calls), tuple(phase.functions), measured.epochs, measured.time_s,
             measured.mpi_s, model_s if model_s > 0 else None,
-            tuple(sorted(changes, key=lambda change: change.time_s.value)),
+            tuple(sorted(changes, key=_time_s)),
             tuple(dict.fromkeys(notes)),
         )  # fmt: skip
+
+    def _or_shared_cores(self) -> str:
+        return ", or ranks shared cores in another way" * (self._core_wait_share >= LEAST_CORE_WAIT)
 
     def _is_mostly_undescribed(self, measured: MeasuredPhase, model_s: float) -> bool:
         """Whether most of the time in the MPI is none of the predicted communication."""
@@ -296,7 +373,7 @@ class _Projector:
             return f"`earlybird show {shlex.quote(str(self.recording.path))}` says where ranks wait for whom"
         return "record with `--events 10000` to see where ranks wait for whom"
 
-    def _exchange(self, measured: MeasuredPhase, notes: list[str]) -> Pattern | None:
+    def _exchange(self, measured: MeasuredPhase, notes: list[str]) -> PhaseExchange | None:
         try:
             return measured.exchange
         except InputError as error:
@@ -317,7 +394,7 @@ class _Projector:
                     kind,
                     name,
                     parts[0].action,
-                    sum_of_savings(measured, [one.time_s for one in parts]),
+                    sum_of_savings(measured, [one.time_s for one in parts if one.time_s]),
                 ),
                 basis=EXTRAPOLATED if any(one.basis == EXTRAPOLATED for one in parts) else parts[0].basis,
             )
@@ -326,48 +403,59 @@ class _Projector:
 
     def _with_core_wait(self, measured: MeasuredPhase, change: ProjectedChange) -> ProjectedChange:
         """Where ranks share cores, the time inside the MPI is the scheduler's: a rank that polls has the core
-        that another one needs. Another layout or MPI may end all of it, or double the waiting for cores."""
+        that another one needs. Another layout or MPI may end all of it, or double the waiting for cores;
+        fewer messages, or those of another algorithm, may end it."""
         share = self._core_wait_share
-        if change.kind not in OF_RUN or share < LEAST_CORE_WAIT:
+        if change.kind not in (*OF_RUN, AGGREGATION, COLLECTIVE) or share < LEAST_CORE_WAIT:
             return change
-        low_s = (1 - share) * min(change.time_s.low, measured.least_s)
+        assert change.time_s is not None
+        value_s, low_s, high_s = change.time_s
+        outside_s = measured.least_s
+        if change.kind == AGGREGATION:  # what is still sent remains
+            low_s -= share * min(outside_s, low_s)
+        else:
+            low_s = (1 - share) * min(low_s, outside_s)
         time_s = Estimate(
-            change.time_s.value,
-            min(change.time_s.value, max(low_s, _LEAST_LEFT * measured.time_s)),
-            (1 + share) * change.time_s.high,
+            value_s,
+            min(value_s, max(low_s, _LEAST_LEFT * measured.time_s)),
+            (1 + share) * high_s if change.kind in OF_RUN else high_s,
         )
         return replace(
             self._change(measured, change.kind, change.change, change.action, time_s), basis=change.basis
         )
 
     def _of_exchange(self, measured: MeasuredPhase, now: Cost, notes: list[str]) -> Iterator[ProjectedChange]:
-        pattern = measured.exchange
-        assert pattern is not None
+        exchange = measured.exchange
+        assert exchange is not None
 
         def change(kind: str, name: str, action: str, compute) -> Iterator[ProjectedChange]:
             cost = attempt(compute, notes)
             if cost is not None:
                 error = MOVED_ERROR if kind in OF_RUN else MODEL_ERROR
-                time_s = changed_exchange_s(measured, now, cost, error)
+                time_s = (
+                    packed_exchange_s(measured, now, cost)
+                    if kind == AGGREGATION
+                    else changed_exchange_s(measured, now, cost, error)
+                )
                 yield self._change(measured, kind, name, action, time_s)
 
         for place in self.changes.placements:
             yield from change(
                 LAYOUT, place.layout.text, _placing(place),
-                lambda place=place: exchange_cost(pattern, place, self.profile),
+                lambda place=place: exchange_cost(exchange, place, self.profile),
             )  # fmt: skip
         for name, profile in self.changes.profiles.items():
             yield from change(
                 OTHER_MPI, name, f"use the MPI of {name}",
-                lambda profile=profile: exchange_cost(pattern, self.place, profile),
+                lambda profile=profile: exchange_cost(exchange, self.place, profile),
             )  # fmt: skip
         combined = measured.combined_exchange
         if combined is not None:
-            before, after = len(pattern.bytes), len(combined.bytes)
+            before, after = (f"{one.num_messages:.4g}" for one in (exchange, combined))
             yield from change(
                 AGGREGATION, f"{before} to {after} messages",
                 f"pack the messages of an epoch to each receiver into one: {after} messages instead of "
-                f"{before}, of {format_bytes(float(np.mean(combined.bytes)))} in the mean",
+                f"{before}, of {format_bytes(combined.mean_bytes)} in the mean",
                 lambda: exchange_cost(combined, self.place, self.profile),
             )  # fmt: skip
         if (found := self._partitions(measured)) is not None:
@@ -377,7 +465,7 @@ class _Projector:
                 PARTITIONS, f"{partitions} partitions, delay {format_seconds(delay_s)} {source}",
                 f"MPI_Psend_init with {labels.counted(partitions, 'partition')}, MPI_Pready for each "
                 f"when it is filled; start the program with `earlybird exec --mpi {mpi} -- mpiexec ...`",
-                lambda: early_cost(pattern, self.place, self.profile, partitions, delay_s),
+                lambda: early_cost(exchange, self.place, self.profile, partitions, delay_s),
             )  # fmt: skip
 
     def _of_threads(self, measured: MeasuredPhase) -> Iterator[ProjectedChange]:
@@ -389,10 +477,11 @@ class _Projector:
         level = LEVELS[int(self.place.layout.level(*pair)[0])]
         costs = thread_message_costs(self.profile, level, shared.threads, shared.size_bytes)
         if not costs:
+            command = measure_command("msgrate", {"threads": shared.threads}, self._launch)
             self._remarks[
                 f"{shared.threads} threads share a communicator in phase {measured.phase.number}; to project "
-                f"one for each, measure `earlybird measure msgrate --threads {shared.threads}` where each "
-                "thread has a core, and fit it with the other runs"
+                f"one for each, measure `{command}` where each thread has a core, and fit it with the other "
+                "runs"
             ] = None
         for cost in costs:
             time_s = sped_up_messages_s(measured, cost, shared.messages)
@@ -440,38 +529,46 @@ class _Projector:
                 "collectives over a part of the ranks are left out: profiles describe all ranks of a layout"
             ] = None
             return None, []
-        found: list[ProjectedChange] = []
+        here = measured_place(self.profile, one.operation, self.place, one.ranks)
+        profile = profile_at(self.profile, one.operation, here)
         try:
             advice, _ = advise_collective(
-                self.profile, one.operation, None, one.size_bytes,
-                layout=self.place.text, map_by=self.place.map_by, mpi_only=True, at_size_only=True,
+                profile, one.operation, one.ranks, one.size_bytes,
+                layout=here.text, map_by=here.map_by, mpi_only=True, at_size_only=True,
             )  # fmt: skip
         except InputError as error:
             cause = str(error)
             if not any(form.operation == one.operation for form in self.profile.collectives):
-                hint = measure_hint(one.operation, one.ranks, self._recorded_mpi)
+                shape = self.place.text if is_shape(self.place.text) else None
+                ranks = None if shape else one.ranks
+                hint = measure_hint(one.operation, self._launch, ranks, shape, self.place.map_by)
                 cause = f"the profile has no forms of it; {hint}"
             self._remarks[f"{one.operation} is not projected: {cause}"] = None
             return None, []
-        default = next((one for one in advice.ranked if one.method == advice.baseline), None)
-        best = advice.ranked[0]
-        what = f"{one.operation} of {format_bytes(one.size_bytes)}"
-        if default is not None and best is not default and best.speed_up is not None:
-            time_s = sped_up_collective_s(measured, one, default.time_s.value, best.speed_up)
-            change = self._change(measured, COLLECTIVE, f"{what} by {best.method}", best.action, time_s)
-            found.append(replace(change, basis=best.basis))
-        elif default is best and len(advice.ranked) > 1:
-            notes.append(f"{what}: the default of the MPI stays, as no other algorithm is clearly faster")
-        elif default is best:
-            notes.append(f"{what}: the profile has no algorithm but the default of the MPI")
-        notes += advice.notes
+        family = self._recorded_mpi or family_of(self.profile.context)
+        methods = [alternative.method for alternative in advice.ranked]
+        selection = selection_of(self.recording, family, one.operation, methods, one.ranks)
+        is_reliable = reliability(profile, one.operation, here, one.ranks)
+        algorithms = algorithm_changes(measured, one, advice, selection, family, is_reliable)
+        notes += [*algorithms.notes, *advice.notes]
+        self._causes.update(dict.fromkeys(algorithms.causes))
+        changes = [
+            replace(
+                self._change(measured, COLLECTIVE, other.name, other.action, other.time_s), basis=other.basis
+            )
+            for other in algorithms.changes
+        ]
 
-        def cost_of(place: Placement, profile: Profile) -> Cost | None:
-            return attempt(lambda: default_collective_cost(one, place, profile), notes)
+        def cost_of(place: Placement, profile: Profile, method: str = DEFAULT) -> Cost | None:
+            there = measured_place(profile, one.operation, place, one.ranks)
+            known = profile_at(profile, one.operation, there)
+            return attempt(lambda: collective_cost(one, there, known, method), notes)
 
-        now = cost_of(self.place, self.profile)
+        if selection.is_forced and selection.method is None:
+            return None, changes  # nothing is known of what was recorded
+        now = cost_of(self.place, self.profile, selection.method or DEFAULT)
         if now is None:
-            return None, found
+            return None, changes
         others = [
             *(
                 (LAYOUT, to.layout.text, _placing(to), cost_of(to, self.profile))
@@ -485,8 +582,8 @@ class _Projector:
         for kind, name, action, cost in others:
             if cost is not None:
                 time_s = changed_collective_s(measured, one, now, cost)
-                found.append(self._change(measured, kind, name, action, time_s))
-        return now, found
+                changes.append(self._change(measured, kind, name, action, time_s))
+        return now, changes
 
     def _change(
         self, measured: MeasuredPhase, kind: str, name: str, action: str, time_s: Estimate
@@ -498,6 +595,18 @@ class _Projector:
 
         whole_s = max(self.recording.run_s, measured.time_s)
         return ProjectedChange(kind, name, action, time_s, speed_up(measured.time_s), speed_up(whole_s))
+
+
+def _time_s(change: ProjectedChange) -> float:
+    return math.inf if change.time_s is None else change.time_s.value
+
+
+def _reason(speed_up: Estimate, cause: str) -> str:
+    """Say why a speed-up is unknown or only a bound."""
+    low, high = f"{speed_up.low:.2g}", f"{speed_up.high:.2g}"
+    if is_unknown(speed_up):
+        return f"nothing can be said, as a speed-up from {low} to {high} agrees with what is known: {cause}"
+    return f"how much {'more' if speed_up.low > 1 else 'less'} is not known, since {cause}"
 
 
 def _placing(place: Placement) -> str:

@@ -9,15 +9,27 @@ import pytest
 from earlybird.analysis.waits import join_traces, waits_of
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
-from earlybird.data.recorded_trace import POLLS, load_trace
+from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL, POLLS, load_trace
 from earlybird.data.recording import Recording
-from tests.recordings import CALLS, in_memory, trace_file, world
+from tests.recordings import (
+    CALLS,
+    TRACE_HEAD_BYTES,
+    TRACED,
+    former_trace_file,
+    in_memory,
+    trace_file,
+    world,
+)
 
 NAMES = (
     *CALLS, "MPI_Recv", "MPI_Bcast", "MPI_Reduce", "MPI_Iprobe", "MPI_Barrier", "MPI_Ssend", "MPI_Probe",
-    "MPI_Test", "MPI_Win_lock", "MPI_Win_fence",
+    "MPI_Test", "MPI_Win_lock", "MPI_Win_fence", "MPI_Wait", "MPI_Waitany", "MPI_Waitsome", "MPI_Start",
+    "MPI_Send_init", "MPI_Sendrecv", "MPI_Iallreduce", "MPI_Testall", "MPI_Send",
 )  # fmt: skip
-RECV, BCAST, REDUCE, IPROBE, BARRIER, SSEND, PROBE, TEST, WIN_LOCK, FENCE = range(len(CALLS), len(NAMES))
+(
+    RECV, BCAST, REDUCE, IPROBE, BARRIER, SSEND, PROBE, TEST, WIN_LOCK, FENCE, WAIT, WAITANY, WAITSOME, START,
+    SEND_INIT, SENDRECV, IALLREDUCE, TESTALL, SEND,
+) = range(len(CALLS), len(NAMES))  # fmt: skip
 _, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))
 WORLD, NOBODY, NO_TAG = 1, -1, -1
 
@@ -87,6 +99,177 @@ def test_a_wait_lasts_until_the_last_message_was_sent_and_not_longer(tmp_path):
     found = waits(tmp_path, records)
     assert found.late_sender_s == pytest.approx([0.4, 0, 0])
     assert found.caused_s == pytest.approx([0, 0.1, 0.3])
+
+
+LARGE = 10**6
+
+
+def isend(begin, peer, request, tag=0):
+    return (begin, begin + 1e-3, ISEND, SENT, WORLD, peer, tag, ONE_CALL, LARGE, request)
+
+
+def irecv(begin, request):
+    return (begin, begin + 1e-3, IRECV, CALL, WORLD, NOBODY, NO_TAG, ONE_CALL, 0, request)
+
+
+def completes(call, begin, end, *requests):
+    """The call, and what it completes: ("sent" or "received", peer, request, posted_s, tag)."""
+    rows = [(begin, end, call, CALL, 0, NOBODY, NO_TAG, ONE_CALL, 0)]
+    for what, peer, request, posted, *tag in requests:
+        is_sent = what == "sent"
+        rows.append((
+            begin, end, ISEND if is_sent else IRECV, SENT if is_sent else RECEIVED, WORLD, peer,
+            tag[0] if tag else 0, COMPLETION if is_sent else MESSAGE, LARGE, request, posted,
+        ))  # fmt: skip
+    return rows
+
+
+def recv(begin, end, peer, request=1):
+    return (begin, end, RECV, RECEIVED, WORLD, peer, 0, ONE_CALL, LARGE, request)
+
+
+def test_the_wait_for_a_send_lasts_until_its_receive_is_posted(tmp_path):
+    sender = [isend(1.0, 1, 1), *completes(WAIT, 1.1, 1.6, ("sent", 1, 1, 1.0))]
+    found = waits(tmp_path, {0: sender, 1: [recv(1.5, 1.61, 0)]})
+    assert found.late_receiver_s == pytest.approx([0.4, 0]) and found.late_sender_s.sum() == 0
+    assert found.caused_s == pytest.approx([0, 0.4]) and found.unexamined == []
+    (place,) = (place for place in found.places if place.call == "MPI_Wait")
+    assert (place.late, place.waiting_s) == (1, pytest.approx(0.4))
+    # Posted by MPI_Irecv, and completed much later.
+    receiver = [irecv(1.4, 1), *completes(WAIT, 1.8, 1.9, ("received", 0, 1, 1.4))]
+    found = waits(tmp_path, {0: sender, 1: receiver})
+    assert found.late_receiver_s == pytest.approx([0.3, 0])
+    # The MPI has kept the message.
+    found = waits(tmp_path, {0: sender, 1: [recv(1.7, 1.71, 0)]})
+    assert found.waiting_s.sum() == 0 and found.unexamined == []
+
+
+def test_a_receive_that_was_posted_before_makes_no_late_receiver(tmp_path):
+    """The receiver computes: it is outside the MPI until it comes back, and then waits for nobody."""
+    sender = [isend(1.0, 1, 1), *completes(WAIT, 1.1, 1.6, ("sent", 1, 1, 1.0))]
+    receiver = [irecv(0.9, 1), *completes(WAIT, 1.5, 1.6, ("received", 0, 1, 0.9))]
+    found = waits(tmp_path, {0: sender, 1: receiver})
+    assert found.late_receiver_s.sum() == found.late_sender_s.sum() == 0
+    assert found.peer_outside_s == pytest.approx([0.4, 0])
+    # A receiver that does not come back was not waited for.
+    receiver = [irecv(0.9, 1), *completes(WAIT, 1.7, 1.8, ("received", 0, 1, 0.9))]
+    assert waits(tmp_path, {0: sender, 1: receiver}).waiting_s.sum() == 0
+
+
+def test_a_persistent_send_is_that_of_its_start(tmp_path):
+    start = (1.0, 1.001, START, CALL, 0, NOBODY, NO_TAG, ONE_CALL, 0)
+    message = (1.0, 1.001, SEND_INIT, SENT, WORLD, 1, 0, MESSAGE, LARGE, 4)
+    done = (1.1, 1.6, SEND_INIT, SENT, WORLD, 1, 0, COMPLETION, LARGE, 4, 1.0)
+    sender = [start, message, *completes(WAIT, 1.1, 1.6), done]
+    found = waits(tmp_path, {0: sender, 1: [recv(1.5, 1.6, 0)]})
+    assert found.late_receiver_s == pytest.approx([0.4, 0]) and found.unexamined == []
+
+
+@pytest.mark.parametrize(("receiver_s", "sender_s"), [(1.5, 1.3), (1.2, 1.4)])
+def test_a_wait_for_sends_and_receives_is_for_the_longest_of_them(tmp_path, receiver_s, sender_s):
+    """Rank 1 posts its receive late, rank 2 sends late."""
+    waitall = completes(WAITALL, 1.0, 1.6, ("sent", 1, 1, 0.9), ("received", 2, 2, 0.9))
+    records = {
+        0: [isend(0.9, 1, 1), irecv(0.9, 2), *waitall],
+        1: [recv(receiver_s, 1.6, 0)],
+        2: [isend(sender_s, 0, 1)],
+    }
+    found = waits(tmp_path, records)
+    is_receiver = receiver_s > sender_s
+    assert found.late_receiver_s == pytest.approx([0.5 * is_receiver, 0, 0])
+    assert found.late_sender_s == pytest.approx([0.4 * (not is_receiver), 0, 0])
+    assert found.caused_s == pytest.approx([0, 0.5, 0] if is_receiver else [0, 0, 0.4])
+
+
+@pytest.mark.parametrize("call_number", [WAITANY, WAITSOME])
+def test_a_wait_for_any_request_is_for_the_first_that_is_complete(tmp_path, call_number):
+    sent_to = [("sent", 1, 1, 0.9), ("sent", 2, 2, 0.9)][: 2 if call_number == WAITSOME else 1]
+    records = {
+        0: [isend(0.9, 1, 1), isend(0.91, 2, 2), *completes(call_number, 1.0, 1.6, *sent_to)],
+        1: [recv(1.2, 1.3, 0)],
+        2: [recv(1.5, 1.6, 0)],
+    }
+    assert waits(tmp_path, records).late_receiver_s == pytest.approx([0.2, 0, 0])
+
+
+def test_polls_until_a_send_is_complete_wait_for_its_receiver(tmp_path):
+    polls = (1.0, 1.6, TESTALL, CALL, 0, NOBODY, NO_TAG, POLLS, 900)
+    done = (1.59, 1.6, ISEND, SENT, WORLD, 1, 0, COMPLETION, LARGE, 1, 0.9)
+    found = waits(tmp_path, {0: [isend(0.9, 1, 1), polls, done], 1: [recv(1.5, 1.6, 0)]})
+    assert found.late_receiver_s == pytest.approx([0.5, 0])
+
+
+def test_a_blocking_send_waits_for_a_receive_that_is_posted_and_completed_later(tmp_path):
+    send = (1.0, 1.6, SEND, SENT, WORLD, 1, 0, ONE_CALL, LARGE)
+    receiver = [irecv(1.3, 1), *completes(WAIT, 1.5, 1.6, ("received", 0, 1, 1.3))]
+    found = waits(tmp_path, {0: [send], 1: receiver})
+    assert found.late_receiver_s == pytest.approx([0.3, 0])
+    assert found.peer_outside_s == pytest.approx([0.199, 0])
+
+
+def test_a_send_and_receive_in_one_call_waits_for_the_later_of_both_peers(tmp_path):
+    both = [
+        (1.0, 1.6, SENDRECV, CALL, WORLD, NOBODY, NO_TAG, ONE_CALL, 0),
+        (1.0, 1.6, SENDRECV, SENT, WORLD, 1, 0, MESSAGE, LARGE),
+        (1.0, 1.6, SENDRECV, RECEIVED, WORLD, 2, 0, MESSAGE, LARGE, 1),
+    ]
+    found = waits(tmp_path, {0: both, 1: [recv(1.5, 1.6, 0)], 2: [isend(1.2, 0, 1)]})
+    assert found.late_receiver_s == pytest.approx([0.5, 0, 0]) and found.late_sender_s.sum() == 0
+
+
+def test_completions_of_what_is_not_examined_are_named_with_their_share(tmp_path):
+    start = (1.0, 1.001, IALLREDUCE, CALL, WORLD, NOBODY, NO_TAG, ONE_CALL, 8, 1)
+    done = (1.1, 1.4, IALLREDUCE, CALL, WORLD, NOBODY, NO_TAG, COMPLETION, 8, 1, 1.0)
+    unreceived = [isend(2.0, 1, 2), *completes(WAIT, 2.1, 2.2, ("sent", 1, 2, 2.0))]
+    found = waits(tmp_path, {0: [start, *completes(WAIT, 1.1, 1.4), done, *unreceived], 1: [call(5.0, 5.1)]})
+    assert found.unexamined == ["MPI_Wait for MPI_Iallreduce", "MPI_Wait for MPI_Isend", "MPI_Iallreduce"]
+    (place,) = (place for place in found.places if place.call == "MPI_Wait")
+    assert place.unknown_s == pytest.approx(0.4)
+    # One that completes nothing, such as for MPI_REQUEST_NULL or MPI_PROC_NULL, waits for nobody.
+    nobody = (1.1, 1.4, ISEND, SENT, WORLD, -2, 0, COMPLETION, 0, 1, 1.0)
+    found = waits(tmp_path, {0: [isend(1.0, -2, 1), *completes(WAIT, 1.1, 1.4), nobody], 1: [call(5.0, 5.1)]})
+    assert found.unexamined == [] and found.waiting_s.sum() == 0
+
+
+def test_in_traces_without_requests_the_wait_for_a_send_is_not_known(tmp_path):
+    send = (1.0, 1.001, ISEND, SENT, WORLD, 1, 0, ONE_CALL, LARGE)
+    wait = (1.1, 1.6, WAIT, CALL, 0, NOBODY, NO_TAG, ONE_CALL, 0)
+    traces = {}
+    for rank, rows in {0: [send, wait], 1: [recv(1.5, 1.6, 0)]}.items():
+        (tmp_path / f"rank-{rank}.trace").write_bytes(former_trace_file(rows, 100))
+        traces[rank] = load_trace(tmp_path / f"rank-{rank}.trace", len(NAMES))
+    recording = recording_of(2)
+    found = waits_of(recording, join_traces(recording, traces))
+    assert found.unexamined == ["MPI_Wait"] and found.waiting_s.sum() == 0
+    assert found.in_mpi_s.sum() - found.examined_s == pytest.approx(0.5)
+
+
+def test_a_probe_of_a_message_whose_send_is_not_known_does_not_wait_for_the_next_one(tmp_path):
+    probe = (1.0, 1.41, PROBE, CALL, WORLD, 1, 0, ONE_CALL, 0)
+    records = {0: [probe, received(1.42, 1.43, 1, tag=9), received(1.5, 1.6, 1)], 1: [sent(1.4, 0)]}
+    found = waits(tmp_path, records)
+    assert found.late_sender_s.sum() == 0 and "MPI_Probe" in found.unexamined
+
+
+def test_duplicates_are_told_apart_by_their_identities(tmp_path):
+    """Ranks number them in the order of first use."""
+
+    def of(rank):
+        numbers = {1: 11, 2: 12} if rank == 0 else {1: 12, 2: 11}
+        return {number: replace(world(rank, 2), identity=identity) for number, identity in numbers.items()}
+
+    recording = recording_of(2)
+    ranks = {rank: replace(one, communicators=of(rank)) for rank, one in recording.ranks.items()}
+    recording = replace(recording, ranks=ranks)
+    on_second = {0: [received(1.0, 1.5, 1)], 1: [(*sent(1.4, 0)[:4], 2, *sent(1.4, 0)[5:])]}
+    found = waits_of(recording, join_traces(recording, traces_of(tmp_path, on_second)))
+    assert found.num_matched == 1 and found.late_sender_s == pytest.approx([0.4, 0])
+    on_other = {0: [received(1.0, 1.5, 1)], 1: [sent(1.4, 0)]}
+    assert waits_of(recording, join_traces(recording, traces_of(tmp_path, on_other))).num_matched == 0
+    # A fence of a window of these ranks may be recorded with either.
+    fences = {0: [collective(FENCE, 1.0, 1.35)], 1: [collective(FENCE, 1.3, 1.36)]}
+    found = waits_of(recording, join_traces(recording, traces_of(tmp_path, fences)))
+    assert found.late_collective_s == pytest.approx([0.3, 0])
 
 
 def call(begin, end):
@@ -309,7 +492,8 @@ def test_a_tag_with_more_sends_than_receives_is_left_out(tmp_path):
 def test_records_that_are_not_whole_are_left_out(tmp_path):
     path = tmp_path / "rank-0.trace"
     data = bytearray(trace_file([sent(k, 1) for k in range(5)], 10))
-    data[64 + 2 * 64 : 64 + 2 * 64 + 8] = bytes(8)  # the third one's number
+    third = TRACE_HEAD_BYTES + 2 * TRACED.itemsize
+    data[third : third + 4] = bytes(4)  # the third one's turn
     path.write_bytes(data[:-10])
     trace = load_trace(path, len(NAMES))
     assert trace.records["number"].tolist() == [4] and not trace.is_whole

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from earlybird.data.pattern import load_pattern
+from tests.recordings import of_epochs
 from tests.reference import needs_reference, reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "patterns.md"
@@ -253,3 +254,26 @@ def test_a_message_to_oneself_in_a_csv_and_other_bad_entries_of_a_matrix_are_ref
     Path("m.mtx").write_text("%%MatrixMarket matrix coordinate integer general\n2 2 2\n1 1 4\n1 2 -4\n")
     status, _, err = pattern("convert", "m.mtx", "-o", "m.csv")
     assert status == 2 and "m.mtx line 4" in err and "negative" in err
+
+
+def test_an_epoch_of_a_recorded_rotation_is_written_and_can_be_chosen(in_process, tmp_path, monkeypatch):
+    turns = [[(rank, (rank + by) % 4, 1, 1000) for rank in range(4)] for by in (1, 2, 3)]
+    recording = of_epochs(4, [*turns, turns[1]])
+    monkeypatch.setattr("earlybird.data.recording.load_recording", lambda source: recording)
+    written = in_process("pattern", "recording", "rec", "-o", "turn.csv")
+    assert (
+        "4 epochs of phase 1 have 3 different exchanges; this is that of epoch 2, the most frequent one, "
+        "which 2 have; give --epoch for another one"
+    ) in written.stderr
+    shown = in_process("show", "turn.csv", "--format", "csv").stdout.splitlines()[1:]
+    assert shown == [f"{src},{dst},1000" for src, dst, *_ in turns[1]]
+    in_process("pattern", "recording", "rec", "-o", "third.csv", "--epoch", 3)
+    shown = in_process("show", "third.csv", "--format", "csv").stdout.splitlines()[1:]
+    assert shown == [f"{src},{dst},1000" for src, dst, *_ in turns[2]]
+    for options, sentence in (
+        (["--epoch", 5], "there are epochs 1 to 4, given is 5"),
+        (["--epoch", 1, "--all"], "--all is the whole run and --epoch a part of it"),
+    ):
+        refused = in_process("pattern", "recording", "rec", "-o", "no.csv", *options, check=False)
+        assert refused.returncode == 2 and sentence in refused.stderr
+        assert not (tmp_path / "no.csv").exists()

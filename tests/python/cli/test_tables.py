@@ -136,3 +136,17 @@ def test_progress_on_a_terminal_is_one_line_that_fits_and_vanishes(terminal):
     line.close()
     assert "\x1b[2K" in stream.getvalue()[before:]
     line.close()
+
+
+def test_in_a_pipe_long_names_are_folded_and_nothing_is_lost(capsys):
+    name = "std::vector<std::map<int, double>>::exchange(int, int, double const*, std::function<void(int)>)"
+    rows = [["MPI_Recv", name, "1 s"], ["MPI_Send", "main", "2 s"]]
+    print_table(["call", "in", "time"], rows, ["call", "in"], ["in"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4 and max(map(len, lines)) <= WIDE_TABLE
+    place = slice(lines[0].index("in"), lines[0].index("time"))
+    assert " ".join(line[place].strip() for line in lines[1:3]) == name
+    assert lines[1].endswith("1 s") and lines[3].split() == ["MPI_Send", "main", "2", "s"]
+    # A column that may be copied, such as a setting, stays whole.
+    print_table(["call", "in", "time"], [["MPI_Recv", name, "1 s"]], ["call", "in"])
+    assert name in capsys.readouterr().out

@@ -18,6 +18,9 @@ from earlybird.data.node_counts import node_counts_from_json
 from earlybird.data.pattern import load_pattern
 from earlybird.data.prediction import load_prediction
 from earlybird.data.profile import load_profile
+from earlybird.data.recorded_rank import RECEIVED
+from earlybird.data.recorded_trace import load_traces
+from earlybird.data.recording import load_recording
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import load_run_comparison
 from earlybird.data.simulated_machine import load_simulated_machine
@@ -192,3 +195,19 @@ def test_guidelines_1_loads():
     assert violated.text() == "allgather(64 B) <= gather(64 B) + bcast(256 B)"
     assert violated.ratio.low > 1.05 and "gather and bcast" in violated.remedy
     assert found.unchecked == ("barrier <= allreduce (needs barrier and allreduce)",)
+
+
+def test_recording_1_loads_with_what_it_does_not_know_absent():
+    recording = load_recording(GOLDEN / "recording-1")
+    assert (recording.size, recording.ended_early, recording.facts) == (2, [], {})
+    sent = recording.sent()
+    assert (sent.src.tolist(), sent.messages.tolist(), sent.bytes.tolist()) == ([0, 1], [5, 5], [20, 20])
+    first = recording.ranks[0]
+    assert (first.settings, first.binding, first.load, first.open_call) == ({}, (), (), None)
+    assert {one.identity for one in first.communicators.values()} == {None} and not first.epoch_samples
+    assert ("main", "", 0) in {(step.function, step.file, step.line) for step in first.sites.values()}
+    trace = load_traces(recording)[0]
+    assert (len(trace.records), trace.num, trace.is_whole) == (20, 23, False)
+    assert not trace.request.any() and np.isnan(trace.posted_s).all()
+    assert [first.calls[call] for call in trace.records["call"][-2:]] == ["MPI_Barrier", "MPI_Finalize"]
+    assert trace.records["order"][trace.records["role"] == RECEIVED].tolist() == [1, 2, 3, 4, 5]

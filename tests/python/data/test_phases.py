@@ -6,8 +6,9 @@ from string import ascii_letters, digits
 import numpy as np
 
 from earlybird.data.phases import find_phases
-from earlybird.data.recorded_rank import RankPhase, RankRecording, Step
+from earlybird.data.recorded_rank import RECEIVED, SENT, RankPhase, RankRecording, Step
 from earlybird.data.recording import Recording
+from tests.recordings import ENTRY
 
 
 def phase(steps, *, region=1, epochs=10, time_s=1.0, first_s=0.0):
@@ -20,19 +21,24 @@ def phase(steps, *, region=1, epochs=10, time_s=1.0, first_s=0.0):
     return RankPhase(region, made, epochs, time_s, first_s, first_s + time_s)
 
 
-def recording_of(*phases_of_ranks):
+def recording_of(*phases_of_ranks, messages=()):
+    """`messages`: rows (sender, its phase, receiver, its phase, count)."""
+    entries = [[] for _ in phases_of_ranks]
+    for src, sent_in, dst, received_in, count in messages:
+        for rank, role, peer, number in ((src, SENT, dst, sent_in), (dst, RECEIVED, src, received_in)):
+            entries[rank].append((0, role, 4, 1, peer, 0, number, 0, count, count, 8 * count, 0))
     ranks = {
         rank: RankRecording(
-            rank, len(phases_of_ranks), "n", "An MPI", "single", (), np.empty(0), {}, "finalize", 2.0, False,
-            dict(enumerate(phases, 1)),
+            rank, len(phases_of_ranks), "n", "An MPI", "single", ("MPI_Send",),
+            np.array(entries[rank], ENTRY), {}, "finalize", 2.0, False, dict(enumerate(phases, 1)),
         )
         for rank, phases in enumerate(phases_of_ranks)
     }  # fmt: skip
     return Recording(Path("rec"), (), ranks)
 
 
-def found(*phases_of_ranks):
-    return [dict(one.of_ranks) for one in find_phases(recording_of(*phases_of_ranks))]
+def found(*phases_of_ranks, messages=()):
+    return [dict(one.of_ranks) for one in find_phases(recording_of(*phases_of_ranks, messages=messages))]
 
 
 def test_the_same_steps_on_all_ranks_are_one_phase_whatever_their_numbers():
@@ -65,6 +71,40 @@ def test_other_branches_of_the_same_functions_are_one_phase():
     one, other = {rank: (1,) for rank in range(4)}, {rank: (2,) for rank in range(4)}
     assert found(*corners) == [one, other]
     assert len(found([phase("I1:recv W2:add")], [phase("I3:get W4:put")])) == 2
+
+
+def test_ranks_at_the_border_that_only_send_or_receive_have_the_phase_of_their_messages():
+    """A compiler has copied the call that waits; the phases of the two directions have the same calls."""
+    up, down = "I1:main S2:main W3:main", "I5:main S6:main W7:main"
+    first = [phase("S2:main W4:main", time_s=2), phase("I5:main W9:main")]
+    middle = [phase(up, time_s=2), phase(down)]
+    last = [phase("I1:main W8:main", time_s=2), phase("S6:main W7:main")]
+    messages = [(0, 1, 1, 1, 10), (1, 1, 2, 1, 10), (2, 2, 1, 2, 10), (1, 2, 0, 2, 10)]
+    assert found(first, middle, last, messages=messages) == [dict.fromkeys(range(3), (k,)) for k in (1, 2)]
+
+
+def test_a_function_for_both_directions_is_one_phase_on_ranks_that_send_in_one_and_receive_in_the_other():
+    sends, receives, both = phase("S2 W3"), phase("I1 W3"), phase("I1 S2 W3", epochs=20)
+    messages = [(0, 1, 1, 1, 10), (1, 1, 2, 2, 10), (2, 1, 1, 1, 10), (1, 1, 0, 2, 10)]
+    (made,) = find_phases(recording_of([sends, receives], [both], [sends, receives], messages=messages))
+    assert {rank: sorted(numbers) for rank, numbers in made.of_ranks.items()} == {
+        0: [1, 2],
+        1: [1],
+        2: [1, 2],
+    }
+    assert made.epochs_of == {0: 20, 1: 20, 2: 20}
+
+
+def test_sends_and_receives_of_different_places_of_one_rank_stay_two_phases():
+    """Each rank sends to the next one, and then receives."""
+    ranks = [[phase("S1:main W2:main", time_s=2), phase("I3:main W4:main")]] * 2
+    messages = [(0, 1, 1, 2, 10), (1, 1, 0, 2, 10)]
+    assert found(*ranks, messages=messages) == [{0: (1,), 1: (1,)}, {0: (2,), 1: (2,)}]
+
+
+def test_a_sender_and_receivers_in_other_functions_stay_two_phases():
+    ranks = [[phase("S1:give", time_s=2)], [phase("R2:take")], [phase("R2:take")]]
+    assert len(found(*ranks, messages=[(0, 1, 1, 1, 10), (0, 1, 2, 1, 10)])) == 2
 
 
 def test_two_phases_of_one_rank_stay_two():

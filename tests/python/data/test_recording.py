@@ -164,6 +164,83 @@ def test_waiting_for_a_core_is_a_share_of_the_run(written):
     assert load_recording(written({0: header(0) + END}, "other")).core_wait_share is None
 
 
+def test_what_had_been_counted_of_an_open_epoch_adds_to_the_totals_unless_more_follows(written):
+    totals, row = entries((0, SENT, 4, 1, 3, 30)), (0, SENT, 4, 1, 2, 20)
+    pending = entries(row, row, (1, RECEIVED, 4, 1, 1, 9), run_ns=4_000_000_000)
+    pending = chunk(4, pending[24:])
+    recording = load_recording(written({0: header(0) + totals + pending, 1: header(1) + END}))
+    assert rows_of(recording.sent()) == [[0, 1, 7, 70]]
+    assert rows_of(recording.received()) == [[1, 0, 1, 9]]
+    assert recording.ranks[0].run_s == 4.0
+    counted = entries((0, SENT, 4, 1, 7, 70))
+    later = load_recording(written({0: header(0) + totals + pending + counted, 1: header(1) + END}, "later"))
+    assert rows_of(later.sent()) == [[0, 1, 7, 70]] and not rows_of(later.received())
+
+
+def test_settings_and_conditions_of_ranks_are_kept(written):
+    of_rank = {
+        0: {"settings": {"MPIR_CVAR_X": "1", "OMP_NUM_THREADS": "2"}, "binding": [0, 1], "load": [0.5, 1, 2]},
+        1: {"settings": {"MPIR_CVAR_X": "3"}},
+    }
+    recording = load_recording(written({rank: header(rank, **more) + END for rank, more in of_rank.items()}))
+    assert recording.settings == {
+        "MPIR_CVAR_X": {"1": (0,), "3": (1,)}, "OMP_NUM_THREADS": {"2": (0,)}
+    }  # fmt: skip
+    assert (recording.ranks[0].binding, recording.ranks[0].load) == ((0, 1), (0.5, 1.0, 2.0))
+    assert (recording.ranks[1].binding, recording.ranks[1].load) == ((), ())
+
+
+def test_communicators_keep_their_identity(written):
+    world = {"rank": 0, "name": "", "topology": "none", "members": [0, 1]}
+    data = header(0) + text(kind="communicator", number=1, **world)
+    data += text(kind="communicator", number=2, identity=2**64 - 1, **world) + END
+    known = load_recording(written({0: data, 1: header(1) + END})).ranks[0].communicators
+    assert (known[1].identity, known[2].identity) == (None, 2**64 - 1)
+
+
+def test_samples_of_epochs_are_kept_by_phase_and_thread(written):
+    first = [[0, SENT, 1, 1, 1, 8], [1, RECEIVED, 1, 1, 1, 8]]
+    samples = {"phase": 1, "thread": 0, "sampled": [[0, 0], [1, 1], [9, 0]], "variants": [first, []]}
+    data = header(0) + text(kind="epochs", **samples | {"sampled": []})
+    data += text(kind="epochs", **samples) + text(
+        kind="epochs", phase=2, thread=0, sampled=[], variants=[], complete=False
+    )
+    found = load_recording(written({0: data + END, 1: header(1) + END})).ranks[0].epoch_samples
+    assert set(found) == {(1, 0), (2, 0)} and not found[2, 0].is_complete
+    assert (found[1, 0].epochs.tolist(), found[1, 0].variant.tolist()) == ([0, 1, 9], [0, 1, 0])
+    assert found[1, 0].variants[0]["role"].tolist() == [SENT, RECEIVED] and found[1, 0].is_complete
+    assert len(found[1, 0].variants[1]) == 0
+
+
+def open_calls(*calls, zero=10**9):
+    """The file of open calls: for each thread begin in seconds, site, call, communicator, peer, tag."""
+    tick_s = 1e-9
+    head = struct.pack("=QIIdQ", 0x314E45504F4245, len(calls), 64, tick_s, zero)
+    slots = [
+        struct.pack("=QQIIiiQ3Q", zero + round(begin / tick_s) if begin is not None else 0, *more, 0, 0, 0, 0)
+        for begin, *more in calls
+    ]
+    return head.ljust(64, b"\0") + b"".join(slots)
+
+
+def test_the_call_in_which_a_rank_hung_is_known(written):
+    modules = [{"module": "/bin/app", "begin": 4096, "end": 8192}]
+    data = header(0) + text(kind="modules", modules=modules) + entries((0, SENT, 4, 1, 3, 30))
+    folder = written({0: data, 1: header(1) + END})
+    (folder / "rank-0.open").write_bytes(open_calls((None, 0, 0, 0, 0, 0), (2.5, 4100, 1, 1, 1, 7)))
+    (folder / "rank-1.open").write_bytes(open_calls((2.5, 4100, 1, 1, 1, 7)))
+    recording = load_recording(folder)
+    opened = recording.ranks[0].open_call
+    assert (opened.call, opened.thread, opened.peer, opened.tag) == ("MPI_Recv", 1, 1, 7)
+    assert opened.since_s == pytest.approx(2.5)
+    assert (opened.site.module, opened.site.offset) == ("/bin/app", 4)
+    assert recording.ranks[1].open_call is None  # it has ended
+    for length in range(0, 192, 8):
+        (folder / "rank-0.open").write_bytes(open_calls((2.5, 1, 1, 1, 1, 7))[:length])
+        opened = load_recording(folder).ranks[0].open_call
+        assert opened is None or opened.site is None
+
+
 def test_too_many_messages_for_a_pattern_are_refused(written):
     data = header(0) + entries((0, SENT, 4, 1, 10**7, 10**8)) + END
     with pytest.raises(InputError, match="--combined"):
@@ -182,6 +259,10 @@ def test_too_many_messages_for_a_pattern_are_refused(written):
         (header(0) + chunk(2, b"\0" * 9), "damaged"),
         (header(0) + entries((7, SENT, 4, 1, 3, 30)), "damaged"),
         (header(0) + text(kind="communicator", number=1), "damaged"),
+        (header(0) + text(kind="epochs", phase=1, thread=0, sampled=[[0, 1]], variants=[[]]), "damaged"),
+        (header(0) + text(kind="epochs", phase=1, thread=0, sampled=[], variants=[[[1]]]), "damaged"),
+        (header(0) + text(kind="place", address=1), "damaged"),
+        (header(0, settings=[]), "damaged"),
         (header(0) + text(kind="end", how="finalize", run_s=2.0, core_wait_s=-1.0), "damaged"),
         (header(0) + text(kind="end", how="finalize", run_s=2.0, core_wait_s=math.nan), "damaged"),
     ],

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,15 @@ import scipy.io
 from hypothesis import given
 from hypothesis import strategies as st
 
+from earlybird.analysis.waits import join_traces
 from earlybird.cli import main
 from earlybird.data.pattern import Pattern, load_pattern, save_pattern
+from earlybird.data.recorded_rank import CALL, RECEIVED, SENT, Step
+from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL, load_trace
 from earlybird.data.recording import load_recording
+from earlybird.interop.chrome_trace import chrome_trace
 from earlybird.interop.goal import goal_schedule
-from tests.recordings import add_traces, on_disk, ring
+from tests.recordings import CALLS, IRECV, ISEND, WAITALL, add_traces, in_memory, on_disk, ring, trace_file
 
 MESSAGES = [*ring(5), (0, 1, 2, 0), (3, 3, 4, 7), (4, 2, 1, 3_000_000_000)]
 
@@ -144,8 +149,12 @@ def test_a_trace_has_a_slice_for_each_call_and_an_arrow_for_each_message(monkeyp
     assert len(slices) == 5 * 4 * 2 and min(one["ts"] for one in slices) == 0
     assert slices[0] == {
         "ph": "X", "name": "MPI_Isend", "cat": "sent", "pid": 0, "tid": 0, "ts": 0.0, "dur": 1e5,
-        "args": {"peer": 1, "tag": 5, "bytes": 1000},
+        "args": {"peer": 1, "tag": 5, "bytes": 1000, "communicator": "MPI_COMM_WORLD"},
     }  # fmt: skip
+    # A call that completes a message has what is known of it.
+    waits = [one["args"] for one in slices if one["name"] == "MPI_Waitall" and one["pid"] == 0]
+    assert [one["peer"] for one in waits] == [4] * 4 and {one["bytes"] for one in waits} == {1000}
+    assert all(one["request"] > 0 and one["tag"] == 5 for one in waits)
     begins = {one["id"]: one for one in events if one["ph"] == "s"}
     ends = {one["id"]: one for one in events if one["ph"] == "f"}
     assert len(begins) == 20 and begins.keys() == ends.keys()
@@ -160,6 +169,33 @@ def test_a_trace_has_a_slice_for_each_call_and_an_arrow_for_each_message(monkeyp
     assert {one["args"]["name"] for one in events if one["name"] == "process_name"} == {
         f"rank {rank} on n0" for rank in range(5)
     }
+
+
+def test_the_slice_of_a_call_that_completes_several_requests_lists_them(tmp_path):
+    calls = (*CALLS, "MPI_Wait_c")
+    recording = in_memory(2, [])
+    step = Step("MPI_Waitall", "/bin/app", 7, "exchange", "/src/halo.c", 31)
+    ranks = {rank: replace(one, calls=calls, sites={9: step}) for rank, one in recording.ranks.items()}
+    recording = replace(recording, ranks=ranks)
+    rows = [
+        (1.0, 1.5, WAITALL, CALL, 0, -1, -1, ONE_CALL, 0),
+        (1.0, 1.5, IRECV, RECEIVED, 1, 1, 3, MESSAGE, 80, 1, 0.5),
+        (1.0, 1.5, ISEND, SENT, 1, 1, 4, COMPLETION, 96, 2, 0.6),
+        (2.0, 2.5, len(CALLS), CALL, 0, -1, -1, ONE_CALL, 0),
+    ]
+    (tmp_path / "rank-0.trace").write_bytes(trace_file(rows, 100, site=9))
+    joined = join_traces(recording, {0: load_trace(tmp_path / "rank-0.trace", len(calls))})
+    lines = json.loads("".join(chrome_trace(joined.events, joined.matches, recording)))["traceEvents"]
+    world = {"communicator": "MPI_COMM_WORLD"}
+    waitall, wait = (one for one in lines if one["ph"] == "X")
+    assert waitall["args"] == {
+        "site": "exchange (halo.c:31)",
+        "messages": [
+            {"what": "received", "peer": 1, "tag": 3, "bytes": 80, "request": 1} | world,
+            {"what": "completed", "peer": 1, "tag": 4, "bytes": 96, "request": 2} | world,
+        ],
+    }  # fmt: skip
+    assert wait["name"] == "MPI_Wait"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from earlybird.data.advice import Advice, Alternative
 from earlybird.data.layout import parse_layout
 from earlybird.data.profile import profile_from_json
+from earlybird.data.schema import Estimate
 from earlybird.record.costs import Placement
 from tests import recordings
 
@@ -57,6 +59,13 @@ def with_calls(recording, names):
         }
         ranks[rank] = replace(one, calls=calls, phases=phases)
     return replace(recording, ranks=ranks)
+
+
+def default_alone():
+    """Advice on a collective of which the profile has the default alone, which takes what was recorded."""
+    exact = Estimate.exact
+    default = Alternative("default", exact(0.0125), exact(1.0), "nothing: this is the default of the MPI")
+    return Advice("collective", {}, "default", (default,))
 
 
 def collectives(num_bytes=8, **threads):

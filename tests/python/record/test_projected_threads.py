@@ -17,7 +17,15 @@ from earlybird.record.measured_phase import MeasuredPhase
 from earlybird.record.projection import Changes, project, recorded_place
 from earlybird.record.thread_messages import thread_message_costs
 from tests import recordings
-from tests.python.record.projecting import changes_of, collectives, place, polling, profile, with_calls
+from tests.python.record.projecting import (
+    changes_of,
+    collectives,
+    default_alone,
+    place,
+    polling,
+    profile,
+    with_calls,
+)
 
 
 def of_threads(thread_level="multiple"):
@@ -88,7 +96,7 @@ def test_message_rates_of_other_threads_or_levels_are_not_used():
 
 
 def test_a_default_that_stays_is_named(monkeypatch):
-    stays, ring = SimpleNamespace(method="default"), SimpleNamespace(method="ring")
+    stays, ring = default_alone().ranked[0], SimpleNamespace(method="ring")
     for ranked, wanted in (
         (
             [stays, ring],
@@ -153,9 +161,8 @@ def test_a_layout_changes_exchange_and_collectives_of_a_phase_together(monkeypat
         ranks[rank] = replace(one, entries=entries)
     together = polling(replace(recording, ranks=ranks), tests)
     costs = iter([Cost(0.1, np.empty(0)), Cost(0.01, np.empty(0))] * 2)
-    monkeypatch.setattr(projection, "default_collective_cost", lambda *_: next(costs))
-    advice = SimpleNamespace(ranked=[SimpleNamespace(method="default")], baseline="default", notes=())
-    monkeypatch.setattr(projection, "advise_collective", lambda *_, **__: (advice, None))
+    monkeypatch.setattr(projection, "collective_cost", lambda *_: next(costs))
+    monkeypatch.setattr(projection, "advise_collective", lambda *_, **__: (default_alone(), None))
     # Ten times as much is predicted for the exchange as was recorded, and the layout makes it as fast.
     faster = Changes([place("1x1x4"), place("1x1x4")])
     found = project(together, profile(network=1e6, memory=1e9), recorded_place(together), faster)

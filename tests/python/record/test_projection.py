@@ -1,8 +1,9 @@
 """Projections of synthetic recordings come out at values that can be computed by hand."""
 
+import json
+import re
 from dataclasses import replace
 from itertools import cycle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,11 +11,23 @@ import pytest
 from earlybird.analysis.balance import work_balance
 from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.errors import InputError
-from earlybird.data.projection import AGGREGATION, LAYOUT, OTHER_MPI, PARTITIONS, projection_from_json
+from earlybird.data.pattern import Pattern
+from earlybird.data.projection import (
+    AGGREGATION,
+    LAYOUT,
+    OTHER_MPI,
+    PARTITIONS,
+    is_bound,
+    projection_from_json,
+    speed_up_text,
+)
+from earlybird.data.schema import Estimate
 from earlybird.patterns import recorded
+from earlybird.patterns.recorded import heaviest_phase
 from earlybird.record import projection
 from earlybird.record.advice import AS_RECORDED, advise_program
-from earlybird.record.costs import MOVED_ERROR, Cost
+from earlybird.record.costs import MODEL_ERROR, MOVED_ERROR, Cost, exchange_cost
+from earlybird.record.measured_phase import MeasuredPhase, PhaseExchange
 from earlybird.record.projection import Changes, EarlySending, other_mappings, project, recorded_place
 from tests import recordings
 from tests.python.record.projecting import (
@@ -23,6 +36,7 @@ from tests.python.record.projecting import (
     NOW_S,
     changes_of,
     collectives,
+    default_alone,
     place,
     polling,
     profile,
@@ -56,7 +70,9 @@ def test_another_layout_changes_the_time_by_the_predicted_difference():
     assert projection_from_json(found.to_json()) == found
 
 
-def test_where_ranks_wait_for_cores_another_layout_may_end_all_time_in_the_mpi():
+def test_of_another_layout_nothing_can_be_said_where_ranks_wait_for_cores():
+    """It may end all time in the MPI, or double the waiting for cores."""
+
     def projected(share):
         ranks = {
             rank: replace(one, core_wait_s=None if share is None else share * one.run_s)
@@ -67,12 +83,18 @@ def test_where_ranks_wait_for_cores_another_layout_may_end_all_time_in_the_mpi()
 
     unknown, little, half = projected(None), projected(0.01), projected(0.5)
     ((before,), (slightly,), (after,)) = (changes_of(one, LAYOUT) for one in (unknown, little, half))
-    assert after.time_s.value == before.time_s.value
+    assert (after.time_s, after.speed_up) == (None, None)
     # 0.2 s of 0.5 s were inside the MPI.
-    assert after.time_s.low == pytest.approx(0.5 * 0.3, rel=1e-3)
-    assert after.time_s.high == pytest.approx(1.5 * before.time_s.high)
-    assert slightly == before
-    assert changes_of(half, AGGREGATION) == changes_of(unknown, AGGREGATION)
+    least, most = 0.5 / (1.5 * before.time_s.high), 1 / (0.5 * 0.6)
+    assert (
+        f"from {least:.2g} to {most:.2g} agrees with what is known: ranks waited for a core" in after.reason
+    )
+    assert slightly == before and not before.reason
+    assert (half.run_changes()[0].run_speed_up is None) == bool(half.run_changes()[0].reason)
+    encoded = half.to_json()
+    (stated,) = encoded["phases"][0]["changes"]
+    assert stated["time_s"] is None and stated["speed_up"] is None and "time_low_s" not in stated
+    assert projection_from_json(json.loads(json.dumps(encoded))) == half
     assert "waited for a core in 50 %" in " ".join(half.notes)
     ranks = {rank: replace(one, core_wait_s=0.5 * one.run_s) for rank, one in HALVES.ranks.items()}
     alone = project(replace(HALVES, ranks=ranks), profile(), recorded_place(HALVES), Changes())
@@ -82,9 +104,8 @@ def test_where_ranks_wait_for_cores_another_layout_may_end_all_time_in_the_mpi()
 
 def test_waiting_for_cores_widens_a_change_of_several_parts_once(monkeypatch):
     costs = cycle([Cost(0.1, np.empty(0)), Cost(0.01, np.empty(0))])
-    monkeypatch.setattr(projection, "default_collective_cost", lambda *_: next(costs))
-    advice = SimpleNamespace(ranked=[SimpleNamespace(method="default")], baseline="default", notes=())
-    monkeypatch.setattr(projection, "advise_collective", lambda *_, **__: (advice, None))
+    monkeypatch.setattr(projection, "collective_cost", lambda *_: next(costs))
+    monkeypatch.setattr(projection, "advise_collective", lambda *_, **__: (default_alone(), None))
     recording = collectives()
     ranks = {}
     for rank, one in recording.ranks.items():
@@ -98,8 +119,10 @@ def test_waiting_for_cores_widens_a_change_of_several_parts_once(monkeypatch):
         changes_of(project(one, profile(), recorded_place(one), changes), LAYOUT)
         for one in (waiting, unknown)
     )
-    assert after.time_s.low == pytest.approx(0.5 * 0.2, rel=1e-3)
-    assert after.time_s.high == pytest.approx(1.5 * before.time_s.high)
+    # 0.2 s and 0.1 s of 0.5 s were inside the MPI.
+    least, most = map(float, re.search(r"from (\S+) to (\S+)", after.reason).groups())
+    assert most == pytest.approx(1 / (0.5 * 0.4), rel=0.02)
+    assert least == pytest.approx(before.speed_up.low / 1.5, rel=0.05)
 
 
 def test_a_faster_mpi_saves_no_more_than_the_time_inside_the_mpi():
@@ -135,6 +158,55 @@ def test_ranks_that_poll_wait_between_the_calls_too(tests):
     else:
         assert change.time_s.value == pytest.approx(0.5 * NOW_S / 1.01, rel=1e-3)
         assert change.time_s.high >= 0.5 - 0.2 * (1 - NOW_S / 1.01)
+
+
+def test_many_small_messages_may_gain_more_than_the_models_know():
+    """Of 0.5 s, 0.45 s are in MPI_Waitall; 0.05 s are predicted, and 0.01 s for packed messages."""
+    recording = recordings.in_memory(2, [(0, 1, 5, 1000), (1, 0, 5, 1000)], lambda rank: 0.45)
+    found = project(recording, profile(latency_s=0.01), recorded_place(recording), Changes())
+    (change,) = changes_of(found, AGGREGATION)
+    assert change.time_s.value == pytest.approx(0.5 - 4 * 0.01, rel=1e-3)
+    assert change.time_s.low == pytest.approx(0.5 - 0.45 + 0.01 * (1 - MODEL_ERROR), rel=1e-3)
+    assert change.speed_up.low > 1 and is_bound(change.speed_up)
+    assert "how much more is not known, since the models describe 50 ms of the 450 ms in the MPI" in (
+        change.reason
+    )
+    text = speed_up_text(change.speed_up)
+    assert text == f"at least {change.speed_up.low:.2f}"
+    assert "none of these changes ends it" not in " ".join(found.phases[0].notes)
+    # Where the models describe what was recorded, the interval is as narrow as they are.
+    described = recordings.in_memory(2, [(0, 1, 5, 1000), (1, 0, 5, 1000)], lambda rank: 0.051)
+    found = project(described, profile(latency_s=0.01), recorded_place(described), Changes())
+    (change,) = changes_of(found, AGGREGATION)
+    assert not change.reason and change.speed_up.high < 1.15
+
+
+def test_packed_messages_may_also_end_waiting_for_cores():
+    recording = recordings.in_memory(2, [(0, 1, 5, 1000), (1, 0, 5, 1000)], lambda rank: 0.3)
+    ranks = {rank: replace(one, core_wait_s=0.5 * one.run_s) for rank, one in recording.ranks.items()}
+    found = project(
+        replace(recording, ranks=ranks), profile(latency_s=0.01), recorded_place(recording), Changes()
+    )
+    (change,) = changes_of(found, AGGREGATION)
+    assert change.time_s.low == pytest.approx(0.5 * 0.2 + 0.01 * (1 - MODEL_ERROR), rel=1e-3)
+    assert speed_up_text(change.speed_up).startswith("at least 1.0")
+
+
+@pytest.mark.parametrize(
+    ("speed_up", "text"),
+    [
+        ((1.43, 0.54, 100.0), "unknown"),
+        ((1.0, 0.97, 3.5), "unknown"),  # hardly slower, and perhaps much faster
+        ((1.05, 0.82, 1.3), "unknown"),
+        ((1.4, 0.88, 2.14), "1.40"),
+        ((0.98, 0.7, 1.15), "0.98"),
+        ((1.3, 1.07, 3.0), "1.30"),
+        ((1.3, 1.07, 3.3), "at least 1.07"),
+        ((0.5, 0.2, 0.9), "at most 0.90"),
+    ],
+)
+def test_a_speed_up_is_given_as_far_as_it_is_known(speed_up, text):
+    assert speed_up_text(Estimate(*speed_up)) == text
 
 
 def test_one_message_per_pair_saves_the_latency_of_the_others():
@@ -176,17 +248,59 @@ def test_uneven_work_is_named_with_what_it_costs_at_most():
     )
     assert projection_from_json(found.to_json()) == found
     assert found.uneven_work() in advise_program(found).ranked[0].action
-    even = uneven((0.2, 0.2, 0.2, 0.3))
+    even = uneven((0.01, 0.01, 0.01, 0.02))
     assert even.balance is not None and even.uneven_work() == ""
     assert advise_program(even).ranked[0].action == "leave the program as it is"
 
 
-def test_of_ranks_that_share_cores_or_ended_early_no_balance_is_known():
+def test_of_ranks_that_left_no_file_or_ended_early_no_balance_is_known():
     assert uneven(absent=(1,)).balance is None
     assert uneven(end=lambda rank: None if rank == 2 else "finalize").balance is None
-    whole = recordings.in_memory(4, recordings.ring(4, 1, EACH), lambda rank: 1.0 if rank else 0.2)
-    ranks = {rank: replace(one, core_wait_s=0.1 * one.run_s) for rank, one in whole.ranks.items()}
-    assert work_balance(replace(whole, ranks=ranks)) is None
+
+
+def waiting_for_cores(waiting_s, core_wait_s):
+    """Ranks that are outside the MPI for 1.9 s less `waiting_s`, and wait for cores for `core_wait_s`."""
+    recording = recordings.in_memory(4, recordings.ring(4, 1, EACH), dict(enumerate(waiting_s)).get)
+    ranks = {rank: replace(one, core_wait_s=core_wait_s[rank]) for rank, one in recording.ranks.items()}
+    return project(replace(recording, ranks=ranks), profile(), place("1x1x4"), Changes())
+
+
+def test_what_even_work_saves_lies_between_bounds_where_ranks_waited_little_for_cores():
+    """Rank 2 computes for 1.7 s, 0.1 s of which may be waiting; the others for 0.9 s, or 0.8 s."""
+    found = waiting_for_cores((1.0, 1.0, 0.2, 1.0), (0.1,) * 4)
+    assert found.balance.rank == 2
+    assert found.balance.saved_s() == pytest.approx(
+        (1.6 - (1.6 + 3 * 0.9) / 4, 1.7 - (1.7 + 3 * 0.8) / 4), abs=1e-3
+    )
+    assert "could be 525 ms to 675 ms shorter, 26 % to 34 %" in found.uneven_work()
+    assert projection_from_json(found.to_json()) == found
+    assert "distribute the work evenly" in advise_program(found).ranked[0].action
+
+
+def test_the_rank_that_computes_longest_is_named_also_where_nobody_knows_what_that_costs():
+    found = waiting_for_cores((1.0, 1.0, 0.7, 1.0), (1.0,) * 4)
+    action = advise_program(found).ranked[0].action
+    assert found.balance.saved_s() is None
+    assert action.startswith(
+        "change no setting; distribute the work of rank 2: rank 2 is outside the MPI for"
+    )
+    assert "is not known, since ranks waited for a core in 50 % of the run" in action
+    assert projection_from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("waiting_s", "core_wait_s"),
+    [
+        ((1.0, 1.0, 0.95, 1.0), (1.0, 1.0, 1.0, 1.0)),  # alike
+        ((1.0, 1.0, 0.7, 1.0), (0.2, 0.2, 0.9, 0.2)),  # rank 2 had no core
+    ],
+)
+def test_ranks_that_may_compute_alike_are_not_called_uneven(waiting_s, core_wait_s):
+    found = waiting_for_cores(waiting_s, core_wait_s)
+    assert found.balance is None
+    action = advise_program(found).ranked[0].action
+    assert "leave the program as it is" not in action
+    assert "whether the ranks compute alike is not known, since they waited for a core in" in action
 
 
 def test_time_in_the_mpi_that_no_model_describes_is_named():
@@ -198,6 +312,9 @@ def test_time_in_the_mpi_that_no_model_describes_is_named():
         found = project(recording, profile(), recorded_place(recording), Changes())
         notes = " ".join(found.phases[0].notes)
         assert ("110 ms of the 400 ms in the MPI; the rest is waiting for other ranks" in notes) is is_named
+        action = advise_program(found).ranked[0].action
+        assert ("find out what ranks do in the 290 ms of phase 1 in the MPI" in action) is is_named
+        assert ("leave the program as it is" in action) is not is_named
 
 
 def test_a_profile_of_another_mpi_is_named():
@@ -208,7 +325,10 @@ def test_a_profile_of_another_mpi_is_named():
         found = project(replace(HALVES, ranks=ranks), fitted, recorded_place(HALVES), Changes())
         notes[library] = " ".join(found.notes)
     assert "the recording is of MPICH and the profile of Open MPI" in notes["Open MPI v5"]
-    assert "`--mpi mpich`" in notes["Open MPI v5"]
+    assert (
+        "`earlybird measure pingpong contention completion --hosts n0,n1 --mpi mpich -o RUN`"
+        in (notes["Open MPI v5"])
+    )
     assert "recording is of" not in notes["MPICH Version: 5"] + notes[""]
 
 
@@ -306,7 +426,7 @@ def test_a_recording_that_ended_early_is_named():
 
 
 def test_small_gains_are_counted_and_not_listed():
-    recording = recordings.in_memory(2, [(0, 1, 5, 1000), (1, 0, 5, 1000)])
+    recording = recordings.in_memory(2, [(0, 1, 5, 1000), (1, 0, 5, 1000)], lambda rank: 0.01)
     found = project(recording, profile(latency_s=1e-4), place("1x1x2"), Changes())
     assert changes_of(found, AGGREGATION)
     advice = advise_program(found)
@@ -321,7 +441,8 @@ def test_what_is_unknown_is_left_out_with_a_note():
     assert found.phases[0].changes == ()
     assert "no level intra_socket" in found.phases[0].notes[0]
     (note,) = (note for note in found.notes if "allreduce is not projected" in note)
-    assert "measure collective --op allreduce --ranks 4" in note and "--profile allreduce.json" in note
+    assert "measure collective --op allreduce --layout 2x1x2 --sizes" in note
+    assert "--hosts n0,n1 -o RUN" in note and "--profile allreduce.json" in note
 
 
 def test_a_layout_of_other_ranks_is_refused():
@@ -348,6 +469,33 @@ def test_what_the_changed_communication_takes_remains():
     outside_s = 0.5 - sum(waiting_s.values()) / 4
     assert outside_s < change.time_s.low <= change.time_s.value < change.time_s.high
     assert change.speed_up.high < 10
+
+
+def turns(size):
+    """Each rank sends to every other one in turn."""
+    return [[(rank, (rank + by) % size, 1, EACH) for rank in range(size)] for by in range(1, size)]
+
+
+def test_a_shift_by_turns_costs_the_mean_of_its_turns_and_never_an_incast():
+    recording = recordings.of_epochs(4, turns(4) * 2)
+    measured = MeasuredPhase(recording, heaviest_phase(recording))
+    patterns = [Pattern(*np.array(messages).T[[0, 1, 3]]) for messages in turns(4)]
+    each_s = [
+        exchange_cost(PhaseExchange((pattern,), (1.0,)), place("4x1x1"), profile()) for pattern in patterns
+    ]
+    cost = exchange_cost(measured.exchange, place("4x1x1"), profile())
+    assert cost.value_s == pytest.approx(np.mean([one.value_s for one in each_s]))
+    assert (measured.exchange.num_messages, measured.exchange.mean_bytes) == (4, EACH)
+
+
+def test_where_single_epochs_are_not_known_the_recording_is_named_and_not_the_profile():
+    recording = recordings.of_epochs(4, turns(4) * 2)
+    ranks = {rank: replace(one, epoch_samples={}) for rank, one in recording.ranks.items()}
+    changes = Changes([place("2x1x2", "node")])
+    found = project(replace(recording, ranks=ranks), profile(), place("4x1x1"), changes)
+    assert not changes_of(found, LAYOUT)
+    (note,) = found.phases[0].notes
+    assert "differ between its epochs, and this recording keeps only their sums; record" in note
 
 
 def test_an_exchange_of_too_many_messages_is_left_out_with_a_note(monkeypatch):

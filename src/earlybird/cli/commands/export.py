@@ -332,10 +332,9 @@ def _write_chrome_trace(source: Path, output: Path) -> tuple[int, int]:
             f"warning: no messages in both directions connect the clocks of {len(unconnected)} ranks with "
             f"that of the first one, such as of rank {unconnected[0]}: they have times of their own"
         )
-    hosts = {rank: one.host for rank, one in recording.ranks.items()}
     with files.replace_when_complete(output) as temporary, open(temporary, "w", encoding="utf-8") as stream:
-        stream.writelines(chrome_trace(joined.events, joined.matches, hosts))
-    return len(hosts), len(joined.events)
+        stream.writelines(chrome_trace(joined.events, joined.matches, recording))
+    return len(recording.ranks), len(joined.events)
 
 
 def _load(source: Path) -> "tuple[PairTotals, int, Pattern | None]":

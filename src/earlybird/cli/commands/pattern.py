@@ -2,7 +2,7 @@
 Open MPI's monitoring or at random, or converts one."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,9 @@ from earlybird.data import files, units
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
 from earlybird.machine import hardware
+
+if TYPE_CHECKING:
+    from earlybird.patterns.recorded_epochs import RecordedExchanges
 
 Output = Annotated[
     Path, typer.Option("-o", "--output", help="Pattern to write: .csv, .npz or .mtx.", metavar="FILE")
@@ -192,6 +195,12 @@ def recording(
         int | None,
         typer.Option(help="Number of a phase in `earlybird show REC`.  [default: that with most bytes]"),
     ] = None,
+    epoch: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of an epoch of the phase, from 1.  [default: one with the most frequent exchange]"
+        ),
+    ] = None,
     whole: Annotated[bool, typer.Option("--all", help="All messages of the run, not one epoch.")] = False,
     combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
     one_sided: Annotated[
@@ -201,30 +210,56 @@ def recording(
 ) -> None:
     """Write one epoch of a recorded program as an exchange.
 
-    Blocks of MPI_Alltoallv, MPI_Alltoallw and neighbourhood collectives are messages, too. Messages of one
-    pair between two powers of two get equal sizes. With --one-sided data goes from the process whose memory
+    It is what all ranks sent in the same epoch of a phase. Blocks of MPI_Alltoallv, MPI_Alltoallw and
+    neighbourhood collectives are messages, too. Messages of one pair between two powers of two get equal
+    sizes. With --one-sided data goes from the process whose memory
     is read to the one whose memory is written.
     """
     from earlybird.data.recording import load_recording
-    from earlybird.patterns.recorded import exchange_of_all, exchange_of_phase, heaviest_phase, phase_of
+    from earlybird.patterns.recorded import exchange_of_all, heaviest_phase, phase_of
+    from earlybird.patterns.recorded_epochs import exchanges_of_phase
 
     check_pattern_output(output)
-    if whole and phase is not None:
-        raise InputError("--all is the whole run and --phase a part of it; give one of them")
+    if whole and (phase is not None or epoch is not None):
+        part = "--epoch" if phase is None else "--phase"
+        raise InputError(f"--all is the whole run and {part} a part of it; give one of them")
     loaded = load_recording(source)
+    facts: dict[str, Any] = {}
     if whole:
         made = exchange_of_all(loaded, combined=combined, one_sided=one_sided)
     else:
         chosen = heaviest_phase(loaded, one_sided=one_sided) if phase is None else phase_of(loaded, phase)
-        made = exchange_of_phase(loaded, chosen, combined=combined, one_sided=one_sided)
-        note(f"one epoch of phase {chosen.number}, of which there were {chosen.epochs}")
+        exchanges = exchanges_of_phase(loaded, chosen, combined=combined, one_sided=one_sided)
+        number = 0 if epoch is None else exchanges.number_of(epoch - 1)
+        made = exchanges.exchange(number)
+        note(_which_epoch(chosen.number, exchanges, number, epoch))
+        facts = {"phase": chosen.number, "epochs": exchanges.epochs, "distinct_exchanges": len(exchanges)}
     if not one_sided and (moves := int(loaded.one_sided().messages.sum())):
         note(f"left out {moves} one-sided transfers; give --one-sided to include them")
     if made.num_unequal:
-        note(f"the messages of {made.num_unequal} pairs and sizes differ between epochs; means are written")
+        note(
+            f"the sizes of the messages of {made.num_unequal} pairs differ between epochs; means are written"
+        )
     if made.left_out:
         note(f"left out {made.left_out} messages from a rank to itself")
-    _finish(made.pattern, output, loaded.size, {}, format)
+    _finish(made.pattern, output, loaded.size, facts, format)
+
+
+def _which_epoch(phase: int, exchanges: "RecordedExchanges", number: int, epoch: int | None) -> str:
+    """Say which epoch is written, and how many others have the same messages."""
+    epochs, kept = exchanges.epochs, len(exchanges.sampled)
+    if len(exchanges) == 1:
+        least, most = exchanges.least_epochs, exchanges.most_epochs
+        count = f"there were {epochs}" if least == most else f"ranks had {least} to {most}"
+        return f"one epoch of phase {phase}, of which {count}"
+    known = f"{epochs} epochs" if kept == epochs else f"the {kept} of {epochs} epochs that were kept"
+    is_most_frequent = number == 0 and exchanges.counts[0] > 1
+    which = f"epoch {exchanges.epoch_of(number) + 1 if epoch is None else epoch}"
+    return (
+        f"{known} of phase {phase} have {len(exchanges)} different exchanges; this is that of {which}, "
+        f"{'the most frequent one, ' if is_most_frequent else ''}which {exchanges.counts[number]} have; give "
+        "--epoch for another one"
+    )
 
 
 def monitoring(

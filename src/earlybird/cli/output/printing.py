@@ -3,9 +3,11 @@
 import csv
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # numpy, msgspec and rich would be imported for every help text
@@ -15,8 +17,10 @@ if TYPE_CHECKING:  # numpy, msgspec and rich would be imported for every help te
 
 # On a terminal, tables with more rows are cut to the first ones.
 LONG_TABLE, FIRST_ROWS = 60, 40
-# Where stdout is no terminal, a table that fits into so many characters keeps all of its columns.
+# Where stdout is no terminal, a table that fits into so many characters keeps all of its columns. Of a wider
+# one some columns may be folded, to no less than _LEAST_FOLDED characters.
 WIDE_TABLE = 100
+_LEAST_FOLDED = 16
 _GAP = 2  # between columns
 _prints_all = False
 
@@ -117,10 +121,17 @@ def print_data(
     return format in (Format.json, Format.csv)
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], left: Collection[str] = ()) -> None:
+def print_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    left: Collection[str] = (),
+    folded: Collection[str] = (),
+) -> None:
     """Print right-aligned columns on stdout; columns in `left` are left-aligned.
 
-    On a terminal the table fits its width, and of a long one only the first rows are printed, without --all.
+    The table fits the width of the terminal. Elsewhere the columns in `folded` are folded where it would be
+    wider than WIDE_TABLE: those with names that may be long, not those with what a user may copy. On a
+    terminal only the first rows of a long one are printed, without --all.
     """
     cells = [[str(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
@@ -129,13 +140,31 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], left: Coll
         if is_long:
             print(f"{len(cells) - FIRST_ROWS} more rows; --all prints them")
         return
-    widths = _widths(header, cells)
+    widths = _folded_widths(_widths(header, cells), [name in folded for name in header])
     for row in [header, *cells]:
-        columns = [
-            cell.ljust(width) if name in left else cell.rjust(width)
-            for name, cell, width in zip(header, row, widths, strict=True)
-        ]
-        print((" " * _GAP).join(columns).rstrip())
+        folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for line in zip_longest(*folded, fillvalue=""):
+            columns = [
+                cell.ljust(width) if name in left else cell.rjust(width)
+                for name, cell, width in zip(header, line, widths, strict=True)
+            ]
+            print((" " * _GAP).join(columns).rstrip())
+
+
+def _folded_widths(widths: Sequence[int], can_fold: Sequence[bool]) -> list[int]:
+    """The widths of columns in a table that is at most WIDE_TABLE wide, as far as some can be folded."""
+    widths = list(widths)
+    foldable = [k for k, can in enumerate(can_fold) if can]
+    for _ in range(sum(widths) + _GAP * (len(widths) - 1) - WIDE_TABLE):
+        widest = max(foldable, key=lambda k: widths[k], default=None)
+        if widest is None or widths[widest] <= _LEAST_FOLDED:
+            break
+        widths[widest] -= 1
+    return widths
+
+
+def _folded(text: str, width: int) -> list[str]:
+    return [text] if len(text) <= width else textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def _widths(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:

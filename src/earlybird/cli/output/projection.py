@@ -13,12 +13,20 @@ from earlybird.cli.output.printing import (
     table,
 )
 from earlybird.cli.output.recording import first_names
-from earlybird.data.projection import ProjectedChange, ProjectedPhase, Projection
+from earlybird.data.projection import (
+    ProjectedChange,
+    ProjectedPhase,
+    Projection,
+    is_bound,
+    speed_up_text,
+    time_text,
+)
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 
 _CSV = ("phase", "kind", "change", "recorded_s", "time_s", "time_low_s", "time_high_s", "speed_up",
         "speed_up_low", "speed_up_high", "run_speed_up", "run_speed_up_low", "run_speed_up_high",
-        "action")  # fmt: skip
+        "action", "reason")  # fmt: skip
 MORE_CHANGES = "; add some with --to-layout, --to-profile or --partitions"
 _Row = tuple[ProjectedPhase, ProjectedChange]
 _PHASES = (
@@ -35,10 +43,10 @@ _CHANGES = (
     Column("change", lambda row: row[1].kind),
     Column("to", lambda row: row[1].change),
     Column("time", lambda row: format_seconds(row[0].time_s)),
-    Column("projected", lambda row: format_seconds(row[1].time_s.value)),
-    Column("speed-up", lambda row: ratio_text(row[1].speed_up.value)),
-    Column("95 %", lambda row: interval_text(row[1].speed_up, ratio_text)),
-    Column("of the run", lambda row: ratio_text(row[1].run_speed_up.value)),
+    Column("projected", lambda row: time_text(row[1].time_s, row[1].speed_up)),
+    Column("speed-up", lambda row: speed_up_text(row[1].speed_up, ratio_text)),
+    Column("95 %", lambda row: _interval(row[1].speed_up)),
+    Column("of the run", lambda row: speed_up_text(row[1].run_speed_up, ratio_text)),
     Column("basis", lambda row: row[1].basis),
 )
 
@@ -55,17 +63,24 @@ def print_projection(projection: Projection, format: Format, hint: str = "") -> 
         f"{format_seconds(projection.run_s)}"
     )
     print()
-    print_table(*table(_PHASES, projection.phases), left=["calls", "in"])
+    print_table(*table(_PHASES, projection.phases), left=["calls", "in"], folded=["calls", "in"])
     if projection.ranks > 1:
         print("times are means over ranks")
     print()
     if rows:
-        print_table(*table(_CHANGES, rows), left=["change", "to"])
+        print_table(*table(_CHANGES, rows), left=["change", "to"], folded=["change", "to"])
         print("speed-up: recorded time / projected time, of the phase and of the run")
+        for phase, change in rows:
+            if change.reason:
+                print(f"{change.change}, phase {phase.number}: {change.reason}")
     else:
         print(f"no change to project{hint}")
     for kind, text in projection.assumptions.items():
         print(f"{kind}: assumes that {text}")
+
+
+def _interval(speed_up: Estimate | None) -> str:
+    return "" if speed_up is None or is_bound(speed_up) else interval_text(speed_up, ratio_text)
 
 
 def _flat(row: _Row) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.analysis.balance import work_balance
+from earlybird.analysis.phase_names import distinctions
 from earlybird.analysis.waits import traced, waits_of
 from earlybird.cli.output.printing import (
     Column,
@@ -21,8 +22,7 @@ from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_p
 from earlybird.data.recording import PairTotals, Recording
 
 _MOST_CALLS, _MOST_PHASES, _MOST_PAIRS, _MOST_PLACES = 12, 8, 12, 8
-_MOST_NAMES = 3
-_LEAST_UNEXAMINED = 0.05  # of all time in MPI: of less it does not matter whether it is waiting
+_MOST_NAMES, _MOST_SETTINGS = 3, 6
 _LEAST_EXPLAINED = 0.01  # of all waiting: what is less is not worth a line
 
 
@@ -46,6 +46,8 @@ def print_recording(recording: Recording, format: Format) -> None:
     count = f"{len(recording.ranks)} of {recording.size} ranks"
     run = [units.format_seconds(recording.run_s), summary["mpi"]] if recording.ranks else []
     print(f"recording {recording.path}: {', '.join([count, *run])}")
+    if conditions := _conditions(recording):
+        print(f"settings  {conditions}")
     print(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
     if one_sided:
         print(f"one-sided {summary['one_sided']}, {units.format_bytes(summary['one_sided_bytes'])}")
@@ -61,7 +63,7 @@ def print_recording(recording: Recording, format: Format) -> None:
     if threads:
         _print_first(_THREADS, threads, _MOST_PHASES, "parallel regions", ["in"])
     if summary["waits"]:
-        _print_waits(summary["waits"], bool(summary["ended_early"]))
+        _print_waits(summary["waits"], bool(summary["ended_early"]), bool(summary["open_calls"]))
     if heaviest:
         _print_first(_pair_columns("messages"), heaviest, _MOST_PAIRS, "pairs", [])
     if one_sided:
@@ -73,6 +75,8 @@ def _summary(
 ) -> dict[str, Any]:
     first = next(iter(recording.ranks.values()), None)
     balance = work_balance(recording)
+    phases = find_phases(recording)
+    names = distinctions(recording, phases)
     return {
         "recording": str(recording.path),
         "command": list(recording.command),
@@ -89,8 +93,27 @@ def _summary(
         "one_sided": sum(pair["messages"] for pair in one_sided),
         "one_sided_bytes": sum(pair["bytes"] for pair in one_sided),
         "uses_sessions": recording.uses_sessions,
+        "settings": [
+            {"name": name, "value": value, "ranks": list(ranks)}
+            for name, values in recording.settings.items()
+            for value, ranks in values.items()
+        ],
+        "facts": dict(recording.facts),
+        "open_calls": [
+            {
+                "rank": rank,
+                "thread": opened.thread,
+                "call": opened.call,
+                "place": opened.site.place if opened.site else "",
+                "since_s": opened.since_s,
+                "peer": opened.peer,
+                "tag": opened.tag,
+            }
+            for rank, one in recording.ranks.items()
+            for opened in one.open_calls
+        ],
         "calls": [vars(total) for total in recording.call_totals()],
-        "phases": [_phase(recording, phase) for phase in find_phases(recording)],
+        "phases": [_phase(recording, phase, names[phase.number]) for phase in phases],
         "waits": _waits(recording),
     }
 
@@ -111,6 +134,12 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
         "ranks_of_unknown_clock": waits.unconnected,
         "examined_s": waits.examined_s,
         "unexamined_calls": waits.unexamined,
+        "unknown": waits.unknown,
+        "has_identities": all(
+            communicator.identity is not None
+            for one in recording.ranks.values()
+            for communicator in one.communicators.values()
+        ),
         "received": waits.num_received,
         "matched": waits.num_matched,
         "ranks": [
@@ -121,7 +150,22 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
     }
 
 
-def _print_waits(waits: dict[str, Any], ended_early: bool) -> None:
+def _conditions(recording: Recording) -> str:
+    """Settings of the MPI that all ranks have, others by name, and the load at the beginning."""
+    texts = []
+    for name, values in recording.settings.items():
+        ((value, ranks),) = list(values.items())[:1]
+        is_of_all = len(values) == 1 and len(ranks) == len(recording.ranks)
+        texts.append(f"{name}={value}" if is_of_all else f"{name} (differs)")
+    more = len(texts) - _MOST_SETTINGS
+    shown = texts if more <= 0 or prints_all() else [*texts[:_MOST_SETTINGS], f"{more} more"]
+    loads = [one.load[0] for one in recording.ranks.values() if one.load]
+    if loads:
+        shown.append(f"load {max(loads):g}")
+    return ", ".join(shown)
+
+
+def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> None:
     """Where ranks wait for each other, and how far back the traces reach."""
     whole_s = sum(one["in_mpi_s"] for one in waits["ranks"])
     columns = [
@@ -133,60 +177,62 @@ def _print_waits(waits: dict[str, Any], ended_early: bool) -> None:
         Column("of MPI", lambda place: percent_text(place["waiting_s"] / whole_s if whole_s else None)),
         Column("late sender", lambda place: _time(place["late_sender_s"]), optional=True),
         Column("late receiver", lambda place: _time(place["late_receiver_s"]), optional=True),
-        Column("peer outside MPI", lambda place: _time(place["peer_outside_s"]), optional=True),
-        Column("late in collective", lambda place: _time(place["late_collective_s"]), optional=True),
-        Column("mostly for", lambda place: f"rank {place['late']}" if place["late"] is not None else ""),
+        Column("peer outside", lambda place: _time(place["peer_outside_s"]), optional=True),
+        Column("collective", lambda place: _time(place["late_collective_s"]), optional=True),
+        Column("for", lambda place: f"rank {place['late']}" if place["late"] is not None else ""),
     ]
     waiting = [place for place in waits["places"] if place["waiting_s"] > 0]
     if waiting:
         _print_first(columns, waiting, _MOST_PLACES, "places", ["call", "in"])
-        print(
-            "waiting: until another rank has sent or receives, or has come to a collective; of MPI: of all "
-            "time in MPI here"
-        )
+        print("waiting: until another rank has sent or receives, or has come to a collective; for: mostly")
+    elif is_hung:
+        print("\nno call that has returned has waited for another rank, as far as that is known")
     else:
         print("\nno call waits for another rank, as far as that is known")
-    if whole_s and waits["examined_s"] < (1 - _LEAST_UNEXAMINED) * whole_s:
-        share = percent_text(1 - waits["examined_s"] / whole_s)
-        names = ", ".join(waits["unexamined_calls"][:_MOST_NAMES])
-        print(f"of {share} of the time in MPI it is not known what is waiting: {names}")
+    if waits["unknown"]:
+        print(f"of {waits['unknown']}, it is not known how much is waiting")
     outside_s, all_s = (sum(place[name] for place in waiting) for name in ("peer_outside_s", "waiting_s"))
     if outside_s > _LEAST_EXPLAINED * all_s:
-        print(
-            "peer outside MPI: at most; it had begun to send and then computed; in an exchange of large "
-            "messages the one side often waits for the other side's next call"
-        )
+        print("peer outside: at most; it had sent or posted its part, and then computed outside the MPI")
     reach_s = max(one["window_s"] for one in waits["ranks"])
     if not waits["is_whole"]:
         print(f"waits are those of the last {units.format_seconds(reach_s)}; record more with --events")
     left = waits["received"] - waits["matched"]
     if left and ended_early and not waits["is_whole"]:
         print(
-            f"{left} of {waits['received']} receives count as no wait: ranks ended early and their oldest "
-            "records are overwritten, so their sends are not known; record more with --events"
+            f"{left} of {waits['received']} receives have no known send: ranks ended early; record more with "
+            "--events"
         )
     elif left:
-        print(
-            f"{left} of {waits['received']} receives count as no wait: their sends are not in the traces, or "
-            "their communicators or clocks cannot be compared; communicators with the same ranks can if the "
-            "program names them (MPI_Comm_set_name)"
-        )
+        print(f"{left} of {waits['received']} receives have no known send: {_why_unmatched(waits)}")
     if waits["clock_uncertainty_s"]:
         by = units.format_seconds(waits["clock_uncertainty_s"])
         print(f"clocks of the nodes may be apart by {by} and their drift, and so may waits between nodes")
+
+
+def _why_unmatched(waits: dict[str, Any]) -> str:
+    """Why receives have no send, as far as that is known, and what helps."""
+    if waits["ranks_of_unknown_clock"]:
+        return "the clocks of some nodes cannot be compared"
+    if not waits["is_whole"]:
+        return "older records are overwritten; record more with --events"
+    if not waits["has_identities"]:
+        return "communicators with the same ranks are told apart by their names (MPI_Comm_set_name)"
+    return "their sends are not in the traces"
 
 
 def _time(value_s: float) -> str:
     return units.format_seconds(value_s) if value_s else ""
 
 
-def _phase(recording: Recording, phase: Phase) -> dict[str, Any]:
+def _phase(recording: Recording, phase: Phase, distinction: str) -> dict[str, Any]:
     sent = phase.sent(recording)
     return {
         "number": phase.number,
         "region": phase.region,
         "calls": phase.calls,
         "functions": phase.functions,
+        "distinction": distinction,
         "ranks": len(phase.of_ranks),
         "epochs": phase.epochs,
         "time_s": phase.time_s,
@@ -238,7 +284,7 @@ def _phase_columns(whole_s: float) -> list[Column]:
     return [
         Column("phase", lambda phase: phase["number"]),
         Column("calls", lambda phase: first_names(phase["calls"])),
-        Column("in", lambda phase: first_names(phase["functions"])),
+        Column("in", lambda phase: phase_place(phase["functions"], phase["distinction"])),
         Column("ranks", lambda phase: phase["ranks"]),
         Column("epochs", lambda phase: phase["epochs"]),
         Column("messages", lambda phase: phase["messages"] or ""),
@@ -254,6 +300,11 @@ def first_names(names: Sequence[str]) -> str:
     return ", ".join(name.removeprefix("MPI_") for name in names[:_MOST_NAMES]) + more
 
 
+def phase_place(functions: Sequence[str], distinction: str) -> str:
+    """The functions of a phase, and what tells it from others with the same calls in these."""
+    return ", ".join(filter(None, (first_names(functions), distinction)))
+
+
 def _pair_columns(what: str) -> list[Column]:
     return [
         Column("from", lambda pair: pair["src"]),
@@ -267,6 +318,6 @@ def _pair_columns(what: str) -> list[Column]:
 def _print_first(columns: list[Column], items: Sequence[Any], most: int, what: str, left: list[str]) -> None:
     shown = items if prints_all() else items[:most]
     print()
-    print_table(*table(columns, shown), left=left)
+    print_table(*table(columns, shown), left=left, folded=left)
     if len(items) > len(shown):
         print(f"{len(items) - len(shown)} more {what}; `earlybird show --all` prints them")

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.projection import ProjectedPhase
+from earlybird.data.projection import ProjectedPhase, is_bound, speed_up_text
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.report import commands
 from earlybird.report.figures.projection import gains_figure
@@ -37,7 +38,11 @@ def projection_chapter(material: Material) -> Chapter:
         [MEANS, *(line for one in found for line in _assumptions(one))],
         answers=[_answer(one) for one in found],
         warnings=[labels.capital(note) for one in found for note in one.projection.remarks()],
-        figures=[gains_figure(one, f"projection-{k}") for k, one in enumerate(found) if one.gains],
+        figures=[
+            gains_figure(one, f"projection-{k}")
+            for k, one in enumerate(found)
+            if any(gain.change.run_speed_up is not None for gain in one.gains)
+        ],
         shown=[table for one in found for table in (_phases(one), *([_changes(one)] if one.gains else []))],
         brief=[_changes(one).columns(_IN_BRIEF).first(_BRIEF, "change") for one in found if one.gains],
     )
@@ -55,9 +60,10 @@ def _sentence(one: Projected) -> str:
     if best is None:
         return f"{one.title}: no change is clearly faster."
     interval = spread(best.run_speed_up, ratio)
+    certain = "" if is_bound(best.run_speed_up) else f" (95 %: {interval})"
     return (
         f"{one.title}: with {best.name} instead of what was recorded, the run is projected to be "
-        f"{ratio(best.run_speed_up.value)} times as fast (95 %: {interval}), by {best.where}."
+        f"{speed_up_text(best.run_speed_up, ratio)} times as fast{certain}, by {best.where}."
     )
 
 
@@ -65,12 +71,12 @@ def _answer(one: Projected) -> Answer:
     best = one.best
     if best is None:
         finding = "No change is clearly faster." if one.gains else "There is no change to project."
-        uneven = one.projection.uneven_work()
-        do = f"distribute the work evenly: {uneven}" if uneven else NOTHING
+        do = one.projection.uneven_work_remedy() or NOTHING
         return Answer(one.title, format_seconds(one.projection.run_s), "", finding, do)
     finding = f"With {best.name}, projected, by {best.where}. Run the program with the change to check it."
-    number = f"speed-up {ratio(best.run_speed_up.value)}"
-    return Answer(one.title, number, spread(best.run_speed_up, ratio), finding, best.action)
+    number = f"speed-up {speed_up_text(best.run_speed_up, ratio)}"
+    interval = "" if is_bound(best.run_speed_up) else spread(best.run_speed_up, ratio)
+    return Answer(one.title, number, interval, finding, best.action)
 
 
 def _assumptions(one: Projected) -> list[str]:
@@ -98,6 +104,11 @@ def _phases(one: Projected) -> Table:
     )
 
 
+def _speed_up(speed_up: Estimate | None) -> str:
+    interval = "" if speed_up is None or is_bound(speed_up) else spread(speed_up, ratio)
+    return speed_up_text(speed_up, ratio) + (f" ({interval})" if interval else "")
+
+
 def _changes(one: Projected) -> Table:
     return table_of(
         f"Changes, by the time of the run that each saves: {one.title}",
@@ -107,10 +118,10 @@ def _changes(one: Projected) -> Table:
             "change": lambda gain: gain.name,
             "recorded": lambda gain: format_seconds(gain.phase.time_s),
             "projected (95 %)": lambda gain: value_and_spread(gain.change.time_s, format_seconds),
-            "speed-up of the phase (95 %)": lambda gain: value_and_spread(gain.change.speed_up, ratio),
-            "of the run (95 %)": lambda gain: value_and_spread(gain.change.run_speed_up, ratio),
+            "speed-up of the phase (95 %)": lambda gain: _speed_up(gain.change.speed_up),
+            "of the run (95 %)": lambda gain: _speed_up(gain.change.run_speed_up),
             "basis": lambda gain: gain.basis,
-            "what to do": lambda gain: gain.change.action,
+            "what to do": lambda gain: "; ".join(filter(None, (gain.change.action, gain.change.reason))),
         },
         wide=True,
     )

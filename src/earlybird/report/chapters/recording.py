@@ -36,7 +36,6 @@ MAX_DRAWN = 2  # recordings with figures: the page stays small
 BRIEF_CALLS, BRIEF_PAIRS, BRIEF_PLACES = 9, 8, 6
 _FINALIZE = "MPI_Finalize"
 _LEAST_CAUSE = 0.01  # of all waiting: what is less is not named in the sentence
-_LEAST_UNKNOWN = 0.05  # of the time in MPI
 _UNEVEN = 1.5  # a rank that sends so many times the mean is worth a sentence
 
 
@@ -167,7 +166,7 @@ def _of_waits(one: Recorded) -> str:
     parts = {
         "late senders": float(waits.late_sender_s.sum()),
         "late receivers": float(waits.late_receiver_s.sum()),
-        "ranks that began to send and then compute outside the MPI": float(waits.peer_outside_s.sum()),
+        "ranks that did their part and then compute outside the MPI": float(waits.peer_outside_s.sum()),
         "late ranks in collectives": float(waits.late_collective_s.sum()),
     }
     causes = ", ".join(
@@ -175,13 +174,7 @@ def _of_waits(one: Recorded) -> str:
         for name, part_s in parts.items()
         if part_s >= _LEAST_CAUSE * waiting_s > 0
     )
-    unexamined = 1 - waits.examined_s / in_mpi_s
-    unknown = (
-        f" Of {labels.percent(unexamined)} of it, in {', '.join(waits.unexamined[:2])}, it is not known what "
-        "is waiting."
-        if unexamined >= _LEAST_UNKNOWN
-        else ""
-    )
+    unknown = f" Of {waits.unknown}, it is not known how much is waiting." if waits.unknown else ""
     text = f"Of the time in MPI{when}, {labels.percent(waiting_s / in_mpi_s)} is waiting"
     if waiting_s < _LEAST_CAUSE * in_mpi_s:
         return f"{text}.{unknown}"

@@ -1,7 +1,18 @@
 """The speed-up of the run by each projected change, with its interval."""
 
+from collections.abc import Iterable
+
 from earlybird.data import labels
-from earlybird.data.projection import AGGREGATION, COLLECTIVE, COMMUNICATORS, LAYOUT, OTHER_MPI, PARTITIONS
+from earlybird.data.projection import (
+    AGGREGATION,
+    COLLECTIVE,
+    COMMUNICATORS,
+    LAYOUT,
+    OTHER_MPI,
+    PARTITIONS,
+    speed_up_text,
+)
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.report.figures import axes
 from earlybird.report.figures.lines import whiskers
@@ -24,7 +35,8 @@ _LOOKS = {
 
 def gains_figure(one: Projected, id: str) -> Figure:
     """A point with whiskers for each change, those that save most first."""
-    drawn = list(one.gains[:_MOST])
+    known = [gain for gain in one.gains if gain.change.run_speed_up is not None]
+    drawn = known[:_MOST]
     rows = [f"phase {gain.phase.number}, {gain.name}" for gain in drawn]
     left = len(one.gains) - len(drawn)
     more = f" {labels.counted(left, 'more change')} in the table." if left else ""
@@ -33,7 +45,7 @@ def gains_figure(one: Projected, id: str) -> Figure:
     for kind in dict.fromkeys(gain.change.kind for gain in drawn):
         of_kind = [(row, gain) for row, gain in zip(rows, drawn, strict=True) if gain.change.kind == kind]
         traces.append(_points(kind, of_kind))
-    speed_ups = [gain.change.run_speed_up for gain in drawn]
+    speed_ups = _speed_ups(drawn)
     return Figure(
         id,
         f"Speed-up of the run by each change: {one.title}",
@@ -53,15 +65,21 @@ def gains_figure(one: Projected, id: str) -> Figure:
 
 
 def _points(kind: str, rows: list[tuple[str, Gain]]) -> dict:
-    speed_ups = [gain.change.run_speed_up for _, gain in rows]
+    speed_ups = _speed_ups(gain for _, gain in rows)
     texts = [_hover(row, gain) for row, gain in rows]
     return whiskers(kind, _LOOKS[kind], speed_ups, [row for row, _ in rows], texts)
 
 
+def _speed_ups(gains: Iterable[Gain]) -> list[Estimate]:
+    return [gain.change.run_speed_up for gain in gains if gain.change.run_speed_up is not None]
+
+
 def _hover(row: str, gain: Gain) -> str:
-    change, interval = gain.change, axes.label(spread(gain.change.run_speed_up, ratio))
-    times = f"{format_seconds(gain.phase.time_s)} recorded, {format_seconds(change.time_s.value)} projected"
+    change = gain.change
+    interval = axes.label(spread(change.run_speed_up, ratio))
+    projected = "an unknown time" if change.time_s is None else format_seconds(change.time_s.value)
+    times = f"{format_seconds(gain.phase.time_s)} recorded, {projected} projected"
     return (
-        f"{axes.label(row)}<br><b>{ratio(change.run_speed_up.value)}</b> ({interval})<br>phase: {times}<br>"
-        f"{axes.label(change.action)}"
+        f"{axes.label(row)}<br><b>{speed_up_text(change.run_speed_up, ratio)}</b> ({interval})<br>"
+        f"phase: {times}<br>{axes.label(change.action)}"
     )

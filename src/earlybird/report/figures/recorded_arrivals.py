@@ -7,7 +7,7 @@ from earlybird.data.phases import Phase, ThreadArrivals
 from earlybird.data.units import format_seconds
 from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
-from earlybird.report.views.recordings import Recorded, phase_name
+from earlybird.report.views.recordings import Recorded
 
 MAX_REGIONS = 3  # parallel regions drawn, the most frequent ones of the phases with most time
 _LOOKS = (("staircase", ""), ("max-rate", "/"), ("postal", "x"))
@@ -24,15 +24,15 @@ def _by_thread(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals]], id
     traces = []
     for (phase, one), look in zip(drawn, _LOOKS, strict=False):
         hover = [
-            f"thread {thread}, {axes.label(_name(phase, one))}<br><b>{format_seconds(lead_s)}</b> before the "
-            f"last thread, the mean of {labels.counted(one.regions, 'region')}"
+            f"thread {thread}, {axes.label(_name(recorded, phase, one))}<br><b>{format_seconds(lead_s)}</b> "
+            f"before the last thread, the mean of {labels.counted(one.regions, 'region')}"
             for thread, lead_s in enumerate(one.lead_s.tolist())
         ]
         bars = {
             "x": list(range(one.threads)),
             "y": [float(f"{lead_s:.4g}") for lead_s in one.lead_s.tolist()],
         }
-        traces.append(_bars(_name(phase, one), look) | bars | {"hovertext": hover})
+        traces.append(_bars(_name(recorded, phase, one), look) | bars | {"hovertext": hover})
     most = max(one.threads for _, one in drawn)
     axis: dict[str, Any] = {"title": axes.titled("thread"), "showgrid": False}
     if most <= 16:
@@ -63,12 +63,12 @@ def _by_lead(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals]], id: 
         shares = [_at(one, k) / total for k in classes]
         top = max(top, *shares)
         hover = [
-            f"{axes.label(_name(phase, one))}<br>{_lead_text(k)} before the last thread: "
+            f"{axes.label(_name(recorded, phase, one))}<br>{_lead_text(k)} before the last thread: "
             f"<b>{labels.percent(share)}</b> of {labels.counted(total, 'arrival')}"
             for k, share in zip(classes, shares, strict=True)
         ]
         bars = {"x": list(range(len(classes))), "y": [float(f"{share:.4g}") for share in shares]}
-        traces.append(_bars(_name(phase, one), look) | bars | {"hovertext": hover})
+        traces.append(_bars(_name(recorded, phase, one), look) | bars | {"hovertext": hover})
     shown = range(0, len(classes), -(-len(classes) // 8))
     axis = {
         "title": axes.titled("time before the last thread, from"),
@@ -98,8 +98,8 @@ def _bars(name: str, look: tuple[str, str]) -> dict[str, Any]:
     return {"type": "bar", "name": axes.label(name), "marker": marker, "hoverinfo": "text"}
 
 
-def _name(phase: Phase, one: ThreadArrivals) -> str:
-    return f"{one.function} before phase {phase_name(phase)}"
+def _name(recorded: Recorded, phase: Phase, one: ThreadArrivals) -> str:
+    return f"{one.function} before phase {recorded.phase_name(phase)}"
 
 
 def _at(one: ThreadArrivals, k: int) -> int:

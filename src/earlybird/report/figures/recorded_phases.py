@@ -4,7 +4,7 @@ from earlybird.data import labels
 from earlybird.data.units import format_seconds
 from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
-from earlybird.report.views.recordings import Recorded, phase_name
+from earlybird.report.views.recordings import Recorded
 
 MAX_PHASES = 16
 _ROW_HEIGHT, _AROUND_ROWS = 28, 90  # pixels
@@ -20,7 +20,7 @@ def phases_figure(recorded: Recorded, id: str) -> Figure:
     bars = {
         "type": "bar",
         "orientation": "h",
-        "y": [axes.label(phase_name(phase)) for phase in by_begin],
+        "y": [axes.label(recorded.phase_name(phase)) for phase in by_begin],
         "base": [round(phase.first_s, 6) for phase in by_begin],
         "x": [round(phase.last_s - phase.first_s, 6) for phase in by_begin],
         "text": [labels.percent(share) for share in shares],
@@ -28,7 +28,7 @@ def phases_figure(recorded: Recorded, id: str) -> Figure:
         "marker": {"color": axes.color("staircase")},
         "hoverinfo": "text",
         "hovertext": [
-            f"{axes.label(phase_name(phase))}<br><b>{labels.percent(share)}</b> of the run in "
+            f"{axes.label(recorded.phase_name(phase))}<br><b>{labels.percent(share)}</b> of the run in "
             f"{labels.counted(phase.epochs, 'epoch')}<br>from {format_seconds(phase.first_s)} to "
             f"{format_seconds(phase.last_s)}"
             for phase, share in zip(by_begin, shares, strict=True)

@@ -10,7 +10,7 @@ from earlybird.data.recorded_rank import Communicator
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.figures.recorded_sizes import size_text
 from earlybird.report.parts import Table, table_of
-from earlybird.report.views.recordings import Recorded, phase_name
+from earlybird.report.views.recordings import Recorded
 
 _CALLS = (
     "Time by call on all ranks; shares are those of the run, which begins after MPI_Init; a message counts "
@@ -68,7 +68,7 @@ def phases_table(recorded: Recorded) -> Table:
         recorded.named(_PHASES),
         recorded.phases[:MAX_PHASES],
         {
-            "phase": phase_name,
+            "phase": recorded.phase_name,
             "ranks": lambda phase: str(len(phase.of_ranks)),
             "epochs": lambda phase: str(phase.epochs),
             "time": lambda phase: format_seconds(phase.time_s),
@@ -108,7 +108,7 @@ def arrivals_table(recorded: Recorded) -> Table:
         recorded.named("Arrival of threads in the parallel regions before the sends of a phase"),
         recorded.arrivals,
         {
-            "before phase": lambda found: phase_name(found[0]),
+            "before phase": lambda found: recorded.phase_name(found[0]),
             "in": lambda found: found[1].function,
             "threads": lambda found: str(found[1].threads),
             "regions": lambda found: str(found[1].regions),

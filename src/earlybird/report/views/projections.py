@@ -5,7 +5,15 @@ from dataclasses import dataclass
 
 from earlybird.compare.ranking import is_clearly_faster
 from earlybird.data import labels
-from earlybird.data.projection import LAYOUT, OF_RUN, OTHER_MPI, ProjectedChange, ProjectedPhase, Projection
+from earlybird.data.projection import (
+    LAYOUT,
+    OF_RUN,
+    OTHER_MPI,
+    ProjectedChange,
+    ProjectedPhase,
+    Projection,
+    RunChange,
+)
 from earlybird.data.schema import Estimate
 from earlybird.report.material import Material
 from earlybird.report.views.advice import BASES
@@ -60,17 +68,18 @@ class Projected:
         found = [
             Best(gain.name, gain.where, gain.change.action, gain.change.run_speed_up)
             for gain in self.gains
-            if gain.change.kind not in OF_RUN
+            if gain.change.kind not in OF_RUN and gain.change.run_speed_up is not None
         ]
         for one in self.projection.run_changes():
             phases = "phase" if len(one.phases) == 1 else "phases"
             where = f"{phases} {labels.listed([str(number) for number in one.phases])}"
-            found.append(Best(_name(one.change), where, one.change.action, one.run_speed_up))
+            if one.run_speed_up is not None:
+                found.append(Best(_name(one), where, one.action, one.run_speed_up))
         clear = [one for one in found if is_clearly_faster(one.run_speed_up, Estimate.exact(1.0))]
         return max(clear, key=lambda one: one.run_speed_up.value, default=None)
 
 
-def _name(change: ProjectedChange) -> str:
+def _name(change: ProjectedChange | RunChange) -> str:
     """`the layout 4x1x2`, `176 to 8 messages`."""
     return f"{_KINDS.get(change.kind, '')} {change.change}".lstrip()
 
@@ -84,6 +93,6 @@ def projected(material: Material) -> list[Projected]:
         of_file = f", {file}" if names.count(one.recording) > 1 else ""
         title = f"Program recorded in {one.recording}, {labels.counted(one.ranks, 'rank')}{of_file}"
         gains = [Gain(phase, change) for phase in one.phases for change in phase.changes]
-        gains.sort(key=lambda gain: -gain.change.run_speed_up.value)
+        gains.sort(key=lambda gain: -(gain.change.run_speed_up or Estimate.exact(0.0)).value)
         found.append(Projected(title, one, gains))
     return found

@@ -10,6 +10,7 @@ from earlybird.analysis.calls import CallTimes, call_times
 from earlybird.analysis.communicators import CommunicatorTotal, communicator_totals
 from earlybird.analysis.matrix import Matrix, matrices
 from earlybird.analysis.messages import Pair, SizeClass, by_size_class, heaviest_pairs
+from earlybird.analysis.phase_names import distinctions
 from earlybird.analysis.waits import Waits, traced, waits_of
 from earlybird.data import labels
 from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_phases
@@ -58,6 +59,17 @@ class Recorded:
     @cached_property
     def phases(self) -> list[Phase]:
         return find_phases(self.recording)
+
+    @cached_property
+    def distinctions(self) -> dict[int, str]:
+        """What tells phases with the same calls in the same functions apart, by number."""
+        return distinctions(self.recording, self.phases)
+
+    def phase_name(self, phase: Phase) -> str:
+        """`1: exchange, to rank +1 (Irecv, Isend, Waitall)`."""
+        calls = [call.removeprefix("MPI_") for call in phase.calls]
+        where = ", ".join(filter(None, (_first_names(phase.functions), self.distinctions[phase.number])))
+        return f"{phase.number}: {where} ({_first_names(calls)})"
 
     @cached_property
     def arrivals(self) -> list[tuple[Phase, ThreadArrivals]]:
@@ -130,12 +142,6 @@ def main_calls(calls: CallTimes, most: int) -> tuple[list[int], list[int]]:
     """At most `most` calls with the most time in the run, and the others; a single other one is no rest."""
     chosen = [call for call in calls.in_run if calls.time_s[call].any()]
     return (chosen, []) if len(chosen) <= most + 1 else (chosen[:most], chosen[most:])
-
-
-def phase_name(phase: Phase) -> str:
-    """`1: exchange (Irecv, Isend, Waitall)`."""
-    calls = [call.removeprefix("MPI_") for call in phase.calls]
-    return f"{phase.number}: {_first_names(phase.functions)} ({_first_names(calls)})"
 
 
 def _first_names(names: Sequence[str]) -> str:

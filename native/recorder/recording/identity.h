@@ -1,0 +1,31 @@
+/* A number for each communicator that is the same on all of its ranks, and another one for its duplicates.
+ *
+ * No rank asks another one. All ranks of a communicator create others from it in the same order (MPI 4.1 section 6.4.2), so the
+ * number follows from that of the parent, from the place in this order, and, as one call may create several, from the first
+ * rank of the new group.
+ */
+#ifndef EB_COMMUNICATOR_IDENTITY_H
+#define EB_COMMUNICATOR_IDENTITY_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+/* Before all else, when the MPI has been initialised. */
+void eb_identities_begin(MPI_Group world);
+
+/* 0: not known. */
+uint64_t eb_identity_of(MPI_Comm comm);
+
+/* A call that is collective over `parent` has created `comm`, which may be MPI_COMM_NULL on this rank. */
+void eb_identity_created(MPI_Comm parent, MPI_Comm comm);
+
+/* The same by MPI_Comm_idup: `comm` must not be used yet. */
+void eb_identity_promised(MPI_Comm parent, MPI_Comm comm);
+
+/* A call that is collective over the ranks of `comm` only has created it with this tag. */
+void eb_identity_created_alone(MPI_Comm comm, int tag);
+
+/* Of several communicators one after another that are described as one. */
+uint64_t eb_identity_joined(uint64_t former, uint64_t next);
+
+#endif
