@@ -26,6 +26,7 @@ add_library(earlybird_recorder SHARED
   recorder/recording/communicators.c
   recorder/recording/epoch.c
   recorder/recording/file.c
+  recorder/recording/hidden.c
   recorder/recording/identity.c
   recorder/recording/open_calls.c
   recorder/recording/persistent.c

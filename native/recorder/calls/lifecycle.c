@@ -4,6 +4,7 @@
 #include "interpose/objects/fortran_bindings.h"
 #include "interpose/objects/identity.h"
 #include "recorder/calls/wrap.h"
+#include "recorder/recording/hidden.h"
 
 /* By it libearlybird knows that a recorder before it hides none of its calls: EARLYBIRD_RECORDER_MARK. */
 EB_EXPORT const char earlybird_recorder_passes_on = 1;
@@ -22,7 +23,10 @@ static void enter(void) {
 }
 
 /* Whatever the program needs has its addresses by now. */
-__attribute__((constructor)) static void redirect_bindings(void) { eb_bindings_redirect(); }
+__attribute__((constructor)) static void begin_process(void) {
+  eb_bindings_redirect();
+  eb_hidden_report(false);
+}
 
 static int leave(int rc, const eb_call *call, double begin_s, eb_caller caller) {
   if (--depth > 0 || rc != MPI_SUCCESS) return rc;

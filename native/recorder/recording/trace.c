@@ -116,7 +116,7 @@ static void keep_moment(eb_moment now) {
 static void give_up(void) {
   fail("the events of this rank end here");
   __atomic_store_n(&eb_trace.is_on, false, __ATOMIC_RELEASE);
-  head.has_ended = 1;
+  head.is_cut = 1;
   (void)put(&head, sizeof head, 0);
   close(file);
   file = -1;

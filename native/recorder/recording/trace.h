@@ -34,7 +34,7 @@ typedef struct {
   eb_moment begin, last;                   /* last: when the file was written */
   uint64_t num_clocks;                     /* of moments in between, at most one for each writing, evenly spread */
   eb_moment clocks[EB_TRACE_MOST_CLOCKS];
-  uint64_t has_ended; /* 1: it could not be written any more, as on a full disk; the run went on */
+  uint64_t is_cut; /* 1: it could not be written any more, as on a full disk; the run went on */
 } eb_trace_head;
 
 /* What follows: record number n, from 1, is in place (n - 1) % capacity. Those of one call, the call itself, the messages

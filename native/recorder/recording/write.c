@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "recorder/recording/file.h"
+#include "recorder/recording/hidden.h"
 #include "recorder/recording/recorder.h"
 #include "recorder/recording/settings.h"
 #include "recorder/recording/trace.h"
@@ -537,5 +538,11 @@ void eb_recorder_flush(const char *how) {
   (void)pthread_setcancelstate(cancel_state, NULL);
 }
 
-/* A program that ends without MPI_Finalize. */
-__attribute__((destructor)) static void end(void) { eb_recorder_flush("exit"); }
+/* A program that ends without MPI_Finalize, or that has called the MPI past the recorder: one that was loaded later, such as
+ * that of a Python program, was not known when the process began. */
+__attribute__((destructor)) static void end(void) {
+  int (*is_initialised)(int *) = (int (*)(int *))dlsym(RTLD_DEFAULT, "PMPI_Initialized");
+  int is = 0;
+  eb_recorder_flush("exit");
+  if (begin_ticks == 0 && !is_child && is_initialised && is_initialised(&is) == MPI_SUCCESS && is) eb_hidden_report(true);
+}

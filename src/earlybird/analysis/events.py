@@ -230,7 +230,7 @@ def _states(
     for rank, trace in traces.items():
         if rank < size:
             is_whole[rank] = trace.is_whole
-            has_ended[rank] = recording.ranks[rank].end == "finalize"
+            has_ended[rank] = recording.ranks[rank].end == "finalize" and not trace.is_cut
     return is_whole, has_ended
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from earlybird.data import labels, units
 from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 
-_MOST_RANKS = 8
+_MOST_RANKS, _MOST_OPEN = 8, 8
 
 
 def remarks(recording: Recording) -> list[str]:
@@ -16,6 +16,12 @@ def remarks(recording: Recording) -> list[str]:
         said.append(
             "the program uses MPI sessions: what it sends outside of MPI_Init and MPI_Finalize is not "
             "recorded"
+        )
+    elif recording.hidden:
+        call, library = recording.hidden
+        said.append(
+            f"{call} of {library} precedes the recorder's, so what the program calls there is not recorded"
+            f"{'' if recording.ranks else ': nothing was'}; record without this tool"
         )
     elif recording.empty and not recording.ranks:
         said.append(
@@ -66,10 +72,28 @@ def lost_parts(recording: Recording) -> list[str]:
         ("abort", "called MPI_Abort"),
         ("exit", "exited without MPI_Finalize"),
     ):
+        if how == "exit" and recording.hidden:
+            continue  # MPI_Finalize may be what was not recorded
         if early := [rank for rank in recording.ended_early if recording.ranks[rank].end == how]:
             last_s = min(recording.ranks[rank].run_s for rank in early)
             kept = f"what is counted ends {units.format_seconds(last_s)} after MPI_Init at the earliest"
             said.append(f"{_ranks(early)} {text}; {kept}")
+    return said + _open_calls(recording)
+
+
+def _open_calls(recording: Recording) -> list[str]:
+    """A sentence for each call in which ranks were when they ended without a word."""
+    ranks: dict[str, list[int]] = {}
+    for rank, one in recording.ranks.items():
+        opened = one.open_call
+        if opened is None:
+            continue
+        where = f" in {opened.site.place}" if opened.site and opened.site.place else ""
+        peer = f" with rank {opened.peer}" if opened.peer >= 0 else ""
+        ranks.setdefault(f"{opened.call}{where}{peer}", []).append(rank)
+    said = [f"{_ranks(of_call)} had not returned from {text}" for text, of_call in ranks.items()]
+    if len(said) > _MOST_OPEN:
+        said = [*said[:_MOST_OPEN], f"{len(said) - _MOST_OPEN} more calls had not returned"]
     return said
 
 

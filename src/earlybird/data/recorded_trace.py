@@ -18,6 +18,7 @@ _MAGIC, _FORMER_MAGIC = 0x3245434152544245, 0x3145434152544245
 _HEAD_BYTES = 4096  # before the records; in the former version _HEAD alone
 _NUM_CLOCKS = struct.Struct("=Q")  # after _HEAD, and then pairs
 _MOST_CLOCKS = 64
+_IS_CUT, _IS_CUT_AT = struct.Struct("=Q"), _HEAD.size + 8 + 16 * _MOST_CLOCKS
 _RECORD = np.dtype(
     [
         ("turn", "u4"), ("request", "u4"), ("begin_ticks", "u8"), ("ticks", "u8"), ("bytes", "u8"),
@@ -65,6 +66,7 @@ class RankTrace:
         none, or not known, as in traces of the first version.
     posted_s : (N,) when the request that a message received or a COMPLETION is of was posted or started; nan
         if it is of none, or if that is not known.
+    is_cut : the file could not be written any more, as on a full disk: the trace ends before the run.
     clocks_s : (K, 2) moments of the run by the counter of ticks, from the first one on, and by
         CLOCK_MONOTONIC: how far the one drifts from the other.
     """
@@ -78,6 +80,7 @@ class RankTrace:
     request: np.ndarray
     posted_s: np.ndarray
     clocks_s: np.ndarray
+    is_cut: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -150,8 +153,9 @@ def load_trace(path: Path, num_calls: int) -> RankTrace | None:
     clocks = np.array([[begin_ticks, begin_ns], [last_ticks, last_ns]], np.uint64)
     posted_ticks = np.zeros(len(rows), np.uint64)
     request = np.zeros(len(rows), np.int64)
+    has_moments = len(data) >= _IS_CUT_AT + _IS_CUT.size
     if not is_former:
-        clocks = _clocks(data, clocks)
+        clocks = _clocks(data, clocks) if has_moments else clocks
         posted_ticks, request = rows["posted_ticks"], rows["request"].astype(np.int64)
     times = _Times(clocks, tick_s)
     rows = _common(rows, number)
@@ -161,7 +165,10 @@ def load_trace(path: Path, num_calls: int) -> RankTrace | None:
     size = np.where(are_polls, 0, rows["bytes"]).astype(np.int64)
     posted_s = np.where(posted_ticks > 0, times.seconds(posted_ticks), np.nan)
     end_s = times.seconds(rows["begin_ticks"] + rows["ticks"])
-    return RankTrace(rows, calls, size, begin_s, end_s, num, request, posted_s, times.clocks_s)
+    is_cut = not is_former and has_moments and bool(_IS_CUT.unpack_from(data.data, _IS_CUT_AT)[0])
+    return RankTrace(
+        rows, calls, size, begin_s, end_s, num, request, posted_s, times.clocks_s, is_cut
+    )  # fmt: skip
 
 
 def _numbers(turns: np.ndarray, capacity: int) -> np.ndarray:
@@ -192,8 +199,6 @@ def _common(rows: np.ndarray, number: np.ndarray) -> np.ndarray:
 def _clocks(data: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """The moments in the head, with the beginning before and the last writing after them: rows of ticks and
     nanoseconds that both grow."""
-    if len(data) < _HEAD_BYTES:
-        return ends
     (num,) = _NUM_CLOCKS.unpack_from(data.data, _HEAD.size)
     at = _HEAD.size + _NUM_CLOCKS.size
     pairs = np.frombuffer(data, np.uint64, 2 * min(num, _MOST_CLOCKS), at).reshape(-1, 2)

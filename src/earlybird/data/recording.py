@@ -29,6 +29,8 @@ _FUNCTIONS = "functions.json"
 _FILE = re.compile(r"rank-(\d{1,9})(?:\.job-(\d{1,9}))?\.ebr")
 # A file that a process creates when it finds that the program uses MPI sessions.
 SESSIONS = "sessions"
+# The same where another library's calls of the MPI precede the recorder's: a call, and the library.
+HIDDEN = "hidden"
 # The numbers of phases in each rank's file, by rank.
 Phases = Mapping[int, Collection[int]]
 
@@ -89,6 +91,8 @@ class Recording:
     uses_sessions : the program uses MPI sessions, of which only what is between MPI_Init and MPI_Finalize is
         recorded.
     empty : ranks whose file has no complete chunk, as on a full disk; they are also `missing`.
+    hidden : a function of the MPI, and the path of the program or library whose own one is called in place of
+        the recorder's, as that of a tool; None without.
     facts : what `earlybird record` knew of the run: "versions" of earlybird and the MPI, "started", and
         "host", facts of the node on which it was started. Empty in recordings of former versions.
     """
@@ -100,6 +104,7 @@ class Recording:
     uses_sessions: bool = False
     empty: tuple[int, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    hidden: tuple[str, str] | None = None
 
     @property
     def settings(self) -> Mapping[str, Mapping[str, tuple[int, ...]]]:
@@ -303,8 +308,16 @@ def load_recording(path: str | Path) -> Recording:
     uses_sessions = (path / SESSIONS).exists()
     return Recording(
         path, arguments, dict(sorted(ranks.items())), num_other, uses_sessions, tuple(empty),
-        {name: value for name, value in facts.items() if name not in ("schema", "command")},
+        {name: value for name, value in facts.items() if name not in ("schema", "command")}, _hidden(path),
     )  # fmt: skip
+
+
+def _hidden(path: Path) -> tuple[str, str] | None:
+    try:
+        call, library = (path / HIDDEN).read_text(errors="replace").splitlines()[:2]
+    except (OSError, ValueError):
+        return None
+    return call, library
 
 
 def _load_names(path: Path) -> PlaceNames:

@@ -1,4 +1,5 @@
-"""Names of the functions in a program or library, also of those that the dynamic loader does not know."""
+"""Functions and lines of the source in a program or library, also those that the dynamic loader does not
+know."""
 
 import bisect
 import ctypes
@@ -6,9 +7,14 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from elftools.common.exceptions import ELFError
+from elftools.common.exceptions import DWARFError, ELFError
+from elftools.dwarf.compileunit import CompileUnit
+from elftools.dwarf.dwarfinfo import DWARFInfo
+from elftools.dwarf.lineprogram import LineProgram
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
+
+_MOST_DEBUG_BYTES = 16 << 20
 
 
 def function_names(path: str, offsets: Iterable[int]) -> dict[int, str]:
@@ -42,6 +48,69 @@ def _find(elf: ELFFile, offsets: Iterable[int]) -> dict[int, str]:
         if k >= 0 and address < functions[k][0] + functions[k][1]:
             names[offset] = readable_name(functions[k][2])
     return names
+
+
+def source_lines(path: str, offsets: Iterable[int]) -> dict[int, tuple[str, int]]:
+    """The file and the line of the source at each offset from where the file is loaded; offsets without are
+    left out.
+
+    Empty for a file that cannot be read or has no debug information.
+    """
+    try:
+        with open(path, "rb") as stream:
+            return _find_lines(ELFFile(stream), offsets)
+    except (OSError, ELFError, DWARFError, ValueError, KeyError, AttributeError, IndexError):
+        return {}
+
+
+def _find_lines(elf: ELFFile, offsets: Iterable[int]) -> dict[int, tuple[str, int]]:
+    if not elf.has_dwarf_info(strict=True):
+        return {}
+    loaded = [part["p_vaddr"] for part in elf.iter_segments("PT_LOAD")]
+    first = min(loaded, default=0) // 4096 * 4096
+    dwarf = elf.get_dwarf_info()
+    addresses = {first + offset - 1: offset for offset in offsets}
+    units = _units_of(dwarf, addresses)
+    found: dict[int, tuple[str, int]] = {}
+    for unit, of_unit in units:
+        program = dwarf.line_program_for_CU(unit)
+        if program is None:
+            continue
+        before = None
+        for entry in program.get_entries():
+            state = entry.state
+            if state is None:
+                continue
+            if before is not None:
+                for address in of_unit:
+                    if before.address <= address < state.address and before.line:
+                        found[addresses[address]] = (_file_name(program, before.file), before.line)
+            before = None if state.end_sequence else state
+    return found
+
+
+def _units_of(dwarf: DWARFInfo, addresses: Iterable[int]) -> list[tuple[CompileUnit, list[int]]]:
+    """The units of the source that have these addresses, by the table of ranges; by all units without one."""
+    ranges = dwarf.get_aranges()
+    if ranges is None:
+        every = list(addresses)
+        return [(unit, every) for unit in dwarf.iter_CUs()] if _is_small(dwarf) else []
+    by_offset: dict[int, list[int]] = {}
+    for address in addresses:
+        if (offset := ranges.cu_offset_at_addr(address)) is not None:
+            by_offset.setdefault(offset, []).append(address)
+    return [(dwarf.get_CU_at(offset), of_unit) for offset, of_unit in by_offset.items()]
+
+
+def _is_small(dwarf: DWARFInfo) -> bool:
+    """Without a table of ranges all units are read, which takes minutes for some programs."""
+    return dwarf.debug_info_sec is not None and dwarf.debug_info_sec.size <= _MOST_DEBUG_BYTES
+
+
+def _file_name(program: LineProgram, number: int) -> str:
+    """The name of a file by its number, which counts from 1 before version 5."""
+    name = program["file_entry"][number - (program["version"] < 5)].name
+    return name.decode(errors="replace")
 
 
 def readable_name(symbol: str) -> str:

@@ -76,5 +76,12 @@ def test_times_follow_the_clock_between_the_moments_at_which_it_was_read(loaded)
     assert trace.clocks_s[:4, 1] - 1000 == pytest.approx([0.0, 0.5, 1.0, 1.99])
 
 
+def test_a_trace_that_ends_before_the_run_says_so(loaded):
+    data = bytearray(trace_file(EXCHANGE, 10))
+    assert not loaded(bytes(data)).is_cut
+    data[64 + 8 + 64 * 16] = 1
+    assert loaded(bytes(data)).is_cut and len(loaded(bytes(data)).records) == len(EXCHANGE)
+
+
 def test_a_head_that_is_cut_is_a_trace_without_records(loaded):
     assert len(loaded(trace_file(EXCHANGE, 10)[:100]).records) == 0

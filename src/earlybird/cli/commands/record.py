@@ -5,11 +5,13 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from earlybird import __version__
 from earlybird.analysis.gaps import remarks
 from earlybird.cli.commands.exec_start import Request, cannot_run, prepare
 from earlybird.cli.options.command import AS_JSON, make_command
@@ -25,10 +27,14 @@ from earlybird.data.recording import (
     save_functions,
     start_recording,
 )
+from earlybird.data.units import parse_bytes, size_argument
+from earlybird.machine.hardware import describe
 from earlybird.machine.openmp import openmp_runtime
-from earlybird.machine.symbols import function_names
+from earlybird.machine.symbols import function_names, source_lines
 
 MOST_EVENTS = 10**8
+EVENTS_SIZE = "1GiB"
+_LEAST_EVENTS_BYTES = 1 << 20
 _PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 # si_code of signals that a terminal sends, to the command as well.
 _OF_KERNEL = 0x80
@@ -57,15 +63,23 @@ def record(
         ),
     ] = None,
     events: Annotated[
-        int,
+        str,
         typer.Option(
-            min=0,
-            max=MOST_EVENTS,
-            metavar="N",
-            help="Keep the latest N calls and messages of each rank with their times, 64 bytes each: show "
-            "and report then say who waits for whom, and `export --to chrome-trace` draws a timeline.",
+            metavar="N|all",
+            help="Keep the latest N calls and messages of each rank with their times, or all of them as far "
+            "as --events-size suffices, 64 bytes each: show and report then say who waits for whom, and "
+            "`export --to chrome-trace` draws a timeline.",
         ),
-    ] = 0,
+    ] = "0",
+    events_size: Annotated[
+        str | None,
+        typer.Option(
+            help="What `--events all` may write for the ranks of one node together; when that is full the "
+            "oldest events go.",
+            metavar="SIZE",
+            show_default="1GiB",
+        ),
+    ] = None,
     merge: Annotated[
         Path | None,
         typer.Option(
@@ -84,18 +98,20 @@ def record(
     --json the command's stdout goes to stderr.
     """
     if merge is not None:
-        if command or output is not None or mpi is not None or interpose or openmp is not None or events:
+        others = (command, output, mpi, interpose, openmp, events != "0", events_size)
+        if any(option not in (None, False, []) for option in others):
             raise InputError("--merge runs nothing; leave out the command and all options but --json")
         _print(merge, json)
         return 0
     if not command or output is None:
         missing = "a command" if not command else "-o REC"
         raise InputError(f"record needs {missing}, as in: earlybird record -o rec -- mpiexec -n 8 ./app")
-    others = () if openmp is None else (openmp_runtime(openmp),)
-    request = Request(command, mpi, not interpose, None, records=True, others=others)
+    kept = _kept_events(events, events_size)
+    runtimes = () if openmp is None else (openmp_runtime(openmp),)
+    request = Request(command, mpi, not interpose, None, records=True, others=runtimes)
     program, arguments, environment = prepare(request)
-    start_recording(output, {"command": command})
-    environment |= {"EARLYBIRD_RECORD": str(output.resolve()), "EARLYBIRD_RECORD_EVENTS": str(events)}
+    start_recording(output, {"command": command, **_facts()})
+    environment |= {"EARLYBIRD_RECORD": str(output.resolve()), **kept}
     try:
         status = _run(program, arguments, environment, json)
     except InputError:
@@ -115,6 +131,31 @@ def record(
     return status
 
 
+def _kept_events(events: str, size: str | None) -> dict[str, str]:
+    """What the recorder's variables say of --events and --events-size."""
+    if events == "all":
+        num_bytes = parse_bytes(size if size is not None else EVENTS_SIZE, "--events-size")
+        if num_bytes < _LEAST_EVENTS_BYTES:
+            raise InputError(
+                f"--events-size is {size}; give at least {size_argument(_LEAST_EVENTS_BYTES)} for the ranks "
+                "of a node"
+            )
+        return {"EARLYBIRD_RECORD_EVENTS": "all", "EARLYBIRD_RECORD_EVENTS_BYTES": str(num_bytes)}
+    if size is not None:
+        raise InputError("--events-size is of `--events all`; give both, or the number of events alone")
+    if not events.isascii() or not events.isdigit() or int(events) > MOST_EVENTS:
+        raise InputError(
+            f"--events is {events!r}; give how many to keep of each rank, at most {MOST_EVENTS}, or all"
+        )
+    return {"EARLYBIRD_RECORD_EVENTS": events}
+
+
+def _facts() -> dict[str, Any]:
+    """Under what conditions the command is started, as the provenance of a run says it."""
+    started = datetime.now().astimezone().isoformat(timespec="seconds")
+    return {"started": started, "versions": {"earlybird": __version__}, "host": describe()}
+
+
 def _print(path: Path, as_json: bool) -> None:
     """Look up the functions that call the MPI, and print the recording."""
     recording = _name_functions(load_recording(path))
@@ -132,13 +173,16 @@ def _name_functions(recording: Recording) -> Recording:
         for phase in one.phases.values():
             for step in phase.steps:
                 offsets[step.module].add(step.offset)
+        for site in (*one.sites.values(), *(opened.site for opened in one.open_calls if opened.site)):
+            offsets[site.module].add(site.offset)
         for arrivals in one.arrivals:
             offsets[arrivals.site.module].add(arrivals.site.offset)
     found = {module: function_names(module, places) for module, places in offsets.items()}
-    if not any(found.values()):
+    lines = {module: source_lines(module, places) for module, places in offsets.items()}
+    if not any(found.values()) and not any(lines.values()):
         return recording
     try:
-        save_functions(recording.path, found)
+        save_functions(recording.path, found, lines)
     except (InputError, WorkError) as error:
         cause = str(error).partition(";")[0]
         note(

@@ -22,7 +22,7 @@ from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_p
 from earlybird.data.recording import PairTotals, Recording
 
 _MOST_CALLS, _MOST_PHASES, _MOST_PAIRS, _MOST_PLACES = 12, 8, 12, 8
-_MOST_NAMES = 3
+_MOST_NAMES, _MOST_SETTINGS = 3, 6
 _LEAST_EXPLAINED = 0.01  # of all waiting: what is less is not worth a line
 
 
@@ -46,6 +46,8 @@ def print_recording(recording: Recording, format: Format) -> None:
     count = f"{len(recording.ranks)} of {recording.size} ranks"
     run = [units.format_seconds(recording.run_s), summary["mpi"]] if recording.ranks else []
     print(f"recording {recording.path}: {', '.join([count, *run])}")
+    if conditions := _conditions(recording):
+        print(f"settings  {conditions}")
     print(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
     if one_sided:
         print(f"one-sided {summary['one_sided']}, {units.format_bytes(summary['one_sided_bytes'])}")
@@ -61,7 +63,7 @@ def print_recording(recording: Recording, format: Format) -> None:
     if threads:
         _print_first(_THREADS, threads, _MOST_PHASES, "parallel regions", ["in"])
     if summary["waits"]:
-        _print_waits(summary["waits"], bool(summary["ended_early"]))
+        _print_waits(summary["waits"], bool(summary["ended_early"]), bool(summary["open_calls"]))
     if heaviest:
         _print_first(_pair_columns("messages"), heaviest, _MOST_PAIRS, "pairs", [])
     if one_sided:
@@ -91,6 +93,25 @@ def _summary(
         "one_sided": sum(pair["messages"] for pair in one_sided),
         "one_sided_bytes": sum(pair["bytes"] for pair in one_sided),
         "uses_sessions": recording.uses_sessions,
+        "settings": [
+            {"name": name, "value": value, "ranks": list(ranks)}
+            for name, values in recording.settings.items()
+            for value, ranks in values.items()
+        ],
+        "facts": dict(recording.facts),
+        "open_calls": [
+            {
+                "rank": rank,
+                "thread": opened.thread,
+                "call": opened.call,
+                "place": opened.site.place if opened.site else "",
+                "since_s": opened.since_s,
+                "peer": opened.peer,
+                "tag": opened.tag,
+            }
+            for rank, one in recording.ranks.items()
+            for opened in one.open_calls
+        ],
         "calls": [vars(total) for total in recording.call_totals()],
         "phases": [_phase(recording, phase, names[phase.number]) for phase in phases],
         "waits": _waits(recording),
@@ -129,7 +150,22 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
     }
 
 
-def _print_waits(waits: dict[str, Any], ended_early: bool) -> None:
+def _conditions(recording: Recording) -> str:
+    """Settings of the MPI that all ranks have, others by name, and the load at the beginning."""
+    texts = []
+    for name, values in recording.settings.items():
+        ((value, ranks),) = list(values.items())[:1]
+        is_of_all = len(values) == 1 and len(ranks) == len(recording.ranks)
+        texts.append(f"{name}={value}" if is_of_all else f"{name} (differs)")
+    more = len(texts) - _MOST_SETTINGS
+    shown = texts if more <= 0 or prints_all() else [*texts[:_MOST_SETTINGS], f"{more} more"]
+    loads = [one.load[0] for one in recording.ranks.values() if one.load]
+    if loads:
+        shown.append(f"load {max(loads):g}")
+    return ", ".join(shown)
+
+
+def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> None:
     """Where ranks wait for each other, and how far back the traces reach."""
     whole_s = sum(one["in_mpi_s"] for one in waits["ranks"])
     columns = [
@@ -149,6 +185,8 @@ def _print_waits(waits: dict[str, Any], ended_early: bool) -> None:
     if waiting:
         _print_first(columns, waiting, _MOST_PLACES, "places", ["call", "in"])
         print("waiting: until another rank has sent or receives, or has come to a collective; for: mostly")
+    elif is_hung:
+        print("\nno call that has returned has waited for another rank, as far as that is known")
     else:
         print("\nno call waits for another rank, as far as that is known")
     if waits["unknown"]:
