@@ -27,7 +27,7 @@ from earlybird.analysis.events import (
     match_messages,
 )
 from earlybird.data import labels
-from earlybird.data.mpi_calls import BLOCKING_RECEIVES, COMPLETIONS, STARTS
+from earlybird.data.mpi_calls import BLOCKING_RECEIVES, COMPLETIONS, POLLS, STARTS
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
 from earlybird.data.recorded_trace import COMPLETION, RankTrace, load_traces
 from earlybird.data.recording import Recording
@@ -40,8 +40,12 @@ _FOR_ANY = frozenset({"MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsom
 PROBING = frozenset({"MPI_Probe", "MPI_Mprobe", "MPI_Iprobe", "MPI_Improbe"})
 # Calls that may return when the message is received.
 SENDING = frozenset({"MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Sendrecv", "MPI_Sendrecv_replace"})
-# Others in which a rank waits for none: a buffer takes the message.
-_LOCAL = STARTS | {"MPI_Bsend"}
+# Local calls, in which a rank waits for none; so are all that start a request, MPI_I...
+_LOCAL = STARTS | {
+    "MPI_Bsend", "MPI_Send_init", "MPI_Bsend_init", "MPI_Ssend_init", "MPI_Rsend_init", "MPI_Recv_init",
+    "MPI_Psend_init", "MPI_Precv_init", "MPI_Pready", "MPI_Pready_range", "MPI_Pready_list", "MPI_Cancel",
+    "MPI_Request_free", "MPI_Pcontrol", "MPI_Comm_set_name",
+}  # fmt: skip
 _KNOWN, _UNKNOWN = -1, -2  # in place of a call
 _LEAST_PRINTED, _MOST_NAMES = 0.001, 3
 
@@ -178,7 +182,7 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
     call_of = calls_of(events)
     dependences, cause = _dependences(events, joined.matches, call_of)
     _late_to_probes(events, joined.matches, waits, cause)
-    _late_peers(events, dependences, waits)
+    _late_peers(events, dependences, _next_completing(events, call_of), cause, waits)
     for group in joined.groups:
         _late_ranks(events, group, waits)
     is_run = ~events.is_call(frozenset({"MPI_Init", "MPI_Init_thread"}))
@@ -320,23 +324,28 @@ def _posted_s(events: Events, call_of: np.ndarray) -> np.ndarray:
     return np.where(is_blocking, events.begin_s[call_of], events.posted_s)
 
 
-def _late_peers(events: Events, dependences: _Dependences, waits: _CallWaits) -> None:
+def _late_peers(
+    events: Events, dependences: _Dependences, completing: np.ndarray, cause: np.ndarray, waits: _CallWaits
+) -> None:
     """The wait of each call until the last of its messages was sent, or its receive posted, and then for one
-    of the peers that was outside the MPI. A call for which one request suffices waits for the first."""
+    of the peers that was outside the MPI. A call for which one request suffices waits for the first, and a
+    poll that completes nothing for what the call in `completing` does."""
     call, peer = dependences.call, dependences.peer
     begin_s, end_s = events.begin_s[call], events.end_s[call]
-    wait_s = np.clip(dependences.ready_s - begin_s, 0, end_s - begin_s)
     # The MPI has kept the message of a send that was over before.
-    wait_s[dependences.is_send & (end_s < dependences.ready_s)] = 0
-    order = np.argsort(np.where(events.is_call(_FOR_ANY)[call], -wait_s, wait_s), kind="stable")
-    last = np.full(len(events), -1)
-    last[call[order]] = order  # the decisive one comes last, and stays
-    chosen = last[last >= 0]
-    chosen = chosen[wait_s[chosen] > 0]
-    of_sends = dependences.is_send[chosen]
-    waits.late[call[chosen]] = peer[chosen]
-    waits.sender_s[call[chosen]] = np.where(of_sends, 0, wait_s[chosen])
-    waits.receiver_s[call[chosen]] = np.where(of_sends, wait_s[chosen], 0)
+    ready_s = np.where(dependences.is_send & (end_s < dependences.ready_s), -np.inf, dependences.ready_s)
+    order = np.argsort(np.where(events.is_call(_FOR_ANY)[call], -ready_s, ready_s), kind="stable")
+    decisive = np.full(len(events), -1)
+    decisive[call[order]] = order  # that which counts comes last, and stays
+    polls = np.flatnonzero(completing >= 0)
+    decisive[polls], cause[polls] = decisive[completing[polls]], cause[completing[polls]]
+    waiting = np.flatnonzero(decisive >= 0)
+    chosen = decisive[waiting]
+    wait_s = np.clip(ready_s[chosen] - events.begin_s[waiting], 0, (events.end_s - events.begin_s)[waiting])
+    is_long, of_sends = wait_s > 0, dependences.is_send[chosen]
+    waits.late[waiting[is_long]] = peer[chosen[is_long]]
+    waits.sender_s[waiting[is_long & ~of_sends]] = wait_s[is_long & ~of_sends]
+    waits.receiver_s[waiting[is_long & of_sends]] = wait_s[is_long & of_sends]
     waited_s = waits.sender_s + waits.receiver_s
     from_s = np.maximum(begin_s + waited_s[call], dependences.returned_s)
     outside_s = np.zeros(len(call))
@@ -344,6 +353,31 @@ def _late_peers(events: Events, dependences: _Dependences, waits: _CallWaits) ->
         of_rank = peer == rank
         outside_s[of_rank] = _outside_s(events, rank, from_s[of_rank], end_s[of_rank])
     _keep_longest(waits.outside_s, waits.outside, call, outside_s, peer)
+
+
+def _next_completing(events: Events, call_of: np.ndarray) -> np.ndarray:
+    """(N,): of each poll that completes nothing the next one from the same place that does; else -1.
+
+    Nothing for traces without requests, in which it is not known what polls complete.
+    """
+    completes = np.zeros(len(events), bool)
+    completes[call_of[(events.calls == 0) & (call_of >= 0)]] = True
+    has_requests = np.bincount(events.rank, events.request > 0) > 0
+    is_poll = events.is_call(COMPLETING & POLLS) & (events.calls > 0) & has_requests[events.rank]
+    polls = np.flatnonzero(is_poll)
+    keys = np.column_stack(
+        [getattr(events, name)[polls].astype(np.uint64) for name in ("rank", "thread", "call", "site")]
+    )
+    group = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.lexsort([events.begin_s[polls], group])
+    polls, group = polls[order], group[order]
+    place = np.where(completes[polls], np.arange(len(polls)), len(polls))
+    following = np.minimum.accumulate(place[::-1])[::-1]
+    has_next = (following < len(polls)) & ~completes[polls]
+    has_next[has_next] = group[following[has_next]] == group[has_next]
+    completing = np.full(len(events), -1)
+    completing[polls[has_next]] = polls[following[has_next]]
+    return completing
 
 
 def _late_to_probes(events: Events, matches: Matches, waits: _CallWaits, cause: np.ndarray) -> None:
@@ -371,7 +405,8 @@ def _late_to_probes(events: Events, matches: Matches, waits: _CallWaits, cause: 
 
 def _not_examined(events: Events, joined: Traced) -> np.ndarray:
     """(N,): calls of which it is not known how waiting in them would look."""
-    is_examined = events.is_call(RECEIVING | PROBING | SENDING | _LOCAL)
+    immediate = frozenset(name for name in events.names if name.startswith("MPI_I") and name[5:6].islower())
+    is_examined = events.is_call(RECEIVING | PROBING | SENDING | _LOCAL | immediate)
     for group in joined.groups:
         is_examined[group.events] = True
     return ~is_examined

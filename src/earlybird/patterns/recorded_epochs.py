@@ -389,7 +389,7 @@ def _check_correspondence(
         if _messages(known, epoch, pairs) != _messages(received, epoch, pairs):
             raise InputError(
                 f"the epochs of phase {phase.number} do not correspond on all ranks: what is sent in one is "
-                "received in another"
+                f"received in another; call MPI_Pcontrol between the steps of the program, and {AGAIN}"
             )
 
 

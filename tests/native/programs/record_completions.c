@@ -1,11 +1,15 @@
 /* Posts requests of every kind and completes them by every call; two ranks. With "hang", rank 1 then receives what nobody sends.
  *
- * usage: record_completions [hang|threads]
+ * With "full" no file may become larger than 100 KiB, as on a full disk.
+ *
+ * usage: record_completions [hang|threads|full]
  */
 #include <mpi.h>
 #include <pthread.h>
-#include <stdio.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { NUM = 6, BYTES = 1 << 17 };
@@ -140,11 +144,17 @@ __attribute__((noinline)) static void hang(void) {
 
 int main(int argc, char **argv) {
   const char *way = argc > 1 ? argv[1] : "";
+  const bool is_full = strcmp(way, "full") == 0, has_threads = is_full || strcmp(way, "threads") == 0;
+  const struct rlimit limit = {100 << 10, 100 << 10};
   int level;
-  MPI_Init_thread(&argc, &argv, strcmp(way, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+  MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+  if (is_full) {
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   other = 1 - rank;
-  if (strcmp(way, "threads") == 0) use_threads();
+  if (has_threads) use_threads();
   wait_for_all();
   wait_one_by_one();
   wait_for_any();

@@ -1,7 +1,8 @@
 /* Four ranks that wait for known times, in milliseconds, in each of so many rounds: `record_waits ROUNDS`.
  *
  * MPI_Recv of rank 0: 20 for rank 1. MPI_Waitall of rank 0: 16 for rank 2. MPI_Waitall of rank 0: 14 for rank 3; they begin to exchange
- * 1 MiB, and then rank 3 is outside the MPI. MPI_Barrier: 12 for rank 3. MPI_Bcast: 10 for rank 2, except by that. MPI_Reduce: 8 of rank 0
+ * 1 MiB, and then rank 3 is outside the MPI. MPI_Wait of rank 0 for its send of 1 MiB: 18 for rank 2; MPI_Waitany for a persistent
+ * one: 9 for rank 1. MPI_Barrier: 12 for rank 3. MPI_Bcast: 10 for rank 2, except by that. MPI_Reduce: 8 of rank 0
  * for rank 1. Barriers before each of them, which are not measured, have a communicator of their own. */
 #include <mpi.h>
 #include <stdlib.h>
@@ -50,6 +51,32 @@ NOINLINE static void wait_for_progress(void) {
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+static char large[1 << 20];
+
+NOINLINE static void receive_large(int receiver, int late_milliseconds, int tag) {
+  come_late(receiver, late_milliseconds);
+  if (rank == receiver) MPI_Recv(large, sizeof large, MPI_CHAR, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+NOINLINE static void send_to_late(void) {
+  MPI_Request request;
+  receive_large(2, 18, 6);
+  if (rank != 0) return;
+  MPI_Isend(large, sizeof large, MPI_CHAR, 2, 6, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+NOINLINE static void start_to_late(void) {
+  MPI_Request request;
+  int index;
+  receive_large(1, 9, 7);
+  if (rank != 0) return;
+  MPI_Send_init(large, sizeof large, MPI_CHAR, 1, 7, MPI_COMM_WORLD, &request);
+  MPI_Start(&request);
+  MPI_Waitany(1, &request, &index, MPI_STATUS_IGNORE);
+  MPI_Request_free(&request);
+}
+
 NOINLINE static void meet(void) {
   come_late(3, 12);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -76,6 +103,8 @@ int main(int argc, char **argv) {
     receive_late();
     wait_for_the_last();
     wait_for_progress();
+    send_to_late();
+    start_to_late();
     meet();
     hear();
     collect();

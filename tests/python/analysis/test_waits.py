@@ -199,6 +199,16 @@ def test_polls_until_a_send_is_complete_wait_for_its_receiver(tmp_path):
     assert found.late_receiver_s == pytest.approx([0.5, 0])
 
 
+def test_polls_that_complete_nothing_wait_for_what_a_later_one_completes(tmp_path):
+    """The time inside them until the receiver comes, not that between them; those before are another's."""
+    other = [isend(0.5, 1, 9, tag=7), *completes(TEST, 0.6, 0.61, ("sent", 1, 9, 0.5, 7))]
+    polls = [row for k in range(5) for row in completes(TEST, 1.0 + 0.2 * k, 1.1 + 0.2 * k)]
+    last = completes(TEST, 2.0, 2.1, ("sent", 1, 1, 0.9))
+    receiver = [(0.1, 0.62, RECV, RECEIVED, WORLD, 0, 7, ONE_CALL, LARGE, 1), recv(1.65, 2.1, 0, 2)]
+    found = waits(tmp_path, {0: [*other, isend(0.9, 1, 1), *polls, *last], 1: receiver})
+    assert found.late_receiver_s == pytest.approx([3 * 0.1 + 0.05, 0]) and found.unexamined == []
+
+
 def test_a_blocking_send_waits_for_a_receive_that_is_posted_and_completed_later(tmp_path):
     send = (1.0, 1.6, SEND, SENT, WORLD, 1, 0, ONE_CALL, LARGE)
     receiver = [irecv(1.3, 1), *completes(WAIT, 1.5, 1.6, ("received", 0, 1, 1.3))]
@@ -222,9 +232,14 @@ def test_completions_of_what_is_not_examined_are_named_with_their_share(tmp_path
     done = (1.1, 1.4, IALLREDUCE, CALL, WORLD, NOBODY, NO_TAG, COMPLETION, 8, 1, 1.0)
     unreceived = [isend(2.0, 1, 2), *completes(WAIT, 2.1, 2.2, ("sent", 1, 2, 2.0))]
     found = waits(tmp_path, {0: [start, *completes(WAIT, 1.1, 1.4), done, *unreceived], 1: [call(5.0, 5.1)]})
-    assert found.unexamined == ["MPI_Wait for MPI_Iallreduce", "MPI_Wait for MPI_Isend", "MPI_Iallreduce"]
+    assert found.unexamined == ["MPI_Wait for MPI_Iallreduce", "MPI_Wait for MPI_Isend"]
     (place,) = (place for place in found.places if place.call == "MPI_Wait")
     assert place.unknown_s == pytest.approx(0.4)
+    # So are the polls before.
+    polls = [*completes(TEST, 1.1, 1.2), *completes(TEST, 1.3, 1.4), (1.3, *done[1:])]
+    found = waits(tmp_path, {0: [start, *polls], 1: [call(5.0, 5.1)]})
+    assert found.unexamined == ["MPI_Test for MPI_Iallreduce"]
+    assert found.in_mpi_s.sum() - found.examined_s == pytest.approx(0.2)
     # One that completes nothing, such as for MPI_REQUEST_NULL or MPI_PROC_NULL, waits for nobody.
     nobody = (1.1, 1.4, ISEND, SENT, WORLD, -2, 0, COMPLETION, 0, 1, 1.0)
     found = waits(tmp_path, {0: [isend(1.0, -2, 1), *completes(WAIT, 1.1, 1.4), nobody], 1: [call(5.0, 5.1)]})
