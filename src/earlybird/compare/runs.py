@@ -1,6 +1,6 @@
 """Compare two runs point by point: the launch is the sample, not the iteration."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -108,7 +108,10 @@ def compare_sides(
         tuple(point_of(key) for key in before.times_s if key not in after.times_s),
         tuple(point_of(key) for key in after.times_s if key not in before.times_s),
         tuple(different),
-        tuple(_notes(found, (before, after), len(common) - len(found), level)),
+        (
+            *_statistic_notes(dict(zip(shared, statistics, strict=True)), (before, after)),
+            *_notes(found, (before, after), len(common) - len(found), level),
+        ),
     )
 
 
@@ -180,7 +183,6 @@ def _notes(found: Sequence[Change], sides: tuple[Side, Side], zeros: int, level:
         )
     if zeros:
         notes.append(f"{counted(zeros, 'point')} left out: a time there is 0")
-    notes += _statistic_notes(found, sides)
     if few := sum(one.p_value is None for one in found):
         fewest = [min(one.launches_before for one in found), min(one.launches_after for one in found)]
         lacking = [side for side, count in zip(sides, fewest, strict=True) if count < changes.MIN_LAUNCHES]
@@ -202,23 +204,26 @@ def _notes(found: Sequence[Change], sides: tuple[Side, Side], zeros: int, level:
     return notes
 
 
-def _statistic_notes(found: Sequence[Change], sides: tuple[Side, Side]) -> list[str]:
+def _statistic_notes(statistics: Mapping[Key, Statistic | None], sides: tuple[Side, Side]) -> list[str]:
     """Say what is compared where it is not the medians of iterations, and what cannot be."""
-    notes = []
-    for statistic in (MEAN, SLOWEST_RANK_MEAN):
-        if number := sum(one.statistic == statistic for one in found):
-            notes.append(
-                f"{counted(number, 'point')} compared by the {STATISTICS[statistic]}, as one of the runs was "
-                "imported without iterations"
-            )
-    if number := sum(one.statistic is None for one in found):
+    before, after = sides
+    converted = [
+        statistic
+        for key, statistic in statistics.items()
+        if before.statistics.get(key) != after.statistics.get(key)
+    ]
+    notes = [
+        f"{counted(number, 'point')} compared by the {STATISTICS[statistic]} on both sides, as one was "
+        "imported without iterations"
+        for statistic in (MEAN, SLOWEST_RANK_MEAN)
+        if (number := converted.count(statistic))
+    ]
+    if number := list(statistics.values()).count(None):
         notes.append(
             f"{counted(number, 'point')} not decided: the values are other statistics on both sides, as "
             "'differs' says; import outputs of one kind"
         )
-    keys = [key for key in sides[0].times_s if key in sides[1].times_s]
-    shares = [share for side in sides for key in keys if (share := side.rounding.get(key))]
-    if shares:
+    if shares := [share for side in sides for key in statistics if (share := side.rounding.get(key))]:
         notes.append(
             f"values printed with one digit are rounded by up to {percent(max(shares))}, as intervals say"
         )

@@ -41,6 +41,7 @@ _OF_KEY = ("kernel", "quantity", "method")
 _PREVENTING = frozenset({"host", "network"})
 _PLACEMENT = "placement of "
 _LIBRARY = "library: "
+_FORMER_STATISTIC = "value of a launch"  # among the circumstances of a baseline of an earlier version
 # Keys of a configuration that say how another benchmark measured.
 _OF_BENCHMARKS = (*PARAMETERS, THREADS, PROCESSES, "window", "buffers")
 _OF_ONE_MPI = ("control_variables.", _LIBRARY)
@@ -146,7 +147,8 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
         of_mpi.setdefault(key, {}).setdefault(sample.launch, []).append(sample.steady_times_s())
         of_mpi_key = (str(sample.config.get("mpi", "")), key)
         statistics.setdefault(of_mpi_key, set()).add(sample.statistic)
-        if (of_ranks_s := sample.rank_times_s) is not None and sample.quantity == COMPLETION:
+        is_completion = (sample.kernel, sample.quantity) == ("collective", COMPLETION)
+        if (of_ranks_s := sample.rank_times_s) is not None and is_completion:
             of_launch = slowest.setdefault(of_mpi_key, {}).setdefault(sample.launch, [])
             of_launch.append(float(of_ranks_s[sample.warmup :].mean(axis=0).max()))
         rounding[of_mpi_key] = max(rounding.get(of_mpi_key, 0.0), sample.rounding)
@@ -214,19 +216,29 @@ def side_of_baseline(baseline: Baseline) -> Side:
         key: {MEAN: one.launch_means_s, SLOWEST_RANK_MEAN: one.launch_slowest_rank_means_s}
         for key, one in points.items()
     }
+    circumstances = dict(baseline.circumstances)
+    had_means = circumstances.pop(_FORMER_STATISTIC, "").startswith("mean")
     return Side(
         baseline.name,
         baseline.mpi,
         {key: list(one.launch_medians_s[:, None]) for key, one in points.items()},
-        baseline.circumstances,
+        circumstances,
         is_baseline=True,
-        statistics={key: frozenset({one.statistic}) for key, one in points.items()},
+        statistics={
+            key: frozenset({_former_statistic(one) if had_means else one.statistic})
+            for key, one in points.items()
+        },
         alternatives={
             key: {name: list(values[:, None]) for name, values in of_point.items() if values is not None}
             for key, of_point in further.items()
         },
         rounding={key: one.rounding for key, one in points.items() if one.rounding},
     )
+
+
+def _former_statistic(point: BaselinePoint) -> Statistic:
+    """Return the statistic of a point in a baseline of an earlier version that had means."""
+    return SLOWEST_RANK_MEAN if point.quantity == COMPLETION else MEAN
 
 
 def baseline_of(side: Side, name: str, run: Run) -> Baseline:

@@ -18,6 +18,7 @@ from earlybird.data.layout import LEVELS
 from earlybird.data.measure_commands import ANYWHERE, MESSAGES, LaunchOptions, measure_command
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample, require_validated
+from earlybird.data.statistics import MEAN
 from earlybird.data.tables import load_pingpong_table
 from earlybird.fit import pipelined
 from earlybird.fit.collective_samples import (
@@ -138,7 +139,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
     if mpi is not None and not samples:
         found = {str(sample.config.get("mpi")): None for run in runs for sample in run.each_sample()}
         raise InputError(f"{names}: no samples of {mpi}; give one of {', '.join(found) or 'another run'}")
-    timed, reuses = _calibrating(samples)
+    timed = _calibrating(samples)
     completed = [(run, sample) for run, sample in samples if _is_completion(sample)]
     piped = [(run, sample) for run, sample in samples if _is_pipeline(sample)]
     used = timed + completed + piped + [(run, sample) for run, sample in samples if is_collective(sample)]
@@ -173,7 +174,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
         context=shared.context,
         runs=tuple({"id": run.id, "sha256": run.sha256()} for run in runs),
         link_bytes_per_s=shared.link_bytes_per_s,
-        warnings=(*shared.warnings, *_bulk_warnings(bulk, launch), *([_REUSES] if reuses else [])),
+        warnings=(*shared.warnings, *_bulk_warnings(bulk, launch), *_ping_pong_warnings(timed)),
         results=tuple(results(compared)),
         launch=launch,
     )
@@ -236,15 +237,29 @@ _REUSES = (
 )
 
 
-def _calibrating(samples: Sequence[tuple[Run, Sample]]) -> tuple[list[tuple[Run, Sample]], bool]:
-    """The samples from which levels are fitted, and whether they include ping-pongs that reuse their buffers,
-    as other benchmarks do: only where there are no others."""
+_MEANS = (
+    "ping-pongs have means over iterations, as another benchmark printed them: a few slow iterations make "
+    "them longer than the medians of a measurement"
+)
+
+
+def _ping_pong_warnings(samples: Iterable[tuple[Run, Sample]]) -> list[str]:
+    """Say what distinguishes ping-pongs of other benchmarks from messages of an application."""
+    ping_pongs = [sample for _, sample in samples if sample.kernel == "pingpong"]
+    reuses = any(sample.config.get("buffers") == "reuse" for sample in ping_pongs)
+    means = any(sample.statistic == MEAN for sample in ping_pongs)
+    return [*([_REUSES] if reuses else []), *([_MEANS] if means else [])]
+
+
+def _calibrating(samples: Sequence[tuple[Run, Sample]]) -> list[tuple[Run, Sample]]:
+    """Choose the samples from which levels are fitted; ping-pongs that reuse their buffers, as other
+    benchmarks do, only where there are no others."""
     found = [(run, sample) for run, sample in samples if _calibrates(sample)]
     varying = [(run, sample) for run, sample in found if sample.config.get("buffers", "vary") == "vary"]
     levels = {sample.config.get("level") for _, sample in varying}
     others = [(run, sample) for run, sample in found if sample.config.get("level") not in levels]
     _refuse_variants(varying + others)
-    return varying + others, any(sample.config.get("buffers") == "reuse" for _, sample in others)
+    return varying + others
 
 
 def _refuse_variants(samples: Sequence[tuple[Run, Sample]]) -> None:

@@ -333,7 +333,7 @@ def _points(setup: _Setup, row: Mapping[str, float]) -> Iterator[ImportedPoint]:
             kernel, size_bytes, setup.window, 1, directions * setup.window * size_bytes, rate * 1e6,
             rounding(rate), statistic,
         )  # fmt: skip
-    elif test == _MULTIPLE_BANDWIDTH and setup.pairs and rate is not None:
+    elif test == _MULTIPLE_BANDWIDTH and setup.pairs and row.keys() & {"MB/s", MEDIAN_BANDWIDTH}:
         yield _message_rate(setup, size_bytes, row)
     elif operation is not None and latency_us is not None:
         topology = _TOPOLOGIES.get(len(setup.grid))
@@ -349,13 +349,16 @@ def _points(setup: _Setup, row: Mapping[str, float]) -> Iterator[ImportedPoint]:
 def _message_rate(setup: _Setup, size_bytes: int, row: Mapping[str, float]) -> ImportedPoint:
     """Make a point of osu_mbw_mr: of the median bandwidth, else of the message rate, which has the most
     digits and which -R 0 leaves out."""
-    median, messages_per_s = row.get(MEDIAN_BANDWIDTH, 0.0), row.get("Messages/s")
-    printed = median or (row.get("MB/s", 0.0) if messages_per_s is None else messages_per_s)
-    if median or messages_per_s is None:
+    is_median = MEDIAN_BANDWIDTH in row
+    if "Messages/s" in row and not is_median:
+        printed = messages_per_s = row["Messages/s"]
+    else:
+        printed = row[MEDIAN_BANDWIDTH if is_median else "MB/s"]
         messages_per_s = printed * 1e6 / size_bytes if size_bytes else 0.0
+    pairs = setup.pairs or 1
     return window_of_messages(
-        "msgrate", size_bytes, setup.window, setup.pairs or 1, (setup.pairs or 1) * setup.window,
-        messages_per_s, rounding(printed), MEDIAN if median else MEAN,
+        "msgrate", size_bytes, setup.window, pairs, pairs * setup.window, messages_per_s, rounding(printed),
+        MEDIAN if is_median else MEAN,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -189,13 +190,14 @@ def test_a_mean_and_a_median_are_never_decided(written):
 def test_the_slowest_ranks_mean_is_compared_with_that_of_measured_ranks(written):
     """Not with the mean of completions, which is larger where ranks are slow in turn."""
     of_ranks = np.array([[1.0, 3.0], [3.0, 1.0]])
-    measured = written("a", [], quantity="completion")
+    measured = written("a", [])
     measured.append_launch({"id": "l0"})
     config = {"mpi": "mpich", "size_bytes": 8}
     measured.append_samples([
-        Sample("pingpong", "completion", config, "l0", of_ranks.max(axis=1), rank_times_s=of_ranks)
+        Sample("collective", "completion", config, "l0", of_ranks.max(axis=1), rank_times_s=of_ranks)
     ])  # fmt: skip
-    imported = written("b", [[2.0]], quantity="completion", statistic="slowest_rank_mean")
+    slowest = {"kernel": "collective", "quantity": "completion", "statistic": "slowest_rank_mean"}
+    imported = written("b", [[2.0]], **slowest)
     (change,) = compare_sides(side_of(measured), side_of(imported)).changes
     assert (change.before_s, change.after_s, change.statistic) == (2, 2, "slowest_rank_mean")
 
@@ -210,6 +212,17 @@ def test_a_baseline_keeps_the_means_too(written, tmp_path):
     assert (change.before_s, change.after_s, change.statistic) == (2, 2, "mean")
     (change,) = compare_sides(kept, side_of(run)).changes
     assert (change.before_s, change.after_s, change.statistic) == (1, 1, "median")
+
+
+def test_a_baseline_of_an_earlier_version_says_means_among_its_circumstances(written):
+    run = written("a", [[2.0]] * 5, {"launcher": "import"})
+    saved = baseline_of(side_of(run), "kept", run)
+    means = {"value of a launch": "mean of its iterations"}
+    kept = side_of_baseline(replace(saved, circumstances={**saved.circumstances, **means}))
+    assert [set(known) for known in kept.statistics.values()] == [{"mean"}]
+    assert "value of a launch" not in kept.circumstances
+    (change,) = compare_sides(kept, side_of(written("b", [SKEWED] * 5))).changes
+    assert (change.after_s, change.statistic) == (2, "mean")
 
 
 def test_runs_that_an_earlier_version_imported_have_the_statistic_of_their_launch():

@@ -166,6 +166,23 @@ def test_what_osu_does_not_print_is_said():
         osu(text, window=32)
 
 
+def test_a_message_rate_of_a_median_printed_as_0_is_no_mean():
+    """Launches of one point would otherwise have the mean of one and the median of another."""
+    text = (
+        "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4\n# [ pairs: 2 ] [ window size: 64 ]\n"
+        "# Size                  MB/s        Messages/s P50 Tail BW(MB/s)\n1    0.00   3000.00   0.00\n"
+        "2    0.01   3000.00   0.02\n"
+    )
+    zero, median = osu(text).points
+    assert (zero.times_s[0], zero.statistic, median.statistic) == (0, "median", "median")
+    assert median.times_s[0] == pytest.approx(2 * 64 * 2 / 0.02e6)
+    without_rate = re.sub(r" +Messages/s P50.*| +3000.*", "", text)
+    (_, mean) = osu(without_rate).points
+    assert (mean.times_s[0], mean.statistic) == (pytest.approx(2 * 64 * 2 / 0.01e6), "mean")
+    with pytest.raises(InputError, match="no quantity here"):
+        osu(without_rate.replace("MB/s", "Bandwidth (MB/s)"))
+
+
 def threaded(receivers: int, time_us: float) -> str:
     return (
         f"# Number of Sender threads: 1 \n# Number of Receiver threads: {receivers}\n"
