@@ -140,7 +140,7 @@ def _advise(
         profile.id,
         (
             *options.notes([one.option for one in ranked], ranked[0].option, again),
-            *_unknown_launches(choice),
+            *_launches(choice),
             *notes,
             *left_out,
             *reservations([*models.values()], placed, [asked_bytes]),
@@ -148,10 +148,15 @@ def _advise(
     )  # fmt: skip
 
 
-def _unknown_launches(choice: AlgorithmChoice) -> list[str]:
+def _launches(choice: AlgorithmChoice) -> list[str]:
+    """Return what a reader must know of the launches that the default is compared by."""
     default = choice.default
-    if default is None or choice.measured.are_launches_known or not choice.measured.sizes_bytes(default):
+    results = [] if default is None else choice.measured.results_of(default)
+    if not results:
         return []
+    if choice.measured.are_launches_known:
+        is_single = max(result.launches for result in results) == 1
+        return ["a single launch decides nothing; measure with --launches 7"] if is_single else []
     return [
         "the profile has times without their launches, so that what is faster by chance is not left out; fit "
         "the run again with this version"

@@ -20,7 +20,7 @@ from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
 from earlybird.launch.process import STALL_CAUSE, Ended, Limits, run_tree
-from earlybird.launch.variables import RECORDED, refuse_conflicts, variables_to_set
+from earlybird.launch.variables import RECORDED, refuse_conflicts, refuse_replaced, variables_to_set
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import has_library, kernel_path, library_path, require_library
 
@@ -58,6 +58,7 @@ def run_kernel(
     arguments.append(str(_write_request(request, job.threads, out)))
     of_points = context_variables(mpi.family, request.vcis, request.streams) | dict(request.environment)
     refuse_conflicts(mpi.settings, invocation.by_arguments)
+    refuse_replaced(mpi, request.environment, request.settings.values())
     set_by_us = variables_to_set(mpi, invocation.env | of_points, invocation.preferred)
     environment = mpi.environment() | dict(mpi.settings) | set_by_us
     if request.preload:

@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from earlybird.data.collective_algorithms import Forcing
 from earlybird.data.errors import InputError
 from earlybird.machine.flavours import Flavour
 
@@ -12,6 +13,7 @@ from earlybird.machine.flavours import Flavour
 RECORDED = re.compile(r"^(MPIR_|MPICH_|OMPI_|PMIX_|PRTE_|I_MPI_|UCX_|FI_|HYDRA_|SLURM_|OMP_|EARLYBIRD_)")
 # Open MPI's mpiexec passes only its own variables to other nodes, not those of the libraries below it.
 _LEFT_BEHIND = re.compile(r"^(UCX_|FI_|OMP_)")
+_ADJUSTED_PART = re.compile("(I_MPI_ADJUST_[A-Z]+)_")
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -31,6 +33,30 @@ def refuse_conflicts(settings: Mapping[str, str], needed: Mapping[str, str]) -> 
             f"the variable {name}={set_by_user} of the environment {reason}; unset {name}, or measure other "
             "points"
         )
+
+
+def refuse_replaced(mpi: Flavour, environment: Mapping[str, str], forcings: Iterable[Forcing]) -> None:
+    """Raise InputError for a variable of the user that forced algorithms replace, or that replaces them.
+
+    Control variables are written while the ranks run, those of `default` too: it would no longer be what the
+    user has set. Intel MPI's I_MPI_ADJUST_BCAST precedes the variables of the operation's parts that
+    `environment`, the variables of the points, may have instead.
+    """
+    prefix = "OMPI_MCA_" if mpi.family == "openmpi" else ""
+    written = {
+        f"{prefix}{name}": None for forcing in forcings for name in (*forcing.communicator, *forcing.call)
+    }
+    if written and mpi.family == "openmpi":
+        written["OMPI_MCA_coll_tuned_dynamic_rules_filename"] = None
+    whole = [match[1] for match in map(_ADJUSTED_PART.match, environment) if match]
+    for name in (*written, *whole):
+        if name in mpi.settings or name in os.environ:
+            value = mpi.settings.get(name, os.environ.get(name))
+            remedy = "omit --env" if name in mpi.settings else f"unset {name}"
+            raise InputError(
+                f"the variable {name}={value} selects algorithms, and so does this measurement; {remedy}, or "
+                "measure --algorithm default alone"
+            )
 
 
 def variables_to_set(

@@ -18,7 +18,7 @@ from earlybird.data.units import format_bytes
 from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
 from earlybird.launch.placement import require_placed
 from earlybird.launch.several import launchers_in
-from earlybird.launch.variables import refuse_conflicts
+from earlybird.launch.variables import refuse_conflicts, refuse_replaced
 from earlybird.measure.groups import Group
 
 # Share of the budget for starting ranks and for filling and checking buffers; the rest is for timed
@@ -82,6 +82,7 @@ def refuse_conflicts_of(groups: Iterable[Group], launcher: Launcher) -> None:
         if mpi is not None:
             needed = context_variables(mpi.family, group.vcis, group.streams) | dict(group.environment)
             refuse_conflicts(mpi.settings, needed)
+            refuse_replaced(mpi, group.environment, group.settings.values())
 
 
 def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Result:

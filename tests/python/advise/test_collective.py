@@ -321,6 +321,7 @@ def test_too_few_launches_keep_the_default_and_say_so():
         assert advice.ranked[0].method == "default" and settings.idle
         assert {one.method for one in advice.size_ranges} == {"default"}
         assert any("chance alone" in one and "linear, speed-up 1.25" in one for one in advice.notes)
+        assert any("single launch decides nothing" in one for one in advice.notes) == (launches == 1)
 
 
 def test_a_speed_up_that_is_clear_alone_is_chance_among_many():

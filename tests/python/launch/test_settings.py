@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from earlybird.data.collective_algorithms import DEFAULT, forcing, parse_method
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.launch.local import MpiexecLauncher
@@ -58,3 +59,27 @@ def test_what_points_set_is_refused(monkeypatch):
     monkeypatch.setenv("MPIR_CVAR_CH4_NUM_VCIS", "2")
     with pytest.raises(InputError, match="MPIR_CVAR_CH4_NUM_VCIS=2 of the environment has no effect"):
         refuse_conflicts_of(groups(vcis=4), alone)
+
+
+@pytest.mark.parametrize(
+    ("family", "variable", "method"),
+    [
+        ("openmpi", "OMPI_MCA_coll_tuned_bcast_algorithm", "binomial"),
+        ("openmpi", "OMPI_MCA_coll_tuned_dynamic_rules_filename", "binomial"),
+        ("mpich", "MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial"),
+        ("intel", "I_MPI_ADJUST_BCAST", "binomial"),
+        ("intel", "I_MPI_ADJUST_BCAST", "pipeline:8192"),
+    ],
+)
+def test_algorithms_that_a_user_selects_are_measured_alone(monkeypatch, family, variable, method):
+    """Those that are forced would replace them, also where `default` is meant, or be replaced."""
+    one = launcher(family)
+    forced = {name: forcing(family, "bcast", parse_method(name), 4) for name in (DEFAULT, method)}
+    settings = {name: value for name, value in forced.items() if value.variables()}
+    point = ({"mpi": one.flavour},)
+    group = Group("collective", LAYOUT, point, environment=forced[method].environment, settings=settings)
+    refuse_conflicts_of([group], one)
+    monkeypatch.setenv(variable, "1")
+    refuse_conflicts_of([Group("collective", LAYOUT, point)], one)
+    with pytest.raises(InputError, match=f"{variable}=1 .*unset {variable}"):
+        refuse_conflicts_of([group], one)
