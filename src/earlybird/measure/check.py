@@ -130,7 +130,7 @@ def _measure(launches: Launches, nodes: tuple[int, ...], settings: CheckSettings
         suspicious = confirmed(find_suspicions(measured, like, effect), suspicious)
         before = {(one.hosts, one.measure) for one in too_slow}
         too_slow = [one for one in below(measured) if (one.hosts, one.measure) in before]
-    unjudged = unjudged_links(measured, like) if len(nodes) >= MIN_JUDGED else []
+    unjudged = unjudged_links(measured, like, effect) if len(nodes) >= MIN_JUDGED else []
     found = findings(suspicious, measured, hosts, plan.size_bytes, plan.cast_bytes, unjudged)
     named = {(host, one.measure.split()[-1]) for one in found for host in one.hosts if one.kind == NODE}
     found += [one for one in too_slow if (one.hosts[0], one.measure) not in named]
