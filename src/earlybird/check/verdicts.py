@@ -71,7 +71,7 @@ def findings(
     bad |= {hosts[end] for one in links for end in (one.first, one.second)}
     for one in suspicions:
         if one.measure in (INCAST, OUTCAST) and hosts[one.first] not in bad:
-            of_nodes.append(_cast(one, hosts, cast_bytes))
+            of_nodes.append(_cast(one, hosts, cast_bytes * (measured.num_nodes - 1)))
         elif one.measure in (CLOCK, DRIFT):
             of_nodes.append(_clock(one, hosts))
     return [*of_nodes, *_links(links, hosts, size_bytes)]
@@ -272,6 +272,7 @@ def _computation(one: Suspicion, measured: Measured, hosts: Sequence[str]) -> Fi
 
 
 def _cast(one: Suspicion, hosts: Sequence[str], size_bytes: int) -> Finding:
+    """Of all messages of the incast or outcast together."""
     cause = {
         INCAST: "each link alone is as fast as others: look at buffers and flow control of its switch port",
         OUTCAST: "each link alone is as fast as others: look at its adapter and the CPU that serves it",
