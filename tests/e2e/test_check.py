@@ -151,13 +151,14 @@ def test_the_node_of_a_rank_that_is_killed_is_named_if_mpiexec_names_it(cluster,
         assert "did not happen again: Open MPI does not say which rank failed" in done.stderr
 
 
-def test_a_node_that_has_died_is_named(check):
+def test_a_node_that_has_died_is_named_and_the_others_are_checked(check, tmp_path):
     with running_cluster(3, "100mbit", "--no-check") as output:
         broken = state.find(output["name"])
         break_node(output)
-        done = check(broken)
-        assert done.returncode == 3
-        assert "node1 of the cluster" in done.stderr and "no longer exists" in done.stderr
+        done = check(broken, "-o", "rest")
+        assert done.returncode == 1
+        assert "node1: rank does not start, others start; the node no longer exists." in done.stdout
+        assert (tmp_path / "rest" / "ok.txt").read_text() == "node0\nnode2\n"
 
 
 def test_a_host_that_cannot_be_reached_is_named(earlybird, any_mpi, tmp_path, refused):

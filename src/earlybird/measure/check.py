@@ -16,6 +16,7 @@ from earlybird.check.facts import fact_findings, fact_remarks
 from earlybird.check.load import busy_nodes, split_undecided
 from earlybird.check.locating import (
     Located,
+    dead_finding,
     failure_findings,
     find_bad_links,
     find_guilty,
@@ -161,7 +162,7 @@ class _AbleNodes:
     def measure(self, measure_nodes: Callable[[tuple[int, ...]], _Part]) -> _Part:
         """What `measure_nodes` gives of the nodes that can complete it; raises WorkError if they are not
         found."""
-        nodes = tuple(range(self._launches.plan.nodes))
+        nodes = self._without_dead(tuple(range(self._launches.plan.nodes)))
         searches = [self._by_pairs, self._by_links]
         followed = 0
         while True:
@@ -170,7 +171,9 @@ class _AbleNodes:
             except FailedLaunch as failed:
                 if not self._launches.can_be_divided or len(nodes) <= 2:
                     raise WorkError(failed.sentence) from None
-                left = self._by_evidence(failed, nodes) if followed < _MOST_EVIDENCE else nodes
+                left = self._without_dead(nodes)
+                if left == nodes and followed < _MOST_EVIDENCE:
+                    left = self._by_evidence(failed, nodes)
                 followed += 1
                 if left == nodes:
                     if not searches:
@@ -180,6 +183,11 @@ class _AbleNodes:
                         ) from None
                     left = self._searched(searches.pop(0), failed, nodes)
                 nodes = left
+
+    def _without_dead(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
+        dead = [node for node in self._launches.dead_nodes() if node in nodes]
+        self.findings += [dead_finding(self._launches.hosts[node]) for node in dead]
+        return tuple(node for node in nodes if node not in dead)
 
     def _by_evidence(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
         """Without the nodes whose ranks stopped, or were ended by a signal."""
