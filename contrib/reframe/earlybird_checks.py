@@ -3,11 +3,15 @@
     reframe -c contrib/reframe/earlybird_checks.py -r
     reframe -c contrib/reframe/earlybird_checks.py -r -n EarlybirdPingpong -S launches=10 -S mpi=openmpi
     reframe -c contrib/reframe/earlybird_checks.py -r -S baseline=mpich-5.0 -S baselines=baselines
+    reframe -c contrib/reframe/earlybird_checks.py -r -n EarlybirdCheck -S rank_launcher=srun
 
 With a baseline (`earlybird baseline save`), a check fails if `earlybird compare` finds a slower point. Set
 references of ReFrame's own in a subclass; the names of the variables are in the performance report. Earlybird
 starts the ranks, so a check runs without the launcher of the partition; within an allocation, add what
 `earlybird measure` needs there, such as -S rank_launcher=srun.
+
+EarlybirdCheck fails if `earlybird check` finds nodes to leave out, or cannot decide; checked/ok.txt in its output
+folder has the others, for mpiexec -f.
 """
 
 import json
@@ -122,3 +126,50 @@ class EarlybirdAllreduce(EarlybirdMeasurement):
     suite = "collective"
     sizes = "8,8KiB,1MiB"
     options = ["--op", "allreduce", "--algorithm", "default"]
+
+
+@rfm.simple_test
+class EarlybirdCheck(rfm.RunOnlyRegressionTest):
+    """`earlybird check`: every node and link of the job is as fast as the others."""
+
+    rank_launcher = variable(str, value="")
+    hosts = variable(str, value="")
+    mpi = variable(str, value="")
+    expect = variable(str, value="")  # an earlier check, or a figure such as bandwidth=11GB/s
+
+    valid_systems = ["*"]
+    valid_prog_environs = ["*"]
+    executable = "earlybird"
+    keep_files = ["checked"]
+
+    @run_after("init")
+    def need_nodes(self):
+        self.skip_if(
+            not self.rank_launcher and not self.hosts,
+            "a check compares nodes; give -S rank_launcher=srun, or -S hosts=nodes.txt",
+        )
+
+    @run_after("setup")
+    def start_without_launcher(self):
+        self.job.launcher = getlauncher("local")()
+
+    @run_before("run")
+    def set_command(self):
+        options = {
+            "--launcher": self.rank_launcher, "--hosts": self.hosts, "--mpi": self.mpi, "--expect": self.expect,
+        }  # fmt: skip
+        given = [one for name, value in options.items() if value for one in (name, shlex.quote(value))]
+        self.executable_opts = ["check", *given, "--quiet", "-o", "checked"]
+        self.postrun_cmds = ['echo "$?" > status.txt']
+
+    @sanity_function
+    def is_alike(self):
+        return self._has_verdict()
+
+    @sn.deferrable
+    def _has_verdict(self):
+        status = (Path(self.stagedir) / "status.txt").read_text().strip()
+        printed = (Path(self.stagedir) / str(self.stdout)).read_text()
+        if status == "1":
+            printed += "\nthe nodes that are left are in checked/ok.txt"
+        return sn.assert_eq(status, "0", msg=f"earlybird check ended with status {status}:\n{printed}")

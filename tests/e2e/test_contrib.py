@@ -312,6 +312,27 @@ def test_each_point_has_a_name_of_its_own_and_baselines_are_in_the_folder_of_the
     assert f"--folder {tmp_path / 'baselines'} run" in errors.read_text()
 
 
+@pytest.mark.parametrize("status", [0, 1, 3])
+def test_reframe_fails_if_nodes_are_to_be_left_out(tmp_path, status):
+    program = tmp_path / "earlybird"
+    program.write_text(f"#!/bin/sh\necho 'asked: '\"$@\"\nmkdir checked\nexit {status}\n")
+    program.chmod(0o755)
+    report = tmp_path / "report.json"
+    command = [
+        reframe(), "--prefix", "reframe", "-c", REFRAME, "-n", "EarlybirdCheck", "-r", "--report-file",
+        report, "-S", "hosts=a,b,c",
+    ]  # fmt: skip
+    ran = subprocess.run(
+        list(map(str, command)), env=reframe_environment(tmp_path, tmp_path), cwd=tmp_path, text=True,
+        capture_output=True, timeout=60,
+    )  # fmt: skip
+    (case,) = json.loads(report.read_text())["runs"][0]["testcases"]
+    assert case["result"] == ("pass" if status == 0 else "fail"), ran.stdout
+    if status:
+        assert f"earlybird check ended with status {status}" in ran.stdout
+        assert "asked: check --hosts a,b,c --quiet -o checked" in ran.stdout
+
+
 @pytest.mark.mpi
 def test_reframe_reads_a_performance_variable_of_each_point(run_reframe, tmp_path):
     status, printed, report = run_reframe("-S", "launches=1")

@@ -156,6 +156,11 @@ def _texts(tried: Tried, size_bytes: int) -> tuple[str, str, str, str]:
     return RANK, "does not start", "start", f"a launch with it ended: {tried.cause}"
 
 
+def dead_finding(host: str) -> Finding:
+    """A node that no longer exists."""
+    return Finding(NODE, (host,), RANK, "does not start", "start", "the node no longer exists")
+
+
 def stopped_finding(host: str) -> Finding:
     """A node whose rank no longer did anything."""
     return Finding(

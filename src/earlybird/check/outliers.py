@@ -63,7 +63,8 @@ def link_outliers(
     links of slow nodes may be most of all. Otherwise it is the median of the medians of the nodes, of what
     they send and receive: one slow link of a node does not move it. Links with the same number in `like` are
     alike. Where a node has fewer than two of them, those of kind 0, the fastest, are compared with all, and
-    others with none: their median is NaN. `adds` : each node of a link adds to its value, as to a latency.
+    others with none: their median is NaN, as that of links of which all are of slow nodes. `adds` : each
+    node of a link adds to its value, as to a latency.
     """
     slow = np.zeros(values.shape, dtype=bool)
     expected = np.full(values.shape, np.nan)
@@ -78,7 +79,9 @@ def link_outliers(
                 continue
             of_kind = values
         usual = None if fast is None else of_kind[fast & ~np.isnan(of_kind)]
-        if usual is not None and usual.size:
+        if usual is not None and not usual.size:
+            continue  # all of this kind are links of slow nodes
+        if usual is not None:
             centre = float(low_median(usual))
             spread = float(low_median(np.abs(usual - centre)))
         else:
@@ -90,7 +93,7 @@ def link_outliers(
 
 
 def fast_links(values: np.ndarray, min_effect: float, adds: bool = False) -> np.ndarray | None:
-    """(N, N) the links from nodes that send as fast as the fastest to nodes that receive so.
+    """(N, N) the links from nodes that send as fast as the fastest to nodes that receive so, measured or not.
 
     None if all nodes do, or if slow links are not explained by slow nodes.
 
@@ -109,16 +112,24 @@ def fast_links(values: np.ndarray, min_effect: float, adds: bool = False) -> np.
     is_symmetric = np.array_equal(values, values.T, equal_nan=True)
     senders, receivers = np.nanmin(values, axis=1), np.nanmin(values, axis=0)
     nobody = [np.inf]
-    for threshold in (*_gaps(senders, min_effect), *nobody):
-        for other in [threshold] if is_symmetric else (*_gaps(receivers, min_effect), *nobody):
-            sends, receives = senders <= threshold, receivers <= other
-            if sends.all() and receives.all():
-                continue
-            fast = np.outer(sends, receives) & known
-            is_explained = _are_groups(logs, fast, known & ~fast, min_effect)
-            if is_explained and (not adds or _slow_nodes_add(values, fast, sends)):
-                return fast
-    return None
+    groups = [
+        (senders <= threshold, receivers <= other)
+        for threshold in (*_gaps(senders, min_effect), *nobody)
+        for other in ([threshold] if is_symmetric else (*_gaps(receivers, min_effect), *nobody))
+    ]
+    best: tuple[tuple[int, int], np.ndarray] | None = None
+    for sends, receives in groups:
+        fast = np.outer(sends, receives)
+        if adds and not _slow_nodes_add(values, fast & known, sends):
+            continue
+        exceptions = _exceptions(logs, fast & known, known & ~fast, min_effect)
+        if exceptions is None:
+            continue
+        # Of several, that with the fewest exceptions, and then the fewest nodes that are slow.
+        cost = exceptions, -int(sends.sum() + receives.sum())
+        if best is None or cost < best[0]:
+            best = cost, fast
+    return best[1] if best else None
 
 
 def _gaps(values: np.ndarray, min_effect: float) -> list[float]:
@@ -128,13 +139,17 @@ def _gaps(values: np.ndarray, min_effect: float) -> list[float]:
     return [float(one) for one in ordered[:-1][above]]
 
 
-def _are_groups(logs: np.ndarray, fast: np.ndarray, slow: np.ndarray, min_effect: float) -> bool:
-    """Whether nearly all links of the first kind are faster than nearly all of the second one."""
+def _exceptions(logs: np.ndarray, fast: np.ndarray, slow: np.ndarray, min_effect: float) -> int | None:
+    """How many links of the first kind are slow, and of the second kind fast; None if these are not groups,
+    because they are too many. Groups may be spread, but of several that which is not has fewer exceptions."""
     if np.count_nonzero(fast) < 2 or not slow.any():
-        return False
+        return None
     centre = np.median(logs[fast])
-    limit = centre + max(np.log1p(min_effect), _DEVIATIONS * _log_spread(np.exp(logs[fast])))
-    return bool(np.mean(logs[fast] <= limit) >= _MOST_LINKS and np.mean(logs[slow] > limit) >= _MOST_LINKS)
+    least = np.log1p(min_effect)
+    limit = centre + max(least, _DEVIATIONS * _log_spread(np.exp(logs[fast])))
+    if max(np.mean(logs[fast] > limit), np.mean(logs[slow] <= limit)) > 1 - _MOST_LINKS:
+        return None
+    return int(np.count_nonzero(np.abs(logs[fast] - centre) > least) + np.count_nonzero(logs[slow] <= limit))
 
 
 def _slow_nodes_add(values: np.ndarray, fast: np.ndarray, is_fast: np.ndarray) -> bool:

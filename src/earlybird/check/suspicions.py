@@ -28,6 +28,7 @@ _SHARED_EFFECT, _SHARED_LATENCY_EFFECT = 0.3, 1.0
 # NTP keeps clocks of a cluster within a millisecond, of a wide area within tens.
 _LEAST_OFFSET_S, _LEAST_DRIFT = 10e-3, 200e-6
 
+MIN_EFFECT = 0.1
 Item = tuple[str, int, int]  # measure, sender, receiver; of a node its number twice
 
 
@@ -79,9 +80,11 @@ def least_effects(measured: Measured, min_effect: float) -> tuple[float, float]:
     return max(min_effect, _SHARED_EFFECT), max(min_effect, _SHARED_LATENCY_EFFECT)
 
 
-def unjudged_links(measured: Measured, like: np.ndarray) -> list[tuple[int, int]]:
-    """The links that have too few of their like for a median of latency and bandwidth."""
-    _, expected = link_outliers(measured.send_s, like, 0.0)
+def unjudged_links(
+    measured: Measured, like: np.ndarray, min_effect: float = MIN_EFFECT
+) -> list[tuple[int, int]]:
+    """The links that have too few of their like for a median of bandwidth."""
+    _, expected = link_outliers(measured.send_s, like, least_effects(measured, min_effect)[0])
     unknown = np.isnan(expected) & ~np.isnan(measured.send_s)
     return [(int(i), int(j)) for i, j in np.argwhere(unknown) if i < j]
 

@@ -25,6 +25,8 @@ from earlybird.data.check import (
 )
 from earlybird.data.covers import Link, connected, smallest_covers
 
+# So many nodes more are a better explanation than a link that contradicts one.
+_CONTRADICTION = 2
 # What TCP sends before it waits for the first acknowledgement: ten segments.
 _FIRST_SEGMENTS_BYTES = 14600
 
@@ -69,7 +71,7 @@ def findings(
     bad |= {hosts[end] for one in links for end in (one.first, one.second)}
     for one in suspicions:
         if one.measure in (INCAST, OUTCAST) and hosts[one.first] not in bad:
-            of_nodes.append(_cast(one, hosts, cast_bytes))
+            of_nodes.append(_cast(one, hosts, cast_bytes * (measured.num_nodes - 1)))
         elif one.measure in (CLOCK, DRIFT):
             of_nodes.append(_clock(one, hosts))
     return [*of_nodes, *_links(links, hosts, size_bytes)]
@@ -107,7 +109,8 @@ def _nodes_by_links(
             for one in suspicions
             if one.is_link and one.measure == measure and (one.first, one.second) not in explained
         }
-        guilty = _guilty(links, judged)
+        casts = [{one.first for one in suspicions if one.measure == cast} for cast in (OUTCAST, INCAST)]
+        guilty = _guilty(links, judged, casts if measure == BANDWIDTH and any(casts) else None)
         for node in sorted(guilty):
             directions = {
                 text: own
@@ -123,13 +126,14 @@ def _nodes_by_links(
     return found, explained
 
 
-def _guilty(links: Collection[Link], judged: np.ndarray) -> set[int]:
+def _guilty(links: Collection[Link], judged: np.ndarray, casts: Sequence[Collection[int]] | None) -> set[int]:
     """The nodes that are in every best explanation of these slow links.
 
-    The best explanation has the fewest nodes, among those the fewest links of these nodes that are not slow
-    in a direction in which others are, and then the fewest directions. If several are as good, which nodes
-    are at fault is not known, except for those in all of them. Among too many nodes to search all sets, see
-    `_slowest_by_share`.
+    The best explanation has the fewest nodes and contradictions together, and then the fewest directions.
+    What contradicts is a link of these nodes that is not slow in a direction in which others are, and a node
+    that is slow in a direction but not in its outcast or incast, if `casts` has the nodes that are. If
+    several are as good, which nodes are at fault is not known, except for those in all of them. Among too
+    many nodes to search all sets, see `_slowest_by_share`.
     """
     guilty: set[int] = set()
     for group in connected(links):
@@ -141,7 +145,8 @@ def _guilty(links: Collection[Link], judged: np.ndarray) -> set[int]:
         if not is_certain:
             guilty |= _slowest_by_share(own, judged)
             continue
-        costs = [_contradictions(cover, own, judged) for cover in covers]
+        covers += [cover for cover in _always_slow(own, judged) if all(cover & set(link) for link in own)]
+        costs = [_cost(cover, own, judged, casts) for cover in covers]
         best = [cover for cover, cost in zip(covers, costs, strict=True) if cost == min(costs)]
         guilty |= frozenset.intersection(*best)
     return guilty
@@ -164,9 +169,24 @@ def _slowest_by_share(links: Collection[Link], judged: np.ndarray) -> set[int]:
     return guilty
 
 
-def _contradictions(cover: Collection[int], links: Collection[Link], judged: np.ndarray) -> tuple[int, int]:
-    """The links that are not slow of these nodes, in the directions that explain slow ones, and the number of
-    directions."""
+def _always_slow(links: Collection[Link], judged: np.ndarray) -> list[frozenset[int]]:
+    """The nodes all of whose links are slow: those that they begin, those that end there, and either."""
+    slow = np.zeros(judged.shape, dtype=bool)
+    slow[tuple(np.array(list(links)).T)] = True
+    sets = [
+        frozenset(np.flatnonzero(slow.any(axis=axis) & ~(judged & ~slow).any(axis=axis)).tolist())
+        for axis in (1, 0)
+    ]
+    return [one for one in (*sets, sets[0] | sets[1]) if one]
+
+
+def _cost(
+    cover: Collection[int],
+    links: Collection[Link],
+    judged: np.ndarray,
+    casts: Sequence[Collection[int]] | None,
+) -> tuple[int, int]:
+    """The number of nodes and of what contradicts them, and the number of directions."""
     ends = {(end, link[end]) for link in links for end in (0, 1) if not set(link) <= set(cover)}
     ends = {(end, node) for end, node in ends if node in cover}
     explained = {link for link in links if (0, link[0]) in ends or (1, link[1]) in ends}
@@ -174,7 +194,8 @@ def _contradictions(cover: Collection[int], links: Collection[Link], judged: np.
     for end, node in ends:
         others = np.flatnonzero(judged[node] if end == 0 else judged[:, node]).tolist()
         good += sum((node, other)[:: 1 - 2 * end] not in links for other in others)
-    return good, len(ends) + len(links) - len(explained)
+    good += sum(node not in casts[end] for end, node in ends) if casts else 0
+    return len(cover) + _CONTRADICTION * good, len(ends) + len(links) - len(explained)
 
 
 def _slow_links(
@@ -251,6 +272,7 @@ def _computation(one: Suspicion, measured: Measured, hosts: Sequence[str]) -> Fi
 
 
 def _cast(one: Suspicion, hosts: Sequence[str], size_bytes: int) -> Finding:
+    """Of all messages of the incast or outcast together."""
     cause = {
         INCAST: "each link alone is as fast as others: look at buffers and flow control of its switch port",
         OUTCAST: "each link alone is as fast as others: look at its adapter and the CPU that serves it",

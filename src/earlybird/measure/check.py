@@ -16,6 +16,7 @@ from earlybird.check.facts import fact_findings, fact_remarks
 from earlybird.check.load import busy_nodes, split_undecided
 from earlybird.check.locating import (
     Located,
+    dead_finding,
     failure_findings,
     find_bad_links,
     find_guilty,
@@ -130,7 +131,7 @@ def _measure(launches: Launches, nodes: tuple[int, ...], settings: CheckSettings
         suspicious = confirmed(find_suspicions(measured, like, effect), suspicious)
         before = {(one.hosts, one.measure) for one in too_slow}
         too_slow = [one for one in below(measured) if (one.hosts, one.measure) in before]
-    unjudged = unjudged_links(measured, like) if len(nodes) >= MIN_JUDGED else []
+    unjudged = unjudged_links(measured, like, effect) if len(nodes) >= MIN_JUDGED else []
     found = findings(suspicious, measured, hosts, plan.size_bytes, plan.cast_bytes, unjudged)
     named = {(host, one.measure.split()[-1]) for one in found for host in one.hosts if one.kind == NODE}
     found += [one for one in too_slow if (one.hosts[0], one.measure) not in named]
@@ -161,7 +162,7 @@ class _AbleNodes:
     def measure(self, measure_nodes: Callable[[tuple[int, ...]], _Part]) -> _Part:
         """What `measure_nodes` gives of the nodes that can complete it; raises WorkError if they are not
         found."""
-        nodes = tuple(range(self._launches.plan.nodes))
+        nodes = self._without_dead(tuple(range(self._launches.plan.nodes)))
         searches = [self._by_pairs, self._by_links]
         followed = 0
         while True:
@@ -170,7 +171,9 @@ class _AbleNodes:
             except FailedLaunch as failed:
                 if not self._launches.can_be_divided or len(nodes) <= 2:
                     raise WorkError(failed.sentence) from None
-                left = self._by_evidence(failed, nodes) if followed < _MOST_EVIDENCE else nodes
+                left = self._without_dead(nodes)
+                if left == nodes and followed < _MOST_EVIDENCE:
+                    left = self._by_evidence(failed, nodes)
                 followed += 1
                 if left == nodes:
                     if not searches:
@@ -180,6 +183,11 @@ class _AbleNodes:
                         ) from None
                     left = self._searched(searches.pop(0), failed, nodes)
                 nodes = left
+
+    def _without_dead(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
+        dead = [node for node in self._launches.dead_nodes() if node in nodes]
+        self.findings += [dead_finding(self._launches.hosts[node]) for node in dead]
+        return tuple(node for node in nodes if node not in dead)
 
     def _by_evidence(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
         """Without the nodes whose ranks stopped, or were ended by a signal."""

@@ -135,6 +135,14 @@ class Launches:
         require_validated(launched.samples)
         return launched
 
+    def dead_nodes(self) -> list[int]:
+        """The nodes of a virtual cluster that no longer exist; others can be launched without them."""
+        if not isinstance(self.launcher, ClusterLauncher):
+            return []
+        lost = self.launcher.cluster.lost_nodes()
+        self.launcher = replace(self.launcher, left_out=frozenset(lost))
+        return [node for node, name in enumerate(self.hosts) if name in lost]
+
     def begin_search(self) -> float:
         """The time from now on in which `try_groups` may be called."""
         limit_s = _MOST_TRIES * self._try_limit_s()

@@ -186,7 +186,10 @@ def test_a_difference_below_the_minimum_effect_counts_as_none(machine):
 def test_a_node_that_is_slow_only_among_all_is_named(machine, part):
     one = machine(5)
     one.change = slower(1.5, (part,), (3,))
-    assert named(one) == [(NODE, ("node3",), part)]
+    (found,) = judged(one)
+    assert (found.kind, found.hosts, found.measure) == (NODE, ("node3",), part)
+    # Of all four messages together, as in the table of nodes.
+    assert found.expected == pytest.approx(4 * SIZE_BYTES / 300e-6, rel=0.1)
 
 
 @pytest.mark.parametrize(

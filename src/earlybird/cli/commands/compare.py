@@ -73,11 +73,10 @@ def compare(
 
     The launch is the sample, not the iteration: a point is slower or faster if the medians of its launches
     differ significantly (Mann-Whitney U, adjusted for the number of points by Benjamini and Hochberg) and by
-    more than --min-effect, and if the interval of their ratio excludes no change; the same if that interval
-    lies within --min-effect; otherwise inconclusive.
-    At least five launches on each side decide. The honest comparison of two MPIs or settings interleaves
-    their launches: measure both in one run (`measure ... --mpi a --mpi b`, or --env), then give that run
-    alone.
+    more than --min-effect, and the interval of the ratio does not include 1; the same if the interval lies
+    within --min-effect; otherwise inconclusive. At least five launches on each side decide. The honest
+    comparison of two MPIs or settings interleaves their launches: measure both in one run (`measure ...
+    --mpi a --mpi b`, or --env), then give that run alone.
 
     With --guidelines, an operation that takes longer than what can replace it fails.
 

@@ -39,7 +39,7 @@ def planned_check(settings: Mapping[str, Any], budget_s: float, size_bytes: int 
             "--launcher synthetic starts no ranks, so there is no node to check; give --hosts, or --launcher "
             "srun, cluster:NAME or simgrid:NODESx1x1"
         )
-    launcher, resources = make_launcher(settings)
+    launcher, resources = make_launcher({**settings, "without_dead_nodes": True})
     bandwidth, latency_s = _network(launcher)
     plan = make_plan(
         resources.nodes, budget_s, size_bytes=size_bytes, bandwidth_bytes_per_s=bandwidth,

@@ -105,7 +105,7 @@ def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Reso
         flavour = _built(choose_flavour(mpi))
         return SrunLauncher(flavour, threads), _resources(flavour, int(os.environ.get("SLURM_NNODES", "1")))
     if kind == "cluster":
-        return _cluster_launcher(argument, mpi, threads)
+        return _cluster_launcher(argument, mpi, threads, settings.get("without_dead_nodes", False))
     if is_simulated(text):
         return _simgrid_launcher(argument, mpi, threads)
     meant = labels.nearest(kind, [*_LAUNCHERS, *_SAME_LAUNCHER])
@@ -127,13 +127,16 @@ def _simgrid_launcher(machine_text: str, mpi: str | None, threads: int) -> tuple
     return SimgridLauncher(flavour, machine), _with_library(resources, flavour)
 
 
-def _cluster_launcher(name: str, mpi: str | None, threads: int) -> tuple[Launcher, Resources]:
+def _cluster_launcher(
+    name: str, mpi: str | None, threads: int, without_dead_nodes: bool
+) -> tuple[Launcher, Resources]:
     cluster = state.find(name)
     flavour = _built(choose_flavour(mpi))
-    cluster.require_whole()
+    left_out = frozenset(cluster.lost_nodes() if without_dead_nodes else ())
+    cluster.require_whole(left_out)
     state.begin_job(cluster)
     resources = _resources(flavour, len(cluster.nodes), link_bytes_per_s=cluster.rate_bytes_per_s)
-    return ClusterLauncher(flavour, cluster, threads=threads), resources
+    return ClusterLauncher(flavour, cluster, threads=threads, left_out=left_out), resources
 
 
 def with_link_measured(launcher: Launcher) -> Launcher:

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 class ClusterLauncher:
     """Ranks by mpiexec on the nodes of `cluster`, each with a core for every one of its `threads`.
 
-    `link` is what the cluster's network was measured to carry before this session, see `link.py`.
+    `link` is what the cluster's network was measured to carry before this session, see `link.py`. Nodes that
+    are `left_out` may have died.
     """
 
     mpi: Flavour
@@ -36,6 +38,7 @@ class ClusterLauncher:
     link: dict[str, Any] = field(default_factory=dict)
     threads: int = 1
     name: str = "cluster"
+    left_out: frozenset[str] = frozenset()
 
     @property
     def flavour(self) -> str:
@@ -62,15 +65,14 @@ class ClusterLauncher:
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         if request.threads not in (None, self.threads):
             return replace(self, threads=request.threads).launch(request, scratch, progress)
-        self.cluster.require_whole()
+        self.cluster.require_whole(self.left_out)
         for path in (scratch, kernel_path(self.mpi, request.kernel)):
             _require_visible(path)
         invocation = self.invocation(request.layout, scratch)
         binding = self._binding(request.layout)
         extra = {"network": self.network, "link": self.link, "link_at_start": self.cluster.link}
-        job = Job(
-            self.name, self.mpi, binding.name, self.threads, self.cluster.trouble, extra, one_clock=True
-        )
+        watch = partial(self.cluster.trouble, self.left_out)
+        job = Job(self.name, self.mpi, binding.name, self.threads, watch, extra, one_clock=True)
         begin_s, before = time.time(), self.cluster.received_bytes()
         launched = run_kernel(job, invocation, request, scratch, progress)
         # Verification that messages took the network and not the memory of the one machine.

@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,18 +106,21 @@ class Cluster:
         # nsenter stays outside the node and its child would outlive it.
         return [*self.mode.enter(node.pid, *NODE_NAMESPACES), "setpriv", "--pdeathsig", "KILL", "--"]
 
-    def require_whole(self) -> None:
-        """Raise WorkError when a part of the cluster has died."""
-        if (cause := self.trouble()) is not None:
+    def require_whole(self, left_out: Collection[str] = ()) -> None:
+        """Raise WorkError when a part of the cluster has died, other than the nodes that are left out."""
+        if (cause := self.trouble(left_out)) is not None:
             raise WorkError(cause)
 
-    def trouble(self) -> str | None:
-        """A sentence on what of the cluster has died and what to do; None while all of it is there."""
+    def trouble(self, left_out: Collection[str] = ()) -> str | None:
+        """A sentence on what of the cluster has died and what to do; None while all of it is there, but for
+        the nodes that are left out."""
         if not self.keeper.runs():
             return f"the cluster {self.name} has died; start it again with `earlybird cluster up`"
         devices = self._network_devices()
-        wanted = [network.BRIDGE, *(network.port_name(k) for k in range(len(self.nodes)))]
-        lost = self.lost_nodes() or [name for name in wanted if name not in devices]
+        ports = [network.port_name(k) for k, node in enumerate(self.nodes) if node.name not in left_out]
+        wanted = [network.BRIDGE, *ports]
+        lost = [name for name in self.lost_nodes() if name not in left_out]
+        lost = lost or [name for name in wanted if name not in devices]
         if not lost:
             return None
         return (
