@@ -126,7 +126,7 @@ def _advise(
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
     regions = [] if at_size_only else choice.over_sizes().regions()
-    again = _measure_again(choice, asked_bytes, ranked[0], LaunchOptions.of(profile))
+    again = _measure_again(choice, asked_bytes, ranked, LaunchOptions.of(profile))
     models = {id(one.model): one.model for one in candidates if one.form.algorithm in names}
     return Advice(
         "collective",
@@ -138,6 +138,7 @@ def _advise(
         profile.id,
         (
             *options.notes([one.option for one in ranked], ranked[0].option, again),
+            *_launches(choice),
             *notes,
             *left_out,
             *reservations([*models.values()], placed, [asked_bytes]),
@@ -145,22 +146,40 @@ def _advise(
     )  # fmt: skip
 
 
-def _measure_again(choice: AlgorithmChoice, asked_bytes: int, best: Judged, launch: LaunchOptions) -> str:
+def _measure_again(
+    choice: AlgorithmChoice, asked_bytes: int, ranked: Sequence[Judged], launch: LaunchOptions
+) -> str:
     """The command that measures all algorithms at this placement and size: where nothing was measured at this
     placement, also at the sizes that a form needs."""
     placed, asked = choice.placed, size_argument(asked_bytes)
-    is_new = best.option.basis == EXTRAPOLATED
+    is_new = ranked[0].option.basis == EXTRAPOLATED
+    measured = [one.outlook.result.launches for one in ranked if one.outlook.result]
     points = {
         "op": choice.operation,
         "layout": placed.shape if is_shape(placed.shape) else None,
         "ranks": placed.ranks,
         "map-by": placed.map_by,
         "sizes": ",".join(dict.fromkeys([*SIZES.split(","), asked])) if is_new else asked,
-        "launches": 7,
+        "launches": max([7, *(2 * launches for launches in measured)]),  # more than decided nothing
     }
     if choice.operation == "barrier":
         del points["sizes"]
     return f"`{measure_command('collective', points, launch)}` on an idle machine"
+
+
+def _launches(choice: AlgorithmChoice) -> list[str]:
+    """Return what a reader must know of the launches that the default is compared by."""
+    default = choice.default
+    results = [] if default is None else choice.measured.results_of(default)
+    if not results:
+        return []
+    if choice.measured.are_launches_known:
+        is_single = max(result.launches for result in results) == 1
+        return ["a single launch decides nothing; measure with --launches 7"] if is_single else []
+    return [
+        "the profile has times without their launches, so that what is faster by chance is not left out; fit "
+        "the run again with this version"
+    ]
 
 
 def _of_mpi(forms: Sequence[CollectiveForm]) -> list[CollectiveForm]:
