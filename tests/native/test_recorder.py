@@ -56,7 +56,8 @@ def test_every_message_is_counted_by_sender_and_receiver(mpi, record):
     assert {style: pairs_of(recording.sent(of)) for style, of in phases.items()} == wanted
     assert {style: pairs_of(recording.received(of)) for style, of in phases.items()} == wanted
     assert (recording.missing, recording.ended_early) == ([], [])
-    assert {"MPI_Send", "MPI_Irecv"} <= (names := [total.name for total in recording.call_totals()])
+    names = {total.name for total in recording.call_totals()}
+    assert names >= {"MPI_Send", "MPI_Irecv"}
     assert not any(name.endswith("_c") for name in names)
     for rank, one in recording.ranks.items():
         members = [tuple(communicator.members) for communicator in one.communicators.values()]

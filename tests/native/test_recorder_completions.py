@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -111,6 +112,32 @@ def test_requests_of_threads_are_completed_once(any_mpi, own_process, tmp_path, 
         assert trace.is_whole
         completes = check_requests(trace)
         assert completes.sum() > 2 * THREAD_MESSAGES
+
+
+def test_all_events_are_kept_as_far_as_the_size_suffices(any_mpi, own_process, tmp_path, command):
+    options = ("--events", "all", "--events-size", "1MiB")
+    recording, traces = traces_of(own_process, tmp_path, command(any_mpi, "threads"), any_mpi, *options)
+    for rank, trace in traces.items():
+        counted = {total.name: total.calls for total in load_of(recording, rank).call_totals()}
+        assert trace.is_whole and trace.calls.sum() == sum(counted.values())
+        assert (tmp_path / "rec" / f"rank-{rank}.trace").stat().st_size <= 4096 + (1 << 19)
+
+
+def load_of(recording, rank):
+    return replace(recording, ranks={rank: recording.ranks[rank]})
+
+
+def test_a_full_disk_ends_the_trace_and_nothing_else(any_mpi, own_process, tmp_path, command):
+    """A limit of the size of files is to a writer what a full disk is."""
+    job = ("--mpi", any_mpi, "--events", "100000", "--", *command(any_mpi, "full"))
+    result = own_process("record", "-o", "rec", *job, timeout=120)
+    assert "the events of this rank end here" in result.stderr
+    recording = load_recording(tmp_path / "rec")
+    assert recording.ended_early == [] and recording.sent().messages.sum() > 2 * THREAD_MESSAGES
+    traces = load_traces(recording)
+    assert {rank: trace.is_cut for rank, trace in traces.items()} == {0: True, 1: True}
+    for trace in traces.values():
+        assert len(trace.records) > 1000 and trace.records["number"][0] == 1
 
 
 def test_communicators_have_one_identity_on_all_ranks_and_duplicates_another(

@@ -1,11 +1,15 @@
 /* Posts requests of every kind and completes them by every call; two ranks. With "hang", rank 1 then receives what nobody sends.
  *
- * usage: record_completions [hang|threads]
+ * With "full" no file may become larger than 100 KiB, as on a full disk.
+ *
+ * usage: record_completions [hang|threads|full]
  */
 #include <mpi.h>
 #include <pthread.h>
-#include <stdio.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { NUM = 6, BYTES = 1 << 17 };
@@ -89,10 +93,13 @@ static void block(void) {
 
 /* Two ways to the same members, and both used: only their identity tells them apart. */
 static void duplicate(void) {
-  MPI_Comm first, second, part, grid;
+  MPI_Comm first, second, part, grid, half;
+  MPI_Group group, of_rank;
+  MPI_Request request;
   const int dims[1] = {2}, periods[1] = {1};
   int value = 1;
-  MPI_Comm_dup(MPI_COMM_WORLD, &first);
+  MPI_Comm_idup(MPI_COMM_WORLD, &first, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Comm_dup(MPI_COMM_WORLD, &second);
   /* Used in another order by the two ranks. */
   if (rank == 0) MPI_Send(sent[0], 8, MPI_CHAR, 1, 0, first), MPI_Send(sent[0], 16, MPI_CHAR, 1, 0, second);
@@ -104,6 +111,13 @@ static void duplicate(void) {
   MPI_Bcast(&value, 1, MPI_INT, 0, part);
   MPI_Cart_create(first, 1, dims, periods, 0, &grid);
   MPI_Bcast(&value, 1, MPI_INT, 0, grid);
+  MPI_Comm_group(second, &group);
+  MPI_Group_incl(group, 1, &rank, &of_rank);
+  MPI_Comm_create_group(second, of_rank, 5, &half);
+  MPI_Bcast(&value, 1, MPI_INT, 0, half);
+  MPI_Comm_free(&half);
+  MPI_Group_free(&of_rank);
+  MPI_Group_free(&group);
   MPI_Comm_free(&grid);
   MPI_Comm_free(&part);
   MPI_Comm_free(&second);
@@ -140,11 +154,17 @@ __attribute__((noinline)) static void hang(void) {
 
 int main(int argc, char **argv) {
   const char *way = argc > 1 ? argv[1] : "";
+  const bool is_full = strcmp(way, "full") == 0, has_threads = is_full || strcmp(way, "threads") == 0;
+  const struct rlimit limit = {100 << 10, 100 << 10};
   int level;
-  MPI_Init_thread(&argc, &argv, strcmp(way, "threads") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+  MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+  if (is_full) {
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   other = 1 - rank;
-  if (strcmp(way, "threads") == 0) use_threads();
+  if (has_threads) use_threads();
   wait_for_all();
   wait_one_by_one();
   wait_for_any();
