@@ -149,8 +149,8 @@ def _advise(
 def _measure_again(
     choice: AlgorithmChoice, asked_bytes: int, ranked: Sequence[Judged], launch: LaunchOptions
 ) -> str:
-    """The command that measures all algorithms at this placement and size: where nothing was measured at this
-    placement, also at the sizes that a form needs."""
+    """Return the command that measures all algorithms at this placement and size: where nothing was measured
+    at this placement, also at the sizes that a form needs."""
     placed, asked = choice.placed, size_argument(asked_bytes)
     is_new = ranked[0].option.basis == EXTRAPOLATED
     measured = [one.outlook.result.launches for one in ranked if one.outlook.result]

@@ -51,7 +51,7 @@ def measure_hint(
     layout: str | None = None,
     map_by: str | None = None,
 ) -> str:
-    """What adds an operation to a profile: a form has four points or more, also of algorithms
+    """Return what adds an operation to a profile: a form has four points or more, also of algorithms
     for large messages alone, and a barrier has no sizes. Without `ranks` those of the layout are measured."""
     is_barrier = operation == "barrier"
     points = {
@@ -292,8 +292,8 @@ def place_ranks(
 def measured_placement(
     forms: Iterable[CollectiveForm], layout: Layout, ranks: int
 ) -> tuple[Layout, str, str] | None:
-    """The layout, shape and mapping at which forms were measured with the first `ranks` where they are in
-    `layout`; None if nobody measured that. Nodes and sockets may have other numbers."""
+    """Return the layout, shape and mapping at which forms were measured with the first `ranks` where they are
+    in `layout`; None if nobody measured that. Nodes and sockets may have other numbers."""
     wanted = _numbered(layout, ranks)
     for form in forms:
         mappings = {map_by for count, _, _, map_by, _ in form.measured if count == ranks}
@@ -305,12 +305,12 @@ def measured_placement(
 
 
 def machine_shape(form: CollectiveForm) -> str:
-    """The machine of a form as a layout."""
+    """Return the machine of a form as a layout."""
     return "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
 
 
 def _numbered(layout: Layout, ranks: int) -> list[tuple[int, int]]:
-    """Node and socket of each of the first ranks, numbered in the order of their first ranks."""
+    """Return node and socket of each of the first ranks, numbered in the order of their first ranks."""
     places = list(zip(layout.node[:ranks].tolist(), layout.socket[:ranks].tolist(), strict=True))
     nodes = {node: k for k, node in enumerate(dict.fromkeys(node for node, _ in places))}
     sockets = {place: k for k, place in enumerate(dict.fromkeys(places))}

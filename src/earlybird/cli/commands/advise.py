@@ -263,7 +263,7 @@ def layout(
 
 
 def _replay(patterns: Sequence[Path], layout: str, profiles: Sequence[str] | None, profile: Profile) -> str:
-    """The command that runs these exchanges, one after the other, where the profile was measured."""
+    """Return the command that runs these exchanges, one after the other, where the profile was measured."""
     first, *then = map(str, patterns)
     launch = LaunchOptions.of(profile)
     words = ["earlybird", "replay", first, *(word for one in then for word in ("--then", one))]
