@@ -129,10 +129,10 @@ def test_advice_outside_the_measured_range_asks_for_the_placement_that_it_is_of(
     folder = Path(__file__).parents[2] / "examples/collectives"
     known = load_profile(folder / "profile.json")
     known = replace(known, extra={**known.extra, MEASURED_WITH: {"launcher": "cluster:c", "mpi": "mpich"}})
-    advice, _ = advise_collective(known, "bcast", 4, 1 << 30, layout="4x1x1", map_by="core")
+    advice, _ = advise_collective(known, "bcast", 4, 1 << 30, layout="2x1x2", map_by="core")
     (command,) = {one for note in advice.notes for one in re.findall(r"`(earlybird measure [^`]*)`", note)}
     given = parse(command)
-    assert (given["layout"], given["ranks"], given["launcher"]) == ("4x1x1", "4", "cluster:c")
+    assert (given["layout"], given["ranks"], given["launcher"]) == ("2x1x2", "4", "cluster:c")
     assert "1GiB" in given["sizes"] and "8" in given["sizes"].split(",")
 
 

@@ -126,9 +126,7 @@ def _advise(
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
     regions = [] if at_size_only else choice.over_sizes().regions()
-    # More than decided nothing.
-    launches = max([7, *(2 * judged.outlook.result.launches for judged in ranked if judged.outlook.result)])
-    again = _measure_again(choice, asked_bytes, ranked[0], launches, LaunchOptions.of(profile))
+    again = _measure_again(choice, asked_bytes, ranked, LaunchOptions.of(profile))
     models = {id(one.model): one.model for one in candidates if one.form.algorithm in names}
     return Advice(
         "collective",
@@ -148,6 +146,27 @@ def _advise(
     )  # fmt: skip
 
 
+def _measure_again(
+    choice: AlgorithmChoice, asked_bytes: int, ranked: Sequence[Judged], launch: LaunchOptions
+) -> str:
+    """Return the command that measures all algorithms at this placement and size: where nothing was measured
+    at this placement, also at the sizes that a form needs."""
+    placed, asked = choice.placed, size_argument(asked_bytes)
+    is_new = ranked[0].option.basis == EXTRAPOLATED
+    measured = [one.outlook.result.launches for one in ranked if one.outlook.result]
+    points = {
+        "op": choice.operation,
+        "layout": placed.shape if is_shape(placed.shape) else None,
+        "ranks": placed.ranks,
+        "map-by": placed.map_by,
+        "sizes": ",".join(dict.fromkeys([*SIZES.split(","), asked])) if is_new else asked,
+        "launches": max([7, *(2 * launches for launches in measured)]),  # more than decided nothing
+    }
+    if choice.operation == "barrier":
+        del points["sizes"]
+    return f"`{measure_command('collective', points, launch)}` on an idle machine"
+
+
 def _launches(choice: AlgorithmChoice) -> list[str]:
     """Return what a reader must know of the launches that the default is compared by."""
     default = choice.default
@@ -161,26 +180,6 @@ def _launches(choice: AlgorithmChoice) -> list[str]:
         "the profile has times without their launches, so that what is faster by chance is not left out; fit "
         "the run again with this version"
     ]
-
-
-def _measure_again(
-    choice: AlgorithmChoice, asked_bytes: int, best: Judged, launches: int, launch: LaunchOptions
-) -> str:
-    """The command that measures all algorithms at this placement and size: where nothing was measured at this
-    placement, also at the sizes that a form needs."""
-    placed, asked = choice.placed, size_argument(asked_bytes)
-    is_new = best.option.basis == EXTRAPOLATED
-    points = {
-        "op": choice.operation,
-        "layout": placed.shape if is_shape(placed.shape) else None,
-        "ranks": placed.ranks,
-        "map-by": placed.map_by,
-        "sizes": ",".join(dict.fromkeys([*SIZES.split(","), asked])) if is_new else asked,
-        "launches": launches,
-    }
-    if choice.operation == "barrier":
-        del points["sizes"]
-    return f"`{measure_command('collective', points, launch)}` on an idle machine"
 
 
 def _of_mpi(forms: Sequence[CollectiveForm]) -> list[CollectiveForm]:

@@ -50,6 +50,11 @@ def is_bound(speed_up: Estimate) -> bool:
     return not is_unknown(speed_up) and speed_up.high > MOST_SPREAD * speed_up.low
 
 
+def has_interval(speed_up: Estimate | None) -> bool:
+    """Return whether both ends of the interval of a speed-up are known."""
+    return speed_up is not None and not is_unknown(speed_up) and not is_bound(speed_up)
+
+
 def speed_up_text(speed_up: Estimate | None, ratio: Callable[[float], str] = "{:.2f}".format) -> str:
     """Return `1.22`, `at least 1.07` or `unknown`; `ratio` formats a number."""
     if speed_up is None or is_unknown(speed_up):  # the latter in files of earlier versions
@@ -61,7 +66,7 @@ def speed_up_text(speed_up: Estimate | None, ratio: Callable[[float], str] = "{:
 
 def time_text(time_s: Estimate | None, speed_up: Estimate | None) -> str:
     """Return the projected time in the same way: `812 ms`, `at most 890 ms` or ``."""
-    if time_s is None or speed_up is None:
+    if time_s is None or speed_up is None or is_unknown(speed_up):
         return ""
     if not is_bound(speed_up):
         return format_seconds(time_s.value)

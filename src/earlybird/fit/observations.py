@@ -35,7 +35,7 @@ _COMPLETION_COLUMNS = ("level", "size_bytes", "receiver", "launch", "share", "ov
 
 
 def measure_hint(launch: LaunchOptions) -> str:
-    """What to run first."""
+    """Say what to run first."""
     return f"run `{measure_command(MESSAGES, {}, launch)}` first"
 
 

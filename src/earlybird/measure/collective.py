@@ -82,7 +82,7 @@ def _parse_ranks(text: str, _: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _layout(text: str, _: Mapping[str, Any]) -> str:
-    """The text of a layout without files."""
+    """Return the text of a layout; a file is refused."""
     if not is_shape(text):
         raise InputError(f"--layout is {text!r}; give nodes x sockets x ranks of a socket, such as 4x1x1")
     return parse_layout(text).text
@@ -162,8 +162,8 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
 
 
 def _on_layout(options: Options, resources: Resources) -> tuple[Options, Resources]:
-    """With `--layout` as if the machine had no more than these nodes, sockets and cores; all ranks of the
-    layout unless others are given."""
+    """Return both with `--layout` as if the machine had no more than these nodes, sockets and cores; with all
+    ranks of the layout unless others are given."""
     if options.layout is None:
         return options, resources
     nodes, sockets, per_socket = map(int, options.layout.split("x"))

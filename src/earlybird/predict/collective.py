@@ -51,7 +51,7 @@ def measure_hint(
     layout: str | None = None,
     map_by: str | None = None,
 ) -> str:
-    """What adds an operation to a profile: a form has four points or more, also of algorithms
+    """Return what adds an operation to a profile: a form has four points or more, also of algorithms
     for large messages alone, and a barrier has no sizes. Without `ranks` those of the layout are measured."""
     is_barrier = operation == "barrier"
     points = {
@@ -257,6 +257,11 @@ def place_ranks(
                 f"--ranks is {ranks} and the layout {layout} has {found.num_ranks} ranks; give 2 to "
                 f"{found.num_ranks}, or another layout"
             )
+        # A layout that the ranks fill says where they are; one with more places is another machine.
+        named = measured_placement(forms, found, ranks) if ranks == found.num_ranks else None
+        if named and named[1:] != (shape, chosen) and root == 0:
+            notes.append(f"these ranks of {found.text} were measured as {ranks} of {named[0].text}")
+            found, shape, chosen = named
     else:
         if ranks is None:
             raise InputError("the number of ranks is unknown; add --ranks, or --layout such as 2x1x4")
@@ -282,6 +287,34 @@ def place_ranks(
         have = "has" if len(operations) == 1 else "have"
         raise InputError(f"--root is {root} and {' and '.join(operations)} {have} no root; leave --root out")
     return Placed(found, ranks, chosen, root, shape), notes
+
+
+def measured_placement(
+    forms: Iterable[CollectiveForm], layout: Layout, ranks: int
+) -> tuple[Layout, str, str] | None:
+    """Return the layout, shape and mapping at which forms were measured with the first `ranks` where they are
+    in `layout`; None if nobody measured that. Nodes and sockets may have other numbers."""
+    wanted = _numbered(layout, ranks)
+    for form in forms:
+        mappings = {map_by for count, _, _, map_by, _ in form.measured if count == ranks}
+        for map_by in (one for one in MAPPINGS if one in mappings and form.machine):
+            measured = parse_layout(machine_shape(form), map_by)
+            if measured.num_ranks >= ranks and _numbered(measured, ranks) == wanted:
+                return measured, machine_shape(form), map_by
+    return None
+
+
+def machine_shape(form: CollectiveForm) -> str:
+    """Return the machine of a form as a layout."""
+    return "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
+
+
+def _numbered(layout: Layout, ranks: int) -> list[tuple[int, int]]:
+    """Return node and socket of each of the first ranks, numbered in the order of their first ranks."""
+    places = list(zip(layout.node[:ranks].tolist(), layout.socket[:ranks].tolist(), strict=True))
+    nodes = {node: k for k, node in enumerate(dict.fromkeys(node for node, _ in places))}
+    sockets = {place: k for k, place in enumerate(dict.fromkeys(places))}
+    return [(nodes[place[0]], sockets[place]) for place in places]
 
 
 def algorithm_models(
@@ -323,8 +356,7 @@ def algorithm_models(
 
 def _measured(form: CollectiveForm, placed: Placed) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """Sizes and seconds by segment size, if the placement is a measured one."""
-    machine = "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
-    if placed.shape != machine or placed.root:
+    if placed.shape != machine_shape(form) or placed.root:
         return {}
     found: dict[int, list[tuple[int, float]]] = {}
     for ranks, size_bytes, segment_bytes, map_by, time_s in sorted(form.measured):

@@ -4,20 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from earlybird.advise import options
 from earlybird.advise.options import Option
 from earlybird.data.advice import Advice, Alternative
 from earlybird.data.algorithm_settings import algorithm_settings, selected_method, selecting_variable
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, parse_method
 from earlybird.data.collective_form import CollectiveForm, is_collective
-from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.profile import Profile
 from earlybird.data.recording import Recording
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.predict.collective import machine_shape, measured_placement
 from earlybird.predict.outlook import ratio_of
 from earlybird.predict.profiles import measured_results
 from earlybird.record.costs import (
@@ -97,31 +95,25 @@ def reliability(profile: Profile, operation: str, place: Placement, ranks: int) 
 
 
 def measured_place(profile: Profile, operation: str, place: Placement, ranks: int) -> Placement:
-    """Return `place` as a placement at which the profile measured the operation, if it is the same: 4x1x1 is
-    4x1x2 by node with 4 ranks. Numbers of nodes do not count."""
-    wanted = _canonical(place.layout, ranks)
-    for form in profile.collectives:
-        if form.operation != operation or not form.machine:
-            continue
-        shape = _shape(form)
-        mappings = sorted({map_by for count, _, _, map_by, _ in form.measured if count == ranks})
-        for map_by in sorted(mappings, key=MAPPINGS.index):
-            layout = parse_layout(shape, map_by)
-            if layout.num_ranks >= ranks and np.array_equal(_canonical(layout, ranks), wanted):
-                return Placement(layout, shape, map_by)
-    return place
+    """Return `place` as the profile names it, if it measured the operation there: 4x1x1 is 4x1x2 by node with
+    four ranks."""
+    forms = [form for form in profile.collectives if form.operation == operation]
+    named = measured_placement(forms, place.layout, ranks)
+    return Placement(*named) if named else place
 
 
 def profile_at(profile: Profile, operation: str, place: Placement) -> Profile:
     """Return the profile with the forms and results of the operation on this machine alone, if it has some
     and others: several profiles may have been measured on different layouts."""
-    others = {_shape(form) for form in profile.collectives if form.operation == operation}
+    others = {machine_shape(form) for form in profile.collectives if form.operation == operation}
     if place.text not in others or len(others) == 1:
         return profile
     others.remove(place.text)
     forms = [form for form in profile.forms if not _is_of_collective(form)]
     forms += [
-        form for form in profile.collectives if form.operation != operation or _shape(form) not in others
+        form
+        for form in profile.collectives
+        if form.operation != operation or machine_shape(form) not in others
     ]
     results = [
         row
@@ -132,21 +124,8 @@ def profile_at(profile: Profile, operation: str, place: Placement) -> Profile:
     return replace(profile, forms=tuple(forms), extra={**profile.extra, "results": results})
 
 
-def _shape(form: CollectiveForm) -> str:
-    """Return the machine of a form as a layout."""
-    return "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
-
-
 def _is_of_collective(form: Any) -> bool:
     return isinstance(form, CollectiveForm) or is_collective(form)
-
-
-def _canonical(layout: Layout, ranks: int) -> np.ndarray:
-    """Node and socket of each of the first ranks, numbered in the order of their first ranks."""
-    pairs = list(zip(layout.node[:ranks].tolist(), layout.socket[:ranks].tolist(), strict=True))
-    nodes = {node: k for k, node in enumerate(dict.fromkeys(node for node, _ in pairs))}
-    sockets = {pair: k for k, pair in enumerate(dict.fromkeys(pairs))}
-    return np.array([(nodes[pair[0]], sockets[pair]) for pair in pairs])
 
 
 def algorithm_changes(

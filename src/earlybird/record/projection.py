@@ -603,7 +603,7 @@ def _time_s(change: ProjectedChange) -> float:
 
 def _reason(speed_up: Estimate, cause: str) -> str:
     """Say why a speed-up is unknown or only a bound."""
-    low, high = f"{speed_up.low:.2g}", f"{speed_up.high:.2g}"
+    low, high = f"{speed_up.low:.3g}", f"{speed_up.high:.3g}"
     if is_unknown(speed_up):
         return f"nothing can be said, as a speed-up from {low} to {high} agrees with what is known: {cause}"
     return f"how much {'more' if speed_up.low > 1 else 'less'} is not known, since {cause}"

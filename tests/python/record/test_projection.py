@@ -87,7 +87,7 @@ def test_of_another_layout_nothing_can_be_said_where_ranks_wait_for_cores():
     # 0.2 s of 0.5 s were inside the MPI.
     least, most = 0.5 / (1.5 * before.time_s.high), 1 / (0.5 * 0.6)
     assert (
-        f"from {least:.2g} to {most:.2g} agrees with what is known: ranks waited for a core" in after.reason
+        f"from {least:.3g} to {most:.3g} agrees with what is known: ranks waited for a core" in after.reason
     )
     assert slightly == before and not before.reason
     assert (half.run_changes()[0].run_speed_up is None) == bool(half.run_changes()[0].reason)

@@ -80,11 +80,17 @@ def test_of_a_change_that_is_not_known_the_page_says_why():
 
 
 def test_of_a_change_of_which_a_bound_is_known_the_page_gives_no_more():
-    bound = change(AGGREGATION, "64 to 8 messages", (1.1, 1.2, 4.0))
-    answer = chapter(projection(bound)).answers[0]
+    bound = dataclasses.replace(
+        change(AGGREGATION, "64 to 8 messages", (1.1, 1.2, 4.0)),
+        time_s=Estimate(0.667, 0.05, 0.818), speed_up=Estimate(1.5, 1.22, 20.0),
+    )  # fmt: skip
+    result = chapter(projection(bound))
+    answer = result.answers[0]
+    assert "at most 818 ms" in result.shown[1].rows[0]
     assert (answer.number, answer.interval) == ("speed-up at least 1.10", "")
     advised = contents(Material(advice=(advise_program(projection(bound)),))).chapters["advice"]
     assert advised.answers[0].number == "speed-up at least 1.10" and not advised.answers[0].interval
+    assert "is at most 1.82 s" in advised.sentence
     assert "at most 1.82 s" in advised.answers[0].sentence and "4.00" not in str(advised.shown[0].rows)
 
 

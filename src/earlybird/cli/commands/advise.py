@@ -254,7 +254,7 @@ def layout(
         replay = _replay([pattern], str(output), profile, joined)
         note(
             f"wrote {output}, the layout {best}; next: earlybird export {shlex.quote(str(output))} --to "
-            f"{target} --hosts ... -o FILE for mpiexec, or {replay} to check it"
+            f"{target} --hosts ... -o FILE for mpiexec, or, to check it, {replay}"
         )
     elif best in MAPPINGS and best != map_by:
         note(f"-o layout.csv writes the layout {best}")
@@ -263,12 +263,12 @@ def layout(
 
 
 def _replay(patterns: Sequence[Path], layout: str, profiles: Sequence[str] | None, profile: Profile) -> str:
-    """The command that runs these exchanges, one after the other, where the profile was measured."""
+    """Return the command that runs these exchanges, one after the other, where the profile was measured."""
     first, *then = map(str, patterns)
     launch = LaunchOptions.of(profile)
     words = ["earlybird", "replay", first, *(word for one in then for word in ("--then", one))]
     words += ["--layout", layout, *(["--profile", profiles[0]] if profiles and len(profiles) == 1 else [])]
-    missing = "" if launch.launcher or launch.hosts else ", with --launcher or --hosts for its nodes,"
+    missing = "" if launch.launcher or launch.hosts else ", with --launcher or --hosts for its nodes"
     return shlex.join([*words, *launch.arguments]) + missing
 
 
@@ -361,7 +361,7 @@ def partition(
     if output is not None:
         note(f"wrote {output}, the partition {best}")
     if pattern_out is not None:
-        note(f"wrote {pattern_out}; next: {_replay([pattern_out], shape, profile, joined)} to check it")
+        note(f"wrote {pattern_out}; to check it: {_replay([pattern_out], shape, profile, joined)}")
 
 
 def aggregate(

@@ -17,7 +17,7 @@ from earlybird.data.projection import (
     ProjectedChange,
     ProjectedPhase,
     Projection,
-    is_bound,
+    has_interval,
     speed_up_text,
     time_text,
 )
@@ -80,7 +80,7 @@ def print_projection(projection: Projection, format: Format, hint: str = "") -> 
 
 
 def _interval(speed_up: Estimate | None) -> str:
-    return "" if speed_up is None or is_bound(speed_up) else interval_text(speed_up, ratio_text)
+    return interval_text(speed_up, ratio_text) if has_interval(speed_up) else ""
 
 
 def _flat(row: _Row) -> dict[str, Any]:

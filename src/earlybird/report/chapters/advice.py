@@ -130,7 +130,7 @@ def _sentence(advice: Advice) -> str:
     if best.method == advice.baseline:
         return f"{what}: {_no_better(advice)}{_comparison(advice)}."
     gain = advice_text.speed_up(advice, best)
-    time = format_seconds(best.time_s.value)
+    time = advice_text.value_of_time(best)
     return f"{what}: the time with {advice_text.name(advice, best)} is {time}, {gain}{_comparison(advice)}."
 
 

@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.projection import ProjectedPhase, is_bound, speed_up_text
+from earlybird.data.projection import (
+    ProjectedChange,
+    ProjectedPhase,
+    has_interval,
+    is_bound,
+    speed_up_text,
+    time_text,
+)
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.report import commands
@@ -104,8 +111,14 @@ def _phases(one: Projected) -> Table:
     )
 
 
+def _projected(change: ProjectedChange) -> str:
+    if has_interval(change.speed_up):
+        return value_and_spread(change.time_s, format_seconds)
+    return time_text(change.time_s, change.speed_up) or "unknown"
+
+
 def _speed_up(speed_up: Estimate | None) -> str:
-    interval = "" if speed_up is None or is_bound(speed_up) else spread(speed_up, ratio)
+    interval = spread(speed_up, ratio) if has_interval(speed_up) else ""
     return speed_up_text(speed_up, ratio) + (f" ({interval})" if interval else "")
 
 
@@ -117,7 +130,7 @@ def _changes(one: Projected) -> Table:
             "phase": lambda gain: str(gain.phase.number),
             "change": lambda gain: gain.name,
             "recorded": lambda gain: format_seconds(gain.phase.time_s),
-            "projected (95 %)": lambda gain: value_and_spread(gain.change.time_s, format_seconds),
+            "projected (95 %)": lambda gain: _projected(gain.change),
             "speed-up of the phase (95 %)": lambda gain: _speed_up(gain.change.speed_up),
             "of the run (95 %)": lambda gain: _speed_up(gain.change.run_speed_up),
             "basis": lambda gain: gain.basis,

@@ -135,7 +135,8 @@ def speed_up(advice: Advice, alternative: Alternative) -> str:
 
 
 def value_and_interval(alternative: Alternative) -> tuple[str, str]:
-    """`2.40` and `2.20 to 2.60` of a speed-up; `at least 1.09` and "" where a projection knows only that."""
+    """Format a speed-up as `2.40` and `2.20 to 2.60`; as `at least 1.09` and "" where a projection knows only
+    that."""
     if alternative.speed_up is None:
         return "unknown", ""
     if is_projected_bound(alternative):
@@ -144,7 +145,7 @@ def value_and_interval(alternative: Alternative) -> tuple[str, str]:
 
 
 def is_projected_bound(alternative: Alternative) -> bool:
-    """Whether it is a projected change with a bound of its speed-up alone."""
+    """Return whether it is a projected change with a bound of its speed-up alone."""
     speed_up = alternative.speed_up
     return "kind" in alternative.extra and speed_up is not None and is_bound(speed_up)
 
@@ -157,20 +158,26 @@ def basis(advice: Advice, alternative: Alternative) -> str:
     return BASES.get(alternative.basis, alternative.basis)
 
 
-def takes(alternative: Alternative) -> str:
-    """`5.9 ms (95 %: 5.8 ms to 6 ms)`."""
+def value_of_time(alternative: Alternative) -> str:
+    """Format the time without its interval: as `at most 890 ms` where a projection knows only that."""
     if is_projected_bound(alternative):
         return time_text(alternative.time_s, alternative.speed_up)
-    return format_seconds(alternative.time_s.value) + _interval(alternative.time_s, format_seconds)
+    return format_seconds(alternative.time_s.value)
+
+
+def takes(alternative: Alternative) -> str:
+    """`5.9 ms (95 %: 5.8 ms to 6 ms)`."""
+    certain = "" if is_projected_bound(alternative) else _interval(alternative.time_s, format_seconds)
+    return value_of_time(alternative) + certain
 
 
 def takes_in_table(alternative: Alternative) -> str:
-    """The same as `5.9 ms (5.8 ms to 6 ms)`."""
+    """Format the same as `5.9 ms (5.8 ms to 6 ms)`."""
     return takes(alternative).replace("95 %: ", "")
 
 
 def speed_up_in_table(alternative: Alternative) -> str:
-    """`2.40 (2.20 to 2.60)`; `-` if it is unknown."""
+    """Format a speed-up as `2.40 (2.20 to 2.60)`; `-` if it is unknown."""
     if alternative.speed_up is None:
         return "-"
     value, interval = value_and_interval(alternative)
