@@ -257,6 +257,18 @@ def _ring(rows, capacity: int, layout: np.dtype) -> bytes:
     return ring.tobytes()
 
 
+def open_call_file(*calls) -> bytes:
+    """The file of the calls in which threads are: rows of the begin in seconds since MPI_Init, or None, call,
+    communicator, peer and tag."""
+    head = struct.pack("=QIIdQ", 0x314E45504F4245, len(calls), 64, 1 / TICKS_PER_S, _ZERO_TICKS).ljust(
+        64, b"\0"
+    )
+    return head + b"".join(
+        struct.pack("=QQIIii32x", 0 if begin is None else _ticks(begin), 0, call, communicator, peer, tag)
+        for begin, call, communicator, peer, tag in calls
+    )
+
+
 def add_traces(folder: Path, size: int, late: int = 1, steps: int = 3) -> None:
     """Traces for a recording of a ring in `folder`: in each step of a second every rank sends to the next,
     and `late` does so 0.2 s after the others have begun to wait for it."""

@@ -1,4 +1,4 @@
-"""What a trace says of requests, and what survives of a rank that hangs, on every MPI."""
+"""What a recording says of single requests and epochs, and what a rank that hangs leaves, on every MPI."""
 
 import os
 import signal
@@ -16,6 +16,7 @@ from earlybird.data.recording import load_recording
 from earlybird.machine.flavours import find_flavour
 from earlybird.toolchain.build import RECORDER, library_path
 from tests.conftest import EARLYBIRD
+from tests.recordings import TRACE_HEAD_BYTES, TRACED
 
 pytestmark = pytest.mark.mpi
 
@@ -137,7 +138,8 @@ def test_a_full_disk_ends_the_trace_and_nothing_else(any_mpi, own_process, tmp_p
     traces = load_traces(recording)
     assert {rank: trace.is_cut for rank, trace in traces.items()} == {0: True, 1: True}
     for trace in traces.values():
-        assert len(trace.records) > 1000 and trace.records["number"][0] == 1
+        assert trace.records["number"].tolist() == list(range(1, len(trace.records) + 1))
+        assert len(trace.records) == ((100 << 10) - TRACE_HEAD_BYTES) // TRACED.itemsize
 
 
 def test_communicators_have_one_identity_on_all_ranks_and_duplicates_another(
@@ -204,3 +206,43 @@ def test_a_hung_rank_leaves_what_it_had_counted_and_its_call(mpi, tmp_path, comm
     assert sent.messages.sum() > 0.8 * 2 * ROUNDS * NUM
     assert "no call waits for another rank" not in out
     assert "MPI_Recv" in err and "hang" in err
+
+
+def test_epochs_are_kept_one_by_one_and_the_same_ones_on_all_ranks(any_mpi, own_process, tmp_path, compiled):
+    flavour, size, steps = find_flavour(any_mpi), 4, 600
+    launch = ["mpiexec", "-n", size, *(["--oversubscribe"] * (flavour.family == "openmpi"))]
+    program = compiled(flavour, "record_rotation")
+    own_process("record", "-o", "rec", "--mpi", any_mpi, "--", *launch, program, timeout=120)
+    recording = load_recording(tmp_path / "rec")
+    kept = {}
+    for rank, one in recording.ranks.items():
+        ((key, samples),) = (
+            (key, samples) for key, samples in one.epoch_samples.items() if one.phases[key[0]].epochs == steps
+        )
+        assert samples.is_complete and key[1] == 0
+        kept[rank] = samples.epochs.tolist()
+        assert len(samples.variants) == size - 1
+        for epoch, variant in zip(samples.epochs.tolist(), samples.variant.tolist(), strict=True):
+            rows = samples.variants[variant]
+            shift = 1 + epoch % (size - 1)
+            assert rows["peer"][rows["role"] == SENT].tolist() == [(rank + shift) % size]
+            assert rows["peer"][rows["role"] == RECEIVED].tolist() == [(rank - shift) % size]
+            assert set(rows["bytes"].tolist()) == {64}
+    assert kept[0] == kept[1] == kept[2] == kept[3]
+    assert kept[0][:8] == list(range(8)) and 64 < len(kept[0]) <= 256 and max(kept[0]) > steps / 2
+
+
+def test_settings_and_conditions_are_those_of_the_ranks(any_mpi, own_process, tmp_path, command, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("UCX_LOG_LEVEL", "error")
+    monkeypatch.setenv("NO_SETTING", "1")
+    recording, traces = traces_of(own_process, tmp_path, command(any_mpi), any_mpi)
+    assert not traces
+    both = {"3": (0, 1)}
+    assert recording.settings["OMP_NUM_THREADS"] == both
+    assert set(recording.settings["UCX_LOG_LEVEL"]) == {"error"}
+    assert not [name for name in recording.settings if name.startswith(("NO_", "EARLYBIRD_RECORD"))]
+    for one in recording.ranks.values():
+        assert set(one.binding) <= os.sched_getaffinity(0) and one.binding
+        assert len(one.load) == 3 and abs(one.begin_s - time.time()) < 300
+    assert recording.facts["versions"]["earlybird"] and recording.facts["host"]["cores"] >= 1

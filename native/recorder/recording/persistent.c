@@ -51,8 +51,13 @@ void eb_persistent_end(const eb_span *span, unsigned call, const MPI_Request *re
     eb_persistent_free(persistent);
     return;
   }
-  const eb_request collective = {
-      .kind = EB_REQUEST_COLLECTIVE, .call = call, .peer = EB_PEER_NONE, .tag = EB_TAG_NONE, .persistent = persistent};
+  const uint32_t what = eb_traced_what(eb_number_of(persistent->communicator), EB_ROLE_STARTED, EB_TRACED_COMPLETION);
+  const eb_request collective = {.kind = EB_REQUEST_COLLECTIVE,
+                                 .call = call,
+                                 .peer = EB_PEER_NONE,
+                                 .tag = EB_TAG_NONE,
+                                 .what = what,
+                                 .persistent = persistent};
   eb_requests_add(eb_request_key(*request), &collective);
 }
 
@@ -65,8 +70,6 @@ void eb_persistent_started(const eb_span *span, const eb_request *request) {
     else eb_add(span, request->call, each->role, persistent->communicator, each->peer, EB_TAG_NONE, 1, 0, each->bytes, 0);
   }
 }
-
-uint32_t eb_persistent_communicator(const eb_persistent *persistent) { return eb_number_of(persistent->communicator); }
 
 void eb_persistent_free(eb_persistent *persistent) {
   if (persistent == &none) return;

@@ -18,9 +18,6 @@ void eb_persistent_add(eb_persistent *persistent, eb_role role, const eb_communi
 /* Counts a start of the request. */
 void eb_persistent_started(const eb_span *span, const eb_request *request);
 
-/* The number of its communicator; 0: none. */
-uint32_t eb_persistent_communicator(const eb_persistent *persistent);
-
 void eb_persistent_free(eb_persistent *persistent);
 
 #endif

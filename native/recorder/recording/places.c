@@ -84,9 +84,12 @@ typedef struct {
   } at[MOST_DEPTH];
 } walk;
 
+/* The library is looked up when it is needed. */
+typedef _Unwind_Ptr get_ip(struct _Unwind_Context *);
+typedef _Unwind_Word get_cfa(struct _Unwind_Context *);
+typedef _Unwind_Reason_Code backtrace(_Unwind_Trace_Fn, void *);
+
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *with) {
-  typedef __typeof__(_Unwind_GetIP) get_ip;
-  typedef __typeof__(_Unwind_GetCFA) get_cfa;
   static get_ip *ip_of;
   static get_cfa *cfa_of;
   walk *in = with;
@@ -103,7 +106,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *with) {
 }
 
 /* Loaded where it is not there yet: programs in C need no library for unwinding. */
-static __typeof__(_Unwind_Backtrace) *unwinder(void) {
+static backtrace *unwinder(void) {
   static void *found;
   static bool is_searched;
   if (!__atomic_load_n(&is_searched, __ATOMIC_ACQUIRE)) {
@@ -111,15 +114,15 @@ static __typeof__(_Unwind_Backtrace) *unwinder(void) {
     found = dlsym(RTLD_DEFAULT, "_Unwind_Backtrace");
     __atomic_store_n(&is_searched, true, __ATOMIC_RELEASE);
   }
-  return (__typeof__(_Unwind_Backtrace) *)found;
+  return (backtrace *)found;
 }
 
 /* Also compares the sizes of frames with what is known of them. */
 static const frame *unwind(eb_caller caller) {
   walk found = {.caller = caller};
-  __typeof__(_Unwind_Backtrace) *backtrace = unwinder();
-  if (!backtrace) return NULL;
-  (void)backtrace(step, &found);
+  backtrace *const trace = unwinder();
+  if (!trace) return NULL;
+  (void)trace(step, &found);
   for (int f = 0; f + 1 < found.num; f++) {
     frame *each = found.at[f].of;
     const intptr_t size = found.at[f + 1].called - found.at[f].called;
@@ -140,8 +143,9 @@ static const frame *behind(eb_caller caller, const frame *called) {
     at += called->size;
     const void *address;
     memcpy(&address, at - sizeof address, sizeof address); /* where the call has put it */
-    called = frame_of(address);
-    if (!called) return NULL;
+    unsigned bucket;
+    called = look_up(address, &bucket);
+    if (!called) return unwind(caller); /* new, or no return address at all */
   }
   return called;
 #else

@@ -14,6 +14,7 @@ enum { MOST_PLACES = 4096, NUM_BUCKETS = 2 * MOST_PLACES };
 
 /* Of Python 3.11 and later, but for what is said to be missing before. */
 static struct {
+  int (*is_running)(void);                /* Py_IsInitialized */
   int (*is_locked)(void);                 /* PyGILState_Check */
   int (*lock)(void);                      /* PyGILState_Ensure */
   void (*unlock)(int);                    /* PyGILState_Release */
@@ -45,8 +46,8 @@ static bool find_function(void *at, const char *name) {
 
 static void find_functions(void) {
   (void)find_function(&python.instruction, "PyFrame_GetLasti");
-  is_there = find_function(&python.is_locked, "PyGILState_Check") && find_function(&python.lock, "PyGILState_Ensure") &&
-             find_function(&python.unlock, "PyGILState_Release") &&
+  is_there = find_function(&python.is_running, "Py_IsInitialized") && find_function(&python.is_locked, "PyGILState_Check") &&
+             find_function(&python.lock, "PyGILState_Ensure") && find_function(&python.unlock, "PyGILState_Release") &&
              find_function(&python.own_state, "PyGILState_GetThisThreadState") &&
              find_function(&python.interpreter, "PyThreadState_GetInterpreter") &&
              find_function(&python.first_state, "PyInterpreterState_ThreadHead") &&
@@ -102,7 +103,7 @@ static const void *find_locked(void *state) {
 
 const void *eb_python_place_find(void) {
   (void)pthread_once(&once, find_functions);
-  if (!is_there) return NULL;
+  if (!is_there || !python.is_running()) return NULL;
   void *state = python.own_state();
   if (!state) return NULL;
   if (python.is_locked()) return find_locked(state);

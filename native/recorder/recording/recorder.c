@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "recorder/recording/persistent.h"
-
 bool eb_is_any_cancelled;
 __thread eb_thread *eb_thread_current __attribute__((tls_model("initial-exec")));
 
@@ -158,18 +156,15 @@ void eb_span_trace_start(const eb_span *span, const eb_request *request) {
 
 /* Of a request whose completion is no message. */
 static void trace_completion(const eb_span *span, const eb_request *request) {
-  const eb_role role = eb_request_receives(request)             ? EB_ROLE_RECEIVED
-                       : request->kind == EB_REQUEST_COLLECTIVE ? EB_ROLE_STARTED
-                                                                : EB_ROLE_SENT;
+  const bool is_collective = request->kind == EB_REQUEST_COLLECTIVE;
+  const eb_role role = eb_request_receives(request) ? EB_ROLE_RECEIVED : EB_ROLE_SENT;
   eb_traced record = {
       .request = request->serial,
-      .bytes = request->kind == EB_REQUEST_COLLECTIVE ? 0 : request->bytes,
+      .bytes = is_collective ? 0 : request->bytes,
       .posted_ticks = request->posted_ticks,
-      .what = request->kind == EB_REQUEST_OTHER
+      .what = is_collective || request->kind == EB_REQUEST_OTHER
                   ? request->what
-                  : eb_traced_what(request->kind == EB_REQUEST_COLLECTIVE ? eb_persistent_communicator(request->persistent)
-                                                                          : eb_number_of(request->communicator),
-                                   role, EB_TRACED_COMPLETION),
+                  : eb_traced_what(eb_number_of(request->communicator), role, EB_TRACED_COMPLETION),
       .peer = request->peer,
       .tag = request->tag,
       .call = (uint16_t)request->call,

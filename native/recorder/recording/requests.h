@@ -33,7 +33,7 @@ typedef struct {
   int peer;       /* world rank, where the request says it */
   int tag;        /* where the request says it and no status does */
   uint32_t serial; /* see eb_traced; of a persistent one that of the latest start */
-  uint32_t what;   /* of EB_REQUEST_OTHER: eb_traced_what of its completion */
+  uint32_t what;   /* of EB_REQUEST_OTHER and _COLLECTIVE: eb_traced_what of its completion */
   bool is_active;  /* started and not complete */
   uint64_t posted_ticks; /* when it was posted or started, where a trace is kept */
   union {

@@ -40,16 +40,16 @@ static eb_moment read_clocks(void) {
   return best;
 }
 
-static bool put(const void *data, size_t bytes, uint64_t offset) {
-  for (const char *at = data; bytes > 0;) {
-    const ssize_t written = pwrite(file, at, bytes, (off_t)offset);
+/* How much of it could be written. */
+static size_t put(const void *data, size_t bytes, uint64_t offset) {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t written = pwrite(file, (const char *)data + done, bytes - done, (off_t)(offset + done));
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    at += written;
-    offset += (uint64_t)written;
-    bytes -= (size_t)written;
+    if (written <= 0) break;
+    done += (size_t)written;
   }
-  return true;
+  return done;
 }
 
 void eb_trace_create(const char *name, uint64_t capacity, double tick_s, bool is_shared) {
@@ -64,7 +64,7 @@ void eb_trace_create(const char *name, uint64_t capacity, double tick_s, bool is
   memset(eb_trace.records, 0, EB_TRACE_RING * sizeof *eb_trace.records);
   head = (eb_trace_head){.magic = EB_TRACE_MAGIC, .capacity = capacity, .tick_s = tick_s, .begin = read_clocks()};
   head.last = head.begin;
-  if (!put(&head, sizeof head, 0)) {
+  if (put(&head, sizeof head, 0) < sizeof head) {
     fail("the events of this rank are not kept");
     close(file);
     (void)unlink(path);
@@ -87,17 +87,22 @@ static bool copy_record(uint64_t number, eb_traced *copy) {
   return is_whole;
 }
 
-/* Records first..last, which follow each other in the file. *first_missing: the first that is not whole, if it is none before. */
-static bool put_records(uint64_t first, uint64_t last, uint64_t *first_missing) {
+/* Records first..last, which follow each other in the file. Returns how many could be written. *first_missing: the first that
+ * is not whole, if there is none before. */
+static uint64_t put_records(uint64_t first, uint64_t last, uint64_t *first_missing) {
   static eb_traced copies[NUM_AT_ONCE];
-  while (first <= last) {
-    const uint64_t num = last - first + 1 < NUM_AT_ONCE ? last - first + 1 : NUM_AT_ONCE;
+  const uint64_t wanted = last - first + 1;
+  uint64_t done = 0;
+  while (done < wanted) {
+    const uint64_t num = wanted - done < NUM_AT_ONCE ? wanted - done : NUM_AT_ONCE, at = first + done;
     for (uint64_t r = 0; r < num; r++)
-      if (!copy_record(first + r, &copies[r]) && *first_missing == 0) *first_missing = first + r;
-    if (!put(copies, num * sizeof copies[0], EB_TRACE_HEAD_BYTES + (first - 1) % head.capacity * sizeof copies[0])) return false;
-    first += num;
+      if (!copy_record(at + r, &copies[r]) && *first_missing == 0) *first_missing = at + r;
+    const size_t written = put(copies, num * sizeof copies[0], EB_TRACE_HEAD_BYTES + (at - 1) % head.capacity * sizeof copies[0]) /
+                           sizeof copies[0];
+    done += written;
+    if (written < num) break;
   }
-  return true;
+  return done;
 }
 
 /* Full: every second one goes, and the next ones are twice as far apart. */
@@ -126,26 +131,27 @@ void eb_trace_rewrite(uint64_t number) {
   eb_traced copy;
   if (file < 0 || number == 0 || number > eb_trace.num_written || head.num > number + head.capacity - 1) return;
   if (eb_traced_kind_of(eb_trace_place(number)) != EB_TRACED_POLLS || !copy_record(number, &copy)) return;
-  if (!put(&copy, sizeof copy, EB_TRACE_HEAD_BYTES + (number - 1) % head.capacity * sizeof copy)) give_up();
+  if (put(&copy, sizeof copy, EB_TRACE_HEAD_BYTES + (number - 1) % head.capacity * sizeof copy) < sizeof copy) give_up();
 }
 
 void eb_trace_write(void) {
   if (file < 0) return;
   const uint64_t num = __atomic_load_n(&eb_trace.num, __ATOMIC_ACQUIRE);
   const uint64_t kept = head.capacity < EB_TRACE_RING ? head.capacity : EB_TRACE_RING, oldest = num > kept ? num - kept + 1 : 1;
-  uint64_t first = eb_trace.num_written + 1 > oldest ? eb_trace.num_written + 1 : oldest, first_missing = 0;
+  uint64_t next = eb_trace.num_written + 1 > oldest ? eb_trace.num_written + 1 : oldest, first_missing = 0;
   bool is_good = true;
-  while (first <= num && is_good) {
+  while (next <= num && is_good) {
     /* To the end of a turn of the file. */
-    const uint64_t turn_ends = ((first - 1) / head.capacity + 1) * head.capacity, last = turn_ends < num ? turn_ends : num;
-    is_good = put_records(first, last, &first_missing);
-    if (is_good) first = last + 1;
+    const uint64_t turn_ends = ((next - 1) / head.capacity + 1) * head.capacity, last = turn_ends < num ? turn_ends : num;
+    const uint64_t wanted = last - next + 1, written = put_records(next, last, &first_missing);
+    next += written;
+    is_good = written == wanted;
   }
   head.last = read_clocks();
   keep_moment(head.last);
   /* After the records: what the head counts is there. */
-  if (is_good) head.num = num;
-  if (is_good) is_good = put(&head, sizeof head, 0);
+  head.num = next - 1 > head.num ? next - 1 : head.num;
+  if (is_good) is_good = put(&head, sizeof head, 0) == sizeof head;
   if (!is_good) give_up();
   /* What another thread is adding is written the next time, unless that has ended meanwhile. */
   else __atomic_store_n(&eb_trace.num_written, first_missing > last_missing ? first_missing - 1 : num, __ATOMIC_RELAXED);

@@ -93,10 +93,13 @@ static void block(void) {
 
 /* Two ways to the same members, and both used: only their identity tells them apart. */
 static void duplicate(void) {
-  MPI_Comm first, second, part, grid;
+  MPI_Comm first, second, part, grid, half;
+  MPI_Group group, of_rank;
+  MPI_Request request;
   const int dims[1] = {2}, periods[1] = {1};
   int value = 1;
-  MPI_Comm_dup(MPI_COMM_WORLD, &first);
+  MPI_Comm_idup(MPI_COMM_WORLD, &first, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Comm_dup(MPI_COMM_WORLD, &second);
   /* Used in another order by the two ranks. */
   if (rank == 0) MPI_Send(sent[0], 8, MPI_CHAR, 1, 0, first), MPI_Send(sent[0], 16, MPI_CHAR, 1, 0, second);
@@ -108,6 +111,13 @@ static void duplicate(void) {
   MPI_Bcast(&value, 1, MPI_INT, 0, part);
   MPI_Cart_create(first, 1, dims, periods, 0, &grid);
   MPI_Bcast(&value, 1, MPI_INT, 0, grid);
+  MPI_Comm_group(second, &group);
+  MPI_Group_incl(group, 1, &rank, &of_rank);
+  MPI_Comm_create_group(second, of_rank, 5, &half);
+  MPI_Bcast(&value, 1, MPI_INT, 0, half);
+  MPI_Comm_free(&half);
+  MPI_Group_free(&of_rank);
+  MPI_Group_free(&group);
   MPI_Comm_free(&grid);
   MPI_Comm_free(&part);
   MPI_Comm_free(&second);

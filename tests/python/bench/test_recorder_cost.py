@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench.recorder_cost import CALLS, PING_PONG, main, report
+from bench.recorder_cost import CALLS, PING_PONG, main, report, report_trace
 
 ALONE = np.full((3, len(CALLS)), 1e-6)
 
@@ -27,6 +27,13 @@ def longer(name, by_s):
 )
 def test_limits_are_those_of_a_call_and_of_the_ping_pong(name, by_s, is_met, capsys):
     assert report("mpich", ALONE, longer(name, by_s)) == is_met
+    assert ("met" if is_met else "missed") in capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("by_s", "is_met"), [(59e-9, True), (61e-9, False)])
+def test_a_trace_may_add_less_to_each_call(by_s, is_met, capsys):
+    name = "512 MPI_Irecv, 512 MPI_Isend, MPI_Waitall"
+    assert report_trace("mpich", ALONE, longer(name, CALLS[name] * by_s)) == is_met
     assert ("met" if is_met else "missed") in capsys.readouterr().out.splitlines()[-1]
 
 

@@ -36,3 +36,31 @@ def test_waits_are_shown_or_said_to_be_none(in_process, tmp_path):
     alone = recordings.on_disk(tmp_path / "alone", 1, [])
     recordings.add_traces(alone, 1)
     assert "no call waits for another rank" in in_process("show", alone).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--events", "some"], "--events is 'some'; give how many"),
+        (["--events", "-1"], "--events is '-1'"),
+        (["--events", "1000000000"], "at most 100000000, or all"),
+        (["--events", "10", "--events-size", "1GiB"], "--events-size is of `--events all`"),
+        (["--events", "all", "--events-size", "1KiB"], "give at least 1MiB"),
+        (["--events", "all", "--events-size", "much"], "--events-size"),
+    ],
+)
+def test_what_events_may_not_be_is_refused_in_a_sentence(in_process, tmp_path, options, said):
+    result = in_process("record", "-o", tmp_path / "rec", *options, "--", "true", check=False)
+    assert result.returncode == 2 and said in result.stderr
+    assert not (tmp_path / "rec").exists()
+
+
+def test_ranks_that_hung_are_named_with_their_call(in_process, tmp_path):
+    folder = recordings.on_disk(tmp_path / "rec", 2, [])
+    recordings.add_traces(folder, 2, late=0, steps=1)
+    hung = recordings.rank_file(1, 2, recordings.entries(1, [], 0.0), end=None)
+    (folder / "rank-1.ebr").write_bytes(hung)
+    (folder / "rank-1.open").write_bytes(recordings.open_call_file((2.5, recordings.WAITALL, 0, 0, 7)))
+    result = in_process("show", folder)
+    assert "rank 1 had not returned from MPI_Waitall" in result.stderr
+    assert "no call waits for another rank" not in result.stdout

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.analysis.balance import work_balance
+from earlybird.analysis.conditions import conditions
 from earlybird.analysis.phase_names import distinctions
 from earlybird.analysis.waits import traced, waits_of
 from earlybird.cli.output.printing import (
@@ -46,8 +47,8 @@ def print_recording(recording: Recording, format: Format) -> None:
     count = f"{len(recording.ranks)} of {recording.size} ranks"
     run = [units.format_seconds(recording.run_s), summary["mpi"]] if recording.ranks else []
     print(f"recording {recording.path}: {', '.join([count, *run])}")
-    if conditions := _conditions(recording):
-        print(f"settings  {conditions}")
+    if settings := conditions(recording, None if prints_all() else _MOST_SETTINGS):
+        print(f"settings  {settings}")
     print(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
     if one_sided:
         print(f"one-sided {summary['one_sided']}, {units.format_bytes(summary['one_sided_bytes'])}")
@@ -148,21 +149,6 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
         ],
         "places": [vars(place) | {"waiting_s": place.waiting_s} for place in waits.places],
     }
-
-
-def _conditions(recording: Recording) -> str:
-    """Settings of the MPI that all ranks have, others by name, and the load at the beginning."""
-    texts = []
-    for name, values in recording.settings.items():
-        ((value, ranks),) = list(values.items())[:1]
-        is_of_all = len(values) == 1 and len(ranks) == len(recording.ranks)
-        texts.append(f"{name}={value}" if is_of_all else f"{name} (differs)")
-    more = len(texts) - _MOST_SETTINGS
-    shown = texts if more <= 0 or prints_all() else [*texts[:_MOST_SETTINGS], f"{more} more"]
-    loads = [one.load[0] for one in recording.ranks.values() if one.load]
-    if loads:
-        shown.append(f"load {max(loads):g}")
-    return ", ".join(shown)
 
 
 def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> None:

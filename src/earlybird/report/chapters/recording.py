@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from earlybird.analysis.conditions import conditions
 from earlybird.analysis.gaps import remarks
 from earlybird.analysis.messages import bytes_by_rank
 from earlybird.data import labels
@@ -45,7 +46,7 @@ def recording_chapter(material: Material) -> Chapter:
         ID,
         QUESTION,
         " ".join(_sentence(one) for one in all_recorded),
-        [line for one in all_recorded for line in (f"{one.title}.", *_remarks(one))],
+        [line for one in all_recorded for line in (f"{one.title}.", *_conditions(one), *_remarks(one))],
         answers=[_answer(one) for one in all_recorded if one.calls.in_run],
         warnings=[remark for one in all_recorded for remark in _remarks(one)],
         figures=_figures(all_recorded),
@@ -53,6 +54,11 @@ def recording_chapter(material: Material) -> Chapter:
         brief=[table for one in all_recorded for table in _brief(one)],
         choices=_choices(all_recorded[:MAX_DRAWN]),
     )
+
+
+def _conditions(one: Recorded) -> list[str]:
+    settings = conditions(one.recording)
+    return [f"Conditions: {settings}."] if settings else []
 
 
 def _figures(all_recorded: Sequence[Recorded]) -> list[Figure]:
