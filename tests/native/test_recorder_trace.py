@@ -60,7 +60,8 @@ def check_waits(waits, rounds, names_late=True):
     # How long this one waits depends on the MPI, which may move the message without the other side.
     of_progress = found["MPI_Waitall", "wait_for_progress"]
     if names_late and of_progress.time_s > 0.5 * rounds * 14e-3:
-        assert of_progress.waiting_s >= 0.5 * of_progress.time_s
+        # The time for which the ranks waited for a core is in it, too.
+        assert of_progress.waiting_s >= min(0.5 * of_progress.time_s, 0.8 * rounds * 14e-3)
         assert of_progress.late == 3
 
 

@@ -66,11 +66,11 @@ static inline int eb_root(const eb_communicator *communicator, int root) {
  * PARAMETERS takes the type of counts and that of displacements. */
 #define EB_COLLECTIVE(name, i_name, PARAMETERS, ARGUMENTS, COUNTED)                                                             \
   EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_##name, (PARAMETERS(int, int)), (ARGUMENTS), EB_ABOUT_ALL, COUNTED)                          \
-  EB_WRAP_PART(MPI_##i_name, (PARAMETERS(int, int), MPI_Request * request), (ARGUMENTS, request), EB_OPENED(COUNTED))           \
+  EB_WRAP_OPEN(MPI_##i_name, (PARAMETERS(int, int), MPI_Request * request), (ARGUMENTS, request), EB_OPENED(COUNTED))           \
   EB_LARGE(EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_##name##_c, (PARAMETERS(MPI_Count, MPI_Aint)), (ARGUMENTS), EB_ABOUT_ALL, COUNTED)) \
   EB_PERSISTENT(MPI_##name##_init, (PARAMETERS(int, int), MPI_Info info, MPI_Request * request), (ARGUMENTS, info, request),    \
                 COUNTED)                                                                                                        \
-  EB_LARGE(EB_WRAP_PART(MPI_##i_name##_c, (PARAMETERS(MPI_Count, MPI_Aint), MPI_Request * request), (ARGUMENTS, request),       \
+  EB_LARGE(EB_WRAP_OPEN(MPI_##i_name##_c, (PARAMETERS(MPI_Count, MPI_Aint), MPI_Request * request), (ARGUMENTS, request),       \
                         EB_OPENED(COUNTED)))                                                                                    \
   EB_LARGE(EB_PERSISTENT(MPI_##name##_init_c, (PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info, MPI_Request * request),          \
                          (ARGUMENTS, info, request), COUNTED))

@@ -20,7 +20,7 @@ static void counted_rooted(const eb_span *span, unsigned call, int rc, const eb_
 static int num_peers(const eb_communicator *communicator) { return communicator ? communicator->peers.num : 0; }
 
 EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Barrier, (MPI_Comm comm), (comm), EB_ABOUT_ALL, counted(&span, call, rc, COMMUNICATOR, 0))
-EB_WRAP_PART(MPI_Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request),
+EB_WRAP_OPEN(MPI_Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request),
              EB_OPENED(counted(&span, call, rc, COMMUNICATOR, 0)))
 EB_PERSISTENT(MPI_Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request *request), (comm, info, request),
               counted(&span, call, rc, COMMUNICATOR, 0))

@@ -21,9 +21,9 @@
 EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_dup, (MPI_Comm comm, MPI_Comm *newcomm), (comm, newcomm), EB_ABOUT_ALL, CREATED(newcomm))
 EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm), (comm, info, newcomm),
               EB_ABOUT_ALL, CREATED(newcomm))
-EB_WRAP_PART(MPI_Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request), (comm, newcomm, request), EB_OPENED(PROMISED))
+EB_WRAP_OPEN(MPI_Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request), (comm, newcomm, request), EB_OPENED(PROMISED))
 #ifdef EB_HAS_IDUP_WITH_INFO
-EB_WRAP_PART(MPI_Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request),
+EB_WRAP_OPEN(MPI_Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request *request),
              (comm, info, newcomm, request), EB_OPENED(PROMISED))
 #endif
 EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm *newcomm), (comm, color, key, newcomm),

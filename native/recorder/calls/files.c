@@ -26,8 +26,8 @@ BOTH_COUNTS(MPI_File_write_at, WRITE_AT, (fh, offset, buf, count, datatype, stat
 BOTH_COUNTS(MPI_File_write_at_all, WRITE_AT, (fh, offset, buf, count, datatype, status))
 
 #define WITH_REQUEST(name, PARAMETERS, ARGUMENTS)                  \
-  EB_WRAP_PART(name, PARAMETERS(int), ARGUMENTS, EB_OPENED(BYTES)) \
-  EB_LARGE(EB_WRAP_PART(name##_c, PARAMETERS(MPI_Count), ARGUMENTS, EB_OPENED(BYTES)))
+  EB_WRAP_OPEN(name, PARAMETERS(int), ARGUMENTS, EB_OPENED(BYTES)) \
+  EB_LARGE(EB_WRAP_OPEN(name##_c, PARAMETERS(MPI_Count), ARGUMENTS, EB_OPENED(BYTES)))
 #define IREAD(COUNT) (MPI_File fh, void *buf, COUNT count, MPI_Datatype datatype, MPI_Request *request)
 #define IWRITE(COUNT) (MPI_File fh, const void *buf, COUNT count, MPI_Datatype datatype, MPI_Request *request)
 #define IREAD_AT(COUNT) (MPI_File fh, MPI_Offset offset, void *buf, COUNT count, MPI_Datatype datatype, MPI_Request *request)

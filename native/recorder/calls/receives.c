@@ -61,7 +61,7 @@ void eb_receive_created(const eb_span *span, unsigned call, int rc, eb_communica
   WRAP(name, (void *buf, COUNT count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Request *request), \
        (buf, count, datatype, source, tag, comm, request),                                                              \
        eb_receive_created(&span, call, rc, eb_span_communicator(&span, comm), source, kind, SERIAL, request))
-#define NON_BLOCKING(name, COUNT) WITH_REQUEST(EB_WRAP_PART, name, COUNT, EB_REQUEST_RECEIVE, eb_trace_post())
+#define NON_BLOCKING(name, COUNT) WITH_REQUEST(EB_WRAP_OPEN, name, COUNT, EB_REQUEST_RECEIVE, eb_trace_post())
 #define PERSISTENT(name, COUNT) WITH_REQUEST(EB_WRAP, name, COUNT, EB_REQUEST_PERSISTENT_RECEIVE, 0)
 
 BLOCKING(MPI_Recv, int)

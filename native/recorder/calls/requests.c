@@ -16,7 +16,7 @@ static void started(const eb_span *span, const MPI_Request *request) {
   eb_span_of_none(span);
 }
 
-EB_CALL_OF(EB_CALL_PART, MPI_Start);
+EB_CALL_OF(EB_CALL_OPEN, MPI_Start);
 EB_EXPORT int MPI_Start(MPI_Request *request) {
   eb_span span = eb_span_begin(&MPI_Start_call);
   uint64_t own_ticks = 0;
@@ -33,7 +33,7 @@ EB_EXPORT int MPI_Start(MPI_Request *request) {
   return rc;
 }
 
-EB_CALL_OF(EB_CALL_PART, MPI_Startall);
+EB_CALL_OF(EB_CALL_OPEN, MPI_Startall);
 EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   eb_span span = eb_span_begin(&MPI_Startall_call);
   uint64_t own_ticks = 0;
@@ -97,7 +97,7 @@ EB_EXPORT int MPI_Cancel(MPI_Request *request) {
   return rc;
 }
 
-EB_WRAP_PART(MPI_Grequest_start,
+EB_WRAP_OPEN(MPI_Grequest_start,
              (MPI_Grequest_query_function * query_fn, MPI_Grequest_free_function *free_fn, MPI_Grequest_cancel_function *cancel_fn,
               void *extra_state, MPI_Request *request),
              (query_fn, free_fn, cancel_fn, extra_state, request), EB_OPENED(EB_ONLY_TIME))

@@ -25,8 +25,8 @@ static void exchanged(const eb_span *span, unsigned call, bool is_written, int t
   EB_WRAP_PART(MPI_##name, (PARAMETERS(int)), (ARGUMENTS), COUNTED) \
   EB_LARGE(EB_WRAP_PART(MPI_##name##_c, (PARAMETERS(MPI_Count)), (ARGUMENTS), COUNTED))
 #define REQUEST_FORMS(name, PARAMETERS, ARGUMENTS, COUNTED)                                                    \
-  EB_WRAP_PART(MPI_##name, (PARAMETERS(int), MPI_Request * request), (ARGUMENTS, request), EB_OPENED(COUNTED)) \
-  EB_LARGE(EB_WRAP_PART(MPI_##name##_c, (PARAMETERS(MPI_Count), MPI_Request * request), (ARGUMENTS, request), EB_OPENED(COUNTED)))
+  EB_WRAP_OPEN(MPI_##name, (PARAMETERS(int), MPI_Request * request), (ARGUMENTS, request), EB_OPENED(COUNTED)) \
+  EB_LARGE(EB_WRAP_OPEN(MPI_##name##_c, (PARAMETERS(MPI_Count), MPI_Request * request), (ARGUMENTS, request), EB_OPENED(COUNTED)))
 
 #define TARGET(COUNT) int target_rank, MPI_Aint target_disp, COUNT target_count, MPI_Datatype target_datatype
 #define TARGET_ARGUMENTS target_rank, target_disp, target_count, target_datatype

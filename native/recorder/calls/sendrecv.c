@@ -87,13 +87,13 @@ static void begun(const eb_span *span, unsigned call, int rc, int64_t sendcount,
 }
 
 #define ISENDRECV(name, COUNT)                                                                                              \
-  EB_WRAP_PART(name,                                                                                                        \
+  EB_WRAP_OPEN(name,                                                                                                        \
                (const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,          \
                 COUNT recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request),      \
                (sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request), \
                begun(&span, call, rc, sendcount, sendtype, dest, sendtag, recvcount, recvtype, source, recvtag, comm, request))
 #define IREPLACE(name, COUNT)                                                                                                     \
-  EB_WRAP_PART(name,                                                                                                              \
+  EB_WRAP_OPEN(name,                                                                                                              \
                (void *buf, COUNT sendcount, MPI_Datatype sendtype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, \
                 MPI_Request *request),                                                                                            \
                (buf, sendcount, sendtype, dest, sendtag, source, recvtag, comm, request),                                         \

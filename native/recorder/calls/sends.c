@@ -30,7 +30,7 @@ static void created(const eb_span *span, unsigned call, int rc, int64_t count, M
                 (buf, count, datatype, dest, tag, comm), eb_span_about(&span, dest, tag, comm),                              \
                 sent(&span, call, rc, count, datatype, dest, tag, comm))
 #define NON_BLOCKING(name, COUNT)                                                                                             \
-  EB_WRAP_PART(name,                                                                                                          \
+  EB_WRAP_OPEN(name,                                                                                                          \
                (const void *buf, COUNT count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), \
                (buf, count, datatype, dest, tag, comm, request),                                                              \
                EB_OPENED(sent(&span, call, rc, count, datatype, dest, tag, comm)))

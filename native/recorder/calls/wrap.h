@@ -8,6 +8,7 @@
 /* Defines the call `name`: calls the next function of that name and then, where the call is recorded, COUNTED. In it are the
  * parameters, `span`, `call` (the call's number) and `rc`. */
 #define EB_WRAP(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_ALONE, name, PARAMETERS, ARGUMENTS, COUNTED)
+#define EB_WRAP_OPEN(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_OPEN, name, PARAMETERS, ARGUMENTS, COUNTED)
 #define EB_WRAP_PART(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_PART, name, PARAMETERS, ARGUMENTS, COUNTED)
 #define EB_WRAP_POLL(name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_AS(EB_CALL_POLL, name, PARAMETERS, ARGUMENTS, COUNTED)
 #define EB_WRAP_AS(kind, name, PARAMETERS, ARGUMENTS, COUNTED) EB_WRAP_ABOUT(kind, name, PARAMETERS, ARGUMENTS, , COUNTED)

@@ -9,6 +9,7 @@ typedef void eb_function(void);
 /* How a call divides the program's communication into epochs: see epoch.h. */
 typedef enum {
   EB_CALL_ALONE, /* an epoch by itself, unless requests are open */
+  EB_CALL_OPEN,  /* starts a request: begins an epoch after blocking sends and receives, else part of one */
   EB_CALL_PART,  /* part of an epoch: sends and receives, and what belongs to them */
   EB_CALL_POLL,  /* the same; programs repeat it until something has happened */
 } eb_call_kind;

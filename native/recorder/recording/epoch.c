@@ -116,6 +116,7 @@ void eb_epoch_end(eb_epoch *epoch, eb_table *table) {
   if (totals) count(totals, epoch);
   eb_arrivals_epoch_ended(&epoch->arrivals, phase);
   epoch->num_events = epoch->num_steps = 0;
+  epoch->has_messages = false;
   epoch->begin_ticks = 0;
 }
 

@@ -3,7 +3,8 @@
  *
  * Only at its end is it known of which phase an epoch is, so its calls are kept until then. A call that opens no request and
  * completes none, such as a blocking collective, is an epoch by itself unless requests are open. Blocking sends and receives
- * between two such calls are one epoch.
+ * between two such calls are one epoch, which ends before a call that starts a request: else a rank at the border of a domain,
+ * which sends without a request and then starts the next step with one, would have epochs across the steps of the others.
  */
 #ifndef EB_EPOCH_H
 #define EB_EPOCH_H
@@ -40,6 +41,7 @@ typedef struct {
   uint32_t num_open;               /* requests that the thread has started, and that no call of it has completed */
   uint32_t num_closed_by_others;   /* of these: completed by other threads */
   bool is_over;                    /* it ends with the present call */
+  bool has_messages;               /* sent or received */
   eb_step present;                 /* the present call */
   uint32_t num_events, capacity, num_steps;
   eb_step steps[EB_PHASE_MOST_STEPS]; /* without repetitions, in the order of their first calls */
@@ -100,7 +102,8 @@ static inline bool eb_epoch_settle(eb_epoch *epoch) {
 static inline void eb_epoch_enter(eb_epoch *epoch, eb_table *table, eb_step present, eb_call_kind kind) {
   const bool is_closed = eb_epoch_settle(epoch);
   const bool is_alone = kind == EB_CALL_ALONE && epoch->num_open == 0;
-  if (is_alone || is_closed) eb_epoch_end(epoch, table);
+  const bool begins = kind == EB_CALL_OPEN && epoch->num_open == 0 && epoch->has_messages;
+  if (is_alone || is_closed || begins) eb_epoch_end(epoch, table);
   epoch->is_over = is_alone;
   epoch->present = present;
   eb_epoch_add_step(epoch, &present);
@@ -124,7 +127,9 @@ static inline void eb_epoch_close(eb_epoch *epoch, uint32_t num) {
 enum { EB_EPOCH_NUM_COMPARED = 4 };
 
 static inline void eb_epoch_add(eb_epoch *epoch, eb_table *table, const eb_event *event) {
-  if (eb_what_role(event->what) == EB_ROLE_SENT) eb_arrivals_take(&epoch->arrivals);
+  const eb_role role = eb_what_role(event->what);
+  if (role == EB_ROLE_SENT) eb_arrivals_take(&epoch->arrivals);
+  if (event->messages > 0 && (role == EB_ROLE_SENT || role == EB_ROLE_RECEIVED)) epoch->has_messages = true;
   for (uint32_t back = 1; event->messages == 0 && back <= EB_EPOCH_NUM_COMPARED && back <= epoch->num_events; back++) {
     eb_event *const former = &epoch->events[epoch->num_events - back];
     if (former->what != event->what || former->peer != event->peer || former->messages > 0) continue;

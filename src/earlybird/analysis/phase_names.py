@@ -55,9 +55,9 @@ def _line(phase: Phase) -> str:
 
 
 def _direction(recording: Recording, phase: Phase) -> str:
-    """`to rank +1`, `to ranks -1, +1`, or to how many others."""
-    sent = phase.sent(recording)
-    offsets = np.unique(sent.dst - sent.src)
+    """`to rank +1`, `to ranks -1, +1`, or to how many distances; the ranks are a ring."""
+    sent, size = phase.sent(recording), max(recording.size, 1)
+    offsets = np.unique((sent.dst - sent.src + (size - 1) // 2) % size - (size - 1) // 2)
     offsets = offsets[offsets != 0].tolist()
     if not offsets:
         return ""

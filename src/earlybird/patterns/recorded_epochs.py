@@ -192,7 +192,7 @@ def exchanges_of_phase(
 
     def totals_of(place: int) -> PairTotals:
         rows = np.concatenate([np.empty((0, 4), np.int64), *(one.at(int(sampled[place])) for one in series)])
-        src, dst, messages, size = rows.T
+        src, dst, messages, size = rows[np.lexsort([rows[:, 1], rows[:, 0]])].T
         return PairTotals(src, dst, np.full_like(src, -1), messages, size)
 
     return RecordedExchanges(
