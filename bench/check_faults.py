@@ -75,10 +75,11 @@ def _fault(fault: Fault, nodes: int, mpi: str) -> tuple[list[Any], bool]:
                 check, spent_s = run_check("--mpi", mpi, "--launcher", f"cluster:{name}", env=environment)
         except OSError as error:
             return [fault.name, nodes, f"cannot be planted: {error}", "", ""], False
-    named = [one for one in check.findings if one.hosts == fault.hosts and one.measure == fault.measure]
-    others = [one for one in check.findings if not set(one.hosts) & set(fault.hosts)]
-    found = f"{named[0].value_text}, others {named[0].expected_text}" if named else "NOT FOUND"
-    row = [fault.name, nodes, found, "; ".join(one.sentence for one in others), format_seconds(spent_s)]
+    found = (*check.findings, *check.undecided)  # undecided beside other work
+    named = [one for one in found if one.hosts == fault.hosts and one.measure == fault.measure]
+    others = [one for one in found if not set(one.hosts) & set(fault.hosts)]
+    text = f"{named[0].value_text}, others {named[0].expected_text}" if named else "NOT FOUND"
+    row = [fault.name, nodes, text, "; ".join(one.sentence for one in others), format_seconds(spent_s)]
     return row, bool(named) and not others
 
 
@@ -90,7 +91,7 @@ def _clean(sizes: Sequence[int], count: int, mpi: str) -> bool:
         with virtual_cluster(nodes, _rate(nodes)) as name:
             for _ in range(count // len(sizes)):
                 check, spent_s = run_check("--mpi", mpi, "--launcher", f"cluster:{name}")
-                wrong += [one.sentence for one in check.findings]
+                wrong += [one.sentence for one in (*check.findings, *check.undecided)]
                 twice += check.launches > 1
                 times_s.append(spent_s)
         print(

@@ -1,6 +1,7 @@
 """The kernel of `earlybird check`: who meets whom, whose times are whose, and what a node is."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,6 +60,17 @@ def test_a_node_is_described_as_it_is(any_mpi, tmp_path, monkeypatch):
     assert first["kernel"] == os.uname().release
     assert first["settings"]["UCX_EARLYBIRD_TEST"] == "a 'b'"
     assert "mpi" in first["mpi_file"]
+    devices = {name for name in os.listdir("/sys/class/net") if name != "lo"}
+    assert devices >= set(first["interfaces"]) - {name for name in first["interfaces"] if ":" in name}
+    for name, one in first["interfaces"].items():
+        assert one["state"] and (
+            ":" in name or one["mtu"] == int(Path("/sys/class/net", name, "mtu").read_text())
+        )
+    assert first["load_of_others"] >= 0
+    # What each rank did last, for a launch that hangs; both are on one host.
+    (beat,) = tmp_path.glob("beat.*")
+    count, stage, partner = map(int, beat.read_text().split())
+    assert beat.name == f"beat.{os.uname().nodename}" and count >= 1 and 0 <= stage <= 5 and partner >= -1
     assert 0 < min(first["compute_cpu_s"]) <= 1.01 * max(first["compute_s"])
     # Both read one clock.
     assert abs(sample.extra["clock_offsets_s"][1]) < 0.1

@@ -143,6 +143,25 @@ def test_a_check_without_findings_is_nothing_to_do(golden):
     assert check_chapter(Material()).sentence == ""
 
 
+def test_two_groups_are_one_sentence_and_each_slow_node_a_testcase(in_process, tmp_path):
+    slow = [Finding(NODE, (f"n{k}",), "sending bandwidth", 1e9, 2e9, "cable") for k in (0, 1, 3)]
+    check = replace(linked(), findings=tuple(slow))
+    (tmp_path / "check.json").write_text(json.dumps(check.to_json()))
+    printed = in_process("show", "check.json").stdout
+    sentence = "There are two groups of nodes by bandwidth: 1 GB/s at n0, n1 and n3; 2 GB/s at n2."
+    assert sentence in printed and "n0: sending" not in printed
+    assert "3 of 4 nodes are to be left out: n0, n1 and n3" in printed
+    assert sentence in check_chapter(Material(checks=(check,))).sentence
+    (suite,) = ElementTree.fromstring(check_junit_xml(check).encode())
+    assert suite.get("failures") == "3"
+
+
+def test_which_of_two_nodes_of_a_bad_link_is_left_out_is_said_to_be_open(in_process, tmp_path):
+    (tmp_path / "check.json").write_text(json.dumps(linked((1, 2)).to_json()))
+    printed = in_process("show", "check.json").stdout
+    assert "For its bad links n1 is left out; that could be n2 instead, because which of them" in printed
+
+
 def test_links_that_were_not_judged_are_not_called_alike():
     check = replace(linked(), unjudged_links=2)
     assert verdict(check) == "all 4 nodes and 4 of 6 links are alike"

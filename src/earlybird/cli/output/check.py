@@ -79,8 +79,8 @@ def explanations(check: Check) -> list[str]:
         several = f" or {len(others) - 2} other choices" if len(others) > 2 else ""
         instead = " or ".join(listed_briefly(hosts, 8) for hosts in others[:2])
         sentences.append(
-            f"which nodes are at fault for the bad links of {listed_briefly(first, 8)} is not known: leave "
-            f"these out, or instead {instead}{several}"
+            f"for its bad links {listed_briefly(first, 8)} is left out; that could be {instead}{several} "
+            "instead, because which of them is at fault is not known"
         )
     return sentences
 
