@@ -1,4 +1,5 @@
-"""What `earlybird check` finds on virtual clusters of 4 and 8 nodes: planted faults, nothing on clean ones.
+"""What `earlybird check` finds on virtual clusters of 4 and 8 nodes: planted faults, several slow nodes at
+once, and nothing on clean ones.
 
 Also the time that it plans for 256 nodes, and the time it takes on a simulated machine.
 """
@@ -6,6 +7,7 @@ Also the time that it plans for 256 nodes, and the time it takes on a simulated 
 import argparse
 import json
 import os
+import random
 import subprocess
 import tempfile
 import time
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.commands import EARLYBIRD, say, virtual_cluster
-from bench.node_faults import FAULTS, Fault, planted
+from bench.node_faults import FAULTS, Fault, planted, slow_node
 from earlybird.cli.output.printing import print_table
 from earlybird.data.check import Check, check_from_json
 from earlybird.data.units import format_seconds
@@ -34,6 +36,10 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--clean", type=int, default=CLEAN_CHECKS, help="clean checks, half on each cluster")
     parser.add_argument("--fault", choices=list(FAULTS), nargs="*", default=list(FAULTS))
     parser.add_argument("--simulate", type=int, nargs="*", default=_SIMULATED, help="simulated nodes")
+    parser.add_argument(
+        "--slow", type=int, nargs="*", default=(), metavar="COUNT",
+        help="of the nodes of each cluster, that many drawn at random send at half the rate",
+    )  # fmt: skip
     asked = parser.parse_args(arguments)
     rows: list[list[Any]] = []
     good = True
@@ -46,6 +52,9 @@ def main(arguments: Sequence[str] = ()) -> int:
         print_table(
             ["fault", "nodes", "found", "also named", "time"], rows, left=["fault", "found", "also named"]
         )
+    for nodes in asked.nodes:
+        if asked.slow:
+            good &= _slow_nodes(nodes, asked.slow, asked.mpi)
     if asked.clean:
         good &= _clean(asked.nodes, asked.clean, asked.mpi)
     for nodes in asked.simulate:
@@ -81,6 +90,29 @@ def _fault(fault: Fault, nodes: int, mpi: str) -> tuple[list[Any], bool]:
     text = f"{named[0].value_text}, others {named[0].expected_text}" if named else "NOT FOUND"
     row = [fault.name, nodes, text, "; ".join(one.sentence for one in others), format_seconds(spent_s)]
     return row, bool(named) and not others
+
+
+def _slow_nodes(nodes: int, counts: Sequence[int], mpi: str) -> bool:
+    """Print which nodes are named if several send at half the rate; return whether exactly these are."""
+    rows, good = [], True
+    for count in counts:
+        say(f"{mpi}: {count} slow of {nodes} nodes")
+        slow = sorted(random.Random(nodes * 100 + count).sample(range(nodes), count))
+        with virtual_cluster(nodes, _rate(nodes)) as name:
+            for node in slow:
+                slow_node(state.find(name), node)
+            check, spent_s = run_check("--mpi", mpi, "--launcher", f"cluster:{name}")
+        expected = {f"node{node}" for node in slow}
+        named = {host for finding in check.findings for host in finding.hosts}
+        is_right = named == expected and not check.undecided
+        undecided = {host for finding in check.undecided for host in finding.hosts}
+        good &= is_right
+        rows.append([
+            nodes, " ".join(sorted(expected)), "yes" if is_right else " ".join(sorted(named)) or "nothing",
+            " ".join(sorted(undecided)), format_seconds(spent_s),
+        ])  # fmt: skip
+    print_table(["nodes", "slow", "exactly these named", "undecided", "time"], rows)
+    return good
 
 
 def _clean(sizes: Sequence[int], count: int, mpi: str) -> bool:

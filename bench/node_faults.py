@@ -116,10 +116,10 @@ def _bits(cluster: Cluster) -> tuple[int, int]:
     return round(8 * rate), max(2 * network.FRAME_BYTES, round(rate * 200e-6))
 
 
-def slow_node(cluster: Cluster, folder: Path) -> None:
-    """node1 sends at half the rate."""
+def slow_node(cluster: Cluster, node: int) -> None:
+    """Let a node send at half the rate."""
     bits, burst = _bits(cluster)
-    _python_on_node(cluster, 1, _SLOW_NODE, rate=bits // 2, burst=burst)
+    _python_on_node(cluster, node, _SLOW_NODE, rate=bits // 2, burst=burst)
 
 
 def slow_link(cluster: Cluster, folder: Path) -> None:
@@ -176,7 +176,7 @@ NODE, LINK = ("node1",), ("node1", "node2")
 FAULTS = {
     one.name: one
     for one in (
-        Fault("slow-node", NODE, "sending bandwidth", slow_node),
+        Fault("slow-node", NODE, "sending bandwidth", lambda cluster, folder: slow_node(cluster, 1)),
         Fault("slow-link", LINK, "bandwidth", slow_link),
         Fault("loss", NODE, "receiving lost segments", lossy_node),
         Fault("stolen-cpu", NODE, "computation", before=cpu_limit),
