@@ -94,7 +94,7 @@ def test_a_place_behind_a_fortran_binding_is_that_of_the_program(mpi, recorded, 
         (flavour.mpicc.parents[1] / "lib").glob("libmpi_mpifh.so")
     )
     if not libraries:
-        pytest.skip("gfortran is not installed")  # so the MPI was built without bindings
+        pytest.skip("the MPI has no Fortran bindings")
     options = ["-g", "-DBINDING", libraries[0], f"-Wl,-rpath,{libraries[0].parent}"]
     recording = recorded(mpi, compiled(flavour, "record_places", options))
     assert places_of(recording) == {place: EPOCHS for place in LINES.items()}

@@ -19,7 +19,7 @@ from earlybird.data.pattern import load_pattern
 from earlybird.data.prediction import load_prediction
 from earlybird.data.profile import load_profile
 from earlybird.data.recorded_rank import RECEIVED
-from earlybird.data.recorded_trace import load_traces
+from earlybird.data.recorded_trace import COMPLETION, load_traces
 from earlybird.data.recording import load_recording
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import load_run_comparison
@@ -211,3 +211,21 @@ def test_recording_1_loads_with_what_it_does_not_know_absent():
     assert not trace.request.any() and np.isnan(trace.posted_s).all()
     assert [first.calls[call] for call in trace.records["call"][-2:]] == ["MPI_Barrier", "MPI_Finalize"]
     assert trace.records["order"][trace.records["role"] == RECEIVED].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_recording_1_with_a_trace_2_loads_with_its_requests():
+    recording = load_recording(GOLDEN / "recording-1-trace-2")
+    assert recording.settings == {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": {"recursive_doubling": (0, 1)}}
+    assert recording.facts["host"]["host"] == "node0"
+    first, second = recording.ranks[0], recording.ranks[1]
+    assert first.binding == (0, 1) and len(first.load) == 3
+    identities = [{one.identity for one in of_rank.communicators.values()} for of_rank in (first, second)]
+    assert identities[0] == identities[1] and None not in identities[0]
+    (samples,) = (one for one in first.epoch_samples.values() if len(one.epochs) == 5)
+    assert samples.variant.tolist() == [0] * 5
+    trace = load_traces(recording)[0]
+    assert trace.is_whole and not trace.is_cut and len(trace.clocks_s) >= 2
+    completions = trace.records["kind"] == COMPLETION
+    assert [first.calls[call] for call in trace.records["call"][completions]] == ["MPI_Isend"] * 5
+    assert trace.request[completions].tolist() == [2, 4, 6, 8, 10]
+    assert np.isfinite(trace.posted_s[completions]).all()
