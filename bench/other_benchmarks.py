@@ -29,6 +29,7 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.launch import mpiexec, placement
 from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
+from earlybird.launch.variables import variables_to_set
 from earlybird.machine import flavours, hardware
 
 LAYOUT = parse_layout("1x1x2")
@@ -227,7 +228,8 @@ def _run_theirs(case: Case, flavour: flavours.Flavour, program: Path, folder: Pa
     with tempfile.TemporaryDirectory() as scratch:
         start = mpiexec.invocation(flavour, 2, binding, Path(scratch), oversubscribed=False)
     finished = subprocess.run(
-        [*start.before_program, str(program), *case.options], env=flavour.environment() | start.env,
+        [*start.before_program, str(program), *case.options],
+        env=flavour.environment() | variables_to_set(flavour, start.env, start.preferred),
         capture_output=True, text=True, timeout=TIME_LIMIT_S,
     )  # fmt: skip
     if finished.returncode:

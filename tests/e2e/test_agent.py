@@ -32,7 +32,7 @@ def test_hosts_are_reached_by_the_agent(mpi, earlybird, refused, tmp_path):
         "--layout",
         "2x1x1",
         "--hosts",
-        "first.invalid,second.invalid",
+        "me@first.invalid,second.invalid",
         "--mpi",
         mpi,
     )
@@ -40,7 +40,7 @@ def test_hosts_are_reached_by_the_agent(mpi, earlybird, refused, tmp_path):
     # Ranks started and reported that they share a host.
     refused(result, "rank 1 is not where", status=1)
     reached = (tmp_path / "reached").read_text().split()
-    assert {"first.invalid", "second.invalid"} == set(reached)
+    assert {"me@first.invalid", "second.invalid"} == set(reached)
     settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
     assert settings["agent"] == str(agent)
 

@@ -28,6 +28,7 @@ from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_t
 from earlybird.interop.benchmarks import read_imb, read_osu
 from earlybird.interop.monitoring import load_monitoring
 from earlybird.interop.reprompi import read_repro
+from earlybird.launch.hosts import parse_hosts
 from earlybird.patterns.actnum import parse_actnum
 from earlybird.patterns.graph_files import parse_graph
 
@@ -232,6 +233,16 @@ FILES = {
     "graph.graph": (parsed(parse_graph), b"% a mesh\n3 2\n2\n1 3\n2\n"),
     "graph.mtx": (parsed(parse_graph), GRAPH_MTX),
     "cells.actnum": (parsed(parse_actnum, (2, 2, 2)), b"ACTNUM\n 3*1 0 4*1 /\n"),
+    "deck.grdecl": (
+        parsed(parse_actnum, (2, 2, 2)),
+        b"SPECGRID\n 2 2 2 1 F /\nBOX\n 1 2 1 2 1 1 /\nACTNUM\n 3*1 0 /\nENDBOX\nPORO\n 8*0.2 /\n"
+        b"EQUALS\n 'ACTNUM' 0 1 1 2* 2 2 /\n/\nSKIP\nENDSKIP\nEND\nINCLUDE\n 'none' /\n",
+    ),
+    "hosts.txt": (
+        lambda path: parse_hosts(str(path)),
+        b"node1 slots=2 max_slots=4\nme@node2:4\n# and\nnode3 4\nnode4 user=me\n",
+    ),
+    "ranks.txt": (lambda path: parse_hosts(str(path)), b"rank 0=node1 slot=0\nrank 1=node2 slot=0:0-1\n"),
     "thune.csv": (load_thune_table, THUNE),
     "pingpong.csv": (load_pingpong_table, PINGPONG),
     "app.0.prof": (

@@ -6,9 +6,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 
+import numpy as np
+
 from earlybird.advise import options
 from earlybird.advise.crossovers import best_by_size
 from earlybird.advise.options import Option
+from earlybird.compare.changes import adjusted
+from earlybird.compare.runs import LEVEL
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, OWN, Method, family_of
 from earlybird.data.collective_form import CollectiveForm
@@ -121,6 +125,7 @@ class AlgorithmChoice:
             None,
             outlook.measured_speed_up,
             self._is_reliable(model),
+            model is self.default or not has_default or self._is_significant(candidate, size_bytes),
         )
         return Judged(candidate, outlook, option, outside)
 
@@ -129,6 +134,35 @@ class AlgorithmChoice:
             pair = [model, self.default] if self.default else [model]
             self._reliable[id(model)] = all(options.decides(self.measured.results_of(one)) for one in pair)
         return self._reliable[id(model)]
+
+    @cached_property
+    def _significant(self) -> set[tuple[int, tuple[int, int]]]:
+        """The measured points, by the id of their model, whose speed-up differs from 1 significantly among
+        all algorithms, segments and sizes that were measured (Benjamini and Hochberg)."""
+        p = self.measured.p_values()
+        q = adjusted(np.array(list(p.values())))
+        return {point for point, value in zip(p, q.tolist(), strict=True) if value <= LEVEL}
+
+    def _is_significant(self, candidate: Candidate, size_bytes: float) -> bool:
+        """Whether its speed-up is significant at this point; if that was not measured, whether the
+        algorithm's is at the next measured size below or above.
+        True if the algorithm was not measured on these ranks."""
+        if not self.measured.are_launches_known:
+            return True
+        model = candidate.model
+        sizes = self.measured.sizes_bytes(model)
+        if size_bytes in sizes:
+            key = id(model), (int(size_bytes), candidate.segment_bytes)
+            return key in self._significant or (
+                not self.measured.has(model, size_bytes, candidate.segment_bytes)
+                and self._has_significant(model, size_bytes)
+            )
+        below = [size for size in sizes if size < size_bytes]
+        above = [size for size in sizes if size > size_bytes]
+        return not sizes or any(self._has_significant(model, size) for size in (*below[-1:], *above[:1]))
+
+    def _has_significant(self, model: AlgorithmModel, size_bytes: float) -> bool:
+        return any(key == id(model) and point[0] == size_bytes for key, point in self._significant)
 
     def best(self, size_bytes: float) -> Judged:
         judged = self.judged(size_bytes)
@@ -181,6 +215,7 @@ class AlgorithmChoice:
     def measured_regions(self) -> list[tuple[int, int, Candidate]]:
         """Regions that deviate from the default only where that was measured to be clearly faster: at
         measured sizes, and between two of them where this holds at both. All else between is the default's.
+        A size counts only if the algorithm is clearly faster at a measured size next to it, too.
 
         None without a measured default on this placement. The last size of a region belongs to it.
         """
@@ -214,11 +249,37 @@ class AlgorithmChoice:
         return found
 
     def _proven(self, candidate: Candidate, size_bytes: int) -> bool:
-        """Whether it is the default, or was measured at this size to be clearly faster."""
+        """Whether it is the default, or was measured to be clearly faster at this size and next to it."""
         option = next((one.option for one in self.judged(size_bytes) if one.candidate is candidate), None)
         if option is None or option.is_reference:
             return option is not None
-        return option.basis == MEASURED and option.is_clearly_faster
+        is_faster = option.basis == MEASURED and option.is_clearly_faster
+        return is_faster and self._is_supported(candidate, size_bytes)
+
+    def _is_supported(self, candidate: Candidate, size_bytes: int) -> bool:
+        """Whether the algorithm, with any segments, is clearly faster at a measured size next to this one;
+        with one size alone there is none."""
+        sizes = self.measured.sizes_bytes(self.default)
+        at = sizes.index(size_bytes)
+        next_to = (*sizes[:at][-1:], *sizes[at + 1 :][:1])
+        return not next_to or any(self._is_faster(candidate.model, size) for size in next_to)
+
+    def _is_faster(self, model: AlgorithmModel, size_bytes: int) -> bool:
+        return any(
+            one.candidate.model is model and one.option.basis == MEASURED and one.option.is_clearly_faster
+            for one in self.judged(size_bytes)
+        )
+
+    def unsupported(self) -> list[tuple[int, Candidate]]:
+        """Measured sizes at which an algorithm is clearly faster alone, and it: what would be best there."""
+        found = []
+        for size in [] if self.default is None else self.measured.sizes_bytes(self.default):
+            judged = self.judged(size)
+            best = judged[options.choose([one.option for one in judged])]
+            is_known = best.option.basis == MEASURED and not best.option.is_reference
+            if is_known and not self._is_supported(best.candidate, size):
+                found.append((size, best.candidate))
+        return found
 
 
 def algorithm_choice(profile: Profile, forms: Sequence[CollectiveForm], placed: Placed) -> AlgorithmChoice:

@@ -15,15 +15,17 @@ from earlybird.advise.algorithm_choice import (
     beyond,
 )
 from earlybird.advise.collective_settings import configuration_json, configure, has_setting
-from earlybird.data.advice import CONFIG, Advice, Alternative, CollectivesAdvice, SizeRange
+from earlybird.data.advice import CONFIG, EXTRAPOLATED, Advice, Alternative, CollectivesAdvice, SizeRange
 from earlybird.data.collective_algorithms import DEFAULT, OWN, ROOTED, Method
 from earlybird.data.collective_configuration import Configuration, setting
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
+from earlybird.data.layout import is_shape
+from earlybird.data.measure_commands import LaunchOptions, measure_command
 from earlybird.data.mpich_selection import Selection
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes, size_argument
-from earlybird.predict.collective import Placed, form_name, forms_of, place_ranks, reservations
+from earlybird.predict.collective import SIZES, Placed, form_name, forms_of, place_ranks, reservations
 
 
 def advise_collective(
@@ -75,7 +77,7 @@ def advise_collectives(
         asked_bytes = _asked_bytes(forms, None if operation == "barrier" else size_bytes)
         try:
             choice = algorithm_choice(profile, forms, own_placed)
-            pieces.append(_advise(choice, asked_bytes, notes, profile.id, at_size_only))
+            pieces.append(_advise(choice, asked_bytes, notes, profile, at_size_only))
         except InputError as error:
             if len(operations) == 1:
                 raise
@@ -107,7 +109,7 @@ def _advise(
     choice: AlgorithmChoice,
     asked_bytes: int,
     notes: Sequence[str],
-    profile_id: str,
+    profile: Profile,
     at_size_only: bool,
 ) -> Advice:
     placed, candidates = choice.placed, choice.candidates
@@ -124,11 +126,7 @@ def _advise(
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
     regions = [] if at_size_only else choice.over_sizes().regions()
-    again = (
-        f"`earlybird measure collective --op {choice.operation} --ranks {placed.ranks} "
-        f"--map-by {placed.map_by} --sizes {size_argument(asked_bytes)} --launches 7 -o RUN` on an idle "
-        "machine"
-    )
+    again = _measure_again(choice, asked_bytes, ranked, LaunchOptions.of(profile))
     models = {id(one.model): one.model for one in candidates if one.form.algorithm in names}
     return Advice(
         "collective",
@@ -137,14 +135,51 @@ def _advise(
         DEFAULT if ranked[0].option.speed_up else "",
         tuple(_alternative(one, placed, asked_bytes, choice.family) for one in ranked),
         tuple(_size_range(*region, placed, choice.family) for region in regions),
-        profile_id,
+        profile.id,
         (
             *options.notes([one.option for one in ranked], ranked[0].option, again),
+            *_launches(choice),
             *notes,
             *left_out,
             *reservations([*models.values()], placed, [asked_bytes]),
         ),
     )  # fmt: skip
+
+
+def _measure_again(
+    choice: AlgorithmChoice, asked_bytes: int, ranked: Sequence[Judged], launch: LaunchOptions
+) -> str:
+    """Return the command that measures all algorithms at this placement and size: where nothing was measured
+    at this placement, also at the sizes that a form needs."""
+    placed, asked = choice.placed, size_argument(asked_bytes)
+    is_new = ranked[0].option.basis == EXTRAPOLATED
+    measured = [one.outlook.result.launches for one in ranked if one.outlook.result]
+    points = {
+        "op": choice.operation,
+        "layout": placed.shape if is_shape(placed.shape) else None,
+        "ranks": placed.ranks,
+        "map-by": placed.map_by,
+        "sizes": ",".join(dict.fromkeys([*SIZES.split(","), asked])) if is_new else asked,
+        "launches": max([7, *(2 * launches for launches in measured)]),  # more than decided nothing
+    }
+    if choice.operation == "barrier":
+        del points["sizes"]
+    return f"`{measure_command('collective', points, launch)}` on an idle machine"
+
+
+def _launches(choice: AlgorithmChoice) -> list[str]:
+    """Return what a reader must know of the launches that the default is compared by."""
+    default = choice.default
+    results = [] if default is None else choice.measured.results_of(default)
+    if not results:
+        return []
+    if choice.measured.are_launches_known:
+        is_single = max(result.launches for result in results) == 1
+        return ["a single launch decides nothing; measure with --launches 7"] if is_single else []
+    return [
+        "the profile has times without their launches, so that what is faster by chance is not left out; fit "
+        "the run again with this version"
+    ]
 
 
 def _of_mpi(forms: Sequence[CollectiveForm]) -> list[CollectiveForm]:

@@ -22,6 +22,10 @@ from earlybird.predict.collective import Placed
 
 # Why Open MPI's rules cannot leave a size to the default on several nodes of several ranks.
 _OTHER_DEFAULT = "rules give Open MPI's component tuned priority over the one that chooses on these nodes"
+_SINGLE = (
+    "what is faster at one size only, and not at the sizes measured next to it, may be so by chance (measure "
+    "more --sizes around it)"
+)
 
 
 def has_setting(form: CollectiveForm, family: str | None) -> bool:
@@ -49,10 +53,15 @@ def configure(
         region for choice, able in zip(choices, of_mpi, strict=True) for region in _regions(choice, able)
     ]
     if selection is not None:
-        return selection_configuration(selection, regions, len(np.unique(placed.node)))
-    if family == "openmpi" and _has_nodes_of_several_ranks(placed):
-        return _rules_for_all_or_none(regions, size_bytes)
-    return configuration(family, regions, size_bytes)
+        settings = selection_configuration(selection, regions, len(np.unique(placed.node)))
+    elif family == "openmpi" and _has_nodes_of_several_ranks(placed):
+        settings = _rules_for_all_or_none(regions, size_bytes)
+    else:
+        settings = configuration(family, regions, size_bytes)
+    single = [
+        region for choice, able in zip(choices, of_mpi, strict=True) for region in _single_sizes(choice, able)
+    ]
+    return replace(settings, left_out={**settings.left_out, **dict.fromkeys(single, _SINGLE)})
 
 
 def _regions(choice: AlgorithmChoice, able: Sequence[Candidate]) -> list[Region]:
@@ -72,6 +81,15 @@ def _regions(choice: AlgorithmChoice, able: Sequence[Candidate]) -> list[Region]
     return [
         Region(operation, one.method, ranks, start if k else 0, None if k == last else end - 1)
         for k, (start, end, one) in enumerate(found)
+    ]
+
+
+def _single_sizes(choice: AlgorithmChoice, able: Sequence[Candidate]) -> list[Region]:
+    """The sizes at which an algorithm was measured to be faster, and at none next to them."""
+    choice = replace(choice, candidates=able)
+    return [
+        Region(choice.operation, one.method, choice.placed.ranks, size, size)
+        for size, one in (choice.unsupported() if able else [])
     ]
 
 

@@ -29,6 +29,8 @@ class Option:
     measured_speed_up : with the interval over its launches, if this point was measured.
     is_reliable : False if most of the measured times of this method or of the reference are noisy or of
         shared cores, with too few launches to tell.
+    is_significant : False if among all that was measured a speed-up like this one is to be expected by
+        chance.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Option:
     predicted_speed_up: Estimate | None = None
     measured_speed_up: Estimate | None = None
     is_reliable: bool = True
+    is_significant: bool = True
 
     @property
     def speed(self) -> Estimate:
@@ -61,7 +64,7 @@ class Option:
     @property
     def is_clearly_faster(self) -> bool:
         """Whether it is faster than the reference beyond its interval and by more than MIN_EFFECT."""
-        if self.speed_up is None or not self.is_reliable:
+        if self.speed_up is None or not self.is_reliable or not self.is_significant:
             return False
         return is_clearly_faster(self.speed_up, Estimate.exact(1.0))
 
@@ -150,6 +153,13 @@ def notes(options: Sequence[Option], advised: Option, measure_again: str) -> lis
         if option.basis != EXTRAPOLATED and option.speed_up is not None and not option.is_reference
         if option.speed_up.value > 1 + MIN_EFFECT and not option.is_clearly_faster
     ]
+    by_chance = [option for option in unclear if option.is_reliable and not option.is_significant]
+    if by_chance and advised.is_reference:
+        texts.append(
+            f"not advised, as among so many algorithms and sizes chance alone makes some as fast: "
+            f"{_listed(by_chance)}; measure again with more launches, with {measure_again}"
+        )
+    unclear = [option for option in unclear if option not in by_chance]
     beyond_noise = [option for option in unclear if option.speed_up.low > 1 + MIN_EFFECT]
     if beyond_noise and advised.is_reference:
         listed = _listed(beyond_noise)

@@ -12,6 +12,7 @@ from earlybird.advise.options import WORTH, Option
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.contexts import context_variables
+from earlybird.data.measure_commands import LaunchOptions, measure_command
 from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile
 from earlybird.data.results import Result
@@ -20,7 +21,7 @@ from earlybird.predict.measured_pipelines import MeasuredPipelines, Outlook
 from earlybird.predict.pipelined import (
     FROM_LEVELS,
     MethodModel,
-    measure_command,
+    measure_pipelines_command,
     method_models,
     pipeline_level,
     reservations,
@@ -190,7 +191,8 @@ def advise_pipeline(
     gamma = delay_rate(partitions // threads)
     gammas = {one.partitions: delay_rate(one.partitions // threads) for one in candidates}
     contexts = [model.vcis for model in models if model.vcis is not None]
-    again = measure_command(threads, size_bytes, gammas, level, contexts)
+    launch = LaunchOptions.of(profile)
+    again = measure_pipelines_command(threads, size_bytes, gammas, level, contexts, launch)
     ranges = tuple(_size_ranges(question))
     return Advice(
         "pipeline",
@@ -217,7 +219,8 @@ def pipeline_question(
     measured = dict.fromkeys(
         (one.method, one.config.get("vcis")) for one in results if _has_threads(one, threads)
     )
-    models, left_out = _comparable(method_models(profile, level, threads, measured), threads)
+    launch = LaunchOptions.of(profile)
+    models, left_out = _comparable(method_models(profile, level, threads, measured), threads, launch)
     mpi = str(profile.context.get("flavour", "mpich"))
     return PipelineQuestion(models, results, level, threads, delay_rate, mpi), left_out
 
@@ -253,7 +256,9 @@ def kept_beyond(ranges: Sequence[SizeRange], first: Candidate, size_bytes: int) 
     ]
 
 
-def _comparable(models: list[MethodModel], threads: int) -> tuple[list[MethodModel], list[str]]:
+def _comparable(
+    models: list[MethodModel], threads: int, launch: LaunchOptions
+) -> tuple[list[MethodModel], list[str]]:
     """The methods to choose from, and notes on the methods left out.
 
     Latency and bandwidth come from another benchmark, and threads delay each other. So methods from levels,
@@ -265,17 +270,17 @@ def _comparable(models: list[MethodModel], threads: int) -> tuple[list[MethodMod
     notes = []
     if unmeasured := _names(model for model in models if model not in known):
         notes.append(
-            f"not measured as pipelines and so left out: {unmeasured}; `earlybird measure pipeline -o RUN` "
-            "measures them; fit that run too"
+            f"not measured as pipelines and so left out: {unmeasured}; "
+            f"`{measure_command('pipeline', {'methods': 'all'}, launch)}` measures them; fit that run too"
         )
     alike = [model for model in known if (model.threads or threads) == (known[0].threads or threads)]
     if len({model.method for model in alike}) < 2:
         return known, notes
     if others := _names(model for model in known if model not in alike):
         notes.append(
-            f"measured with other threads than {known[0].method} and so left out: {others}; `earlybird "
-            "measure pipeline --threads T --methods all -o RUN` measures all with the same threads; fit "
-            "that run too"
+            f"measured with other threads than {known[0].method} and so left out: {others}; "
+            f"`{measure_command('pipeline', {'threads': threads, 'methods': 'all'}, launch)}` measures all "
+            "with the same threads; fit that run too"
         )
     return alike, notes
 

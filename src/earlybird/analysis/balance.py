@@ -47,7 +47,8 @@ def work_balance(recording: Recording) -> WorkBalance | None:
 
 
 def _between_bounds(recording: Recording, outside_s: np.ndarray, balance: WorkBalance) -> WorkBalance | None:
-    """The same with bounds of what even work saves, or without a number; None if even the rank is unknown."""
+    """Return the balance with bounds of what even work saves, or without a number; None if even the rank is
+    unknown."""
     run_s = np.array([max(one.run_s, 1e-9) for one in recording.ranks.values()])
     core_wait_s = _core_wait_s(recording)
     most = int(np.argmax(outside_s))
@@ -68,12 +69,12 @@ def _between_bounds(recording: Recording, outside_s: np.ndarray, balance: WorkBa
 
 
 def _saved_s(most: int, most_s: float, others_s: np.ndarray) -> float:
-    """What the rank `most` would compute less if all had the mean."""
+    """Return what the rank `most` would compute less if all had the mean."""
     return max(float(most_s - np.append(np.delete(others_s, most), most_s).mean()), 0.0)
 
 
 def _core_wait_s(recording: Recording) -> np.ndarray:
-    """How long each rank waited for a core; as the others did where that is unknown."""
+    """Return how long each rank waited for a core; as the others did where that is unknown."""
     waited = recording.core_wait_share or 0.0
     return np.array([
         min(waited * one.run_s if one.core_wait_s is None else one.core_wait_s, one.run_s)

@@ -103,7 +103,7 @@ def load_advice(path: str | Path) -> Advice:
 
 def advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> Advice:
     """Build an Advice from its JSON object; raises InputError when a part is missing."""
-    return decode(value, Advice, where, "make it again with `earlybird advise --json`")
+    return decode(value, Advice, where, "make it again with `earlybird advise` and `--json`")
 
 
 def collectives_advice_from_json(value: Mapping[str, Any], where: str = "the advice") -> CollectivesAdvice:

@@ -33,8 +33,8 @@ OF_RUN = (LAYOUT, OTHER_MPI)
 # A speed-up is unknown if its interval contains a slow-down and a speed-up of more than this, or if it
 # contains 1 and its upper end is more than MOST_SPREAD times the lower one. So wide an interval beyond 1 is a
 # bound.
-CLEAR_SPEED_UP = 1.1
-MOST_SPREAD = 2.0
+CLEAR_SPEED_UP = 1.2
+MOST_SPREAD = 3.0
 
 
 def is_unknown(speed_up: Estimate) -> bool:
@@ -50,6 +50,11 @@ def is_bound(speed_up: Estimate) -> bool:
     return not is_unknown(speed_up) and speed_up.high > MOST_SPREAD * speed_up.low
 
 
+def has_interval(speed_up: Estimate | None) -> bool:
+    """Return whether both ends of the interval of a speed-up are known."""
+    return speed_up is not None and not is_unknown(speed_up) and not is_bound(speed_up)
+
+
 def speed_up_text(speed_up: Estimate | None, ratio: Callable[[float], str] = "{:.2f}".format) -> str:
     """Return `1.22`, `at least 1.07` or `unknown`; `ratio` formats a number."""
     if speed_up is None or is_unknown(speed_up):  # the latter in files of earlier versions
@@ -57,6 +62,17 @@ def speed_up_text(speed_up: Estimate | None, ratio: Callable[[float], str] = "{:
     if not is_bound(speed_up):
         return ratio(speed_up.value)
     return f"at least {ratio(speed_up.low)}" if speed_up.low > 1 else f"at most {ratio(speed_up.high)}"
+
+
+def time_text(time_s: Estimate | None, speed_up: Estimate | None) -> str:
+    """Return the projected time in the same way: `812 ms`, `at most 890 ms` or ``."""
+    if time_s is None or speed_up is None or is_unknown(speed_up):
+        return ""
+    if not is_bound(speed_up):
+        return format_seconds(time_s.value)
+    if speed_up.low > 1:
+        return f"at most {format_seconds(time_s.high)}"
+    return f"at least {format_seconds(time_s.low)}"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas
 
 from earlybird.data.layout import LEVELS
+from earlybird.data.measure_commands import ANYWHERE, LaunchOptions, measure_command
 from earlybird.data.profile import Level, Protocol
 from earlybird.data.units import format_bytes
 from earlybird.fit.switches import reported_switch
@@ -30,8 +31,6 @@ BETTER = 0.5
 # As messages grow, sends change at most twice between waiting and not waiting. The first and the second
 # change must correct this many sizes. A single size that differs from its neighbours counts as noise.
 STEP_GAINS = (1, 2)
-
-MEASURE = "earlybird measure completion -o RUN"
 
 
 @dataclass(frozen=True)
@@ -110,8 +109,11 @@ def with_senders(level: Level, waiting: Waiting | None, thresholds_bytes: Mappin
     return replace(level, protocols=tuple(protocols))
 
 
-def warnings(levels: Iterable[Level], found: Mapping[str, Waiting]) -> list[str]:
-    """Caveats of the `sender_waits` of fitted levels."""
+def warnings(
+    levels: Iterable[Level], found: Mapping[str, Waiting], launch: LaunchOptions = ANYWHERE
+) -> list[str]:
+    """Caveats of the `sender_waits` of fitted levels, which were measured with `launch`."""
+    command = measure_command("completion", {}, launch)
     texts = []
     for level in levels:
         waiting = found.get(level.name)
@@ -119,7 +121,7 @@ def warnings(levels: Iterable[Level], found: Mapping[str, Waiting]) -> list[str]
         if names:
             texts.append(
                 f"{level.name}: whether senders wait for delivery is assumed from the protocol's name "
-                f"({', '.join(dict.fromkeys(names))}); `{MEASURE}` measures it; fit that run together with "
+                f"({', '.join(dict.fromkeys(names))}); `{command}` measures it; fit that run together with "
                 "these runs"
             )
         if waiting is None:

@@ -13,6 +13,7 @@ from earlybird.compare.results import results
 from earlybird.data.collective_algorithms import unmodelled_hint
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
+from earlybird.data.measure_commands import ANYWHERE, MESSAGES, LaunchOptions, measure_command
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.tables import load_pingpong_table
@@ -29,7 +30,10 @@ from earlybird.fit.launches import launch_context
 _TABLE_COLUMNS = ("source", "level", "n", "size_bytes", "launch", "time_s", "oversubscribed", "converged")
 _COMPLETION_COLUMNS = ("level", "size_bytes", "receiver", "launch", "share", "oversubscribed", "pairs")
 
-MEASURE_HINT = "run `earlybird measure pingpong contention completion -o RUN` first"
+
+def measure_hint(launch: LaunchOptions) -> str:
+    """Say what to run first."""
+    return f"run `{measure_command(MESSAGES, {}, launch)}` first"
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Observations:
     link_bytes_per_s : the TCP rate of a virtual cluster's links; None without one.
     warnings : caveats of these times.
     results : the measured results of pipelines, collectives and message rates, which advice is compared with.
+    launch : the options of `measure` with which the first run was launched.
     """
 
     table: pandas.DataFrame
@@ -65,6 +70,7 @@ class Observations:
     link_bytes_per_s: float | None = None
     warnings: tuple[str, ...] = ()
     results: tuple[Result, ...] = ()
+    launch: LaunchOptions = ANYWHERE
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,13 @@ def median_over_launches(time_s: np.ndarray) -> np.ndarray:
     return middle[..., 0, :, :] / 2
 
 
+def _launch_options(runs: Iterable[Run], mpi: str | None) -> LaunchOptions:
+    settings = next((run.header["settings"] for run in runs if run.header.get("settings")), {})
+    given = mpi or settings.get("mpi")
+    # A run may have several MPIs, of which a fit has one.
+    return LaunchOptions.of_settings({**settings, "mpi": given if isinstance(given, str) else None})
+
+
 def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observations:
     """Read run folders of one context; `mpi` selects the samples of one of several MPIs.
 
@@ -107,6 +120,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
     """
     runs = [Run.open(path) for path in paths]
     names = ", ".join(str(run.path) for run in runs)
+    launch = _launch_options(runs, mpi)
     collected = CollectiveReader(runs)
     samples: list[tuple[Run, Sample]] = []
     compared: list[Sample] = []
@@ -143,7 +157,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
         raise InputError(
             f"{names}: no contention samples and no ping-pong samples"
             f"{', and no pipelines with the method single' if piped else _noise_note(samples)}; "
-            f"{MEASURE_HINT}"
+            f"{measure_hint(launch)}"
         )
     completions = _completion_table([_completion(run, sample) for run, sample in completed])
     shared = launch_context(runs, used, names)
@@ -157,8 +171,9 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
         context=shared.context,
         runs=tuple({"id": run.id, "sha256": run.sha256()} for run in runs),
         link_bytes_per_s=shared.link_bytes_per_s,
-        warnings=(*shared.warnings, *_bulk_warnings(bulk), *([_REUSES] if reuses else [])),
+        warnings=(*shared.warnings, *_bulk_warnings(bulk, launch), *([_REUSES] if reuses else [])),
         results=tuple(results(compared)),
+        launch=launch,
     )
 
 
@@ -306,10 +321,11 @@ def _bulk(row) -> dict[str, Any]:
     }
 
 
-def _bulk_warnings(bulk: pandas.DataFrame) -> tuple[str, ...]:
+def _bulk_warnings(bulk: pandas.DataFrame, launch: LaunchOptions) -> tuple[str, ...]:
+    command = measure_command("contention", {}, launch)
     return tuple(
         f"{level}: latency and bandwidth come from one message at a time, the method single of pipelines; "
-        "`earlybird measure contention -o RUN` measures contention; fit that run together with these runs"
+        f"`{command}` measures contention; fit that run together with these runs"
         for level in LEVELS
         if (bulk.level == level).any()
     )

@@ -11,6 +11,7 @@ import numpy as np
 from earlybird.data import labels
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
+from earlybird.data.measure_commands import MEASURED_WITH
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
 from earlybird.data.results import results_to_json
 from earlybird.data.units import format_bandwidth
@@ -19,10 +20,10 @@ from earlybird.fit.collective_comparison import COMPLETION, compare
 from earlybird.fit.collective_samples import Collectives
 from earlybird.fit.launches import LINK_TOLERANCE
 from earlybird.fit.observations import (
-    MEASURE_HINT,
     LevelTimes,
     Observations,
     level_times,
+    measure_hint,
     pingpong_times,
     select,
 )
@@ -117,7 +118,7 @@ def fit_profile(
     forms = _pingpong_forms(observations, paper)
     warnings += [text for part in fitted for text in _extrapolation_warnings(part.level, forms)]
     warnings += [text for part in fitted for text in _single_message_warnings(part.level, forms)]
-    warnings += completion.warnings([part.level for part in fitted], waiting)
+    warnings += completion.warnings([part.level for part in fitted], waiting, observations.launch)
     warnings += _convergence_warnings(observations, usable)
     warnings += pipelined.warnings(observations.pipelines)
     forms += pipelined.pipeline_forms(observations.pipelines)
@@ -147,6 +148,7 @@ def fit_profile(
                 "resamples": protocols.NUM_RESAMPLES,
             },
             "warnings": warnings,
+            MEASURED_WITH: observations.launch.to_json(),
         }
         | ({"results": results_to_json(observations.results)} if observations.results else {}),
     )
@@ -183,7 +185,7 @@ def _usable_levels(observations):
         raise InputError(
             "every level was measured at one message size only, which does not separate latency from "
             "bandwidth; "
-            f"measure at least two sizes: {MEASURE_HINT}"
+            f"measure at least two sizes: {measure_hint(observations.launch)}"
         )
     return usable, [
         f"{times.name}: one message size does not separate latency from bandwidth; the level is left out"

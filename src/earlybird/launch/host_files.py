@@ -10,6 +10,7 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.data.layout import Layout
+from earlybird.launch.hosts import without_user
 
 HYDRA, SEQUENTIAL = "{host}:1\n", "{host}\n"
 
@@ -25,12 +26,6 @@ class PlacementFile:
     text: str
     use: str
     binding: str = ""
-
-
-def host_of(entry: str) -> str:
-    """The host of `node1:4`; how many ranks it gets is for the layout to say."""
-    host, _, slots = entry.partition(":")
-    return host if slots.isdecimal() else entry
 
 
 def host_lines(hosts: Sequence[str], line: str) -> str:
@@ -100,6 +95,12 @@ def placement_file(
         raise InputError(
             f"the layout has {layout.num_nodes} nodes, but {given}; give the name of each node once, such as "
             "--hosts node1,node2"
+        )
+    with_user = next((host for host in hosts if "@" in host), None)
+    if with_user and target in ("openmpi", "slurm"):
+        raise InputError(
+            f"--hosts names {with_user}, but a file of {target} has no users; give "
+            f"{without_user(with_user)}, and the user in ~/.ssh/config"
         )
     of_ranks = [hosts[node] for node in nodes]
     if target == "openmpi":

@@ -1,7 +1,6 @@
 """One launch of a kernel: its request, process tree, provenance and samples."""
 
 import json
-import re
 import subprocess
 import tempfile
 import time
@@ -21,10 +20,9 @@ from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
 from earlybird.launch.process import STALL_CAUSE, Ended, Limits, run_tree
+from earlybird.launch.variables import RECORDED, refuse_conflicts, refuse_replaced, variables_to_set
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import has_library, kernel_path, library_path, require_library
-
-_RECORDED = re.compile(r"^(MPIR_|MPICH_|OMPI_|PMIX_|PRTE_|I_MPI_|UCX_|FI_|HYDRA_|SLURM_|OMP_|EARLYBIRD_)")
 
 
 @dataclass(frozen=True)
@@ -58,9 +56,10 @@ def run_kernel(
     mpi, out = job.mpi, scratch / "samples.ndjson"
     arguments = [*invocation.before_program, str(kernel_path(mpi, request.kernel)), *invocation.after_program]
     arguments.append(str(_write_request(request, job.threads, out)))
-    set_by_us = invocation.env | context_variables(mpi.family, request.vcis, request.streams)
-    set_by_us |= request.environment
-    refuse_conflicts(mpi.settings, set_by_us)
+    of_points = context_variables(mpi.family, request.vcis, request.streams) | dict(request.environment)
+    refuse_conflicts(mpi.settings, invocation.by_arguments)
+    refuse_replaced(mpi, request.environment, request.settings.values())
+    set_by_us = variables_to_set(mpi, invocation.env | of_points, invocation.preferred)
     environment = mpi.environment() | dict(mpi.settings) | set_by_us
     if request.preload:
         require_library(mpi)
@@ -98,7 +97,7 @@ def run_kernel(
         "environment": {
             name: value
             for name, value in sorted(environment.items())
-            if _RECORDED.match(name) or name in mpi.settings
+            if RECORDED.match(name) or name in mpi.settings
         },
         "set_by_launcher": sorted(set_by_us),
         "settings": {
@@ -125,23 +124,14 @@ def run_kernel(
     return _collect(request, record, out, ended, job)
 
 
-def refuse_conflicts(settings: Mapping[str, str], set_by_us: Mapping[str, str]) -> None:
-    """Raise InputError for a setting of the user that the launch needs otherwise: it would have no effect."""
-    for name, value in settings.items():
-        if set_by_us.get(name, value) != value:
-            raise InputError(
-                f"--env {name}={value} has no effect in a launch that needs {name}={set_by_us[name]} "
-                "for its ranks or its algorithms; omit it, or measure other points"
-            )
-
-
 def refuse_conflicts_ahead(
-    settings: Mapping[str, str], invocation: Callable[[Layout, Path], Invocation], layout: Layout
+    mpi: Flavour, invocation: Callable[[Layout, Path], Invocation], layout: Layout
 ) -> None:
-    """The same for what starts the ranks of `layout`, before anything is measured or written."""
-    if settings:
-        with tempfile.TemporaryDirectory() as folder:
-            refuse_conflicts(settings, invocation(layout, Path(folder)).env)
+    """Raise InputError, before anything is measured or written, for a variable of the user that the ranks of
+    `layout` need otherwise."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = invocation(layout, Path(folder))
+        refuse_conflicts(mpi.settings, made.env | made.by_arguments)
 
 
 def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, job: Job) -> Launched:

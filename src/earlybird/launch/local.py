@@ -1,19 +1,16 @@
 """Start a kernel's ranks with an MPI's own mpiexec, on this machine or on a list of hosts."""
 
 import os
-import re
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.launch import mpiexec, placement
-from earlybird.launch.host_files import host_of
 from earlybird.launch.job import Job, refuse_conflicts_ahead, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation, RemoteHosts
@@ -55,7 +52,7 @@ class MpiexecLauncher:
                 "without options: what needs some goes into a script of its own"
             )
         self._binding(layout)
-        refuse_conflicts_ahead(self.mpi.settings, self.invocation, layout)
+        refuse_conflicts_ahead(self.mpi, self.invocation, layout)
 
     def shares_cores(self, layout: Layout) -> bool:
         return placement.is_oversubscribed(layout, hardware.cores_by_socket(), self.threads)
@@ -127,28 +124,3 @@ class MpiexecLauncher:
             )
         # The cores of other hosts are unknown: the MPI binds core by core, and the placement is verified.
         return placement.Binding("core, by the MPI", None)
-
-
-def parse_hosts(text: str) -> tuple[str, ...]:
-    """`a,b,c` or the path of a file with a host per line -> host names; InputError when there are none.
-
-    A number of slots, as in `a:2`, is ignored: the layout says how many ranks a node has.
-    """
-    if os.path.sep in text or os.path.isfile(text) or text.endswith((".txt", ".hosts")):
-        try:
-            lines = [line.split("#")[0].split() for line in Path(text).read_text().splitlines()]
-        except OSError as error:
-            raise InputError(
-                f"the host file {text} cannot be read: {error.strerror}; check the path"
-            ) from error
-        hosts: Sequence[str] = [host_of(line[0]) for line in lines if line]
-        if not hosts:
-            raise InputError(f"the host file {text} names no host; give one per line")
-    else:
-        hosts = [host_of(host.strip()) for host in text.split(",") if host.strip()]
-    if not hosts or any(not re.fullmatch(r"[A-Za-z0-9._-]+", host) or host.startswith("-") for host in hosts):
-        raise InputError(
-            f"--hosts is {text!r}; give host names such as node1,node2, or a file with one per line; "
-            "`scontrol show hostnames` lists those of a Slurm job"
-        )
-    return tuple(hosts)

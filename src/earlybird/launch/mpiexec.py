@@ -1,24 +1,40 @@
 """Arguments of each family of mpiexec for the number of ranks, their hosts and their cores."""
 
 import os
+import re
 import subprocess
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from earlybird.data.errors import InputError
 from earlybird.launch.host_files import HYDRA, SEQUENTIAL, host_lines, mpich_hosts
+from earlybird.launch.hosts import without_user
 from earlybird.launch.placement import Binding
+from earlybird.launch.variables import left_behind
 from earlybird.machine.flavours import Flavour
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """The arguments before the program, the variables to set, and arguments between the program and its
-    own."""
+    """What starts the ranks of a program.
+
+    Attributes
+    ----------
+    before_program : the arguments before the program.
+    env : the variables that the ranks need.
+    after_program : arguments between the program and its own.
+    preferred : the variables to set unless the user has set them.
+    by_arguments : the variables that the arguments replace, with what these say.
+    """
 
     before_program: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
     after_program: tuple[str, ...] = ()
+    preferred: dict[str, str] = field(default_factory=dict)
+    by_arguments: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,7 +77,13 @@ def invocation(
     arguments = made.before_program + (
         _binding_script(folder, binding, flavour.family) if binding.by_rank else ()
     )
-    return Invocation(arguments, made.env | ({"OMP_NUM_THREADS": str(threads)} if threads > 1 else {}))
+    preferred = made.preferred | (yielding(flavour.family) if oversubscribed else {})
+    return replace(made, before_program=arguments, preferred=preferred | of_threads(threads))
+
+
+def of_threads(threads: int) -> dict[str, str]:
+    """Return the variable by which programs with OpenMP have as many `threads` per rank."""
+    return {"OMP_NUM_THREADS": str(threads)} if threads > 1 else {}
 
 
 def yielding(family: str) -> dict[str, str]:
@@ -75,8 +97,8 @@ def yielding(family: str) -> dict[str, str]:
 
 def _mpich(flavour, num_ranks, binding, folder, oversubscribed, remote, threads) -> Invocation:
     arguments = [str(flavour.mpiexec), "-n", str(num_ranks), *_mpich_remote(flavour, folder, remote)]
-    arguments += ["-bind-to", _hydra_binding(binding, threads)]
-    return Invocation(tuple(arguments), yielding("mpich") if oversubscribed else {})
+    bound = _hydra_binding(binding, threads)
+    return Invocation((*arguments, "-bind-to", bound), by_arguments={"HYDRA_BINDING": bound})
 
 
 def _intel(flavour, num_ranks, binding, folder, oversubscribed, remote, threads) -> Invocation:
@@ -85,6 +107,7 @@ def _intel(flavour, num_ranks, binding, folder, oversubscribed, remote, threads)
         # Unlike -f, -machinefile keeps to one rank per line.
         hosts = host_lines(remote.hosts, HYDRA)
         arguments += ["-machinefile", str(_host_file(folder, hosts)), *_hydra_network(remote)]
+    preferred: dict[str, str] = {}
     env = {"I_MPI_PIN": "0" if binding.by_rank else "1"}
     if binding.cpus and not binding.by_rank:
         masks = (hex(sum(1 << cpu for cpu in cpus)) for cpus in binding.cpus)
@@ -92,40 +115,64 @@ def _intel(flavour, num_ranks, binding, folder, oversubscribed, remote, threads)
     elif not binding.by_rank:
         env |= {"I_MPI_PIN_DOMAIN": "core" if threads == 1 else str(threads), "I_MPI_PIN_ORDER": "compact"}
     if remote is None:
-        env["I_MPI_FABRICS"] = "shm"
+        preferred["I_MPI_FABRICS"] = "shm"
     elif remote.subnet:
         env |= {"I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp"}
     if remote is not None and not remote.agent and "SLURM_JOB_ID" in os.environ:
         # The other two detect Slurm and start ranks through it, even if ssh is not allowed.
-        env["I_MPI_HYDRA_BOOTSTRAP"] = os.environ.get("I_MPI_HYDRA_BOOTSTRAP", "slurm")
-    return Invocation(tuple(arguments), env | (yielding("intel") if oversubscribed else {}))
+        preferred["I_MPI_HYDRA_BOOTSTRAP"] = "slurm"
+    return Invocation(tuple(arguments), env, preferred=preferred)
 
 
 def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, remote, threads) -> Invocation:
     arguments = [str(flavour.mpiexec), "-n", str(num_ranks)]
-    env = yielding("openmpi") if oversubscribed else {}
+    by_arguments: dict[str, str] = {}
     if remote is not None:
-        # `seq` maps rank k to line k.
-        arguments += ["--hostfile", str(_host_file(folder, host_lines(remote.hosts, SEQUENTIAL)))]
-        # Unlike hydra, it passes only its own variables to other nodes.
-        arguments += [text for name in flavour.settings for text in ("-x", name)]
+        arguments += ["--hostfile", str(_host_file(folder, _openmpi_hosts(remote.hosts)))]
+        arguments += [text for name in left_behind(flavour) for text in ("-x", name)]
         if remote.agent:
             arguments += ["--prtemca", "plm_ssh_agent", remote.agent]
         if remote.subnet:
             arguments += ["--prtemca", "prte_if_include", remote.subnet]
-            arguments += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp,sm"]
-            arguments += ["--mca", "btl_tcp_if_include", remote.node_interface]
+            network = {"pml": "ob1", "btl": "self,tcp,sm", "btl_tcp_if_include": str(remote.node_interface)}
+            for name, value in network.items():
+                arguments += ["--mca", name, value]
+                by_arguments[f"OMPI_MCA_{name}"] = value
     modifier = ":OVERSUBSCRIBE" if oversubscribed else ""
     if binding.cpus and not binding.by_rank:
         # Not a rank file: the path of one must hold neither a colon nor a comma.
         cpus = ",".join(str(cpu) for cpus in binding.cpus for cpu in cpus)
-        arguments += ["--map-by", f"pe-list={cpus}:ordered{modifier}"]
-        arguments += ["--bind-to", "core:overload-allowed" if oversubscribed else "core"]
+        mapping = f"pe-list={cpus}:ordered{modifier}"
+        bound = "core:overload-allowed" if oversubscribed else "core"
     else:
         share = f":PE={threads}" if threads > 1 and not binding.by_rank else ""
-        arguments += ["--map-by", ("seq" if remote else "core") + share + modifier]
-        arguments += ["--bind-to", "none" if oversubscribed or binding.by_rank else "core"]
-    return Invocation(tuple(arguments), env)
+        mapping = ("core" if remote is None else _sequence(folder, remote.hosts)) + share + modifier
+        bound = "none" if oversubscribed or binding.by_rank else "core"
+    by_arguments |= {
+        "PRTE_MCA_rmaps_default_mapping_policy": mapping, "PRTE_MCA_hwloc_default_binding_policy": bound
+    }  # fmt: skip
+    return Invocation((*arguments, "--map-by", mapping, "--bind-to", bound), by_arguments=by_arguments)
+
+
+def _openmpi_hosts(hosts: Sequence[str]) -> str:
+    if not any("@" in host for host in hosts):
+        return host_lines(hosts, SEQUENTIAL)
+    return "".join(f"{host} slots={ranks}\n" for host, ranks in Counter(hosts).items())
+
+
+def _sequence(folder: Path, hosts: Sequence[str]) -> str:
+    """Return the mapping of rank k to line k of the host file, or of another file if that has users, whom a
+    sequence of hosts cannot name."""
+    if not any("@" in host for host in hosts):
+        return "seq"
+    path = folder / "sequence.txt"
+    if re.search("[:,]", str(path)):
+        raise InputError(
+            f"the path {path} has a colon or a comma, with which Open MPI takes no hosts with users; give "
+            "the users in ~/.ssh/config, or another folder"
+        )
+    path.write_text("".join(f"{without_user(host)}\n" for host in hosts))
+    return f"seq:file={path}"
 
 
 def _mpich_remote(flavour: Flavour, folder: Path, remote: RemoteHosts | None) -> list[str]:

@@ -17,6 +17,7 @@ from earlybird.launch import mpiexec, placement
 from earlybird.launch.job import Job, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
+from earlybird.launch.variables import refuse_conflicts
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
 
@@ -100,6 +101,7 @@ class SrunLauncher:
                 f"{allocated}; ask sbatch or salloc for --nodes={layout.num_nodes}, or give a smaller layout"
             )
         _require_plugin(self.mpi.family, self._plugin())
+        refuse_conflicts(self.mpi.settings, self._needed())
 
     def shares_cores(self, layout: Layout) -> bool:
         # As for hosts, nodes are taken to be like this one.
@@ -130,14 +132,17 @@ class SrunLauncher:
             "/bin/sh",
             str(_bind_script(layout, self.threads, scratch)),
         ]
-        env = mpiexec.yielding(self.mpi.family) if shared else {}
-        if self.mpi.family == "intel":
-            env["I_MPI_PIN"] = "0"
-        if self.threads > 1:
-            env["OMP_NUM_THREADS"] = str(self.threads)
+        preferred = mpiexec.yielding(self.mpi.family) if shared else {}
+        invocation = Invocation(
+            tuple(arguments), self._needed(), preferred=preferred | mpiexec.of_threads(self.threads)
+        )
         job = Job(self.name, self.mpi, "core, shared by several ranks" if shared else "core", self.threads)
-        launched = run_kernel(job, Invocation(tuple(arguments), env), request, scratch, progress)
+        launched = run_kernel(job, invocation, request, scratch, progress)
         return _as_queued(launched, request.stall_limit_s)
+
+    def _needed(self) -> dict[str, str]:
+        # It would bind once more.
+        return {"I_MPI_PIN": "0"} if self.mpi.family == "intel" else {}
 
     def _plugin(self) -> str:
         return "pmix" if self.mpi.family == "openmpi" else "pmi2"

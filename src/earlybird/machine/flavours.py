@@ -266,11 +266,19 @@ def _intel_environment(name: str, root: Path) -> dict[str, str]:
     if not present or (name != "intel" and "I_MPI_ROOT" in os.environ):
         return {}
     providers = root / "opt" / "mpi" / "libfabric" / "lib" / "prov"
+    own = str(providers if providers.is_dir() else root / "lib")
     return {
         "I_MPI_ROOT": str(root),
         **_library_path(*present),
-        "FI_PROVIDER_PATH": str(providers if providers.is_dir() else root / "lib"),
+        "FI_PROVIDER_PATH": _providers_of_user() or own,
     }
+
+
+def _providers_of_user() -> str | None:
+    """The libfabric providers that a user has chosen: not those of another Intel MPI, whose setup script also
+    sets the variable."""
+    chosen, other = os.environ.get("FI_PROVIDER_PATH"), os.environ.get("I_MPI_ROOT")
+    return None if other and chosen and chosen.startswith(f"{other.rstrip('/')}/") else chosen
 
 
 def _library_path(*folders: Path) -> dict[str, str]:

@@ -20,7 +20,8 @@ from earlybird.data.collective_algorithms import (
     unmet_requirement,
 )
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, Layout, parse_layout
+from earlybird.data.labels import counted
+from earlybird.data.layout import MAPPINGS, Layout, is_shape, parse_layout
 from earlybird.data.topologies import DEFAULT_TOPOLOGY, num_neighbours, parse_topology
 from earlybird.data.units import format_bytes, parse_bytes
 from earlybird.machine.flavours import SIMULATED
@@ -80,6 +81,13 @@ def _parse_ranks(text: str, _: Mapping[str, Any]) -> tuple[int, ...]:
     return split(text, parse)
 
 
+def _layout(text: str, _: Mapping[str, Any]) -> str:
+    """Return the text of a layout; a file is refused."""
+    if not is_shape(text):
+        raise InputError(f"--layout is {text!r}; give nodes x sockets x ranks of a socket, such as 4x1x1")
+    return parse_layout(text).text
+
+
 COLLECTIVE_OPTIONS = (
     SuiteOption("op", f"One or more of {', '.join(OPERATIONS)}.  [default: {', '.join(DEFAULT_OPERATIONS)}]",
                 "operations", listed(str)),
@@ -103,6 +111,8 @@ COLLECTIVE_OPTIONS = (
                 byte_counts("--segments")),
     SuiteOption("map-by", "core, socket or node; several separated by commas.  [default: core]", "map_by",
                 listed(str)),
+    SuiteOption("layout", "Nodes x sockets x ranks of a socket that the ranks fill, such as 4x1x1.  "
+                "[default: all cores]", "layout", _layout),
     SuiteOption("root", "The root rank.  [default: 0]", "root", number("--root", "a rank, such as 0")),
     SuiteOption("verify", f"Rank counts at which to verify the tree: {', '.join(VERIFY_CHOICES)}.  "
                 f"[default: {VERIFY_CHOICES[0]}]", "verify"),
@@ -124,6 +134,7 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
             f"--threads is {options.launcher_threads} and collective measures one thread of every rank; "
             "leave --threads out"
         )
+    options, resources = _on_layout(options, resources)
     if resources.family is None:  # a script, for an MPI that is seen later: the one with most algorithms
         resources = replace(resources, family="openmpi")
     operations = options.operations or DEFAULT_OPERATIONS
@@ -150,6 +161,31 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
     return result
 
 
+def _on_layout(options: Options, resources: Resources) -> tuple[Options, Resources]:
+    """Return both with `--layout` as if the machine had no more than these nodes, sockets and cores; with all
+    ranks of the layout unless others are given."""
+    if options.layout is None:
+        return options, resources
+    nodes, sockets, per_socket = map(int, options.layout.split("x"))
+    for asked, there, what in ((nodes, resources.nodes, "node"), (sockets, resources.sockets, "socket")):
+        if asked > there and resources.family is not None:  # a script runs on other nodes
+            of_node = " of a node" if what == "socket" else ""
+            raise InputError(
+                f"--layout is {options.layout} and there {'is' if there == 1 else 'are'} "
+                f"{counted(there, what)}{of_node} here; give a layout of at most {there}, or name more nodes "
+                "with --hosts or --launcher"
+            )
+    most = nodes * sockets * per_socket
+    if options.ranks and max(options.ranks) > most:
+        raise InputError(
+            f"--ranks has {max(options.ranks)} and --layout {options.layout} has {most}; give at most {most}"
+        )
+    return (
+        replace(options, ranks=options.ranks or (most,)),
+        replace(resources, nodes=nodes, sockets=sockets, cores_per_socket=per_socket),
+    )
+
+
 def first_ranks(resources: Resources, num_ranks: int, map_by: str) -> Layout:
     """The first `num_ranks` of as many ranks as the machine has cores, or of more if needed."""
     sockets = resources.nodes * resources.sockets
@@ -162,6 +198,7 @@ def first_ranks(resources: Resources, num_ranks: int, map_by: str) -> Layout:
 
 def remarks(options: Options, resources: Resources) -> list[str]:
     """Notes on requested points that are not measured or measured twice, one sentence each."""
+    options, resources = _on_layout(options, resources)
     asked = {parse_method(text).name for text in options.algorithms or () if text not in ALGORITHM_SETS}
     found = _alike(options, resources)
     for operation in options.operations or DEFAULT_OPERATIONS:

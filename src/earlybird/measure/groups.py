@@ -165,8 +165,8 @@ class Options:
     `methods` and `aggregation_bytes` are compared; `vcis` are numbers of communication contexts
     of the MPI; `reproduce` names the paper whose figures are measured. Of collectives `operations`,
     `algorithms`, `segments_bytes` and `root` say what is done, `skews` how the sizes of blocks differ,
-    `ranks`, `map_by` and `topologies` among whom, and `verify` the rank counts at which to verify the
-    communication tree: all, largest or none. Threads compute for `computes_s`, with the noise of
+    `ranks`, `map_by`, `layout` and `topologies` among whom, and `verify` the rank counts at which to verify
+    the communication tree: all, largest or none. Threads compute for `computes_s`, with the noise of
     `noise_models` of the strengths `noise_shares`. Of motifs `cells`, `process_grids` and `scalings` say
     what grid is divided among whom, `variables`, `stencils`, `periodic`, `cell_buffers` and
     `planes_per_block` what is exchanged.
@@ -191,6 +191,7 @@ class Options:
     ranks: tuple[int, ...] | None = None
     segments_bytes: tuple[int, ...] | None = None
     map_by: tuple[str, ...] | None = None
+    layout: str | None = None
     root: int | None = None
     skews: tuple[float, ...] | None = None
     topologies: tuple[str, ...] | None = None

@@ -15,10 +15,10 @@ from earlybird.data.contexts import context_variables
 from earlybird.data.errors import WorkError
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.units import format_bytes
-from earlybird.launch.job import refuse_conflicts
 from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
 from earlybird.launch.placement import require_placed
 from earlybird.launch.several import launchers_in
+from earlybird.launch.variables import refuse_conflicts, refuse_replaced
 from earlybird.measure.groups import Group
 
 # Share of the budget for starting ranks and for filling and checking buffers; the rest is for timed
@@ -74,14 +74,15 @@ def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Res
 
 
 def refuse_conflicts_of(groups: Iterable[Group], launcher: Launcher) -> None:
-    """Raise InputError for a setting of an MPI that the points of `groups` need otherwise, as their launches
-    would."""
+    """Raise InputError for a variable of the user that the points of `groups` need otherwise, as their
+    launches would."""
     mpis = {one.flavour: getattr(one, "mpi", None) for one in launchers_in(launcher)}
     for group in groups:
         mpi = mpis.get(group.points[0]["mpi"])
-        if mpi is not None and mpi.settings:
+        if mpi is not None:
             needed = context_variables(mpi.family, group.vcis, group.streams) | dict(group.environment)
             refuse_conflicts(mpi.settings, needed)
+            refuse_replaced(mpi, group.environment, group.settings.values())
 
 
 def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Result:

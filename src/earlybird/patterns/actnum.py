@@ -1,6 +1,5 @@
-"""The cell graph of a reservoir grid, from the mask of its active cells (Eclipse keyword ACTNUM)."""
+"""The cell graph of a reservoir grid, from the active cells of an Eclipse deck (keyword ACTNUM)."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -9,27 +8,33 @@ from scipy.sparse import csr_array
 from earlybird.data.errors import InputError
 from earlybird.patterns.adjacency import adjacency_from_edges
 from earlybird.patterns.checks import require_range
+from earlybird.patterns.deck import Deck, Keyword, format_dims, read_deck
+
+Dims = tuple[int, int, int]
+# The first and the last cell along x, y and z, counted from 0.
+Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 
 # Active or not. METIS needs some 600 bytes for each active one, so a full grid of this size takes 12 GB.
 MAX_REFINED_CELLS = 20_000_000
+# Cells that are not refined cost a byte each until the active ones are known.
+MAX_CELLS = 2**31 - 2
 
-_VALUES = re.compile(r"(?:([1-9][0-9]{0,9})\*)?([01])")
 
+def cell_graph(deck: Deck, path: Path, dims: Dims | None, refine: int = 1) -> csr_array:
+    """Return the six-point neighbours between the active cells of a grid.
 
-def parse_actnum_graph(text: str, path: Path, dims: tuple[int, int, int], refine: int = 1) -> csr_array:
-    """Six-point neighbours between the active cells of a grid of `dims` = (NX, NY, NZ) cells, x fastest.
-
-    `text` is that of the file `path`.
+    `deck` is what the file `path` says; `dims` = (NX, NY, NZ) may be omitted if it says that, too.
 
     Returns
     -------
     (n, n) symmetric adjacency, n the number of active cells, numbered with x fastest. With `refine` above 1
     every cell is divided into refine x refine x refine cells.
-    Raises InputError with the line of an invalid value, a count other than NX*NY*NZ, or a `refine` below 1
+    Raises InputError with the line of what does not describe a mask of this grid, or for a `refine` below 1
     or with more than MAX_REFINED_CELLS cells.
     """
-    _check_refine(dims, refine)
-    active = parse_actnum(text, path, dims)
+    dims = grid_of(deck, path, dims)
+    check_refine(dims, refine)
+    active = active_cells(deck, path, dims)
     if not active.any():
         raise InputError(f"{path} has no active cell; give a mask with at least one 1")
     for axis in range(3) if refine > 1 else ():
@@ -47,50 +52,125 @@ def parse_actnum_graph(text: str, path: Path, dims: tuple[int, int, int], refine
     return adjacency_from_edges(np.concatenate(first), np.concatenate(second), int(active.sum()))
 
 
-def _check_refine(dims: tuple[int, int, int], refine: int) -> None:
-    """Refuse, before anything is parsed, more cells than fit the memory of an ordinary machine."""
+def check_refine(dims: Dims, refine: int) -> None:
+    """Refuse more cells than fit the memory of an ordinary machine."""
     require_range(refine, "the refinement", 1)
     num_cells = dims[0] * dims[1] * dims[2] * refine**3
-    if refine > 1 and num_cells > MAX_REFINED_CELLS:
+    most = MAX_REFINED_CELLS if refine > 1 else MAX_CELLS
+    if num_cells > most:
+        refined = f" refined {refine} times along each axis" if refine > 1 else ""
+        raise InputError(f"{format_dims(dims)} cells{refined} are {num_cells}; at most {most} are supported")
+
+
+def grid_of(deck: Deck, path: Path, dims: Dims | None) -> Dims:
+    """Return the cells along each axis; raise InputError if `dims` and the deck differ, or without both."""
+    if dims is None and deck.dims is None:
         raise InputError(
-            f"{'x'.join(map(str, dims))} cells refined {refine} times along each axis are {num_cells}; at "
-            f"most {MAX_REFINED_CELLS} are supported"
+            f"{path} has neither SPECGRID nor DIMENS; add the grid of its ACTNUM, such as --dims 46x112x22"
         )
-
-
-def parse_actnum(text: str, path: Path, dims: tuple[int, int, int]) -> np.ndarray:
-    """The mask itself, a boolean array of shape (NZ, NY, NX)."""
-    num_cells = dims[0] * dims[1] * dims[2]
-    values: list[str] = []
-    counts: list[int] = []
-    for line_number, value in _values_of_keyword(text, path):
-        match = _VALUES.fullmatch(value)
-        if not match:
-            raise InputError(
-                f"{path} line {line_number}: {value[:30]!r} is not 0, 1 or a repeat such as 5*0; "
-                "end the keyword with /"
-            )
-        counts.append(int(match[1] or 1))
-        values.append(match[2])
-    if sum(counts) != num_cells:
+    if dims is not None and deck.dims is not None and dims != deck.dims:
         raise InputError(
-            f"{path} has {sum(counts)} values for ACTNUM, but {'x'.join(map(str, dims))} cells are "
-            f"{num_cells}; give the dimensions of that grid"
+            f"the grid is given as {format_dims(dims)}, but {deck.dims_from} says {format_dims(deck.dims)}; "
+            "omit --dims, or give that grid"
         )
-    return np.repeat(np.array(values) == "1", counts).reshape(dims[::-1])
+    return dims or deck.dims
 
 
-def _values_of_keyword(text: str, path: Path):
-    """Yield (line number, value) from after ACTNUM up to its `/`, without comments."""
-    inside = False
-    for line_number, line in enumerate(text.split("\n"), start=1):
-        content, slash, _ = line.partition("--")[0].partition("/")
-        for item in content.split():
-            if inside:
-                yield line_number, item
-            elif item.upper() == "ACTNUM":
-                inside = True
-        if inside and slash:
-            return
-    if not inside:
+def parse_actnum(text: str, path: Path, dims: Dims | None) -> np.ndarray:
+    """Return the mask in `text`, that of the file `path`, see `active_cells`."""
+    deck = read_deck(text, path)
+    return active_cells(deck, path, grid_of(deck, path, dims))
+
+
+def active_cells(deck: Deck, path: Path, dims: Dims) -> np.ndarray:
+    """Return the mask of the active cells, a boolean array of shape (NZ, NY, NX).
+
+    All cells are active at first. ACTNUM sets those of the current box, EQUALS, ADD and MULTIPLY those of
+    their own, in the order of the deck.
+    """
+    if all(change.name in ("BOX", "ENDBOX") for change in deck.changes):
         raise InputError(f"{path} has no keyword ACTNUM; give an Eclipse grid file that holds it")
+    whole: Box = ((0, dims[0] - 1), (0, dims[1] - 1), (0, dims[2] - 1))
+    box = whole
+    active = np.ones(dims[::-1], dtype=bool)
+    for change in deck.changes:
+        if change.name == "ENDBOX":
+            box = whole
+        elif change.name == "BOX":
+            box = _box(change.records[0], box, whole, change.where[0])
+        elif change.name == "ACTNUM":
+            _set_values(active, box, change, whole)
+        else:
+            _operate(active, change, box, whole)
+    return active
+
+
+def _set_values(active: np.ndarray, box: Box, actnum: Keyword, whole: Box) -> None:
+    target = active[_slices(box)]
+    num_values = int(actnum.counts.sum())
+    if num_values != target.size:
+        cells = f"{format_dims(target.shape[::-1])} cells are {target.size}"
+        remedy = "give the dimensions of that grid" if box == whole else "give one for each cell of the BOX"
+        raise InputError(f"{actnum.where[0]}: {num_values} values for ACTNUM, but {cells}; {remedy}")
+    target[...] = np.repeat(actnum.values == 1, actnum.counts).reshape(target.shape)
+
+
+def _operate(active: np.ndarray, change: Keyword, box: Box, whole: Box) -> None:
+    """Apply the records of EQUALS, ADD or MULTIPLY; a box that is omitted is that of the record before."""
+    for record, where in zip(change.records, change.where, strict=True):
+        number = _number(record, change.name, where)
+        box = _box(record[2:], box, whole, where)
+        target = active[_slices(box)]
+        values = {bool(value) for value in np.unique(target)}
+        results = {
+            value: {"EQUALS": number, "ADD": value + number, "MULTIPLY": value * number}[change.name]
+            for value in values
+        }
+        other = sorted(result for result in results.values() if result not in (0, 1))
+        if other:
+            raise InputError(
+                f"{where}: {change.name} makes an ACTNUM of {other[0]:g}; only 0 and 1 are supported"
+            )
+        target[...] = np.where(target, results.get(True, 0) == 1, results.get(False, 0) == 1)
+
+
+def _number(record: list[str | None], name: str, where: str) -> float:
+    try:
+        return float(record[1] or "")
+    except (IndexError, ValueError) as error:
+        raise InputError(f"{where}: {name} has no number for ACTNUM; give one, such as 0") from error
+
+
+def _box(items: list[str | None], current: Box, whole: Box, where: str) -> Box:
+    """Return the box of six items; what is omitted must be the same for all simulators.
+
+    Eclipse takes the limits of the box before, OPM Flow those of the whole grid unless all are omitted.
+    """
+    if all(item is None for item in items):
+        return current
+    if len(items) > 6:
+        raise InputError(f"{where}: a box has 6 numbers, but {len(items)} are given; end the record with /")
+    limits = []
+    for k, item in enumerate((*items, *[None] * (6 - len(items)))):
+        axis, last = "XYZ"[k // 2], whole[k // 2][1] + 1
+        if item is None:
+            before = current[k // 2][k % 2]
+            if before != whole[k // 2][k % 2]:
+                raise InputError(
+                    f"{where}: number {k + 1} of the box is omitted, which simulators take for different "
+                    "cells after another box; give all 6"
+                )
+            limits.append(before)
+        elif item.isascii() and item.isdigit() and len(item) < 10 and 1 <= int(item) <= last:
+            limits.append(int(item) - 1)
+        else:
+            raise InputError(f"{where}: {item[:30]!r} of the box is not 1 to {last}, the cells along {axis}")
+    x, y, z = (limits[0], limits[1]), (limits[2], limits[3]), (limits[4], limits[5])
+    if any(first > last for first, last in (x, y, z)):
+        raise InputError(f"{where}: the box ends before it begins; give the smaller number first")
+    return x, y, z
+
+
+def _slices(box: Box) -> tuple[slice, slice, slice]:
+    x, y, z = (slice(first, last + 1) for first, last in box)
+    return z, y, x

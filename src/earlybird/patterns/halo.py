@@ -9,6 +9,9 @@ from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern
 from earlybird.patterns.checks import require_messages, require_range, require_ranks, require_total_bytes
 
+X_FASTEST, Z_FASTEST = "x-fastest", "z-fastest"
+RANK_ORDERS = (X_FASTEST, Z_FASTEST)
+
 
 def halo_exchange(
     grid: tuple[int, int, int],
@@ -18,12 +21,14 @@ def halo_exchange(
     bytes_per_cell: int = 8,
     neighbours: int = 6,
     periodic: bool = False,
+    rank_order: str = X_FASTEST,
     available_bytes: int | None = None,
 ) -> Pattern:
     """Every rank sends each neighbour the layers of cells that face it.
 
-    Rank x + PX*(y + PY*z) is at (x, y, z). A message in direction (dx, dy, dz) holds, along each axis,
-    `halo_width` cells where the direction is not 0 and the whole box where it is.
+    Rank x + PX*(y + PY*z) is at (x, y, z), or rank z + PZ*(y + PY*x), see `rank_order`. A message in
+    direction (dx, dy, dz) holds, along each axis, `halo_width` cells where the direction is not 0 and the
+    whole box where it is.
 
     Parameters
     ----------
@@ -33,6 +38,7 @@ def halo_exchange(
     neighbours : 6 (faces) or 26 (faces, edges and corners).
     periodic : whether opposite sides of the grid are neighbours. Messages from a rank to itself are omitted;
         two neighbours that meet on both sides exchange one message per side.
+    rank_order : X_FASTEST, or Z_FASTEST as MPI_Cart_create numbers the ranks of dims = (PX, PY, PZ).
     available_bytes : of memory; messages that take more are refused.
 
     Returns
@@ -54,6 +60,8 @@ def halo_exchange(
         raise InputError(
             f"the number of neighbours is {neighbours}; give 6 (faces) or 26 (with edges and corners)"
         )
+    if rank_order not in RANK_ORDERS:
+        raise InputError(f"the rank order is {rank_order!r}; give {' or '.join(RANK_ORDERS)}")
     max_axes = 1 if neighbours == 6 else 3
     directions = [
         step for step in itertools.product((-1, 0, 1), repeat=3) if 1 <= np.count_nonzero(step) <= max_axes
@@ -64,8 +72,9 @@ def halo_exchange(
         "give a smaller process grid" + (", or 6 neighbours" if neighbours == 26 else ""),
     )
     rank = np.arange(num_ranks)
-    place = np.stack([rank % grid[0], rank // grid[0] % grid[1], rank // (grid[0] * grid[1])], axis=1)
-    messages = [_messages_towards(step, place, grid, periodic) for step in directions]
+    strides = _strides(grid, rank_order)
+    place = rank[:, None] // strides % np.array(grid)
+    messages = [_messages_towards(step, place, grid, strides, periodic) for step in directions]
     sizes = [_size_bytes(step, cells, halo_width, bytes_per_cell) for step in directions]
     require_total_bytes(sum(size * len(src) for size, (src, _) in zip(sizes, messages, strict=True)))
     src = np.concatenate([src for src, _ in messages])
@@ -73,6 +82,12 @@ def halo_exchange(
     size_bytes = np.repeat(np.array(sizes, dtype=np.int64), [len(src) for src, _ in messages])
     by_rank = np.argsort(src, kind="stable")
     return Pattern(src[by_rank], dst[by_rank], size_bytes[by_rank])
+
+
+def _strides(grid: tuple[int, int, int], rank_order: str) -> np.ndarray:
+    """Return by how much the rank grows with a step along x, y and z."""
+    px, py, pz = grid
+    return np.array([1, px, px * py] if rank_order == X_FASTEST else [py * pz, pz, 1])
 
 
 def _num_messages(step, grid, periodic: bool) -> int:
@@ -83,14 +98,15 @@ def _num_messages(step, grid, periodic: bool) -> int:
     return math.prod(side - abs(moved) for moved, side in zip(step, grid, strict=True))
 
 
-def _messages_towards(step, place: np.ndarray, grid, periodic: bool) -> tuple[np.ndarray, np.ndarray]:
+def _messages_towards(
+    step, place: np.ndarray, grid, strides, periodic: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Sender and receiver of every message in one direction."""
     there = place + np.array(step)
     if periodic:
         there %= np.array(grid)
     exists = ((there >= 0) & (there < np.array(grid))).all(axis=1)
-    to_rank = np.array([1, grid[0], grid[0] * grid[1]])
-    src, dst = (place @ to_rank)[exists], there[exists] @ to_rank
+    src, dst = (place @ strides)[exists], there[exists] @ strides
     apart = src != dst
     return src[apart], dst[apart]
 

@@ -19,7 +19,8 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, MAX_RANKS, Layout, level_phrase, parse_layout
+from earlybird.data.layout import LEVELS, MAPPINGS, MAX_RANKS, Layout, level_phrase, parse_layout
+from earlybird.data.measure_commands import LaunchOptions, measure_command
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes
 from earlybird.models.collective import (
@@ -39,20 +40,29 @@ _BOUND_OVER_MEDIAN = 2.9
 _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}x1x1"}
 
 
-def measure_hint(operation: str, ranks: int | None = None, mpi: str | None = None) -> str:
-    """What adds an operation to a profile: a form has four points or more, also of algorithms
-    for large messages alone, and a barrier has no sizes."""
-    points = (
-        "--ranks 2,4,6,8" if operation == "barrier" else "--sizes 8,256,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB"
-    )
-    if ranks is not None and operation != "barrier":
-        points = f"--ranks {ranks} {points}"
-    if mpi is not None:
-        points += f" --mpi {mpi}"
-    return (
-        f"`earlybird measure collective --op {operation} {points} -o RUN` and `earlybird fit RUN -o "
-        f"{operation}.json`, then add `--profile {operation}.json`"
-    )
+# Enough for a form of every algorithm, also of those for large messages alone.
+SIZES = "8,256,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB"
+
+
+def measure_hint(
+    operation: str,
+    launch: LaunchOptions,
+    ranks: int | None = None,
+    layout: str | None = None,
+    map_by: str | None = None,
+) -> str:
+    """Return what adds an operation to a profile: a form has four points or more, also of algorithms
+    for large messages alone, and a barrier has no sizes. Without `ranks` those of the layout are measured."""
+    is_barrier = operation == "barrier"
+    points = {
+        "op": operation,
+        "ranks": "2,4,6,8" if is_barrier else ranks,
+        "layout": None if is_barrier else layout,
+        "map-by": None if map_by == MAPPINGS[0] else map_by,
+        "sizes": None if is_barrier else SIZES,
+    }
+    command = measure_command("collective", points, launch)
+    return f"`{command}` and `earlybird fit RUN -o {operation}.json`, then add `--profile {operation}.json`"
 
 
 @dataclass(frozen=True)
@@ -195,7 +205,7 @@ def forms_of(profile: Profile, operation: str) -> list[CollectiveForm]:
         known = ", ".join(dict.fromkeys(form.operation for form in forms))
         raise InputError(
             f"the profile {profile.id or '(no id)'} holds no {operation} but {known}; "
-            f"{measure_hint(operation)}"
+            f"{measure_hint(operation, LaunchOptions.of(profile))}"
         )
     if len(mpis := list(dict.fromkeys(form.mpi for form in found))) > 1:
         raise InputError(
@@ -214,7 +224,8 @@ def _collectives(profile: Profile, operation: str) -> list[CollectiveForm]:
     """All forms; InputError with how to measure `operation` if there are none."""
     if not profile.collectives:
         raise InputError(
-            f"the profile {profile.id or '(no id)'} holds no collectives; {measure_hint(operation)}"
+            f"the profile {profile.id or '(no id)'} holds no collectives; "
+            f"{measure_hint(operation, LaunchOptions.of(profile))}"
         )
     return profile.collectives
 
@@ -246,6 +257,11 @@ def place_ranks(
                 f"--ranks is {ranks} and the layout {layout} has {found.num_ranks} ranks; give 2 to "
                 f"{found.num_ranks}, or another layout"
             )
+        # A layout that the ranks fill says where they are; one with more places is another machine.
+        named = measured_placement(forms, found, ranks) if ranks == found.num_ranks else None
+        if named and named[1:] != (shape, chosen) and root == 0:
+            notes.append(f"these ranks of {found.text} were measured as {ranks} of {named[0].text}")
+            found, shape, chosen = named
     else:
         if ranks is None:
             raise InputError("the number of ranks is unknown; add --ranks, or --layout such as 2x1x4")
@@ -271,6 +287,34 @@ def place_ranks(
         have = "has" if len(operations) == 1 else "have"
         raise InputError(f"--root is {root} and {' and '.join(operations)} {have} no root; leave --root out")
     return Placed(found, ranks, chosen, root, shape), notes
+
+
+def measured_placement(
+    forms: Iterable[CollectiveForm], layout: Layout, ranks: int
+) -> tuple[Layout, str, str] | None:
+    """Return the layout, shape and mapping at which forms were measured with the first `ranks` where they are
+    in `layout`; None if nobody measured that. Nodes and sockets may have other numbers."""
+    wanted = _numbered(layout, ranks)
+    for form in forms:
+        mappings = {map_by for count, _, _, map_by, _ in form.measured if count == ranks}
+        for map_by in (one for one in MAPPINGS if one in mappings and form.machine):
+            measured = parse_layout(machine_shape(form), map_by)
+            if measured.num_ranks >= ranks and _numbered(measured, ranks) == wanted:
+                return measured, machine_shape(form), map_by
+    return None
+
+
+def machine_shape(form: CollectiveForm) -> str:
+    """Return the machine of a form as a layout."""
+    return "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
+
+
+def _numbered(layout: Layout, ranks: int) -> list[tuple[int, int]]:
+    """Return node and socket of each of the first ranks, numbered in the order of their first ranks."""
+    places = list(zip(layout.node[:ranks].tolist(), layout.socket[:ranks].tolist(), strict=True))
+    nodes = {node: k for k, node in enumerate(dict.fromkeys(node for node, _ in places))}
+    sockets = {place: k for k, place in enumerate(dict.fromkeys(places))}
+    return [(nodes[place[0]], sockets[place]) for place in places]
 
 
 def algorithm_models(
@@ -312,8 +356,7 @@ def algorithm_models(
 
 def _measured(form: CollectiveForm, placed: Placed) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """Sizes and seconds by segment size, if the placement is a measured one."""
-    machine = "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
-    if placed.shape != machine or placed.root:
+    if placed.shape != machine_shape(form) or placed.root:
         return {}
     found: dict[int, list[tuple[int, float]]] = {}
     for ranks, size_bytes, segment_bytes, map_by, time_s in sorted(form.measured):

@@ -10,7 +10,15 @@ from earlybird.data.collective_algorithms import Method, parse_method
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.predict.collective import AlgorithmModel, Placed
-from earlybird.predict.outlook import CorrectedModel, Outlook, is_resolved, of_repetition, ratio_of, within
+from earlybird.predict.outlook import (
+    CorrectedModel,
+    Outlook,
+    is_resolved,
+    of_repetition,
+    p_value,
+    ratio_of,
+    within,
+)
 from earlybird.predict.ranges import INTERVAL_PERCENT
 
 Point = tuple[int, int]  # bytes of the buffer, bytes of a segment
@@ -42,6 +50,7 @@ class MeasuredCollectives:
                 method = parse_method(result.method)
                 key = f"{config['operation']} {method.name}"
                 table.setdefault(key, {})[config["size_bytes"], method.segment_bytes] = result
+        self._has_results = bool(table)
         self._algorithms = {
             id(model): _Algorithm(model, table.get(f"{model.form.operation} {model.form.algorithm}", {}))
             for model in models
@@ -55,6 +64,15 @@ class MeasuredCollectives:
     def sizes_bytes(self, model: AlgorithmModel) -> list[int]:
         """The sizes at which an algorithm was measured on this placement, in order."""
         return sorted({size for size, _ in self._algorithms[id(model)].results})
+
+    @property
+    def are_launches_known(self) -> bool:
+        """Whether times come with their launches; a profile of an earlier version has times alone."""
+        return self._has_results
+
+    def has(self, model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> bool:
+        """Whether an algorithm was measured at this point on this placement."""
+        return (size_bytes, segment_bytes) in self._algorithms[id(model)].results
 
     def outlook(self, model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> Outlook:
         """Time and speed-up of an algorithm at one size."""
@@ -73,6 +91,21 @@ class MeasuredCollectives:
         if bound is None:
             return Outlook(time, self.predicted_speed_up(model, size_bytes, segment_bytes))
         return Outlook(time, within(reference.corrected_s((size_bytes, 0)) / time_s, bound))
+
+    def p_values(self) -> dict[tuple[int, Point], float]:
+        """The p-value of every measured speed-up over the default of several launches, by the id of its model
+        and its point."""
+        reference = self._reference
+        found: dict[tuple[int, Point], float] = {}
+        for model, algorithm in self._algorithms.items():
+            if reference is None or algorithm is reference:
+                continue
+            for point, result in algorithm.results.items():
+                speed_up = _measured_speed_up(algorithm, reference, point)
+                p = speed_up and p_value(speed_up, result.launches, algorithm.spread)
+                if p is not None:
+                    found[model, point] = p
+        return found
 
     def predicted_speed_up(self, model: AlgorithmModel, size_bytes: float, segment_bytes: int) -> Estimate:
         """By the forms alone, with the intervals of their coefficients and of their errors."""

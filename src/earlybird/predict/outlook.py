@@ -8,6 +8,7 @@ from functools import cached_property
 from statistics import fmean
 
 import numpy as np
+from scipy import stats
 
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
@@ -144,6 +145,21 @@ def of_repetition(measured: Estimate, launches: int, spread: float) -> Estimate:
         spread = max(spread, _spread(measured, launches))
     wide = within(measured.value, _QUANTILE * _OF_MEDIAN * spread * math.sqrt(2 / launches))
     return Estimate(measured.value, min(measured.low, wide.low), max(measured.high, wide.high))
+
+
+def p_value(measured: Estimate, launches: int, spread: float) -> float | None:
+    """The two-sided p-value of a measured speed-up, by Student's t on the logarithms of its launches.
+
+    None for a single launch. `spread` is that of all points of the method, see `of_repetition`; the degrees
+    of freedom are those of this point alone, because launches have outliers.
+    """
+    if launches < 2:
+        return None
+    spread = max(spread, _spread(measured, launches))
+    if spread == 0:
+        return 0.0 if measured.value != 1 else 1.0
+    statistic = math.log(measured.value) * math.sqrt(launches) / (_OF_MEDIAN * spread)
+    return float(2 * stats.t.sf(abs(statistic), launches - 1))
 
 
 def _spread(estimate: Estimate, launches: int) -> float:

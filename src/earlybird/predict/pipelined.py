@@ -9,6 +9,7 @@ import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
+from earlybird.data.measure_commands import ANYWHERE, LaunchOptions, measure_command
 from earlybird.data.methods import SINGLE
 from earlybird.data.pipeline_form import JoinedParameters, PipelineForm
 from earlybird.data.profile import Level, Profile
@@ -128,7 +129,7 @@ def pipeline_level(profile: Profile, asked: str | None) -> str:
     raise InputError(
         f"the profile {profile.id or '(no id)'} has no pipelines and no levels that give the cost of their "
         "messages; "
-        "`earlybird measure pipeline -o RUN` and `earlybird fit RUN` add them"
+        f"`{measure_command('pipeline', {}, LaunchOptions.of(profile))}` and `earlybird fit RUN` add them"
     )
 
 
@@ -200,24 +201,31 @@ def _predict(model, single, size_bytes, partitions, delay_s) -> MethodPrediction
     )
 
 
-def measure_command(
+def measure_pipelines_command(
     threads: int,
     size_bytes: int,
     gammas_s_per_byte: Mapping[int, float],
     level: str,
     vcis: Iterable[int] = (),
+    launch: LaunchOptions = ANYWHERE,
 ) -> str:
     """The command that measures all methods at these points; a fit of its run replaces an extrapolation.
 
     `gammas_s_per_byte`: the delay rate of each number of partitions; `vcis`: contexts to compare.
     """
     gammas = dict.fromkeys(f"{gamma * 1e12:.6g}us/MB" for gamma in gammas_s_per_byte.values())
-    contexts = f"--vcis {','.join(map(str, sorted({1, *vcis})))} " if vcis else ""
-    return (
-        f"`earlybird measure pipeline --threads {threads} --sizes {size_argument(size_bytes)} --partitions "
-        f"{','.join(map(str, sorted(gammas_s_per_byte)))} --gamma {','.join(gammas)} {contexts}"
-        f"--levels {level} --methods all --launches 7 -o RUN`"
-    )
+    vcis = list(vcis)
+    points = {
+        "threads": threads,
+        "sizes": size_argument(size_bytes),
+        "partitions": ",".join(map(str, sorted(gammas_s_per_byte))),
+        "gamma": ",".join(gammas),
+        "vcis": ",".join(map(str, sorted({1, *vcis}))) if vcis else None,
+        "levels": level,
+        "methods": "all",
+        "launches": 7,
+    }
+    return f"`{measure_command('pipeline', points, launch)}`"
 
 
 def reservations(

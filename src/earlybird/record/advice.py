@@ -9,7 +9,6 @@ from earlybird.data import labels
 from earlybird.data.advice import MODEL, Advice, Alternative
 from earlybird.data.projection import (
     AGGREGATION,
-    CLEAR_SPEED_UP,
     COLLECTIVE,
     COMMUNICATORS,
     LAYOUT,
@@ -27,6 +26,8 @@ from earlybird.data.schema import Estimate
 AS_RECORDED = "as recorded"
 # Changes of the program that gain less than this part of the run are counted, not listed.
 _LEAST_GAIN = 0.01
+# They may gain this by their interval.
+_MOST_SMALL = 0.1
 # From a setting of the launch to a change of the program, by the work that they are.
 _WORK = (COLLECTIVE, LAYOUT, OTHER_MPI, COMMUNICATORS, AGGREGATION, PARTITIONS)
 
@@ -101,7 +102,7 @@ def _without_a_change(projection: Projection) -> str:
 
 def _is_small(speed_up: Estimate) -> bool:
     """Return whether a change gains or loses little of the run, also by its interval."""
-    return abs(speed_up.value - 1) < _LEAST_GAIN and speed_up.high < CLEAR_SPEED_UP
+    return abs(speed_up.value - 1) < _LEAST_GAIN and speed_up.high < 1 + _MOST_SMALL
 
 
 def _alternative(

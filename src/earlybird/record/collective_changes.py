@@ -1,21 +1,23 @@
 """Changes of a recorded collective: another algorithm, compared with the times that were recorded."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from earlybird.advise import options
 from earlybird.advise.options import Option
 from earlybird.data.advice import Advice, Alternative
 from earlybird.data.algorithm_settings import algorithm_settings, selected_method, selecting_variable
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, parse_method
-from earlybird.data.layout import MAPPINGS, Layout, parse_layout
+from earlybird.data.collective_form import CollectiveForm, is_collective
 from earlybird.data.profile import Profile
 from earlybird.data.recording import Recording
+from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.predict.collective import machine_shape, measured_placement
 from earlybird.predict.outlook import ratio_of
+from earlybird.predict.profiles import measured_results
 from earlybird.record.costs import (
     MOVED_ERROR,
     Placement,
@@ -25,6 +27,8 @@ from earlybird.record.costs import (
 from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
 
 _RECORDED = "as recorded"
+# Times of the default: no algorithm takes longer, so ranks waited.
+_MOST_BY_ALGORITHM = 8.0
 
 
 @dataclass(frozen=True)
@@ -72,35 +76,56 @@ def selection_of(
     recording: Recording, family: str | None, operation: str, methods: Sequence[str], ranks: int
 ) -> Selection:
     """Return what the environment of the ranks selects; recordings of earlier versions do not hold it."""
-    of_ranks = [one.settings for one in recording.ranks.values() if one.settings]
+    # Those that do hold the binding, too.
+    of_ranks = [one.settings for one in recording.ranks.values() if one.settings or one.binding]
     if not of_ranks:
         return Selection(None)
     settings = algorithm_settings(of_ranks[0], operation)
     return Selection(settings, selected_method(family, operation, of_ranks[0], methods, ranks))
 
 
+def reliability(profile: Profile, operation: str, place: Placement, ranks: int) -> Callable[[str], bool]:
+    """Return whether the measured times of a method on this placement decide: see `options.decides`."""
+    of_method: dict[str, list[Result]] = {}
+    for result in measured_results(profile):
+        where = tuple(result.config.get(key) for key in ("operation", "ranks", "map_by"))
+        if result.kernel == "collective" and where == (operation, ranks, place.map_by):
+            of_method.setdefault(result.method, []).append(result)
+    return lambda method: options.decides(of_method.get(method, ()))
+
+
 def measured_place(profile: Profile, operation: str, place: Placement, ranks: int) -> Placement:
-    """Return `place` as a placement at which the profile measured the operation, if it is the same: 4x1x1 is
-    4x1x2 by node with 4 ranks. Numbers of nodes do not count."""
-    wanted = _canonical(place.layout, ranks)
-    for form in profile.collectives:
-        if form.operation != operation or not form.machine:
-            continue
-        shape = "x".join(str(form.machine.get(name)) for name in ("nodes", "sockets", "cores"))
-        mappings = sorted({map_by for count, _, _, map_by, _ in form.measured if count == ranks})
-        for map_by in sorted(mappings, key=MAPPINGS.index):
-            layout = parse_layout(shape, map_by)
-            if layout.num_ranks >= ranks and np.array_equal(_canonical(layout, ranks), wanted):
-                return Placement(layout, shape, map_by)
-    return place
+    """Return `place` as the profile names it, if it measured the operation there: 4x1x1 is 4x1x2 by node with
+    four ranks."""
+    forms = [form for form in profile.collectives if form.operation == operation]
+    named = measured_placement(forms, place.layout, ranks)
+    return Placement(*named) if named else place
 
 
-def _canonical(layout: Layout, ranks: int) -> np.ndarray:
-    """Node and socket of each of the first ranks, numbered in the order of their first ranks."""
-    pairs = list(zip(layout.node[:ranks].tolist(), layout.socket[:ranks].tolist(), strict=True))
-    nodes = {node: k for k, node in enumerate(dict.fromkeys(node for node, _ in pairs))}
-    sockets = {pair: k for k, pair in enumerate(dict.fromkeys(pairs))}
-    return np.array([(nodes[pair[0]], sockets[pair]) for pair in pairs])
+def profile_at(profile: Profile, operation: str, place: Placement) -> Profile:
+    """Return the profile with the forms and results of the operation on this machine alone, if it has some
+    and others: several profiles may have been measured on different layouts."""
+    others = {machine_shape(form) for form in profile.collectives if form.operation == operation}
+    if place.text not in others or len(others) == 1:
+        return profile
+    others.remove(place.text)
+    forms = [form for form in profile.forms if not _is_of_collective(form)]
+    forms += [
+        form
+        for form in profile.collectives
+        if form.operation != operation or machine_shape(form) not in others
+    ]
+    results = [
+        row
+        for row in profile.extra.get("results", [])
+        if row.get("operation") != operation
+        or not any(str(row.get("layout", "")).endswith(shape) for shape in others)
+    ]
+    return replace(profile, forms=tuple(forms), extra={**profile.extra, "results": results})
+
+
+def _is_of_collective(form: Any) -> bool:
+    return isinstance(form, CollectiveForm) or is_collective(form)
 
 
 def algorithm_changes(
@@ -109,19 +134,21 @@ def algorithm_changes(
     advice: Advice,
     selection: Selection,
     family: str | None,
+    is_reliable: Callable[[str], bool] = lambda method: True,
 ) -> AlgorithmChanges:
     """Compare the algorithms of `advice` with what was recorded.
 
     Where a setting of the recording selected another algorithm than the default, that is what the others are
     compared with: by its measured cost if the profile has it, else by the recorded time, of which a part may
     be waiting. Where the calls took clearly longer than the default can and no setting is known, either the
-    ranks waited or a setting was not recorded: both are said.
+    ranks waited or a setting was not recorded: both are said. `is_reliable` says whether the times of
+    a method decide.
     """
     what = f"{recorded.operation} of {format_bytes(recorded.size_bytes)}"
     default = next((one for one in advice.ranked if one.method == DEFAULT), None)
     result = AlgorithmChanges()
     if selection.is_forced:
-        _compare_with_forced(result, phase, recorded, advice.ranked, selection, what)
+        _compare_with_forced(result, phase, recorded, advice.ranked, selection, what, is_reliable)
         return result
     if default is None:
         result.notes.append(f"{what}: the profile has no measured default of the MPI to compare with")
@@ -131,8 +158,8 @@ def algorithm_changes(
         time_s = sped_up_collective_s(phase, recorded, default.time_s.value, best.speed_up)
         result.changes.append(ChangedAlgorithm(f"{what} by {best.method}", best.action, best.basis, time_s))
     if _is_slower_than(recorded, default):
-        _explain_excess(result, recorded, advice.ranked, default, selection, what, family)
-        if best is default:
+        is_suspect = _explain_excess(result, recorded, advice.ranked, default, selection, what, family)
+        if is_suspect and best is default:
             time_s = recorded_collective_s(phase, recorded, default.time_s)
             name, action = f"{what} by the MPI's default", _without_settings(family, recorded.operation)
             result.changes.append(ChangedAlgorithm(name, action, default.basis, time_s))
@@ -150,6 +177,7 @@ def _compare_with_forced(
     ranked: Sequence[Alternative],
     selection: Selection,
     what: str,
+    is_reliable: Callable[[str], bool],
 ) -> None:
     now = next((one for one in ranked if one.method == selection.method), None)
     others = [one for one in ranked if one is not now]
@@ -158,35 +186,50 @@ def _compare_with_forced(
     made = f"the recording was made with {selection.text}{which}"
     candidates = [Option(_RECORDED, (-1,), each_s, Estimate.exact(1.0), "", is_reference=True)]
     candidates += [
-        Option(one.method, (one.method != DEFAULT,), one.time_s, ratio_of(each_s, one.time_s), one.basis)
+        Option(
+            one.method, (one.method != DEFAULT,), one.time_s, ratio_of(each_s, one.time_s), one.basis,
+            is_reliable=is_reliable(one.method) and (now is None or is_reliable(now.method)),
+        )
         for one in others
-    ]
+    ]  # fmt: skip
     chosen = options.choose(candidates)
     if chosen == 0:
         result.notes.append(f"{what}: {made}; no algorithm of the profile is clearly faster")
         return
     best = others[chosen - 1]
+    by = "the MPI's default" if best.method == DEFAULT else best.method
+    numbers = (
+        f"{what}: {made}, and {format_seconds(recorded.calls * best.time_s.value)} are predicted for {by} "
+        f"where {format_seconds(recorded.least_s)} were recorded in the rank that spends the least in it"
+    )
+    if not now and not _may_be_the_algorithm(recorded, best):
+        result.notes.append(f"{numbers}, as ranks wait for each other or for cores, too")
+        return
     time_s = (
         sped_up_collective_s(phase, recorded, each_s.value, ratio_of(each_s, best.time_s))
         if now
         else recorded_collective_s(phase, recorded, best.time_s)
     )
-    names = " and ".join(selection.settings or {})
-    without = f"start the program without {names}"
-    action = without if best.method == DEFAULT else f"{without}, and with {best.action}"
-    by = "the MPI's default" if best.method == DEFAULT else best.method
-    result.changes.append(ChangedAlgorithm(f"{what} by {by}", action, best.basis, time_s))
-    result.notes.append(
-        f"{what}: {made}, and {format_seconds(recorded.calls * best.time_s.value)} are predicted for {by} "
-        f"where {format_seconds(recorded.least_s)} were recorded in the rank that spends the least in it"
+    action = (
+        f"start the program without {' and '.join(selection.settings or {})}"
+        if best.method == DEFAULT
+        else f"start the program with {best.action} instead of {selection.text}"
     )
+    result.changes.append(ChangedAlgorithm(f"{what} by {by}", action, best.basis, time_s))
+    result.notes.append(numbers)
     if not now:
-        result.causes.append(f"{action}: {what} then takes less time")
+        result.causes.append(f"{action}, and compare: a part of the time of {what} may be waiting")
 
 
 def _is_slower_than(recorded: RecordedCollective, alternative: Alternative) -> bool:
     """Return whether even the rank that waits least spent clearly more than `alternative` costs."""
     return recorded.least_s > (1 + MOVED_ERROR) * recorded.calls * alternative.time_s.high
+
+
+def _may_be_the_algorithm(recorded: RecordedCollective, alternative: Alternative) -> bool:
+    """Return whether the calls took clearly longer than `alternative`, but not longer than any algorithm."""
+    ratio = recorded.least_s / (recorded.calls * alternative.time_s.value)
+    return _is_slower_than(recorded, alternative) and ratio <= _MOST_BY_ALGORITHM
 
 
 def _explain_excess(
@@ -197,33 +240,36 @@ def _explain_excess(
     selection: Selection,
     what: str,
     family: str | None,
-) -> None:
-    """Say why the calls may have taken longer than the default, with algorithms that take as long."""
-    alike = [
-        f"{format_seconds(recorded.calls * one.time_s.value)} for {one.method}"
-        for one in ranked
-        if parse_method(one.method).is_forced and _takes_as_long(recorded, one)
-    ]
+) -> bool:
+    """Say why the calls may have taken longer than the default, and return whether a setting is suspected:
+    none was recorded, and an algorithm of the profile takes as long."""
+    others = [one for one in ranked if parse_method(one.method).is_forced]
+    alike = [one for one in others if _takes_as_long(recorded, one)]
+    costs = [f"{format_seconds(recorded.calls * one.time_s.value)} for {one.method}" for one in alike]
     numbers = (
         f"{what}: {format_seconds(recorded.least_s)} were recorded in the rank that spends the least in it, "
         f"and the profile predicts {format_seconds(recorded.calls * default.time_s.value)} for the default "
-        f"of the MPI{''.join(f', {one}' for one in alike)}"
+        f"of the MPI{''.join(f', {one}' for one in costs)}"
     )
-    if selection.settings is not None:
-        result.notes.append(
-            f"{numbers}: no recorded setting selects another algorithm, so ranks waited for each other or "
-            "for cores"
-        )
-        return
+    waited = "ranks waited for each other or for cores"
     setting = f"a setting{_for_example(family, recorded.operation)}"
+    if selection.settings is not None:
+        result.notes.append(f"{numbers}: no recorded setting selects another algorithm, so {waited}")
+        return False
+    if not alike and (others or not _may_be_the_algorithm(recorded, default)):
+        result.notes.append(
+            f"{numbers}: {waited}, or {setting} selected an algorithm that the profile does not have"
+        )
+        return False
     result.notes.append(
-        f"{numbers}: either ranks waited for each other or for cores, or the MPI used another algorithm "
-        f"because of {setting}; this recording does not hold settings"
+        f"{numbers}; this recording does not hold settings: either {setting} selected another algorithm, or "
+        f"{waited}"
     )
     result.causes.append(
         f"look where the program is started for {setting} that selects another algorithm of "
         f"{recorded.operation} than the default of {FAMILY_NAMES.get(family or '', 'the MPI')}"
     )
+    return True
 
 
 def _takes_as_long(recorded: RecordedCollective, alternative: Alternative) -> bool:

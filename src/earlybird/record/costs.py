@@ -101,7 +101,7 @@ def _early_cost_of(
 def collective_cost(
     one: RecordedCollective, place: Placement, profile: Profile, method: str = DEFAULT
 ) -> Cost:
-    """A call by the algorithm `method`, the MPI's default if none is given. Raises InputError."""
+    """Predict a call by the algorithm `method`, by default that of the MPI. Raises InputError."""
     placed = Placed(place.layout, one.ranks, place.map_by, 0, place.text)
     answer = predict_collective(forms_of(profile, one.operation), placed, one.size_bytes, method)
     found = answer.predictions[0]
@@ -135,8 +135,8 @@ def sped_up_collective_s(
 
 
 def recorded_collective_s(phase: MeasuredPhase, one: RecordedCollective, each_s: Estimate) -> Estimate:
-    """The same with calls of `each_s` instead of all the time that was recorded, of which any part may have
-    been waiting that remains."""
+    """Return seconds of a phase with calls of `each_s` instead of all the time that was recorded, any part of
+    which may have been waiting that remains."""
     estimates = []
     for limit_s in one.limits_s:
         value, _, most = (
@@ -148,7 +148,7 @@ def recorded_collective_s(phase: MeasuredPhase, one: RecordedCollective, each_s:
 
 
 def packed_exchange_s(phase: MeasuredPhase, now: Cost, packed: Cost) -> Estimate:
-    """`changed_exchange_s` with fewer messages.
+    """Return `changed_exchange_s` with fewer messages.
 
     The models count no processor time of messages where ranks share cores, and none beyond what a pair
     measured alone. Packed messages may end all of it: at most all the time in the MPI but that of what is

@@ -15,7 +15,8 @@ from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, family_of
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, MAPPINGS, Layout, parse_layout
+from earlybird.data.layout import LEVELS, MAPPINGS, Layout, is_shape, parse_layout
+from earlybird.data.measure_commands import MESSAGES, launch_of, measure_command
 from earlybird.data.methods import CONTEXTS
 from earlybird.data.phases import arrivals_before, find_phases
 from earlybird.data.profile import Profile
@@ -39,7 +40,13 @@ from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.collective import measure_hint
-from earlybird.record.collective_changes import algorithm_changes, measured_place, selection_of
+from earlybird.record.collective_changes import (
+    algorithm_changes,
+    measured_place,
+    profile_at,
+    reliability,
+    selection_of,
+)
 from earlybird.record.costs import (
     MODEL_ERROR,
     MOVED_ERROR,
@@ -232,6 +239,7 @@ class _Projector:
         self._recorded_mpi = family_of({"library_version": library})
         self._remarks: dict[str, None] = {}
         self._causes: dict[str, None] = {}
+        self._launch = launch_of(recording, profile)
         self._undescribed: dict[float, str] = {}
 
     def causes(self, balance: WorkBalance | None) -> tuple[str, ...]:
@@ -291,7 +299,7 @@ class _Projector:
         if recorded and fitted and recorded != fitted:
             yield (
                 f"the recording is of {FAMILY_NAMES[recorded]} and the profile of {FAMILY_NAMES[fitted]}: "
-                f"measure with `--mpi {recorded}` and fit again"
+                f"measure with `{measure_command(MESSAGES, {}, self._launch)}`, and fit again"
             )
         yield from lost_parts(self.recording)
         yield from self._remarks
@@ -326,7 +334,7 @@ class _Projector:
                 f"the models predict {format_seconds(model_s)} for this phase and "
                 f"{format_seconds(measured.most_communication_s)} were recorded "
                 f"{'of it' if measured.polls else 'inside the MPI'}: the profile or layout "
-                "is not that of the recording; predictions are scaled"
+                f"is not that of the recording{self._or_shared_cores()}; predictions are scaled"
             )
         elif measured.polls and changes and model_s > measured.mpi_s:
             notes.append(
@@ -350,6 +358,9 @@ class _Projector:
             tuple(sorted(changes, key=_time_s)),
             tuple(dict.fromkeys(notes)),
         )  # fmt: skip
+
+    def _or_shared_cores(self) -> str:
+        return ", or ranks shared cores in another way" * (self._core_wait_share >= LEAST_CORE_WAIT)
 
     def _is_mostly_undescribed(self, measured: MeasuredPhase, model_s: float) -> bool:
         """Whether most of the time in the MPI is none of the predicted communication."""
@@ -393,16 +404,21 @@ class _Projector:
     def _with_core_wait(self, measured: MeasuredPhase, change: ProjectedChange) -> ProjectedChange:
         """Where ranks share cores, the time inside the MPI is the scheduler's: a rank that polls has the core
         that another one needs. Another layout or MPI may end all of it, or double the waiting for cores;
-        fewer messages may end it."""
+        fewer messages, or those of another algorithm, may end it."""
         share = self._core_wait_share
-        if change.kind not in (*OF_RUN, AGGREGATION) or share < LEAST_CORE_WAIT:
+        if change.kind not in (*OF_RUN, AGGREGATION, COLLECTIVE) or share < LEAST_CORE_WAIT:
             return change
         assert change.time_s is not None
-        low_s = (1 - share) * min(change.time_s.low, measured.least_s)
+        value_s, low_s, high_s = change.time_s
+        outside_s = measured.least_s
+        if change.kind == AGGREGATION:  # what is still sent remains
+            low_s -= share * min(outside_s, low_s)
+        else:
+            low_s = (1 - share) * min(low_s, outside_s)
         time_s = Estimate(
-            change.time_s.value,
-            min(change.time_s.value, max(low_s, _LEAST_LEFT * measured.time_s)),
-            (1 + share) * change.time_s.high if change.kind in OF_RUN else change.time_s.high,
+            value_s,
+            min(value_s, max(low_s, _LEAST_LEFT * measured.time_s)),
+            (1 + share) * high_s if change.kind in OF_RUN else high_s,
         )
         return replace(
             self._change(measured, change.kind, change.change, change.action, time_s), basis=change.basis
@@ -461,10 +477,11 @@ class _Projector:
         level = LEVELS[int(self.place.layout.level(*pair)[0])]
         costs = thread_message_costs(self.profile, level, shared.threads, shared.size_bytes)
         if not costs:
+            command = measure_command("msgrate", {"threads": shared.threads}, self._launch)
             self._remarks[
                 f"{shared.threads} threads share a communicator in phase {measured.phase.number}; to project "
-                f"one for each, measure `earlybird measure msgrate --threads {shared.threads}` where each "
-                "thread has a core, and fit it with the other runs"
+                f"one for each, measure `{command}` where each thread has a core, and fit it with the other "
+                "runs"
             ] = None
         for cost in costs:
             time_s = sped_up_messages_s(measured, cost, shared.messages)
@@ -513,22 +530,26 @@ class _Projector:
             ] = None
             return None, []
         here = measured_place(self.profile, one.operation, self.place, one.ranks)
+        profile = profile_at(self.profile, one.operation, here)
         try:
             advice, _ = advise_collective(
-                self.profile, one.operation, one.ranks, one.size_bytes,
+                profile, one.operation, one.ranks, one.size_bytes,
                 layout=here.text, map_by=here.map_by, mpi_only=True, at_size_only=True,
             )  # fmt: skip
         except InputError as error:
             cause = str(error)
             if not any(form.operation == one.operation for form in self.profile.collectives):
-                hint = measure_hint(one.operation, one.ranks, self._recorded_mpi)
+                shape = self.place.text if is_shape(self.place.text) else None
+                ranks = None if shape else one.ranks
+                hint = measure_hint(one.operation, self._launch, ranks, shape, self.place.map_by)
                 cause = f"the profile has no forms of it; {hint}"
             self._remarks[f"{one.operation} is not projected: {cause}"] = None
             return None, []
         family = self._recorded_mpi or family_of(self.profile.context)
         methods = [alternative.method for alternative in advice.ranked]
         selection = selection_of(self.recording, family, one.operation, methods, one.ranks)
-        algorithms = algorithm_changes(measured, one, advice, selection, family)
+        is_reliable = reliability(profile, one.operation, here, one.ranks)
+        algorithms = algorithm_changes(measured, one, advice, selection, family, is_reliable)
         notes += [*algorithms.notes, *advice.notes]
         self._causes.update(dict.fromkeys(algorithms.causes))
         changes = [
@@ -540,7 +561,8 @@ class _Projector:
 
         def cost_of(place: Placement, profile: Profile, method: str = DEFAULT) -> Cost | None:
             there = measured_place(profile, one.operation, place, one.ranks)
-            return attempt(lambda: collective_cost(one, there, profile, method), notes)
+            known = profile_at(profile, one.operation, there)
+            return attempt(lambda: collective_cost(one, there, known, method), notes)
 
         if selection.is_forced and selection.method is None:
             return None, changes  # nothing is known of what was recorded
@@ -581,7 +603,7 @@ def _time_s(change: ProjectedChange) -> float:
 
 def _reason(speed_up: Estimate, cause: str) -> str:
     """Say why a speed-up is unknown or only a bound."""
-    low, high = f"{speed_up.low:.2g}", f"{speed_up.high:.2g}"
+    low, high = f"{speed_up.low:.3g}", f"{speed_up.high:.3g}"
     if is_unknown(speed_up):
         return f"nothing can be said, as a speed-up from {low} to {high} agrees with what is known: {cause}"
     return f"how much {'more' if speed_up.low > 1 else 'less'} is not known, since {cause}"

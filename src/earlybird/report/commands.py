@@ -5,6 +5,13 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from earlybird.data.measure_commands import (
+    ANYWHERE,
+    MESSAGES,
+    LaunchOptions,
+    launch_of,
+    measure_command,
+)
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes
 from earlybird.report.material import Material, MeasuredRun, profile_mpi
@@ -22,8 +29,8 @@ def size(size_bytes: float) -> str:
     return str(whole)
 
 
-def measure() -> str:
-    return f"earlybird measure pingpong contention completion -o {RUN}"
+def measure(launch: LaunchOptions = ANYWHERE) -> str:
+    return measure_command(MESSAGES, {}, launch, RUN)
 
 
 def fit(material: Material) -> str:
@@ -144,7 +151,8 @@ def _recorded(material: Material) -> str:
 def _profile_first(material: Material) -> str:
     """What makes the profile that a command needs, if the report has none."""
     has_messages = any(profile.levels for profile in material.profiles)
-    return "" if has_messages else f"{measure()} && {_fit((), PROFILE)} && "
+    launch = launch_of(material.recordings[0]) if material.recordings else ANYWHERE
+    return "" if has_messages else f"{measure(launch)} && {_fit((), PROFILE)} && "
 
 
 def predict(pattern: str, profile: str, where: str, model: str = "") -> str:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from earlybird.data.errors import InputError, WorkError
@@ -25,6 +25,7 @@ def install_flavour(name: str, say: Callable[[str], None]) -> None:
     lib folder: hence an environment each.
     """
     if flavours.installed_marker(name).exists():
+        _link_modules(flavours.wheel_folder(name))  # also of what an earlier version installed
         return
     refuse_inside_job(name)
     with locked(f"install-{name}"):
@@ -47,7 +48,22 @@ def install_flavour(name: str, say: Callable[[str], None]) -> None:
             f"cannot install {name} from PyPI; check the network and that `{Path(sys.executable).name} -m "
             f"pip` works",
         )
+        _link_modules(folder)
         flavours.installed_marker(name).write_text("\n".join(flavours.WHEELS[name]) + "\n")
+
+
+def _link_modules(folder: Path) -> None:
+    """Let Intel MPI's mpif90 find its modules for gfortran.
+
+    It recognises its present layout by a debug library, which the wheels lack, and so looks for
+    include/gfortran, as in an earlier layout, instead of include/mpi/gfortran.
+    """
+    for name in ("gfortran", "ilp64"):
+        link = folder / "include" / name
+        if (folder / "include" / "mpi" / name).is_dir() and not os.path.lexists(link):
+            # A shared installation may belong to another user.
+            with suppress(OSError):
+                link.symlink_to(Path("mpi", name))
 
 
 def inside_job() -> bool:

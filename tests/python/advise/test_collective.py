@@ -8,8 +8,11 @@ import pytest
 from earlybird.advise.collective import advise_collective, advise_collectives
 from earlybird.compare.ranking import MIN_EFFECT
 from earlybird.data.advice import advice_from_json, collectives_advice_from_json
+from earlybird.data.collective_algorithms import Method
 from earlybird.data.errors import InputError
 from earlybird.data.profile import profile_from_json
+from earlybird.data.results import Result, results_to_json
+from earlybird.data.schema import Estimate
 
 # With these a chain of segments is the best from some size on, a binomial tree below it.
 HOP = {"alpha_s": 2e-5, "beta_s_per_byte": 8e-9}
@@ -28,11 +31,42 @@ def form(algorithm, tree=None, segments=(0,), mpi="openmpi", hop=HOP, **more):
     return value | ({"tree": tree} if tree else {}) | more
 
 
-def advise(*forms, size_bytes=LARGEST, ranks=8, **more):
-    profile = profile_from_json(
-        {"schema": "earlybird.profile/1", "id": "p", "levels": {}, "forms": list(forms)}
-    )
-    return advise_collective(profile, "bcast", ranks, size_bytes, **more)
+def profile_of(forms, launches=7, half_width=0.02):
+    """A profile with results of these launches and intervals, if the MPI's default was measured."""
+    with_default = {
+        one["what"]["operation"]
+        for one in forms
+        if one["what"]["algorithm"] == "default" and "measured" in one
+    }
+    times = {
+        (one["what"]["operation"], one["what"]["algorithm"], size, segment): time_s
+        for one in forms
+        if one["what"]["operation"] in with_default
+        for _, size, segment, _, time_s in one.get("measured", ())
+    }
+    results = []
+    for (operation, algorithm, size, segment), time_s in times.items():
+        config = {"operation": operation, "ranks": 8, "map_by": "node", "root": 0, "size_bytes": size}
+        default_s = times[operation, "default", size, 0]
+        speed_up = None if algorithm == "default" else around(default_s / time_s, half_width)
+        results.append(
+            Result(
+                "collective", "completion", Method(algorithm, segment).text, config,
+                around(time_s, half_width), 0.98, launches, speed_up=speed_up, reference="default",
+            )
+        )  # fmt: skip
+    return profile_from_json(
+        {"schema": "earlybird.profile/1", "id": "p", "levels": {}, "forms": list(forms),
+         "results": results_to_json(results) if launches else []}
+    )  # fmt: skip
+
+
+def around(value, half_width):
+    return Estimate(value, value * (1 - half_width), value * (1 + half_width))
+
+
+def advise(*forms, size_bytes=LARGEST, ranks=8, launches=7, half_width=0.02, **more):
+    return advise_collective(profile_of(forms, launches, half_width), "bcast", ranks, size_bytes, **more)
 
 
 def trees(mpi="openmpi"):
@@ -139,7 +173,7 @@ def test_the_quickest_barrier_is_advised_and_written():
         return value | {"what": value["what"] | {"operation": "barrier"}}
 
     forms = [barrier("default", 1e-4), barrier("dissemination", 1e-5)]
-    profile = profile_from_json({"schema": "earlybird.profile/1", "levels": {}, "forms": forms})
+    profile = profile_of(forms)
     advice, settings = advise_collective(profile, "barrier", 8)
     best = advice.ranked[0]
     assert (best.method, best.extra["form"], best.time_s.value) == ("dissemination", "interpolated", 2e-5)
@@ -181,16 +215,14 @@ def of(operation, forms, **more):
 
 
 def advise_several(*forms, ranks=8, size_bytes=None, **more):
-    profile = profile_from_json(
-        {"schema": "earlybird.profile/1", "id": "p", "levels": {}, "forms": list(forms)}
-    )
+    profile = profile_of(forms)
     operations = list(dict.fromkeys(one["what"]["operation"] for one in forms))
     return advise_collectives(profile, operations, ranks, size_bytes, **more)
 
 
 def test_several_operations_get_one_file():
     bcast = measured(default=(1, 1, 1), linear=(1, 0.5, 0.5))
-    reduce = of("reduce", measured(default=(1, 1, 1), binomial=(0.5, 1, 1)))
+    reduce = of("reduce", measured(default=(1, 1, 1), binomial=(0.5, 0.5, 1)))
     gather = of("gather", measured(default=(1, 1, 1), linear=(1, 1, 1)))
     advice, settings = advise_several(*bcast, *reduce, *gather)
     assert settings.changed == ("bcast", "reduce") and settings.text.startswith("2  # operations")
@@ -251,9 +283,6 @@ def test_settings_deviate_from_the_default_only_where_that_was_measured_to_be_fa
         # At both sizes that bound it; the default's from the next measured size on, and beyond the last one.
         ((1, 0.5, 0.5), [(0, 0), (4096, 1), (65537, 0)]),
         ((0.5, 0.5, 1), [(0, 0), (64, 1), (4097, 0)]),
-        # At one size only: between it and the others nothing is known.
-        ((1, 0.5, 1), [(0, 0), (4096, 1), (4097, 0)]),
-        ((0.5, 1, 0.5), [(0, 0), (64, 1), (65, 0), (65536, 1), (65537, 0)]),
     ):
         _, settings = advise(*measured(default=(1, 1, 1), linear=times))
         assert rules_of(settings) == expected
@@ -263,10 +292,53 @@ def test_settings_deviate_from_the_default_only_where_that_was_measured_to_be_fa
 
 
 def test_between_two_algorithms_the_one_that_is_faster_at_both_sizes_is_set():
-    forms = measured(default=(1, 1, 1), linear=(0.3, 0.9, 0.5), binomial=(1, 0.3, 0.3))
-    assert rules_of(advise(*forms)[1]) == [(0, 0), (64, 1), (65, 0), (4096, 6), (65537, 0)]
+    forms = measured(default=(1, 1, 1), linear=(0.3, 0.97, 0.5), binomial=(1, 0.3, 0.3))
+    assert rules_of(advise(*forms)[1]) == [(0, 0), (4096, 6), (65537, 0)]
     forms = measured(default=(1, 1, 1), linear=(0.3, 0.5, 0.5), binomial=(1, 0.3, 0.3))
     assert rules_of(advise(*forms)[1]) == [(0, 0), (64, 1), (4096, 6), (65537, 0)]
+
+
+def test_a_single_size_between_others_gets_no_rule():
+    for times, alone in (((1, 0.5, 1), [4096]), ((0.5, 1, 0.5), [64, 65536])):
+        _, settings = advise(*measured(default=(1, 1, 1), linear=times))
+        assert settings.idle
+        left_out = {(one.method, one.from_bytes, one.to_bytes) for one in settings.left_out}
+        assert left_out == {("linear", size, size) for size in alone}
+        assert "at one size only" in str(settings.left_out.values())
+    # A single size that is all there is gets its rule.
+    alone = [
+        form(name, range={"ranks": [2, 8], "size_bytes": [64, 64]}, measured=[[8, 64, 0, "node", time_s]])
+        for name, time_s in (("default", 2e-5), ("linear", 1e-5))
+    ]
+    assert rules_of(advise(*alone, size_bytes=64)[1]) == [(0, 0), (64, 1), (65, 0)]
+
+
+def test_too_few_launches_keep_the_default_and_say_so():
+    forms = measured(default=(1, 1, 1), linear=(0.8, 0.8, 0.8))
+    assert advise(*forms, size_bytes=4096)[0].ranked[0].method == "linear"
+    for launches in (1, 2):
+        advice, settings = advise(*forms, size_bytes=4096, launches=launches)
+        assert advice.ranked[0].method == "default" and settings.idle
+        assert {one.method for one in advice.size_ranges} == {"default"}
+        assert any("chance alone" in one and "linear, speed-up 1.25" in one for one in advice.notes)
+        assert any("single launch decides nothing" in one for one in advice.notes) == (launches == 1)
+
+
+def test_a_speed_up_that_is_clear_alone_is_chance_among_many():
+    """Seven launches that differ by 25 %, one speed-up of 1.2, and none anywhere else."""
+    lucky, even = (1, 1.2, 1, 1, 1, 1), (1,) * 6
+    for others, is_advised in (((), True), (("binomial", "chain", "binary", "pipeline"), False)):
+        speed_ups = {"default": even, "linear": lucky if others else (1.2,)} | dict.fromkeys(others, even)
+        sizes = [64 << 2 * k for k in range(6)] if others else [256]
+        points = {
+            name: [[8, size, 0, "node", 1e-7 * size / gain] for size, gain in zip(sizes, gains, strict=False)]
+            for name, gains in speed_ups.items()
+        }
+        forms = [form(name, measured=of_name) for name, of_name in points.items()]
+        advice, settings = advise(*forms, size_bytes=256, half_width=0.12)
+        assert (advice.ranked[0].method == "linear") == is_advised and settings.idle != is_advised
+        is_said = any("chance alone makes some as fast: linear, speed-up 1.20" in one for one in advice.notes)
+        assert is_said != is_advised
 
 
 def measured(**times):

@@ -317,7 +317,7 @@ def test_nodes_are_filled_evenly_with_the_ranks_of_the_pattern(in_process, tmp_p
     assert aggregated["asked"]["layout"] == "2x2x3"
     for nodes, layout in ((2, "2x2x3"), (4, "out-4/layout.csv")):  # 3 ranks on 2 sockets are no shape
         done = in_process("advise", "aggregate", *arguments, "--nodes", nodes, "-o", f"out-{nodes}")
-        assert f"--layout {layout}, with --launcher" in done.stderr
+        assert f"--layout {layout} --profile profile.json, with --launcher" in done.stderr
     written, wanted = parse_layout(str(tmp_path / "out-4" / "layout.csv")), even_layout(12, 4, 2)
     assert (written.node.tolist(), written.socket.tolist()) == (wanted.node.tolist(), wanted.socket.tolist())
     assert not (tmp_path / "out-2" / "layout.csv").exists()

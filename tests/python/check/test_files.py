@@ -136,8 +136,8 @@ def test_an_unfinished_check_is_no_result(in_process, refused, tmp_path):
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (("--hosts", "a,b,a"), "names a more than once"),
-        (("--hosts", "missing.txt"), "missing.txt cannot be read"),
+        (("--hosts", "a,b,a"), "names a 2 times"),
+        (("--hosts", "missing.txt"), "missing.txt does not exist"),
         (("--hosts", "empty.txt"), "names no host"),
         (("--hosts", "a,b", "-o", "there"), "there exists already"),
     ],

@@ -118,7 +118,7 @@ def test_a_mesh_of_a_file_is_known_from_its_content(tmp_path, run_main):
         status, printed, _ = run_main("advise", "partition", *mesh, *asked)
         assert status == 0 and json.loads(printed)["asked"]["cells"] == cells
     status, _, err = run_main("advise", "partition", tmp_path / "mask", *asked)
-    assert status == 2 and "add its grid, such as --dims 46x112x22" in err
+    assert status == 2 and "add the grid of its ACTNUM, such as --dims 46x112x22" in err
 
 
 def test_an_exchange_of_another_suffix_is_refused_before_the_work(tmp_path, run_main, monkeypatch):

@@ -152,7 +152,8 @@ def test_with_a_file_the_sizes_that_it_sets_are_printed_instead_of_those_of_the_
     assert "advised" in out and " sets " not in err
     _, out, err = earlybird(*arguments, "--profile", example, "--config", "rules")
     assert "advised" not in out
-    assert "rules sets pipeline:8192 from 1024 bytes" in err
+    assert "rules sets default from 1024 bytes to 16383; pipeline:8192 from 16384 bytes" in err
+    assert "at one size only" in err and "rules does not cover: pipeline:8192 from 1024 bytes to 1024" in err
 
 
 def test_advice_on_several_operations_is_one_table_and_one_file(earlybird, folder):

@@ -35,7 +35,7 @@ def test_hosts_come_from_a_file_too(files, run_main):
     assert status == 0, notes
     assert out.read_text() == "b\na\nb\na\n"
     status, _, notes = run_main("export", layout, "--to", "slurm", "--hosts", "none.txt", "-o", out)
-    assert status == 2 and "the host file none.txt cannot be read" in notes
+    assert status == 2 and "the host file none.txt does not exist" in notes
 
 
 def test_cpus_bind_ranks_to_their_sockets(files, run_main):
@@ -94,6 +94,8 @@ def test_what_cannot_be_exported_is_refused_before_a_format_is_asked_for(
         (["--to", "mpich", "--hosts", "node[1-2]"], "--hosts is 'node[1-2]'; give host names such as"),
         (["--to", "mpich", "--hosts", "node[1-2]"], "`scontrol show hostnames` lists those of a Slurm job"),
         (["--to", "rank-order", "--hosts", "a"], "needs no --hosts"),
+        (["--to", "openmpi", "--hosts", "me@a,b"], "has no users; give a, and the user in ~/.ssh/config"),
+        (["--to", "slurm", "--hosts", "a,me@b"], "a file of slurm has no users"),
         (["--to", "slurm", "--hosts", "a,b", "--combined"], "--combined is about messages, which --to slurm"),
         (["--to", "goal", "--hosts", "a"], "omit it with --to goal"),
         (["--to", "goal", "--cpus", "0"], "--cpus binds the ranks of mpich, intel and slurm"),

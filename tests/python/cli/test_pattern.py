@@ -76,6 +76,18 @@ def test_mesh_of_an_active_cell_mask(pattern):
     assert (status, json.loads(out)["cells"]) == (0, 7 * 27)
 
 
+def test_the_grid_of_a_deck_needs_no_option_and_must_agree_with_it(pattern):
+    Path("deck").write_text("SPECGRID\n 8 2 1 1 F /\nMINPV\n 1 /\nACTNUM\n 8*1 4*1 4*0 /\n")
+    asked = ("mesh", "deck", "--parts", 2, "-o", "out.csv", "--json")
+    status, out, err = pattern(*asked)
+    assert status == 0 and json.loads(out)["cells"] == 12
+    assert "MINPV" in err and "the mesh is that of ACTNUM alone" in err
+    Path("out.csv").unlink()
+    status, _, err = pattern(*asked, "--dims", "2x8x1")
+    assert status == 2 and "given as 2x8x1, but SPECGRID" in err and "says 8x2x1" in err
+    assert not Path("out.csv").exists()
+
+
 def test_the_last_line_of_a_mesh_needs_no_end(pattern):
     Path("mask").write_text("ACTNUM 8*1 /")
     assert pattern("mesh", "mask", "--dims", "2x2x2", "--parts", 2, "-o", "p.csv")[0] == 0
@@ -83,7 +95,7 @@ def test_the_last_line_of_a_mesh_needs_no_end(pattern):
     assert pattern("mesh", "line.graph", "--parts", 2, "-o", "p.csv")[0] == 0
     Path("x").write_text("x")
     status, _, err = pattern("mesh", "x", "--parts", 2, "-o", "p.csv")
-    assert status == 2 and "x is no METIS graph and no Matrix Market file; if it has" in err
+    assert status == 2 and "x is no METIS graph and no Matrix Market file, and has no Eclipse" in err
 
 
 def test_a_mesh_from_a_pipe(pattern):
@@ -145,7 +157,7 @@ def test_empty_pattern_has_a_summary(pattern):
         (["mesh", "--parts", "2", "--cells", "500", "--halo-width", "0"], "halo width is 0"),
         (["mesh", "--parts", "2", "none.graph"], "does not exist"),
         (["mesh", "--parts", "2", "none.graph", "--cells", "500"], "give one of them"),
-        (["mesh", "--parts", "2", "mask"], "mask is no METIS graph and no Matrix Market file; if it has"),
+        (["mesh", "--parts", "2", "mask"], "mask has neither SPECGRID nor DIMENS; add"),
         (
             ["mesh", "--parts", "2", "--dims", "2x2x2"],
             "--dims is the grid of an ACTNUM mask, which is missing",
@@ -160,6 +172,7 @@ def test_empty_pattern_has_a_summary(pattern):
         (["halo", "--grid", "2x0x1"], "--grid is '2x0x1'"),
         (["halo", "--grid", "2x2x2", "--cells", "64"], "--cells is '64'"),
         (["halo", "--grid", "2x2x2", "--neighbours", "18"], "neighbours is 18"),
+        (["halo", "--grid", "2x2x2", "--rank-order", "y"], "is 'y'; give x-fastest or z-fastest"),
         (["random", "--ranks", "1", "--messages", "3"], "no other rank"),
         (["random", "--ranks", "4", "--messages", "3", "--min-size", "1GB"], "largest size is"),
         (["random", "--ranks", "4", "--messages", "3", "--distribution", "zipf"], "log-uniform, uniform"),

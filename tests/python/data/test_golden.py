@@ -18,6 +18,7 @@ from earlybird.data.node_counts import node_counts_from_json
 from earlybird.data.pattern import load_pattern
 from earlybird.data.prediction import load_prediction
 from earlybird.data.profile import load_profile
+from earlybird.data.projection import projection_from_json, speed_up_text
 from earlybird.data.recorded_rank import RECEIVED
 from earlybird.data.recorded_trace import COMPLETION, load_traces
 from earlybird.data.recording import load_recording
@@ -69,6 +70,19 @@ def test_layout_1_loads():
     layout = parse_layout(str(GOLDEN / "layout-1.csv"))
     assert layout.node.tolist() == [0, 0, 1, 1]
     assert layout.level(np.array([2, 0, 0]), np.array([3, 1, 2])).tolist() == [0, 1, 2]
+
+
+def test_projection_1_loads():
+    found = projection_from_json(
+        files.read_json(GOLDEN / "projection-1.json", "projection", "earlybird.projection/1")
+    )
+    layout, mpi = found.run_changes()
+    assert (layout.kind, layout.phases, mpi.kind) == ("layout", (1,), "mpi")
+    assert layout.run_speed_up.value == pytest.approx(2 / 1.7)
+    assert [speed_up_text(one.speed_up) for one in found.phases[0].changes] == ["1.43", "unknown"]
+    assert found.balance.saved_s() == pytest.approx((0.2, 0.2))
+    assert "with even work the run could be 200 ms shorter, 10 %" in found.uneven_work()
+    assert found.to_json()["a_later_key"] is True
 
 
 def test_run_comparison_1_loads():

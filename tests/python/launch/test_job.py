@@ -22,7 +22,7 @@ def run(tmp_path, monkeypatch):
     """Run a script in the place of mpiexec and its ranks; `$OUT` is where samples go."""
     monkeypatch.setattr(jobs, "kernel_path", lambda mpi, kernel: tmp_path / kernel)
 
-    def launch(script: str, watch=None, settings=None, **more):
+    def launch(script: str, watch=None, settings=None, preferred=None, **more):
         mpi = SimpleNamespace(
             name="none", family="mpich", version="0", environment=lambda: dict(os.environ),
             settings=settings or {},
@@ -31,10 +31,9 @@ def run(tmp_path, monkeypatch):
         job = jobs.Job("local", mpi, "core", watch=watch)
         limits = {"time_limit_s": 20, "stall_limit_s": 20}
         request = Request("0", "pingpong", [POINT], parse_layout("1x1x1"), **limits, **more)
-        return jobs.run_kernel(
-            job, Invocation(arguments, {"OUT": str(tmp_path / "samples.ndjson")}), request, tmp_path,
-            lambda *output: None,
-        )  # fmt: skip
+        out = {"OUT": str(tmp_path / "samples.ndjson")}
+        invocation = Invocation(arguments, out, preferred=preferred or {})
+        return jobs.run_kernel(job, invocation, request, tmp_path, lambda *output: None)
 
     return launch
 
@@ -61,9 +60,33 @@ def test_ranks_get_the_settings_of_their_mpi_and_the_record_has_them(run):
     assert "ANY_VARIABLE" not in launched.record["set_by_launcher"]
 
 
-def test_a_setting_that_the_launch_needs_otherwise_is_refused(run):
-    with pytest.raises(InputError, match=r"X=1 has no effect .* needs X=2"):
+def test_a_variable_that_the_launch_needs_otherwise_is_refused(run, monkeypatch):
+    with pytest.raises(InputError, match=r"--env X=1 has no effect .* needs X=2"):
         run("exit 0", settings={"X": "1"}, environment={"X": "2"})
+    monkeypatch.setenv("X", "3")
+    with pytest.raises(InputError, match=r"X=3 of the environment has no effect .* needs X=2.*; unset X"):
+        run("exit 0", environment={"X": "2"})
+    monkeypatch.setenv("MPIR_CVAR_CH4_NUM_VCIS", "4")
+    with pytest.raises(InputError, match=r"needs MPIR_CVAR_CH4_NUM_VCIS=2"):
+        run("exit 0", vcis=2)
+    # What --env says replaces the shell's.
+    assert run(_complete(), settings={"X": "2"}, environment={"X": "2"}).cause is None
+
+
+@pytest.mark.parametrize(
+    ("shell", "setting", "applies"), [(None, None, "1"), ("0", None, "0"), ("0", "2", "2")]
+)
+def test_what_the_launch_prefers_gives_way_to_the_user(run, monkeypatch, shell, setting, applies):
+    if shell is not None:
+        monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", shell)
+    settings = {} if setting is None else {"OMPI_MCA_mpi_yield_when_idle": setting}
+    launched = run(
+        f'test "$OMPI_MCA_mpi_yield_when_idle" = {applies} && {_complete()}', settings=settings,
+        preferred={"OMPI_MCA_mpi_yield_when_idle": "1"},
+    )  # fmt: skip
+    assert launched.cause is None
+    assert launched.record["environment"]["OMPI_MCA_mpi_yield_when_idle"] == applies
+    assert ("OMPI_MCA_mpi_yield_when_idle" in launched.record["set_by_launcher"]) == (applies == "1")
 
 
 @pytest.mark.parametrize("watch", [None, lambda: None])

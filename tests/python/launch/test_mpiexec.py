@@ -9,7 +9,6 @@ import pytest
 
 from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
-from earlybird.launch.local import parse_hosts
 from earlybird.launch.mpiexec import RemoteHosts, invocation
 from earlybird.launch.placement import Binding
 from earlybird.machine.flavours import Flavour
@@ -23,10 +22,12 @@ def output(family, folder, cpus=None, *, oversubscribed=False, hosts=(), num_ran
     remote = RemoteHosts(tuple(hosts)) if hosts else None
     result = invocation(flavour, num_ranks, binding, folder, oversubscribed=oversubscribed, remote=remote)
     assert result.before_program[:3] == ("/mpi/bin/mpiexec", "-n", str(num_ranks))
-    return list(result.before_program[3:]), result.env
+    return list(result.before_program[3:]), result.env | result.preferred
 
 
-def test_settings_reach_other_nodes(tmp_path):
+def test_settings_and_variables_of_transports_reach_other_nodes(tmp_path, monkeypatch):
+    monkeypatch.setenv("FI_PROVIDER", "tcp")
+    monkeypatch.setenv("OMPI_MCA_pml", "ob1")
     mpi = Flavour(
         "openmpi",
         "openmpi",
@@ -38,7 +39,9 @@ def test_settings_reach_other_nodes(tmp_path):
     for hosts, passed in ((("a", "b"), True), ((), False)):
         remote = RemoteHosts(hosts) if hosts else None
         made = invocation(mpi, 2, BY_MPI, tmp_path, oversubscribed=False, remote=remote)
-        assert ("-x UCX_TLS" in " ".join(made.before_program)) == passed
+        arguments = " ".join(made.before_program)
+        assert ("-x UCX_TLS -x FI_PROVIDER" in arguments) == passed
+        assert "OMPI_MCA_pml" not in arguments  # which it passes itself
 
 
 def test_ranks_are_bound_to_the_cores_of_a_list(tmp_path):
@@ -180,22 +183,19 @@ def test_open_mpi_binds_nothing_when_hosts_are_oversubscribed(tmp_path):
     assert arguments[2:] == ["--map-by", "seq:OVERSUBSCRIBE", "--bind-to", "none"]
 
 
-def test_hosts_come_as_a_list_or_a_file(tmp_path):
-    assert parse_hosts("node1, node2") == parse_hosts("node1:2,node2:16") == ("node1", "node2")
-    path = tmp_path / "hosts"
-    path.write_text("# comment\nnode1 slots=4\n\nnode2:8  # the other\n")
-    assert parse_hosts(str(path)) == ("node1", "node2")
-
-
-@pytest.mark.parametrize("text", ["", ",", "a b", "-f", "node1;reboot", "node1:", "node1:x", ":2"])
-def test_what_is_no_host_is_refused(text):
-    with pytest.raises(InputError, match="--hosts is"):
-        parse_hosts(text)
-
-
-def test_a_host_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InputError, match="cannot be read"):
-        parse_hosts(str(tmp_path / "none"))
+def test_users_of_hosts_reach_each_mpiexec(tmp_path):
+    hosts = ["me@b", "a", "me@b"]
+    for family, lines in (("mpich", "me@b:1\na:1\nme@b:1\n"), ("intel", "me@b:1\na:1\nme@b:1\n")):
+        output(family, tmp_path, hosts=hosts, num_ranks=3)
+        assert (tmp_path / "hosts.txt").read_text() == lines
+    # Open MPI's sequence of hosts cannot name users.
+    arguments, _ = output("openmpi", tmp_path, hosts=hosts, num_ranks=3)
+    assert (tmp_path / "hosts.txt").read_text() == "me@b slots=2\na slots=1\n"
+    assert arguments[2:4] == ["--map-by", f"seq:file={tmp_path / 'sequence.txt'}"]
+    assert (tmp_path / "sequence.txt").read_text() == "b\na\nb\n"
+    (tmp_path / "a:b").mkdir()
+    with pytest.raises(InputError, match="colon or a comma"):
+        output("openmpi", tmp_path / "a:b", hosts=hosts, num_ranks=3)
 
 
 def test_contexts_are_asked_for_by_each_mpis_variables():

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from earlybird.data.collective_algorithms import DEFAULT, forcing, parse_method
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.launch.local import MpiexecLauncher
+from earlybird.launch.slurm import SrunLauncher
 from earlybird.machine.flavours import Flavour
 from earlybird.measure.groups import Group
 from earlybird.measure.session import refuse_conflicts_of
@@ -19,14 +21,30 @@ def launcher(family: str, **settings: str) -> MpiexecLauncher:
     return MpiexecLauncher(mpi)
 
 
-def test_what_the_start_of_ranks_sets_is_refused():
-    with pytest.raises(InputError, match=r"--env I_MPI_FABRICS=ofi has no effect .* needs I_MPI_FABRICS=shm"):
-        launcher("intel", I_MPI_FABRICS="ofi").check(LAYOUT)
-    launcher("intel", I_MPI_FABRICS="shm").check(LAYOUT)
-    launcher("mpich", I_MPI_FABRICS="ofi").check(LAYOUT)
+def test_what_the_start_of_ranks_needs_is_refused(monkeypatch):
+    with pytest.raises(InputError, match=r"--env I_MPI_PIN=0 has no effect .* needs I_MPI_PIN=1"):
+        launcher("intel", I_MPI_PIN="0").check(LAYOUT)
+    launcher("intel", I_MPI_PIN="1", I_MPI_FABRICS="ofi").check(LAYOUT)
+    launcher("mpich", I_MPI_PIN="0").check(LAYOUT)
+    for family, variable in (
+        ("intel", "I_MPI_PIN_DOMAIN"),
+        ("mpich", "HYDRA_BINDING"),
+        ("openmpi", "PRTE_MCA_hwloc_default_binding_policy"),
+    ):
+        with monkeypatch.context() as shell:
+            shell.setenv(variable, "numa")
+            with pytest.raises(InputError, match=f"{variable}=numa of the environment has no effect"):
+                launcher(family).check(LAYOUT)
 
 
-def test_what_points_set_is_refused():
+def test_what_the_ranks_of_slurm_need_is_refused_too(monkeypatch):
+    monkeypatch.setattr("earlybird.launch.slurm.shutil.which", lambda name: name)
+    monkeypatch.setattr("earlybird.launch.slurm._require_plugin", lambda *given: None)
+    with pytest.raises(InputError, match=r"--env I_MPI_PIN=1 has no effect .* needs I_MPI_PIN=0"):
+        SrunLauncher(launcher("intel", I_MPI_PIN="1").mpi).check(LAYOUT)
+
+
+def test_what_points_set_is_refused(monkeypatch):
     alone, other = launcher("mpich"), launcher("mpich", MPIR_CVAR_CH4_NUM_VCIS="1", ANY="1")
 
     def groups(**more):
@@ -38,3 +56,30 @@ def test_what_points_set_is_refused():
         refuse_conflicts_of(groups(environment={"ANY": "2"}), other)
     refuse_conflicts_of(groups(vcis=1), other)
     refuse_conflicts_of(groups(vcis=4), alone)
+    monkeypatch.setenv("MPIR_CVAR_CH4_NUM_VCIS", "2")
+    with pytest.raises(InputError, match="MPIR_CVAR_CH4_NUM_VCIS=2 of the environment has no effect"):
+        refuse_conflicts_of(groups(vcis=4), alone)
+
+
+@pytest.mark.parametrize(
+    ("family", "variable", "method"),
+    [
+        ("openmpi", "OMPI_MCA_coll_tuned_bcast_algorithm", "binomial"),
+        ("openmpi", "OMPI_MCA_coll_tuned_dynamic_rules_filename", "binomial"),
+        ("mpich", "MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial"),
+        ("intel", "I_MPI_ADJUST_BCAST", "binomial"),
+        ("intel", "I_MPI_ADJUST_BCAST", "pipeline:8192"),
+    ],
+)
+def test_algorithms_that_a_user_selects_are_measured_alone(monkeypatch, family, variable, method):
+    """Those that are forced would replace them, also where `default` is meant, or be replaced."""
+    one = launcher(family)
+    forced = {name: forcing(family, "bcast", parse_method(name), 4) for name in (DEFAULT, method)}
+    settings = {name: value for name, value in forced.items() if value.variables()}
+    point = ({"mpi": one.flavour},)
+    group = Group("collective", LAYOUT, point, environment=forced[method].environment, settings=settings)
+    refuse_conflicts_of([group], one)
+    monkeypatch.setenv(variable, "1")
+    refuse_conflicts_of([Group("collective", LAYOUT, point)], one)
+    with pytest.raises(InputError, match=f"{variable}=1 .*unset {variable}"):
+        refuse_conflicts_of([group], one)

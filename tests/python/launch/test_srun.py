@@ -103,10 +103,10 @@ def test_each_mpi_gets_the_plugin_it_speaks(monkeypatch, tmp_path):
 
 def test_more_ranks_than_cores_are_allowed_and_yield(monkeypatch, tmp_path):
     few = output(monkeypatch, tmp_path, parse_layout("1x1x2"))
-    assert "--overcommit" not in few.before_program and few.env == {}
+    assert "--overcommit" not in few.before_program and few.preferred == {}
     many = output(monkeypatch, tmp_path, parse_layout("2x1x3"))
     assert "--overcommit" in many.before_program
-    assert many.env == {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
+    assert many.preferred == {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
     assert "--overcommit" in output(monkeypatch, tmp_path, parse_layout("1x1x2"), threads=2).before_program
 
 
@@ -126,7 +126,9 @@ def test_what_the_allocation_says_of_tasks_does_not_reach_srun(monkeypatch, tmp_
 
 
 def test_threads_are_passed_to_the_program(monkeypatch, tmp_path):
-    assert output(monkeypatch, tmp_path, parse_layout("1x1x1"), threads=2).env == {"OMP_NUM_THREADS": "2"}
+    assert output(monkeypatch, tmp_path, parse_layout("1x1x1"), threads=2).preferred == {
+        "OMP_NUM_THREADS": "2"
+    }
 
 
 # Package and core of CPUs 0-7: two sockets whose cores have two hardware threads each, as Linux numbers them.

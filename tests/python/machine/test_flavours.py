@@ -159,6 +159,23 @@ def test_the_library_of_an_installed_flavour_is_found_before_a_persons_own(
     assert library_path() == f"{libraries}:/own:/other"
 
 
+def test_libfabric_providers_that_a_user_chose_are_kept(mpicc, monkeypatch):
+    path = mpicc(INTEL)
+    root = path.parents[1]
+    (root / "lib").mkdir()
+    (root / "lib" / "libmpi.so.12").write_text("")
+
+    def providers(chosen: str | None, other_root: str | None = None) -> str:
+        for name, value in (("FI_PROVIDER_PATH", chosen), ("I_MPI_ROOT", other_root)):
+            monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+        return flavours._intel_environment("intel", root)["FI_PROVIDER_PATH"]
+
+    assert providers(None) == str(root / "lib")
+    assert providers("/own/prov") == providers("/own/prov", "/other/impi") == "/own/prov"
+    # What the setup script of another Intel MPI has set.
+    assert providers("/other/impi/lib/prov", "/other/impi") == str(root / "lib")
+
+
 @pytest.mark.parametrize("banner", [HYDRA.format("x"), OPEN_MPI])
 def test_the_library_path_of_any_other_mpi_is_left_alone(mpicc, banner):
     assert "LD_LIBRARY_PATH" not in flavours.find_flavour(str(mpicc(banner))).env

@@ -31,6 +31,31 @@ def test_the_first_ranks_of_the_whole_machine_by_each_mapping():
     assert first_ranks(PLACE, 10, "core").num_ranks == 10  # more than cores
 
 
+def test_ranks_fill_the_layout_that_is_given():
+    found = groups(operations=("allreduce",), layout="2x1x1", sizes_bytes=(8,), algorithms=("default",))
+    (group,) = of_operation(found, "allreduce")
+    assert group.layout.node.tolist() == [0, 1] and group.points[0]["layout"] == "2x1x1"
+    found = groups(
+        operations=("bcast",), layout="1x1x4", ranks=(2, 4), sizes_bytes=(8,), algorithms=("default",)
+    )
+    assert [(group.layout.num_ranks, set(group.layout.socket.tolist())) for group in found] == [
+        (2, {0}), (4, {0}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layout": "4x1x1"}, "there are 2 nodes here; give a layout of at most 2"),
+        ({"layout": "1x3x1"}, "there are 2 sockets of a node here"),
+        ({"layout": "2x1x1", "ranks": (4,)}, "--ranks has 4 and --layout 2x1x1 has 2"),
+    ],
+)
+def test_a_layout_that_the_machine_does_not_have_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        groups(operations=("bcast",), **options)
+
+
 def test_by_default_broadcast_and_reduce_ours_and_the_mpis_on_all_cores():
     found = groups()
     assert {group.points[0]["operation"] for group in found} == {"bcast", "reduce", "reduce_local"}

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.patterns.actnum import parse_actnum, parse_actnum_graph
+from earlybird.patterns.actnum import cell_graph, check_refine, parse_actnum
 from earlybird.patterns.adjacency import adjacency_from_edges, largest_component
+from earlybird.patterns.deck import read_deck
 from earlybird.patterns.graph_files import parse_graph
 from tests.reference import needs_reference, reference
 
@@ -86,6 +87,10 @@ ACTNUM = (
 )
 
 
+def graph_of(text, dims=None, refine=1):
+    return cell_graph(read_deck(text, MESH), MESH, dims, refine)
+
+
 def test_actnum_repeats_comments_and_other_keywords_are_read():
     mask = parse_actnum(ACTNUM.replace("0 1/", "0 1 1/"), MESH, (3, 2, 1))
     assert mask.tolist() == [[[True, True, True], [False, True, True]]]
@@ -93,7 +98,7 @@ def test_actnum_repeats_comments_and_other_keywords_are_read():
 
 def test_active_cells_next_to_each_other_are_neighbours():
     # x fastest: 1 1 0 / 1 0 0 below, 1 0 0 / 0 0 1 above.
-    graph = parse_actnum_graph("ACTNUM\n1 1 0 1 0 0  1 4*0 1 /\n", MESH, (3, 2, 2))
+    graph = graph_of("ACTNUM\n1 1 0 1 0 0  1 4*0 1 /\n", (3, 2, 2))
     pairs = {(i, j) for i, j in zip(*graph.nonzero(), strict=True) if i < j}
     assert graph.shape == (5, 5)
     assert pairs == {(0, 1), (0, 2), (0, 3)}
@@ -113,7 +118,7 @@ def test_active_cells_next_to_each_other_are_neighbours():
 )
 def test_damaged_actnum_is_refused_by_line(text, says):
     with pytest.raises(InputError, match=says):
-        parse_actnum_graph(text, MESH, (3, 2, 1))
+        graph_of(text, (3, 2, 1))
 
 
 def edges_of_box(x, y, z):
@@ -121,15 +126,15 @@ def edges_of_box(x, y, z):
 
 
 def test_a_refined_grid_is_the_grid_of_smaller_cells():
-    fine = parse_actnum_graph("ACTNUM\n8*1 /\n", MESH, (2, 2, 2), 2)
-    same = parse_actnum_graph("ACTNUM\n64*1 /\n", MESH, (4, 4, 4))
+    fine = graph_of("ACTNUM\n8*1 /\n", (2, 2, 2), 2)
+    same = graph_of("ACTNUM\n64*1 /\n", (4, 4, 4))
     assert fine.shape == (64, 64) and fine.nnz == 2 * edges_of_box(4, 4, 4)
     assert (fine != same).nnz == 0
 
 
 def test_cells_refined_from_an_inactive_cell_are_inactive():
     # Of the 27 cells across each face of the missing corner, 9 lose their neighbour.
-    graph = parse_actnum_graph("ACTNUM\n0 7*1 /\n", MESH, (2, 2, 2), 3)
+    graph = graph_of("ACTNUM\n0 7*1 /\n", (2, 2, 2), 3)
     assert graph.shape[0] == 7 * 27
     assert graph.nnz == 2 * (edges_of_box(6, 6, 6) - edges_of_box(3, 3, 3) - 3 * 9)
 
@@ -137,12 +142,12 @@ def test_cells_refined_from_an_inactive_cell_are_inactive():
 @pytest.mark.parametrize(("refine", "says"), [(0, "refinement is 0"), (2**21, "at most 20000000")])
 def test_a_refinement_out_of_range_is_refused_unread(refine, says):
     with pytest.raises(InputError, match=says):
-        parse_actnum_graph("", MESH, (2, 2, 2), refine)
+        check_refine((2, 2, 2), refine)
 
 
 @needs_reference(NORNE)
 def test_norne_has_its_44927_active_cells():
-    graph = parse_actnum_graph(reference(NORNE).read_text(), MESH, (46, 112, 22))
+    graph = graph_of(reference(NORNE).read_text(), (46, 112, 22))
     assert graph.shape == (44927, 44927)
     assert (graph != graph.T).nnz == 0
     assert graph.diagonal().sum() == 0

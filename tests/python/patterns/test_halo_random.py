@@ -46,6 +46,24 @@ def test_faces_edges_and_corners_have_their_sizes():
     assert from_rank_0 == {1: 2 * 30, 2: 2 * 24, 4: 2 * 20, 3: 4 * 6, 5: 4 * 5, 6: 4 * 4, 7: 8}
 
 
+def test_the_rank_order_is_that_of_mpi_cart_create_if_z_is_fastest():
+    grid, cells = (2, 3, 4), (4, 5, 6)
+    # MPI_Cart_create is row-major: the last dimension varies fastest (MPI 4.1, section 8.2).
+    cart = np.arange(24).reshape(grid)
+    pattern = halo_exchange(grid, cells, rank_order="z-fastest", bytes_per_cell=1)
+    sizes = {(src, dst): size for src, dst, size in pattern.triples().tolist()}
+    for axis, area in enumerate((5 * 6, 4 * 6, 4 * 5)):
+        first = np.take(cart, range(grid[axis] - 1), axis).ravel().tolist()
+        second = np.take(cart, range(1, grid[axis]), axis).ravel().tolist()
+        assert {sizes.pop(pair) for pair in zip(first, second, strict=True)} == {area}
+        assert {sizes.pop(pair) for pair in zip(second, first, strict=True)} == {area}
+    assert not sizes
+    # It is the other order with the axes reversed.
+    reversed_axes = halo_exchange(grid[::-1], cells[::-1], neighbours=26, periodic=True)
+    same = halo_exchange(grid, cells, neighbours=26, periodic=True, rank_order="z-fastest")
+    assert sorted(same.triples().tolist()) == sorted(reversed_axes.triples().tolist())
+
+
 def test_two_ranks_that_meet_on_both_sides_exchange_two_messages():
     pattern = halo_exchange((2, 1, 1), (4, 4, 4), periodic=True)
     assert pattern.triples().tolist() == [[0, 1, 128], [0, 1, 128], [1, 0, 128], [1, 0, 128]]

@@ -87,6 +87,16 @@ def test_what_an_mpi_chooses_by_itself_is_interpolated_where_it_was_measured():
     assert same["default"].form == "interpolated"
 
 
+def test_a_layout_that_its_ranks_fill_is_one_that_was_measured_by_another_name():
+    measured = [[4, 1024, 0, "node", 1e-3], [4, 4096, 0, "node", 4e-3]]
+    known = profile(form("default", measured=measured))  # of 4x1x2
+    found, notes = predictions(known, 4, 1024, layout="4x1x1", map_by="core")
+    assert "these ranks of 4x1x1 were measured as 4 of 4x1x2 by node" in notes
+    assert found["default"].form == "interpolated" and not found["default"].extrapolated
+    for other in ({"layout": "2x1x2"}, {"layout": "4x1x1", "root": 1}):
+        assert predictions(known, 4, 1024, **other)[0]["default"].form == "empirical"
+
+
 def test_a_layout_is_named_that_has_the_hops_measured():
     near, far = (form(level, "linear", levels=(level,)) for level in ("intra_socket", "inter_node"))
     _, notes = predictions(profile(near, far, BINOMIAL), 8, 8, map_by="node")

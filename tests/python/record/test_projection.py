@@ -87,7 +87,7 @@ def test_of_another_layout_nothing_can_be_said_where_ranks_wait_for_cores():
     # 0.2 s of 0.5 s were inside the MPI.
     least, most = 0.5 / (1.5 * before.time_s.high), 1 / (0.5 * 0.6)
     assert (
-        f"from {least:.2g} to {most:.2g} agrees with what is known: ranks waited for a core" in after.reason
+        f"from {least:.3g} to {most:.3g} agrees with what is known: ranks waited for a core" in after.reason
     )
     assert slightly == before and not before.reason
     assert (half.run_changes()[0].run_speed_up is None) == bool(half.run_changes()[0].reason)
@@ -120,12 +120,9 @@ def test_waiting_for_cores_widens_a_change_of_several_parts_once(monkeypatch):
         for one in (waiting, unknown)
     )
     # 0.2 s and 0.1 s of 0.5 s were inside the MPI.
-    (least, most), (before_least, _) = (
-        [float(number) for number in re.search(r"from (\S+) to (\S+)", one.reason).groups()]
-        for one in (after, before)
-    )
+    least, most = map(float, re.search(r"from (\S+) to (\S+)", after.reason).groups())
     assert most == pytest.approx(1 / (0.5 * 0.4), rel=0.02)
-    assert least == pytest.approx(before_least / 1.5, rel=0.05)
+    assert least == pytest.approx(before.speed_up.low / 1.5, rel=0.05)
 
 
 def test_a_faster_mpi_saves_no_more_than_the_time_inside_the_mpi():
@@ -191,7 +188,7 @@ def test_packed_messages_may_also_end_waiting_for_cores():
         replace(recording, ranks=ranks), profile(latency_s=0.01), recorded_place(recording), Changes()
     )
     (change,) = changes_of(found, AGGREGATION)
-    assert change.time_s.low == pytest.approx(0.5 * 0.2, rel=1e-3)
+    assert change.time_s.low == pytest.approx(0.5 * 0.2 + 0.01 * (1 - MODEL_ERROR), rel=1e-3)
     assert speed_up_text(change.speed_up).startswith("at least 1.0")
 
 
@@ -199,13 +196,13 @@ def test_packed_messages_may_also_end_waiting_for_cores():
     ("speed_up", "text"),
     [
         ((1.43, 0.54, 100.0), "unknown"),
-        ((1.0, 0.97, 2.5), "unknown"),  # hardly slower, and perhaps much faster
-        ((1.05, 0.85, 1.3), "unknown"),
-        ((1.02, 0.95, 1.3), "1.02"),
-        ((0.98, 0.85, 1.05), "0.98"),
-        ((1.3, 1.07, 2.0), "1.30"),
-        ((1.3, 1.07, 2.3), "at least 1.07"),
-        ((0.5, 0.3, 0.9), "at most 0.90"),
+        ((1.0, 0.97, 3.5), "unknown"),  # hardly slower, and perhaps much faster
+        ((1.05, 0.82, 1.3), "unknown"),
+        ((1.4, 0.88, 2.14), "1.40"),
+        ((0.98, 0.7, 1.15), "0.98"),
+        ((1.3, 1.07, 3.0), "1.30"),
+        ((1.3, 1.07, 3.3), "at least 1.07"),
+        ((0.5, 0.2, 0.9), "at most 0.90"),
     ],
 )
 def test_a_speed_up_is_given_as_far_as_it_is_known(speed_up, text):
@@ -328,7 +325,10 @@ def test_a_profile_of_another_mpi_is_named():
         found = project(replace(HALVES, ranks=ranks), fitted, recorded_place(HALVES), Changes())
         notes[library] = " ".join(found.notes)
     assert "the recording is of MPICH and the profile of Open MPI" in notes["Open MPI v5"]
-    assert "`--mpi mpich`" in notes["Open MPI v5"]
+    assert (
+        "`earlybird measure pingpong contention completion --hosts n0,n1 --mpi mpich -o RUN`"
+        in (notes["Open MPI v5"])
+    )
     assert "recording is of" not in notes["MPICH Version: 5"] + notes[""]
 
 
@@ -441,7 +441,8 @@ def test_what_is_unknown_is_left_out_with_a_note():
     assert found.phases[0].changes == ()
     assert "no level intra_socket" in found.phases[0].notes[0]
     (note,) = (note for note in found.notes if "allreduce is not projected" in note)
-    assert "measure collective --op allreduce --ranks 4" in note and "--profile allreduce.json" in note
+    assert "measure collective --op allreduce --layout 2x1x2 --sizes" in note
+    assert "--hosts n0,n1 -o RUN" in note and "--profile allreduce.json" in note
 
 
 def test_a_layout_of_other_ranks_is_refused():

@@ -68,6 +68,32 @@ def test_the_change_that_saves_most_is_the_answer():
     assert [row[-2] for row in phases.rows] == ["500 ms", "200 ms"] and phases.rows[1][-1] == "-"
 
 
+def test_of_a_change_that_is_not_known_the_page_says_why():
+    unknown = dataclasses.replace(
+        CLEAR, time_s=None, speed_up=None, run_speed_up=None, reason="nothing can be said: no core"
+    )
+    result = chapter(projection(unknown))
+    assert "No change is clearly faster." in result.answers[0].sentence and not result.figures
+    (row,) = result.shown[1].rows
+    assert "unknown" in row and any("nothing can be said: no core" in cell for cell in row)
+    assert "unknown" in page.render(Material(projections=(projection(unknown, CLEAR),)))
+
+
+def test_of_a_change_of_which_a_bound_is_known_the_page_gives_no_more():
+    bound = dataclasses.replace(
+        change(AGGREGATION, "64 to 8 messages", (1.1, 1.2, 4.0)),
+        time_s=Estimate(0.667, 0.05, 0.818), speed_up=Estimate(1.5, 1.22, 20.0),
+    )  # fmt: skip
+    result = chapter(projection(bound))
+    answer = result.answers[0]
+    assert "at most 818 ms" in result.shown[1].rows[0]
+    assert (answer.number, answer.interval) == ("speed-up at least 1.10", "")
+    advised = contents(Material(advice=(advise_program(projection(bound)),))).chapters["advice"]
+    assert advised.answers[0].number == "speed-up at least 1.10" and not advised.answers[0].interval
+    assert "is at most 1.82 s" in advised.sentence
+    assert "at most 1.82 s" in advised.answers[0].sentence and "4.00" not in str(advised.shown[0].rows)
+
+
 def test_a_layout_that_slows_another_phase_as_much_down_is_no_advice():
     faster = projection(CLEAR)
     slower = ProjectedChange(

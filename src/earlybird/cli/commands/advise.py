@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -47,6 +48,7 @@ from earlybird.data.advice import Advice
 from earlybird.data.collective_algorithms import OPERATIONS
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, is_shape, parse_layout, require_csv_name, save_layout
+from earlybird.data.measure_commands import LaunchOptions
 from earlybird.data.mpich_selection import Selection, find_selection
 from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import Profile
@@ -249,14 +251,25 @@ def layout(
         advice = _with_action(advice, f"{how}; then {use}" if is_same_again else "give -o to keep it")
     print_advice(advice, format)
     if output is not None:
+        replay = _replay([pattern], str(output), profile, joined)
         note(
-            f"wrote {output}, the layout {best}; next: earlybird export {output} --to {target} --hosts ... "
-            f"-o FILE for mpiexec, or earlybird replay {pattern} --layout {output} ... to check it"
+            f"wrote {output}, the layout {best}; next: earlybird export {shlex.quote(str(output))} --to "
+            f"{target} --hosts ... -o FILE for mpiexec, or, to check it, {replay}"
         )
     elif best in MAPPINGS and best != map_by:
         note(f"-o layout.csv writes the layout {best}")
     if ended_by == INTERRUPT:
         raise typer.Exit(130)
+
+
+def _replay(patterns: Sequence[Path], layout: str, profiles: Sequence[str] | None, profile: Profile) -> str:
+    """Return the command that runs these exchanges, one after the other, where the profile was measured."""
+    first, *then = map(str, patterns)
+    launch = LaunchOptions.of(profile)
+    words = ["earlybird", "replay", first, *(word for one in then for word in ("--then", one))]
+    words += ["--layout", layout, *(["--profile", profiles[0]] if profiles and len(profiles) == 1 else [])]
+    missing = "" if launch.launcher or launch.hosts else ", with --launcher or --hosts for its nodes"
+    return shlex.join([*words, *launch.arguments]) + missing
 
 
 def _with_action(advice: Advice, how: str) -> Advice:
@@ -348,7 +361,7 @@ def partition(
     if output is not None:
         note(f"wrote {output}, the partition {best}")
     if pattern_out is not None:
-        note(f"wrote {pattern_out}; next: earlybird replay {pattern_out} --layout {shape} ... to check it")
+        note(f"wrote {pattern_out}; to check it: {_replay([pattern_out], shape, profile, joined)}")
 
 
 def aggregate(
@@ -403,10 +416,10 @@ def aggregate(
     if place.layout is None and not is_shape(shown):
         shown = str(output / "layout.csv")
         save_layout(where, shown)
+    stages = [output / f"{name}.csv" for name in ("collect", "between", "distribute")]
     note(
         f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node; check it: "
-        f"earlybird replay {output}/collect.csv --then {output}/between.csv --then {output}/distribute.csv "
-        f"--layout {shown}, with --launcher or --hosts for its nodes"
+        f"{_replay(stages, shown, profile, joined)}"
     )
 
 

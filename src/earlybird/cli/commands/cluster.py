@@ -21,6 +21,7 @@ from earlybird.launch import interpose, temporary_files
 from earlybird.launch.cluster import control, link, state
 from earlybird.launch.cluster.node import TEMPORARY
 from earlybird.launch.cluster.state import Cluster
+from earlybird.launch.variables import variables_to_set
 from earlybird.toolchain.build import require_library
 
 _END_LIMIT_S = 10.0
@@ -138,7 +139,8 @@ def mpiexec(
     _warn_of_job(cluster)
     with tempfile.TemporaryDirectory(prefix="earlybird-") as folder:
         invocation = launcher.invocation(placement, Path(folder))
-        environment = launcher.mpi.environment() | invocation.env
+        set_by_us = variables_to_set(launcher.mpi, invocation.env, invocation.preferred)
+        environment = launcher.mpi.environment() | set_by_us
         arguments = [*invocation.before_program, *arguments]
         if interpose.inside():
             require_library(launcher.mpi)

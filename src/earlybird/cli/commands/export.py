@@ -266,7 +266,7 @@ def _write_placement(
     from earlybird.data import files
     from earlybird.data.layout import parse_layout
     from earlybird.launch.host_files import parse_cpus, placement_file
-    from earlybird.launch.local import parse_hosts
+    from earlybird.launch.hosts import parse_hosts
 
     if source.suffix != ".csv":
         raise InputError(f"{source} is no layout; give a CSV with the header rank,node,socket")

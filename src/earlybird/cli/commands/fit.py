@@ -14,6 +14,7 @@ from earlybird.cli.output.profile import print_profile
 from earlybird.data import files
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import EarlybirdError, InputError
+from earlybird.data.measure_commands import LaunchOptions
 from earlybird.data.profile import SCHEMA, Profile, save_profile
 from earlybird.data.run import Run
 from earlybird.data.tables import THUNE_HEADER
@@ -78,7 +79,7 @@ def fit(
     if format is Format.table:
         if collectives and model_selection:
             _print_selection(observations, collectives, times)
-        following = f"; next: {_next(sources, profile, output, mpi)}" if profile.levels else ""
+        following = f"; next: {_next(sources, profile, output)}" if profile.levels else ""
         note(f"wrote {output}{following}")
         if profile.pipelines:
             note(f"and: {_advise(profile, output)}")
@@ -105,25 +106,19 @@ def _read(sources, mpi):
     return read_table(tables[0])
 
 
-def _next(sources: list[Path], profile: Profile, output: Path, mpi: str | None) -> str:
+def _next(sources: list[Path], profile: Profile, output: Path) -> str:
     """The next command for the profile, with a layout of the measured nodes; if the ranks ran on other
     machines, also the command that replays there."""
     runs = [Run.open(source) for source in sources if source.is_dir()]
     nodes = max((_num_nodes(launch) for run in runs for launch in run.launches()), default=1)
     layout = f"{nodes}x1x{2 if 'intra_socket' in profile.levels else 1}" if nodes > 1 else "1x1x4"
     arguments = f"PATTERN --profile {shlex.quote(str(output))} --layout {layout}"
-    settings = next((run.header["settings"] for run in runs if run.header.get("settings")), {})
-    settings = settings | {"mpi": mpi or settings.get("mpi")}
-    launch_options = [
-        f"--{name} {shlex.quote(str(settings[name]))}"
-        for name in ("launcher", "hosts", "agent", "mpi")
-        if settings.get(name) not in (None, "local")
-    ]
-    if nodes == 1 or not launch_options:
+    launch = LaunchOptions.of(profile)
+    if nodes == 1 or not launch.arguments:
         return f"earlybird predict {arguments}"
     return (
         f"earlybird predict {arguments}, or with real MPI: "
-        f"earlybird replay {arguments} {' '.join(launch_options)} -o replay"
+        f"earlybird replay {arguments} {shlex.join(launch.arguments)} -o replay"
     )
 
 

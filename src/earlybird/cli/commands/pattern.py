@@ -77,12 +77,16 @@ def mesh(
 
 def halo(
     output: Output,
-    grid: Annotated[str, typer.Option(help="Ranks along each axis, x fastest.", metavar="PXxPYxPZ")],
+    grid: Annotated[str, typer.Option(help="Ranks along each axis.", metavar="PXxPYxPZ")],
     cells: Annotated[str, typer.Option(help="Cells of each rank.", metavar="NXxNYxNZ")] = "64x64x64",
     halo_width: HaloWidth = 1,
     bytes_per_cell: BytesPerCell = "8",
     neighbours: Annotated[int, typer.Option(help="6 (faces) or 26 (with edges and corners).")] = 6,
     periodic: Annotated[bool, typer.Option("--periodic", help="Opposite sides are neighbours.")] = False,
+    rank_order: Annotated[
+        str,
+        typer.Option(help="How ranks are numbered: x-fastest, or z-fastest as MPI_Cart_create does."),
+    ] = "x-fastest",
     format: Format = FORMAT,
 ) -> None:
     """Create the halo exchange of a 3-D Cartesian grid of ranks."""
@@ -97,6 +101,7 @@ def halo(
         bytes_per_cell=units.parse_bytes(bytes_per_cell, "--bytes-per-cell"),
         neighbours=neighbours,
         periodic=periodic,
+        rank_order=rank_order,
         available_bytes=hardware.available_memory_bytes(),
     )
     _finish(pattern, output, ranks[0] * ranks[1] * ranks[2], {}, format)

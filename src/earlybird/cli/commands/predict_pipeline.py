@@ -13,10 +13,11 @@ from earlybird.cli.output.printing import Column, Format, print_data, print_tabl
 from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.files import with_current_keys
+from earlybird.data.measure_commands import LaunchOptions
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.pipelined import (
     MethodPrediction,
-    measure_command,
+    measure_pipelines_command,
     method_models,
     pipeline_level,
     predict_methods,
@@ -68,7 +69,8 @@ def pipeline(
     if not chosen:
         known = ", ".join(dict.fromkeys(model.method for model in models))
         raise InputError(f"--method is {method!r}, but the profile contains {known}; give one of these")
-    command = measure_command(threads, size_bytes, {num_partitions: rate}, level)
+    launch = LaunchOptions.of(joined)
+    command = measure_pipelines_command(threads, size_bytes, {num_partitions: rate}, level, launch=launch)
     value = {
         "schema": SCHEMA,
         "level": level,

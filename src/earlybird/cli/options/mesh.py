@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from earlybird.cli.output.notes import note
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import check_suffix
@@ -17,8 +18,8 @@ MeshArgument = Annotated[
     Path | None,
     typer.Argument(
         metavar="MESH",
-        help="METIS .graph, Matrix Market adjacency, or Eclipse file with the keyword ACTNUM, which needs "
-        "--dims.  [default: a generated mesh]",
+        help="METIS .graph, Matrix Market adjacency, or Eclipse file with the keyword ACTNUM; if it has "
+        "neither SPECGRID nor DIMENS, it needs --dims.  [default: a generated mesh]",
     ),
 ]
 CellsOption = Annotated[
@@ -38,9 +39,9 @@ BytesPerCell = Annotated[str, typer.Option(help="Data of one cell, such as 8 or 
 
 def adjacency_of(mesh: Path | None, cells: int | None, dims: str | None, refine: int | None, seed: int):
     """The adjacency of the mesh that the options name; raises InputError."""
-    if refine is not None and dims is None:
-        raise InputError("--refine divides the cells of an ACTNUM mask; give MESH and --dims, too")
     if mesh is None:
+        if refine is not None:
+            raise InputError("--refine divides the cells of an ACTNUM mask, which is missing; give MESH")
         if dims is not None:
             raise InputError(
                 "--dims is the grid of an ACTNUM mask, which is missing; give MESH, or omit --dims"
@@ -55,19 +56,37 @@ def adjacency_of(mesh: Path | None, cells: int | None, dims: str | None, refine:
     from earlybird.patterns.graph_files import begins_as_graph, parse_graph
 
     text = files.read_text(mesh, "mesh")  # once: it may be a pipe
-    is_graph = begins_as_graph(text)
-    if is_graph and dims is not None:
-        raise InputError(f"--dims is the grid of an ACTNUM mask, but {mesh} is a graph; omit --dims")
-    if is_graph:
+    if begins_as_graph(text):
+        if refine is not None:
+            raise InputError(
+                f"--refine divides the cells of an ACTNUM mask, but {mesh} is a graph; omit --refine"
+            )
+        if dims is not None:
+            raise InputError(f"--dims is the grid of an ACTNUM mask, but {mesh} is a graph; omit --dims")
         return parse_graph(text, mesh)
-    if dims is None:
-        raise InputError(
-            f"{mesh} is no METIS graph and no Matrix Market file; if it has the Eclipse keyword ACTNUM, add "
-            "its grid, such as --dims 46x112x22"
-        )
-    from earlybird.patterns.actnum import parse_actnum_graph
+    return _graph_of_deck(text, mesh, dims, 1 if refine is None else refine)
 
-    return parse_actnum_graph(text, mesh, three_sides(dims, "--dims"), 1 if refine is None else refine)
+
+def _graph_of_deck(text: str, mesh: Path, dims: str | None, refine: int):
+    from earlybird.patterns.actnum import cell_graph, check_refine
+    from earlybird.patterns.deck import read_deck
+
+    sides = None if dims is None else three_sides(dims, "--dims")
+    if sides is not None:
+        check_refine(sides, refine)  # before the text is taken apart
+    deck = read_deck(text, mesh)
+    if not deck.changes and deck.dims is None and sides is None:
+        raise InputError(
+            f"{mesh} is no METIS graph and no Matrix Market file, and has no Eclipse keyword ACTNUM; "
+            "give one of these"
+        )
+    graph = cell_graph(deck, mesh, sides, refine)
+    if deck.beyond_actnum:
+        note(
+            f"a simulator may also deactivate or join cells by {', '.join(deck.beyond_actnum)}; the mesh "
+            "is that of ACTNUM alone"
+        )
+    return graph
 
 
 def three_sides(text: str, what: str) -> tuple[int, int, int]:

@@ -7,7 +7,7 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import interval_text, print_data, print_table, ratio_text
 from earlybird.data import labels
 from earlybird.data.advice import Advice, Alternative, CollectivesAdvice, SizeRange
-from earlybird.data.projection import speed_up_text
+from earlybird.data.projection import is_bound, speed_up_text, time_text
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 
@@ -118,13 +118,16 @@ def _print_without_empty_columns(header: list[str], rows: list[list], left: Coll
 
 
 def _row(one: Alternative, extra: Iterable[str], baseline: str) -> list[str]:
-    row = [_name(one), *_extra_cells(one, extra), format_seconds(one.time_s.value)]
+    name = [_name(one), *_extra_cells(one, extra)]
     if one.method == baseline or one.speed_up is None:
-        return [*row, "", "", "", "", one.basis]
-    is_projected = "kind" in extra
-    ratio = speed_up_text(one.speed_up, ratio_text) if is_projected else _ratio(one.speed_up)
-    speed_up = ratio, interval_text(one.speed_up, ratio_text)
-    return [*row, *speed_up, _spread(one.measured_speed_up), _ratio(one.predicted_speed_up), one.basis]
+        return [*name, format_seconds(one.time_s.value), "", "", "", "", one.basis]
+    time, speed_up = (
+        format_seconds(one.time_s.value),
+        (_ratio(one.speed_up), interval_text(one.speed_up, ratio_text)),
+    )
+    if "kind" in extra and is_bound(one.speed_up):  # a projected change of which only a bound is known
+        time, speed_up = time_text(one.time_s, one.speed_up), (speed_up_text(one.speed_up, ratio_text), "")
+    return [*name, time, *speed_up, _spread(one.measured_speed_up), _ratio(one.predicted_speed_up), one.basis]
 
 
 def _size_row(one: SizeRange, extra: Iterable[str]) -> list[str]:

@@ -13,7 +13,15 @@ from earlybird.cli.output.printing import (
     table,
 )
 from earlybird.cli.output.recording import first_names
-from earlybird.data.projection import ProjectedChange, ProjectedPhase, Projection, speed_up_text
+from earlybird.data.projection import (
+    ProjectedChange,
+    ProjectedPhase,
+    Projection,
+    has_interval,
+    speed_up_text,
+    time_text,
+)
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 
 _CSV = ("phase", "kind", "change", "recorded_s", "time_s", "time_low_s", "time_high_s", "speed_up",
@@ -35,9 +43,9 @@ _CHANGES = (
     Column("change", lambda row: row[1].kind),
     Column("to", lambda row: row[1].change),
     Column("time", lambda row: format_seconds(row[0].time_s)),
-    Column("projected", lambda row: "" if row[1].time_s is None else format_seconds(row[1].time_s.value)),
+    Column("projected", lambda row: time_text(row[1].time_s, row[1].speed_up)),
     Column("speed-up", lambda row: speed_up_text(row[1].speed_up, ratio_text)),
-    Column("95 %", lambda row: interval_text(row[1].speed_up, ratio_text)),
+    Column("95 %", lambda row: _interval(row[1].speed_up)),
     Column("of the run", lambda row: speed_up_text(row[1].run_speed_up, ratio_text)),
     Column("basis", lambda row: row[1].basis),
 )
@@ -69,6 +77,10 @@ def print_projection(projection: Projection, format: Format, hint: str = "") -> 
         print(f"no change to project{hint}")
     for kind, text in projection.assumptions.items():
         print(f"{kind}: assumes that {text}")
+
+
+def _interval(speed_up: Estimate | None) -> str:
+    return interval_text(speed_up, ratio_text) if has_interval(speed_up) else ""
 
 
 def _flat(row: _Row) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Plans and performs a check with the launcher that a command's options select."""
 
 import sys
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +37,6 @@ def planned_check(settings: Mapping[str, Any], budget_s: float, size_bytes: int 
             "srun, cluster:NAME or simgrid:NODESx1x1"
         )
     launcher, resources = make_launcher(settings)
-    _refuse_repeated(launcher)
     bandwidth, latency_s = _network(launcher)
     plan = make_plan(
         resources.nodes, budget_s, size_bytes=size_bytes, bandwidth_bytes_per_s=bandwidth,
@@ -46,12 +44,6 @@ def planned_check(settings: Mapping[str, Any], budget_s: float, size_bytes: int 
         facts=not is_simulated(settings["launcher"]),
     )  # fmt: skip
     return PlannedCheck(launcher, plan, settings)
-
-
-def _refuse_repeated(launcher: Launcher) -> None:
-    hosts = launcher.hosts if isinstance(launcher, MpiexecLauncher) else ()
-    if repeated := [host for host, count in Counter(hosts).items() if count > 1]:
-        raise InputError(f"--hosts names {repeated[0]} more than once; a check has one rank on each node")
 
 
 def perform_check(

@@ -19,8 +19,9 @@ from earlybird.data.profile import Profile, load_profile
 from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.launch.cluster import link, state
 from earlybird.launch.cluster.launcher import ClusterLauncher
+from earlybird.launch.hosts import parse_hosts
 from earlybird.launch.launcher import Launcher, Request
-from earlybird.launch.local import MpiexecLauncher, parse_hosts
+from earlybird.launch.local import MpiexecLauncher
 from earlybird.launch.several import SeveralMpis, launchers_in
 from earlybird.launch.simgrid import SimgridLauncher
 from earlybird.launch.slurm import SrunLauncher

@@ -53,7 +53,7 @@ class ClusterLauncher:
                 "cluster"
             )
         self._binding(layout)
-        refuse_conflicts_ahead(self.mpi.settings, self.invocation, layout)
+        refuse_conflicts_ahead(self.mpi, self.invocation, layout)
 
     def shares_cores(self, layout: Layout) -> bool:
         cores = hardware.cores_by_socket()
@@ -106,8 +106,9 @@ class ClusterLauncher:
             ),
             threads=self.threads,
         )
-        env = made.env | {ONE_MACHINE: "1"} | (_AS_ROOT if self.cluster.user_namespace else {})
-        return Invocation((*self.cluster.head_arguments(), *made.before_program), env)
+        preferred = made.preferred | (_AS_ROOT if self.cluster.user_namespace else {})
+        arguments = (*self.cluster.head_arguments(), *made.before_program)
+        return replace(made, before_program=arguments, env=made.env | {ONE_MACHINE: "1"}, preferred=preferred)
 
     def _binding(self, layout: Layout) -> placement.Binding:
         return placement.bind_virtual(layout, hardware.cores_by_socket(), self.threads)

@@ -53,8 +53,8 @@ _BRIEF = 4  # alternatives in the terminal
 # What is not measured, advice on programs and layouts, does not have.
 _NOT_MEASURED = ("measured speed-up", "speed-up by the model alone")
 _COLUMNS: Columns = {
-    "time (95 %)": lambda one: value_and_spread(one.time_s, format_seconds),
-    "speed-up (95 %)": lambda one: value_and_spread(one.speed_up, ratio),
+    "time (95 %)": advice_text.takes_in_table,
+    "speed-up (95 %)": advice_text.speed_up_in_table,
     "measured speed-up": lambda one: value_and_spread(one.measured_speed_up, ratio),
     "speed-up by the model alone": lambda one: value_and_spread(one.predicted_speed_up, ratio),
     "basis": lambda one: one.basis,
@@ -130,7 +130,7 @@ def _sentence(advice: Advice) -> str:
     if best.method == advice.baseline:
         return f"{what}: {_no_better(advice)}{_comparison(advice)}."
     gain = advice_text.speed_up(advice, best)
-    time = format_seconds(best.time_s.value)
+    time = advice_text.value_of_time(best)
     return f"{what}: the time with {advice_text.name(advice, best)} is {time}, {gain}{_comparison(advice)}."
 
 
@@ -141,7 +141,8 @@ def _answer(advice: Advice) -> Answer:
         finding = _no_better(advice) if best.method == advice.baseline else advice_text.name(advice, best)
         finding += f" ({advice_text.basis(advice, best)})" * (best.method == advice.baseline)
     else:
-        number, interval = f"speed-up {best.speed_up.value:.2f}", spread(best.speed_up, ratio)
+        value, interval = advice_text.value_and_interval(best)
+        number = f"speed-up {value}"
         finding = f"With {advice_text.name(advice, best)} instead of {advice_text.reference(advice)}: time "
         finding += f"{advice_text.takes(best)}, {advice_text.basis(advice, best)}"
     sentence = f"{labels.capital(finding)}{_comparison(advice)}."

@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.projection import ProjectedPhase, speed_up_text
+from earlybird.data.projection import (
+    ProjectedChange,
+    ProjectedPhase,
+    has_interval,
+    is_bound,
+    speed_up_text,
+    time_text,
+)
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.report import commands
@@ -60,9 +67,10 @@ def _sentence(one: Projected) -> str:
     if best is None:
         return f"{one.title}: no change is clearly faster."
     interval = spread(best.run_speed_up, ratio)
+    certain = "" if is_bound(best.run_speed_up) else f" (95 %: {interval})"
     return (
         f"{one.title}: with {best.name} instead of what was recorded, the run is projected to be "
-        f"{speed_up_text(best.run_speed_up, ratio)} times as fast (95 %: {interval}), by {best.where}."
+        f"{speed_up_text(best.run_speed_up, ratio)} times as fast{certain}, by {best.where}."
     )
 
 
@@ -74,7 +82,8 @@ def _answer(one: Projected) -> Answer:
         return Answer(one.title, format_seconds(one.projection.run_s), "", finding, do)
     finding = f"With {best.name}, projected, by {best.where}. Run the program with the change to check it."
     number = f"speed-up {speed_up_text(best.run_speed_up, ratio)}"
-    return Answer(one.title, number, spread(best.run_speed_up, ratio), finding, best.action)
+    interval = "" if is_bound(best.run_speed_up) else spread(best.run_speed_up, ratio)
+    return Answer(one.title, number, interval, finding, best.action)
 
 
 def _assumptions(one: Projected) -> list[str]:
@@ -102,8 +111,14 @@ def _phases(one: Projected) -> Table:
     )
 
 
+def _projected(change: ProjectedChange) -> str:
+    if has_interval(change.speed_up):
+        return value_and_spread(change.time_s, format_seconds)
+    return time_text(change.time_s, change.speed_up) or "unknown"
+
+
 def _speed_up(speed_up: Estimate | None) -> str:
-    interval = spread(speed_up, ratio) if speed_up is not None else ""
+    interval = spread(speed_up, ratio) if has_interval(speed_up) else ""
     return speed_up_text(speed_up, ratio) + (f" ({interval})" if interval else "")
 
 
@@ -115,7 +130,7 @@ def _changes(one: Projected) -> Table:
             "phase": lambda gain: str(gain.phase.number),
             "change": lambda gain: gain.name,
             "recorded": lambda gain: format_seconds(gain.phase.time_s),
-            "projected (95 %)": lambda gain: value_and_spread(gain.change.time_s, format_seconds),
+            "projected (95 %)": lambda gain: _projected(gain.change),
             "speed-up of the phase (95 %)": lambda gain: _speed_up(gain.change.speed_up),
             "of the run (95 %)": lambda gain: _speed_up(gain.change.run_speed_up),
             "basis": lambda gain: gain.basis,

@@ -7,6 +7,7 @@ from typing import Any
 from earlybird.compare.ranking import is_clearly_faster
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
+from earlybird.data.projection import is_bound, speed_up_text, time_text
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.texts import ratio, spread
@@ -128,9 +129,25 @@ def speed_up(advice: Advice, alternative: Alternative) -> str:
     """`speed-up 2.40 over single message (95 %: 2.20 to 2.60), measured`."""
     if alternative.speed_up is None:
         return "speed-up unknown"
-    interval = _interval(alternative.speed_up, ratio)
-    value, based_on = f"{alternative.speed_up.value:.2f}", basis(advice, alternative)
-    return f"speed-up {value} over {reference(advice)}{interval}, {based_on}"
+    value, interval = value_and_interval(alternative)
+    certain = f" (95 %: {interval})" if interval else ""
+    return f"speed-up {value} over {reference(advice)}{certain}, {basis(advice, alternative)}"
+
+
+def value_and_interval(alternative: Alternative) -> tuple[str, str]:
+    """Format a speed-up as `2.40` and `2.20 to 2.60`; as `at least 1.09` and "" where a projection knows only
+    that."""
+    if alternative.speed_up is None:
+        return "unknown", ""
+    if is_projected_bound(alternative):
+        return speed_up_text(alternative.speed_up, ratio), ""
+    return ratio(alternative.speed_up.value), spread(alternative.speed_up, ratio)
+
+
+def is_projected_bound(alternative: Alternative) -> bool:
+    """Return whether it is a projected change with a bound of its speed-up alone."""
+    speed_up = alternative.speed_up
+    return "kind" in alternative.extra and speed_up is not None and is_bound(speed_up)
 
 
 def basis(advice: Advice, alternative: Alternative) -> str:
@@ -141,9 +158,30 @@ def basis(advice: Advice, alternative: Alternative) -> str:
     return BASES.get(alternative.basis, alternative.basis)
 
 
+def value_of_time(alternative: Alternative) -> str:
+    """Format the time without its interval: as `at most 890 ms` where a projection knows only that."""
+    if is_projected_bound(alternative):
+        return time_text(alternative.time_s, alternative.speed_up)
+    return format_seconds(alternative.time_s.value)
+
+
 def takes(alternative: Alternative) -> str:
     """`5.9 ms (95 %: 5.8 ms to 6 ms)`."""
-    return format_seconds(alternative.time_s.value) + _interval(alternative.time_s, format_seconds)
+    certain = "" if is_projected_bound(alternative) else _interval(alternative.time_s, format_seconds)
+    return value_of_time(alternative) + certain
+
+
+def takes_in_table(alternative: Alternative) -> str:
+    """Format the same as `5.9 ms (5.8 ms to 6 ms)`."""
+    return takes(alternative).replace("95 %: ", "")
+
+
+def speed_up_in_table(alternative: Alternative) -> str:
+    """Format a speed-up as `2.40 (2.20 to 2.60)`; `-` if it is unknown."""
+    if alternative.speed_up is None:
+        return "-"
+    value, interval = value_and_interval(alternative)
+    return value + (f" ({interval})" if interval else "")
 
 
 def _interval(estimate: Estimate, text: Callable[[float], str]) -> str:

@@ -1,0 +1,94 @@
+"""Commands that measure what an answer lacks: with the MPI and the launcher of the profile that lacks it."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from earlybird.data.collective_algorithms import family_of
+from earlybird.data.profile import Profile
+from earlybird.data.recording import Recording
+
+# What a profile of messages is fitted to.
+MESSAGES = "pingpong contention completion"
+# The key of a profile with the launch options of its runs.
+MEASURED_WITH = "measured_with"
+DEFAULT_CLUSTER = "virtual"
+_OPTIONS = ("launcher", "hosts", "agent", "mpi")
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """The options of `measure` that say with which MPI and where; empty for the default."""
+
+    launcher: str = ""
+    hosts: str = ""
+    agent: str = ""
+    mpi: str = ""
+
+    @classmethod
+    def of_settings(cls, settings: Mapping[str, Any]) -> "LaunchOptions":
+        """Return those of a run's settings, or of a profile's `measured_with`."""
+        given = {name: str(settings.get(name) or "") for name in _OPTIONS}
+        return cls(**given | {"launcher": "" if given["launcher"] == "local" else given["launcher"]})
+
+    @classmethod
+    def of(cls, profile: Profile) -> "LaunchOptions":
+        """Return those with which the profile was measured, by its context if it does not say more."""
+        stated = profile.extra.get(MEASURED_WITH)
+        if isinstance(stated, Mapping):
+            return cls.of_settings(stated)
+        launcher = str(profile.context.get("launcher") or "")
+        # The name of the cluster, and the simulated machine, are unknown.
+        more = {"cluster": "cluster:NAME", "simgrid": "simgrid:NODESxSOCKETSxCORES"}
+        return cls.of_settings(
+            {"mpi": profile.context.get("flavour"), "launcher": more.get(launcher, launcher)}
+        )
+
+    def to_json(self) -> dict[str, str]:
+        return {name: value for name in _OPTIONS if (value := getattr(self, name))}
+
+    @property
+    def arguments(self) -> list[str]:
+        return [text for name, value in self.to_json().items() for text in (f"--{name}", value)]
+
+
+ANYWHERE = LaunchOptions()
+
+
+def launch_of(recording: Recording, profile: Profile | None = None) -> LaunchOptions:
+    """Return where to measure for a recorded program: with its MPI, and where the profile was measured, else
+    on the nodes of the recording."""
+    launch = ANYWHERE if profile is None else LaunchOptions.of(profile)
+    first = next(iter(recording.ranks.values()), None)
+    recorded = family_of({"library_version": first.mpi}) if first else None
+    if recorded and (profile is None or recorded != family_of(profile.context)):
+        launch = replace(launch, mpi=recorded)
+    hosts = list(dict.fromkeys(one.host for one in recording.ranks.values()))
+    if len(hosts) < 2 or launch.launcher or launch.hosts:
+        return launch
+    cluster = virtual_cluster(recording.command)
+    return replace(launch, launcher=cluster) if cluster else replace(launch, hosts=",".join(hosts))
+
+
+def virtual_cluster(command: Sequence[str]) -> str:
+    """Return `cluster:NAME` of a recorded `earlybird cluster mpiexec` command; "" of another one."""
+    words = list(command)
+    if "cluster" not in words or "mpiexec" not in words[words.index("cluster") :]:
+        return ""
+    given = [
+        words[k + 1] if word == "--name" and k + 1 < len(words) else word.removeprefix("--name=")
+        for k, word in enumerate(words)
+        if word == "--name" or word.startswith("--name=")
+    ]
+    return f"cluster:{given[0] if given else DEFAULT_CLUSTER}"
+
+
+def measure_command(
+    suites: str, options: Mapping[str, object], launch: LaunchOptions = ANYWHERE, run: str = "RUN"
+) -> str:
+    """Return `earlybird measure ...` without backquotes; `options` whose value is None are left out."""
+    given = [
+        text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))
+    ]
+    return shlex.join(["earlybird", "measure", *suites.split(), *given, *launch.arguments, "-o", run])

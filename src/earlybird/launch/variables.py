@@ -1,0 +1,80 @@
+"""The environment variables of a launch: what it needs, what it prefers, and what the user has set."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from earlybird.data.collective_algorithms import Forcing
+from earlybird.data.errors import InputError
+from earlybird.machine.flavours import Flavour
+
+# What a launch record keeps of the environment.
+RECORDED = re.compile(r"^(MPIR_|MPICH_|OMPI_|PMIX_|PRTE_|I_MPI_|UCX_|FI_|HYDRA_|SLURM_|OMP_|EARLYBIRD_)")
+# Open MPI's mpiexec passes only its own variables to other nodes, not those of the libraries below it.
+_LEFT_BEHIND = re.compile(r"^(UCX_|FI_|OMP_)")
+_ADJUSTED_PART = re.compile("(I_MPI_ADJUST_[A-Z]+)_")
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def refuse_conflicts(settings: Mapping[str, str], needed: Mapping[str, str]) -> None:
+    """Raise InputError for a variable of the user that the launch needs otherwise: it would have no effect.
+
+    `settings` are those of --env, which replace the shell's.
+    """
+    for name, value in needed.items():
+        set_by_user = settings.get(name, os.environ.get(name, value))
+        if set_by_user == value:
+            continue
+        reason = f"has no effect in a launch that needs {name}={value} for its ranks or its algorithms"
+        if name in settings:
+            raise InputError(f"--env {name}={set_by_user} {reason}; omit it, or measure other points")
+        raise InputError(
+            f"the variable {name}={set_by_user} of the environment {reason}; unset {name}, or measure other "
+            "points"
+        )
+
+
+def refuse_replaced(mpi: Flavour, environment: Mapping[str, str], forcings: Iterable[Forcing]) -> None:
+    """Raise InputError for a variable of the user that forced algorithms replace, or that replaces them.
+
+    Control variables are written while the ranks run, those of `default` too: it would no longer be what the
+    user has set. Intel MPI's I_MPI_ADJUST_BCAST precedes the variables of the operation's parts that
+    `environment`, the variables of the points, may have instead.
+    """
+    prefix = "OMPI_MCA_" if mpi.family == "openmpi" else ""
+    written = {
+        f"{prefix}{name}": None for forcing in forcings for name in (*forcing.communicator, *forcing.call)
+    }
+    if written and mpi.family == "openmpi":
+        written["OMPI_MCA_coll_tuned_dynamic_rules_filename"] = None
+    whole = [match[1] for match in map(_ADJUSTED_PART.match, environment) if match]
+    for name in (*written, *whole):
+        if name in mpi.settings or name in os.environ:
+            value = mpi.settings.get(name, os.environ.get(name))
+            remedy = "omit --env" if name in mpi.settings else f"unset {name}"
+            raise InputError(
+                f"the variable {name}={value} selects algorithms, and so does this measurement; {remedy}, or "
+                "measure --algorithm default alone"
+            )
+
+
+def variables_to_set(
+    mpi: Flavour, needed: Mapping[str, str], preferred: Mapping[str, str] = _NONE
+) -> dict[str, str]:
+    """Return what a launch sets besides the user's variables; of `preferred`, what the user has not set.
+
+    Raises InputError for a conflict with `needed`, see `refuse_conflicts`.
+    """
+    refuse_conflicts(mpi.settings, needed)
+    free = {
+        name: value
+        for name, value in preferred.items()
+        if name not in mpi.settings and name not in os.environ
+    }
+    return free | dict(needed)
+
+
+def left_behind(mpi: Flavour) -> list[str]:
+    """Return the user's variables that Open MPI's mpiexec must be told to pass to other nodes."""
+    return list(dict.fromkeys([*mpi.settings, *sorted(filter(_LEFT_BEHIND.match, os.environ))]))

@@ -1,0 +1,151 @@
+"""Every command that Earlybird prints exists with its options, and measures what the answer lacks."""
+
+import ast
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from earlybird.advise.collective import advise_collective
+from earlybird.data.collective_algorithms import OPERATIONS, UNMODELLED
+from earlybird.data.measure_commands import (
+    MEASURED_WITH,
+    MESSAGES,
+    LaunchOptions,
+    measure_command,
+    virtual_cluster,
+)
+from earlybird.data.profile import Profile, load_profile
+from earlybird.measure.collective import collective_groups
+from earlybird.measure.groups import Library, Options, Resources
+from earlybird.predict.collective import measure_hint
+from earlybird.predict.pipelined import measure_pipelines_command
+from tests.python.test_docs import command_called, unknown_options
+
+SOURCES = sorted((Path(__file__).parents[2] / "src/earlybird").rglob("*.py"))
+# In backquotes, after what introduces a next command, or alone, as an example.
+_PRINTED = re.compile(
+    r"`(earlybird [^`]*)`|(?:next: |and: |, or |MPI: |&& )(earlybird [^`;,&]*)|^(earlybird [^`,&]*)"
+)
+LAUNCHES = (
+    LaunchOptions(),
+    LaunchOptions(launcher="cluster:mine", mpi="mpich"),
+    LaunchOptions(hosts="node1,node2", agent="ssh -p 22", mpi="/opt/my mpi/bin/mpicc"),
+)
+
+
+def texts(source):
+    """The texts of a module; each value that is filled in is X."""
+    tree = ast.parse(source)
+    parts = {id(one) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for one in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(one.value if isinstance(one, ast.Constant) else "X" for one in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            yield node.value
+
+
+def printed(text):
+    """The commands in a text, as arguments."""
+    for match in _PRINTED.finditer(text.replace("{}", "X")):
+        command = next(filter(None, match.groups()))
+        try:
+            yield shlex.split(command)
+        except ValueError:  # the rest of it is in another text
+            yield command.split()
+
+
+def is_command(arguments):
+    """Whether it names a command: `earlybird kernel:` is a prefix of messages."""
+    return len(arguments) > 1 and re.fullmatch(r"[a-z-]+", arguments[1]) and arguments[1] != "is"
+
+
+def test_every_command_in_a_text_exists_with_its_options():
+    found = {
+        tuple(arguments): path.name
+        for path in SOURCES
+        for text in texts(path.read_text())
+        for arguments in filter(is_command, printed(text))
+    }
+    assert len(found) > 100
+    wrong = {shlex.join(one): name for one, name in found.items() if unknown_options(list(one))}
+    assert not wrong
+
+
+def test_commands_are_found_in_texts():
+    assert list(printed(next(texts('f"run `earlybird fit {run} --nonsense` first"')))) == [
+        ["earlybird", "fit", "X", "--nonsense"]
+    ]
+
+
+def parse(command):
+    """Parse `earlybird ...` as the command line does, without running it."""
+    name, *arguments = shlex.split(command)
+    assert name == "earlybird"
+    called, rest = command_called(arguments)
+    return called.make_context(arguments[0], list(rest)).params
+
+
+@pytest.mark.parametrize("launch", LAUNCHES)
+def test_a_command_that_measures_is_parsed_with_where_it_runs(launch):
+    several = shlex.split(measure_command(MESSAGES, {"launches": 7}, launch))
+    assert several[2:5] == MESSAGES.split() and not unknown_options(several)
+    for suites in ("completion", "contention", "pipeline", "msgrate"):
+        given = parse(measure_command(suites, {"launches": 7, "budget": None}, launch))
+        assert [given[name] or "" for name in ("launcher", "hosts", "agent")] == [
+            launch.launcher or "local", launch.hosts, launch.agent
+        ], suites  # fmt: skip
+        assert given["launches"] == 7
+    pipelines = measure_pipelines_command(8, 1 << 20, {16: 1e-10, 8: 1e-10}, "inter_node", [4], launch)
+    assert parse(pipelines.strip("`"))["levels"] == "inter_node"
+
+
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS if one not in UNMODELLED])
+def test_the_commands_that_add_a_collective_measure_it_where_the_ranks_are(operation):
+    for launch in LAUNCHES:
+        hint = measure_hint(operation, launch, None, "4x1x1", "core")
+        measure, fit, _ = re.findall(r"`([^`]*)`", hint)
+        given = parse(measure)
+        assert given["op"] == operation and str(parse(fit)["output"]) == f"{operation}.json"
+        resources = Resources(
+            {"intra_socket": 2, "inter_node": 2}, 2, nodes=4, family="mpich", library=Library("mpich")
+        )
+        options = Options(
+            operations=(operation,), layout=given["layout"], algorithms=("default",), sizes_bytes=(8,)
+        )
+        points = [
+            point
+            for group in collective_groups(options, resources, "mpich")
+            for point in group.points
+            if point["operation"] == operation
+        ]
+        if operation != "barrier":
+            assert {(point["ranks"], point["layout"]) for point in points} == {(4, "4x1x1")}
+
+
+def test_advice_outside_the_measured_range_asks_for_the_placement_that_it_is_of():
+    folder = Path(__file__).parents[2] / "examples/collectives"
+    known = load_profile(folder / "profile.json")
+    known = replace(known, extra={**known.extra, MEASURED_WITH: {"launcher": "cluster:c", "mpi": "mpich"}})
+    advice, _ = advise_collective(known, "bcast", 4, 1 << 30, layout="2x1x2", map_by="core")
+    (command,) = {one for note in advice.notes for one in re.findall(r"`(earlybird measure [^`]*)`", note)}
+    given = parse(command)
+    assert (given["layout"], given["ranks"], given["launcher"]) == ("2x1x2", "4", "cluster:c")
+    assert "1GiB" in given["sizes"] and "8" in given["sizes"].split(",")
+
+
+def test_launch_options_are_those_of_the_profile_or_of_its_context():
+    stated = Profile({}, extra={MEASURED_WITH: {"launcher": "cluster:p", "mpi": "mpich"}})
+    assert LaunchOptions.of(stated).arguments == ["--launcher", "cluster:p", "--mpi", "mpich"]
+    older = Profile({}, context={"launcher": "cluster", "flavour": "openmpi"})
+    assert LaunchOptions.of(older).arguments == ["--launcher", "cluster:NAME", "--mpi", "openmpi"]
+    local = Profile({}, context={"launcher": "local"})
+    assert LaunchOptions.of(local).arguments == []
+
+
+def test_the_cluster_of_a_recorded_command_is_known():
+    assert virtual_cluster(("earlybird", "cluster", "mpiexec", "--name", "p", "--", "./app")) == "cluster:p"
+    assert virtual_cluster(("/bin/earlybird", "cluster", "mpiexec", "--", "./app")) == "cluster:virtual"
+    assert virtual_cluster(("mpiexec", "-n", "4", "./app")) == ""
