@@ -278,8 +278,11 @@ def _dependences(events: Events, matches: Matches, call_of: np.ndarray) -> tuple
     others = np.flatnonzero(started & (call_of >= 0) & (events.role == CALL))
     cause[call_of[others]] = events.call[others]
     completed = completed[is_sent]
-    sent = np.concatenate([_posting(events, completed), own])
-    call = np.concatenate([call_of[completed], call_of[own]])
+    # A request of MPI_Isendrecv is of a send, too.
+    of_both = _posting(events, received)
+    both = received[of_both >= 0]
+    sent = np.concatenate([_posting(events, completed), own, of_both[of_both >= 0]])
+    call = call_of[np.concatenate([completed, own, both])]
     matching = np.where(sent >= 0, partner[sent], -1)
     is_known = matching >= 0
     posted_s = np.where(is_known, _posted_s(events, call_of)[matching], np.nan)

@@ -2,13 +2,13 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from earlybird.data.recorded_rank import RankPhase, RankRecording, Step
+from earlybird.data.recorded_rank import RECEIVED, SENT, RankPhase, RankRecording, Step
 from earlybird.data.recording import PairTotals, Recording
 
 # Of the steps that two sets have together, the part that must be common: a rank at the border of a domain
@@ -24,6 +24,8 @@ _BEFORE_THE_RUN = frozenset({"MPI_Init", "MPI_Init_thread"})
 _Key = tuple[str, str, int]
 # The phases of some ranks, by rank and by their numbers there.
 _Group = dict[int, dict[int, RankPhase]]
+# Messages by sender and receiver.
+_Pairs = dict[tuple[int, int], int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +168,11 @@ def _of_the_run(one: RankRecording) -> dict[int, RankPhase]:
 
 def _joined_by_messages(members: list[_Group], recording: Recording) -> list[_Group]:
     """Groups joined where one receives what the other sends, and only there: those that fit best first."""
-    unbalanced = [_unbalanced(recording, by_rank) for by_rank in members]
-    parts = [(by_rank, pairs) for by_rank, pairs in zip(members, unbalanced, strict=True) if pairs]
+    parts = [
+        (by_rank, pairs)
+        for by_rank, pairs in zip(members, _unbalanced(members, recording), strict=True)
+        if pairs
+    ]
     if len(parts) > _MOST_PARTS:
         return members
     while True:
@@ -179,29 +184,47 @@ def _joined_by_messages(members: list[_Group], recording: Recording) -> list[_Gr
         ]
         best = max(fits, default=(0.0, 0.0, 0, 0))
         if best[0] < _LEAST_COMMON:
-            break
-        one, _ = parts.pop(-best[2])
-        other, _ = parts[-best[3]]
+            return members
+        one, pairs = parts.pop(-best[2])
+        other, others = parts.pop(-best[3])
         for rank, phases in one.items():
             other.setdefault(rank, {}).update(phases)
         members = [by_rank for by_rank in members if by_rank is not one]
-        parts[-best[3]] = other, _unbalanced(recording, other)
-    return members
+        sums = {pair: pairs.get(pair, 0) + others.get(pair, 0) for pair in pairs.keys() | others.keys()}
+        if rest := {pair: messages for pair, messages in sums.items() if messages}:
+            parts.append((other, rest))
 
 
-def _unbalanced(recording: Recording, by_rank: _Group) -> dict[tuple[int, int], int]:
-    """By sender and receiver how many messages more are sent than received in a group, if not as many."""
-    of_ranks = {rank: tuple(phases) for rank, phases in by_rank.items()}
-    more: dict[tuple[int, int], int] = defaultdict(int)
-    for totals, sign in ((recording.sent(of_ranks), 1), (recording.received(of_ranks), -1)):
-        pairs = totals.by_pair()
-        columns = (pairs.src.tolist(), pairs.dst.tolist(), pairs.messages.tolist())
-        for src, dst, messages in zip(*columns, strict=True):
-            more[src, dst] += sign * messages
-    return {pair: messages for pair, messages in more.items() if messages}
+def _unbalanced(members: Sequence[_Group], recording: Recording) -> list[_Pairs]:
+    """For each group by sender and receiver how many messages more are sent in it than received, if any."""
+    group_of: dict[int, dict[int, int]] = defaultdict(dict)
+    for group, by_rank in enumerate(members):
+        for rank, phases in by_rank.items():
+            group_of[rank] |= dict.fromkeys(phases, group)
+    parts = [np.empty((0, 4), np.int64)]
+    for rank, one in recording.ranks.items():
+        rows = one.entries[np.isin(one.entries["role"], (SENT, RECEIVED)) & (one.entries["peer"] >= 0)]
+        numbers, place = np.unique(rows["phase"], return_inverse=True)
+        groups = np.array([group_of[rank].get(number, -1) for number in numbers.tolist()], np.int64)
+        peer, is_sent = rows["peer"].astype(np.int64), rows["role"] == SENT
+        sign = np.where(is_sent, 1, -1)
+        columns = (
+            groups[place.reshape(-1)], np.where(is_sent, rank, peer), np.where(is_sent, peer, rank),
+            sign * rows["messages"].astype(np.int64),
+        )  # fmt: skip
+        is_known = (columns[0] >= 0) & ~np.isin(peer, recording.missing)
+        parts.append(np.column_stack(columns)[is_known])
+    table = np.concatenate(parts)
+    keys, place = np.unique(table[:, :3], axis=0, return_inverse=True)
+    more = np.zeros(len(keys), np.int64)
+    np.add.at(more, place.reshape(-1), table[:, 3])
+    found: list[_Pairs] = [{} for _ in members]
+    for (group, src, dst), messages in zip(keys[more != 0].tolist(), more[more != 0].tolist(), strict=True):
+        found[group][src, dst] = messages
+    return found
 
 
-def _common_part(one: Mapping[tuple[int, int], int], other: Mapping[tuple[int, int], int]) -> float:
+def _common_part(one: _Pairs, other: _Pairs) -> float:
     """Of the messages of one group without their other ends, the part whose ends are in the other."""
     fitting = sum(
         min(abs(messages), abs(other[pair]))

@@ -24,11 +24,11 @@ from tests.recordings import (
 NAMES = (
     *CALLS, "MPI_Recv", "MPI_Bcast", "MPI_Reduce", "MPI_Iprobe", "MPI_Barrier", "MPI_Ssend", "MPI_Probe",
     "MPI_Test", "MPI_Win_lock", "MPI_Win_fence", "MPI_Wait", "MPI_Waitany", "MPI_Waitsome", "MPI_Start",
-    "MPI_Send_init", "MPI_Sendrecv", "MPI_Iallreduce", "MPI_Testall", "MPI_Send",
+    "MPI_Send_init", "MPI_Sendrecv", "MPI_Iallreduce", "MPI_Testall", "MPI_Send", "MPI_Isendrecv",
 )  # fmt: skip
 (
     RECV, BCAST, REDUCE, IPROBE, BARRIER, SSEND, PROBE, TEST, WIN_LOCK, FENCE, WAIT, WAITANY, WAITSOME, START,
-    SEND_INIT, SENDRECV, IALLREDUCE, TESTALL, SEND,
+    SEND_INIT, SENDRECV, IALLREDUCE, TESTALL, SEND, ISENDRECV,
 ) = range(len(CALLS), len(NAMES))  # fmt: skip
 _, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))
 WORLD, NOBODY, NO_TAG = 1, -1, -1
@@ -225,6 +225,16 @@ def test_a_send_and_receive_in_one_call_waits_for_the_later_of_both_peers(tmp_pa
     ]
     found = waits(tmp_path, {0: both, 1: [recv(1.5, 1.6, 0)], 2: [isend(1.2, 0, 1)]})
     assert found.late_receiver_s == pytest.approx([0.5, 0, 0]) and found.late_sender_s.sum() == 0
+
+
+def test_a_request_that_sends_and_receives_waits_for_both_peers(tmp_path):
+    start = [
+        (0.9, 0.91, ISENDRECV, CALL, WORLD, NOBODY, NO_TAG, ONE_CALL, 0),
+        (0.9, 0.91, ISENDRECV, SENT, WORLD, 1, 0, MESSAGE, LARGE, 3),
+    ]
+    done = (1.0, 1.6, ISENDRECV, RECEIVED, WORLD, 2, 0, MESSAGE, LARGE, 3, 0.9)
+    records = {0: [*start, *completes(WAIT, 1.0, 1.6), done], 1: [recv(1.5, 1.6, 0)], 2: [isend(1.2, 0, 1)]}
+    assert waits(tmp_path, records).late_receiver_s == pytest.approx([0.5, 0, 0])
 
 
 def test_completions_of_what_is_not_examined_are_named_with_their_share(tmp_path):

@@ -32,7 +32,7 @@ def test_waits_are_shown_or_said_to_be_none(in_process, tmp_path):
     folder = recordings.on_disk(tmp_path / "rec", 4, recordings.ring(4))
     recordings.add_traces(folder, 4)
     shown = in_process("show", folder).stdout
-    assert "late sender" in shown and "no call waits" not in shown
+    assert "for a late sender" in shown and "no call waits" not in shown
     alone = recordings.on_disk(tmp_path / "alone", 1, [])
     recordings.add_traces(alone, 1)
     assert "no call waits for another rank" in in_process("show", alone).stdout

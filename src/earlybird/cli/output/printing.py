@@ -18,9 +18,9 @@ if TYPE_CHECKING:  # numpy, msgspec and rich would be imported for every help te
 # On a terminal, tables with more rows are cut to the first ones.
 LONG_TABLE, FIRST_ROWS = 60, 40
 # Where stdout is no terminal, a table that fits into so many characters keeps all of its columns. Of a wider
-# one some columns may be folded, to no less than _LEAST_FOLDED characters.
+# one some columns may be folded, between words where these are no longer than _LONGEST_WORD.
 WIDE_TABLE = 100
-_LEAST_FOLDED = 16
+_LEAST_FOLDED, _LONGEST_WORD = 16, 32
 _GAP = 2  # between columns
 _prints_all = False
 
@@ -140,7 +140,7 @@ def print_table(
         if is_long:
             print(f"{len(cells) - FIRST_ROWS} more rows; --all prints them")
         return
-    widths = _folded_widths(_widths(header, cells), [name in folded for name in header])
+    widths = _folded_widths(header, cells, folded)
     for row in [header, *cells]:
         folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
         for line in zip_longest(*folded, fillvalue=""):
@@ -151,15 +151,21 @@ def print_table(
             print((" " * _GAP).join(columns).rstrip())
 
 
-def _folded_widths(widths: Sequence[int], can_fold: Sequence[bool]) -> list[int]:
+def _folded_widths(
+    header: Sequence[str], rows: Sequence[Sequence[str]], folded: Collection[str]
+) -> list[int]:
     """The widths of columns in a table that is at most WIDE_TABLE wide, as far as some can be folded."""
-    widths = list(widths)
-    foldable = [k for k, can in enumerate(can_fold) if can]
+    widths = _widths(header, rows)
+    least = {
+        k: max([_LEAST_FOLDED, *(min(len(word), _LONGEST_WORD) for row in rows for word in row[k].split())])
+        for k, name in enumerate(header)
+        if name in folded
+    }
     for _ in range(sum(widths) + _GAP * (len(widths) - 1) - WIDE_TABLE):
-        widest = max(foldable, key=lambda k: widths[k], default=None)
-        if widest is None or widths[widest] <= _LEAST_FOLDED:
+        wide = [k for k in least if widths[k] > least[k]]
+        if not wide:
             break
-        widths[widest] -= 1
+        widths[max(wide, key=lambda k: widths[k])] -= 1
     return widths
 
 

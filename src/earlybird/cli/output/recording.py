@@ -161,16 +161,19 @@ def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> Non
         Column("time", lambda place: units.format_seconds(place["time_s"])),
         Column("waiting", lambda place: units.format_seconds(place["waiting_s"])),
         Column("of MPI", lambda place: percent_text(place["waiting_s"] / whole_s if whole_s else None)),
-        Column("late sender", lambda place: _time(place["late_sender_s"]), optional=True),
-        Column("late receiver", lambda place: _time(place["late_receiver_s"]), optional=True),
-        Column("peer outside", lambda place: _time(place["peer_outside_s"]), optional=True),
+        Column("sender", lambda place: _time(place["late_sender_s"]), optional=True),
+        Column("receiver", lambda place: _time(place["late_receiver_s"]), optional=True),
+        Column("outside", lambda place: _time(place["peer_outside_s"]), optional=True),
         Column("collective", lambda place: _time(place["late_collective_s"]), optional=True),
         Column("for", lambda place: f"rank {place['late']}" if place["late"] is not None else ""),
     ]
     waiting = [place for place in waits["places"] if place["waiting_s"] > 0]
     if waiting:
         _print_first(columns, waiting, _MOST_PLACES, "places", ["call", "in"])
-        print("waiting: until another rank has sent or receives, or has come to a collective; for: mostly")
+        print(
+            "waiting for a late sender, a late receiver, a peer outside the MPI, or the last in a "
+            "collective; for: mostly"
+        )
     elif is_hung:
         print("\nno call that has returned has waited for another rank, as far as that is known")
     else:
@@ -179,7 +182,7 @@ def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> Non
         print(f"of {waits['unknown']}, it is not known how much is waiting")
     outside_s, all_s = (sum(place[name] for place in waiting) for name in ("peer_outside_s", "waiting_s"))
     if outside_s > _LEAST_EXPLAINED * all_s:
-        print("peer outside: at most; it had sent or posted its part, and then computed outside the MPI")
+        print("outside: at most; the peer had begun to send or posted its receive, and then computed")
     reach_s = max(one["window_s"] for one in waits["ranks"])
     if not waits["is_whole"]:
         print(f"waits are those of the last {units.format_seconds(reach_s)}; record more with --events")
