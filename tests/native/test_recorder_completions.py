@@ -232,12 +232,15 @@ def test_epochs_are_kept_one_by_one_and_the_same_ones_on_all_ranks(any_mpi, own_
     assert kept[0][:8] == list(range(8)) and 64 < len(kept[0]) <= 256 and max(kept[0]) > steps / 2
 
 
-def test_settings_and_conditions_are_those_of_the_ranks(any_mpi, own_process, tmp_path, command, monkeypatch):
+def test_settings_and_conditions_are_those_of_the_ranks(mpi, own_process, tmp_path, command, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setenv("UCX_LOG_LEVEL", "error")
     monkeypatch.setenv("NO_SETTING", "1")
-    recording, traces = traces_of(own_process, tmp_path, command(any_mpi), any_mpi)
+    recording, traces = traces_of(own_process, tmp_path, command(mpi), mpi)
     assert not traces
+    # What the launcher tells its ranks is no setting.
+    set_here = {name for name in os.environ if name.startswith(("I_MPI_", "OMPI_", "PRTE_", "PMIX_"))}
+    assert not {name for name in recording.settings if name.startswith(("I_MPI_", "OMPI_"))} - set_here
     both = {"3": (0, 1)}
     assert recording.settings["OMP_NUM_THREADS"] == both
     assert set(recording.settings["UCX_LOG_LEVEL"]) == {"error"}

@@ -3,6 +3,9 @@
 import copy
 import io
 import json
+import shutil
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +25,8 @@ from earlybird.data.message_costs import costs_of_profile
 from earlybird.data.pattern import load_pattern
 from earlybird.data.prediction import load_prediction
 from earlybird.data.profile import load_profile
+from earlybird.data.recorded_trace import load_trace
+from earlybird.data.recording import load_recording
 from earlybird.data.run import Run
 from earlybird.data.simulated_machine import load_simulated_machine, parse_simulated_machine
 from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_table, load_thune_table
@@ -282,3 +287,67 @@ def test_files_as_they_should_be_are_accepted(tmp_path, name):
     load, original = FILES[name]
     (tmp_path / name).write_bytes(original)
     assert accepts_or_refuses(load, tmp_path / name) is not None
+
+
+# Recordings ----------------------------------------------------------------------------------------------
+
+RECORDED = GOLDEN / "recording-1-trace-2"
+_CHUNK = struct.Struct("=IIQII")
+
+
+def chunks_of(data):
+    """(type, payload) of the chunks of a rank's file."""
+    at = 0
+    while at < len(data):
+        _, kind, length, _, _ = _CHUNK.unpack_from(data, at)
+        yield kind, data[at + _CHUNK.size : at + _CHUNK.size + length]
+        at += _CHUNK.size + length
+
+
+def file_of(chunks):
+    return b"".join(
+        _CHUNK.pack(0x43524245, kind, len(payload), zlib.crc32(payload), 0) + payload
+        for kind, payload in chunks
+    )
+
+
+OPENED = struct.pack("=QIIdQ", 0x314E45504F4245, 3, 64, 1e-9, 10).ljust(256, b"\1")
+
+
+@st.composite
+def flipped(draw, data):
+    """`data` with some bytes replaced, and perhaps cut."""
+    mutable = bytearray(data)
+    for _ in range(draw(st.integers(1, 4))):
+        mutable[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
+    return bytes(mutable[: draw(st.sampled_from([len(data), len(data) // 2, 100, 8]))])
+
+
+@settings(MANY, max_examples=40)
+@given(data=st.data())
+def test_files_of_recorded_ranks(tmp_path, data):
+    folder = tmp_path / "rec"
+    if not folder.exists():
+        shutil.copytree(RECORDED, folder)
+    chunks = list(chunks_of((RECORDED / "rank-0.ebr").read_bytes()))
+    # As of a rank that was killed: its open call is read, too.
+    chunks = [(kind, payload) for kind, payload in chunks if b'"kind": "end"' not in payload]
+    k = data.draw(st.integers(0, len(chunks) - 1))
+    kind, payload = chunks[k]
+    if kind == 1:
+        payload = json.dumps(data.draw(changed(json.loads(payload)))).encode()
+    else:
+        payload = data.draw(flipped(payload))
+    chunks[k] = (kind, payload)
+    (folder / "rank-0.ebr").write_bytes(file_of(chunks))
+    (folder / "rank-0.open").write_bytes(data.draw(flipped(OPENED)))
+    accepts_or_refuses(load_recording, folder)
+
+
+@pytest.mark.parametrize("recording", [RECORDED, GOLDEN / "recording-1"], ids=lambda path: path.name)
+@settings(MANY, max_examples=40)
+@given(data=st.data())
+def test_traces(tmp_path, recording, data):
+    path = tmp_path / "rank-0.trace"
+    path.write_bytes(data.draw(flipped((recording / "rank-0.trace").read_bytes())))
+    accepts_or_refuses(load_trace, path, 300)

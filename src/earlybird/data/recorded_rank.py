@@ -55,6 +55,15 @@ _EPOCH_EVENT = np.dtype(
         ("bytes", "i8"),
     ]
 )  # fmt: skip
+# Variables that launchers set for their ranks, by what they begin with: no settings of a user, and some
+# differ between runs that are alike.
+_OF_LAUNCHERS = (
+    "I_MPI_INFO_", "I_MPI_INTERNAL_", "I_MPI_PIN_INFO", "I_MPI_PIN_MAPPING", "I_MPI_HYDRA_UUID",
+    "I_MPI_HYDRA_TOPOLIB", "I_MPI_BIND_WIN_ALLOCATE", "I_MPI_RETURN_WIN_MEM_NUMA", "I_MPI_ROOT",
+    "FI_PROVIDER_PATH", "OMPI_MCA_PREFIXES", "OMPI_MCA_num_procs", "OMPI_MCA_initial_wdir",
+    "OMPI_MCA_cpu_type", "OMPI_MCA_ess_", "OMPI_MCA_orte_", "PRTE_MCA_ess_", "PRTE_MCA_prte_",
+    "PMIX_MCA_mca_base_",
+)  # fmt: skip
 AGAIN = "record the program again"
 # A damaged number of ranks must not fill the memory.
 _MOST_RANKS = 10**8
@@ -380,7 +389,10 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             boot=str(header.get("boot", "")),
             sites=sites,
             core_wait_s=core_wait_s,
-            settings={str(name): str(value) for name, value in header.get("settings", {}).items()},
+            settings={
+                str(name): str(value) for name, value in header.get("settings", {}).items()
+                if not name.startswith(_OF_LAUNCHERS)
+            },
             binding=tuple(map(int, header.get("binding", ()))),
             load=tuple(map(float, header.get("load", ()))),
             begin_s=float(header.get("begin_s", 0.0)),
