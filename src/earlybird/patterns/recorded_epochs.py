@@ -173,7 +173,8 @@ def exchanges_of_phase(
     others = [
         series.restricted(lambda rows: np.isin(rows[:, 0], unknown), combined)
         for series in received.values()
-    ]  # fmt: skip
+        if unknown
+    ]
     own = [rank for rank in unknown if rank in ranks]
     if own and not _are_received(recording, phase, own, received, one_sided):
         raise InputError(_why_unknown(recording, phase, own[0], senders))
@@ -230,12 +231,9 @@ def _of_rank(one: RankRecording, phase: Phase, roles: Sequence[int], combined: b
     samples = [part for (number, _), part in one.epoch_samples.items() if number in numbers]
     if not samples:
         return _of_means(one.rank, rows, epochs, combined)
-    if not all(part.is_complete for part in samples):
+    if not all(part.is_complete and len(part.variants) for part in samples):
         return None
-    messages = [
-        [_columns(one.rank, variant[np.isin(variant["role"], roles)]) for variant in part.variants]
-        for part in samples
-    ]
+    messages = [_of_variants(one.rank, part.variants, roles) for part in samples]
     if len(samples) > 1 and not _are_in_step(one, numbers, samples):
         series = _alike(epochs, list(chain(*messages)), combined)
         return series if series.is_alike else None
@@ -256,6 +254,15 @@ def _are_in_step(one: RankRecording, numbers: Sequence[int], samples: Sequence[E
     return len(numbers) == 1 and is_concurrent and are_alike
 
 
+def _of_variants(rank: int, variants: Sequence[np.ndarray], roles: Sequence[int]) -> list[np.ndarray]:
+    """The messages of `roles` in each variant."""
+    number = np.repeat(np.arange(len(variants)), [len(rows) for rows in variants])
+    rows = np.concatenate(variants)
+    is_kept = np.isin(rows["role"], roles) & (rows["peer"] >= 0) & (rows["messages"] > 0)
+    ends = np.cumsum(np.bincount(number[is_kept], minlength=len(variants)))
+    return np.split(_columns(rank, rows[is_kept]), ends[:-1])
+
+
 def _columns(rank: int, rows: np.ndarray) -> np.ndarray:
     """Sender, receiver, messages and bytes of entries of a rank."""
     is_from_peer = np.isin(rows["role"], (RECEIVED, GOT))
@@ -263,7 +270,7 @@ def _columns(rank: int, rows: np.ndarray) -> np.ndarray:
     return np.column_stack([
         np.where(is_from_peer, peer, own), np.where(is_from_peer, own, peer),
         rows["messages"].astype(np.int64), rows["bytes"].astype(np.int64),
-    ])[(rows["messages"] > 0) & (rows["peer"] >= 0)]  # fmt: skip
+    ])  # fmt: skip
 
 
 def _series(
@@ -277,8 +284,7 @@ def _series(
     """A series with each of its distinct contents once."""
     numbers: dict[bytes, int] = {}
     distinct, number_of = [], []
-    for rows in contents:
-        rows = _in_order(rows, combined)
+    for rows in _in_order(contents, combined):
         key = rows.tobytes()
         if key not in numbers:
             numbers[key] = len(distinct)
@@ -293,15 +299,23 @@ def _alike(epochs: int, contents: Sequence[np.ndarray], combined: bool, num_uneq
     return _series(epochs, first, first, contents, combined, num_unequal)
 
 
-def _in_order(rows: np.ndarray, combined: bool) -> np.ndarray:
-    """The same messages with one row for each pair and size, or for each pair if `combined`."""
+def _in_order(contents: Sequence[np.ndarray], combined: bool) -> list[np.ndarray]:
+    """The same messages with one row for each pair and size, or for each pair if `combined`, in order."""
+    number = np.repeat(np.arange(len(contents)), [len(rows) for rows in contents])
+    rows = np.concatenate([np.empty((0, 4), np.int64), *contents])
     size = np.where(rows[:, 3] % rows[:, 2], -1 - np.arange(len(rows)), rows[:, 3] // rows[:, 2])
-    keys = np.column_stack([rows[:, :2], 0 * size if combined else size])
-    distinct, place = np.unique(keys, axis=0, return_inverse=True)
-    sums = np.zeros((len(distinct), 2), np.int64)
-    np.add.at(sums, place.reshape(-1), rows[:, 2:])
-    joined = np.column_stack([distinct[:, :2], sums])
-    return np.ascontiguousarray(joined[np.lexsort(joined.T[::-1])])
+    keys = np.column_stack([number, rows[:, :2], 0 * size if combined else size])
+    order = np.lexsort(keys.T[::-1])
+    keys, rows = keys[order], rows[order]
+    is_first = np.ones(len(keys), bool)
+    is_first[1:] = (keys[1:] != keys[:-1]).any(axis=1)
+    number = keys[is_first, 0]
+    if not is_first.all():
+        sums = np.add.reduceat(rows[:, 2:], np.flatnonzero(is_first), axis=0)
+        rows = np.column_stack([rows[is_first, :2], sums])
+    # Sizes that are no whole number were kept apart in the order of the program.
+    rows = rows[np.lexsort([*rows.T[::-1], number])]
+    return np.split(rows, np.cumsum(np.bincount(number, minlength=len(contents)))[:-1])
 
 
 def _of_means(rank: int, rows: np.ndarray, epochs: int, combined: bool) -> _Series | None:
