@@ -50,7 +50,7 @@ def texts(source):
 def printed(text):
     """The commands in a text, as arguments."""
     for match in _PRINTED.finditer(text.replace("{}", "X")):
-        command = next(filter(None, match.groups()))
+        command = next(filter(None, match.groups())).split("; ")[0]  # what follows is the shell's
         try:
             yield shlex.split(command)
         except ValueError:  # the rest of it is in another text

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
 from earlybird.data.schema import Estimate
 from earlybird.data.statistics import MEAN, MEDIAN, Statistic
@@ -28,6 +27,8 @@ def p_values(before_s: np.ndarray, after_s: np.ndarray) -> np.ndarray:
 
     Exact where a point has no ties, which is the rule for times; with ties the normal approximation.
     """
+    from scipy import stats  # late, as commands that compare nothing import this module
+
     tied = (np.diff(np.sort(np.hstack([before_s, after_s]), axis=1), axis=1) == 0).any(axis=1)
     found = np.ones(len(before_s))
     for rows, method in ((~tied, "exact"), (tied, "asymptotic")):
@@ -39,6 +40,8 @@ def p_values(before_s: np.ndarray, after_s: np.ndarray) -> np.ndarray:
 def adjusted(p: np.ndarray) -> np.ndarray:
     """(K,) p-values adjusted for K points by Benjamini and Hochberg (1995): those at most q contain at most
     the share q of false discoveries."""
+    from scipy import stats
+
     return stats.false_discovery_control(p) if len(p) else p
 
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from statistics import fmean
 
 import numpy as np
-from scipy import stats
 
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
@@ -153,6 +152,8 @@ def p_value(measured: Estimate, launches: int, spread: float) -> float | None:
     None for a single launch. `spread` is that of all points of the method, see `of_repetition`; the degrees
     of freedom are those of this point alone, because launches have outliers.
     """
+    from scipy import stats  # late, as small commands import this module
+
     if launches < 2:
         return None
     spread = max(spread, _spread(measured, launches))

@@ -216,8 +216,8 @@ def test_every_command_is_offered(own_process):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("record", "--events", "many"), "'--events': 'many' is not a whole number;"),
-        (("record", "--events", "-1"), "'--events': -1 is not from 0 to 100000000;"),
+        (("record", "--events", "many"), "--events is 'many'; give how many to keep"),
+        (("record", "--events", "-1"), "--events is '-1'; give how many to keep"),
         (("predict", "exchange", "p.csv", "--sockets", "0"), "'--sockets': 0 is not 1 or more;"),
         (("advise", "partition", "--imbalance", "x"), "'--imbalance': 'x' is not a number;"),
         (("advise", "partition", "--imbalance", "5"), "'--imbalance': 5.0 is not from 0.001 to 1;"),

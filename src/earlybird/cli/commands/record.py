@@ -103,10 +103,10 @@ def record(
             raise InputError("--merge runs nothing; leave out the command and all options but --json")
         _print(merge, json)
         return 0
+    kept = _kept_events(events, events_size)
     if not command or output is None:
         missing = "a command" if not command else "-o REC"
         raise InputError(f"record needs {missing}, as in: earlybird record -o rec -- mpiexec -n 8 ./app")
-    kept = _kept_events(events, events_size)
     runtimes = () if openmp is None else (openmp_runtime(openmp),)
     request = Request(command, mpi, not interpose, None, records=True, others=runtimes)
     program, arguments, environment = prepare(request)
