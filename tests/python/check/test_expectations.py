@@ -86,7 +86,10 @@ def test_given_figures_count_for_all_nodes(measured):
     assert with_figures(before, {"latency": 1e-3}).findings(measured(), HOSTS, PLAN, 0.1) == []
 
 
-@pytest.mark.parametrize("text", ["speed=3", "bandwidth=fast", "latency=0s", "bandwidth=0", "latency=-1us"])
+@pytest.mark.parametrize(
+    "text",
+    ["speed=3", "bandwidth=fast", "latency=0s", "bandwidth=0", "latency=-1us", "latency=2", "bandwidth=11"],
+)
 def test_figures_that_are_none_are_refused(text):
     with pytest.raises(InputError, match="--expect"):
         parse_figure(text)
