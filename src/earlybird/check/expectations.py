@@ -124,7 +124,8 @@ def parse_figure(text: str) -> tuple[str, float] | None:
         )
     what = f"{name} of --expect"
     if units.is_plain_number(value):  # a latency of 2 would be 2 seconds, which every link passes
-        raise InputError(f"{what} is {value!r} without a unit; give e.g. {'11GB/s' if name in _RATES else '2us'}")
+        example = "11GB/s" if name in _RATES else "2us"
+        raise InputError(f"{what} is {value!r} without a unit; give one, such as {example}")
     number = (
         units.parse_bandwidth(value, what) if name in _RATES else units.parse_duration(value, what, "2us")
     )
