@@ -22,9 +22,6 @@ from earlybird.data.recorded_rank import (
 from earlybird.data.recording import PairTotals, Recording
 from earlybird.patterns.recorded import RecordedExchange, exchange_of
 
-# Epochs in which sends are compared with receives: if those of the ranks do not correspond, few show it.
-_MOST_COMPARED = 32
-
 
 class RecordedExchanges:
     """The distinct exchanges of a phase, the most frequent one first.
@@ -390,20 +387,29 @@ def _check_correspondence(
     """Raise InputError if ranks receive what others sent in another epoch of the phase."""
     sent, taken = recording.sent(phase.of_ranks).by_pair(), recording.received(phase.of_ranks).by_pair()
     totals = {(src, dst): messages for src, dst, messages in _pair_rows(sent)}
-    pairs = {
-        (src, dst)
+    # A pair as one number.
+    pairs = np.unique([
+        src * recording.size + dst
         for src, dst, messages in _pair_rows(taken)
         if totals.get((src, dst)) == messages
         and src in known and dst in received and known[src].epochs == received[dst].epochs
-    }  # fmt: skip
+    ]).astype(np.int64)  # fmt: skip
+    series = [*known.values(), *received.values()]
     for one in received.values():
         if not one.is_alike:
             sampled = np.intersect1d(sampled, one.sampled)
-    for epoch in sampled[:_MOST_COMPARED].tolist():
-        if _messages(known, epoch, pairs) != _messages(received, epoch, pairs):
+    variants = [
+        one.variant[np.searchsorted(one.sampled, sampled)] for one in series if not one.is_alike
+    ]  # fmt: skip
+    # Epochs that are alike on all ranks need one comparison.
+    distinct = np.unique(_distinct_columns(variants, len(sampled)), return_index=True)[1]
+    for epoch in sampled[np.sort(distinct)].tolist():
+        counts = [_messages(part, epoch, pairs, recording.size) for part in (known, received)]
+        if not np.array_equal(*counts):
             raise InputError(
                 f"the epochs of phase {phase.number} do not correspond on all ranks: what is sent in one is "
-                f"received in another; call MPI_Pcontrol between the steps of the program, and {AGAIN}"
+                f"received in another, first in epoch {epoch + 1}; call MPI_Pcontrol between the steps of the "
+                f"program, and {AGAIN}"
             )
 
 
@@ -411,12 +417,11 @@ def _pair_rows(totals: PairTotals) -> Iterable[tuple[int, int, int]]:
     return zip(totals.src.tolist(), totals.dst.tolist(), totals.messages.tolist(), strict=True)
 
 
-def _messages(
-    series: Mapping[int, _Series], epoch: int, pairs: set[tuple[int, int]]
-) -> Counter[tuple[int, int]]:
-    counts: Counter[tuple[int, int]] = Counter()
-    for one in series.values():
-        for src, dst, messages, _ in one.at(epoch).tolist():
-            if (src, dst) in pairs:
-                counts[src, dst] += messages
+def _messages(series: Mapping[int, _Series], epoch: int, pairs: np.ndarray, size: int) -> np.ndarray:
+    """(P,): how many messages each of `pairs`, as numbers src * size + dst in order, has in an epoch."""
+    rows = np.concatenate([np.empty((0, 4), np.int64), *(one.at(epoch) for one in series.values())])
+    pair = rows[:, 0] * size + rows[:, 1]
+    is_wanted = np.isin(pair, pairs)
+    counts = np.zeros(len(pairs), np.int64)
+    np.add.at(counts, np.searchsorted(pairs, pair[is_wanted]), rows[is_wanted, 2])
     return counts

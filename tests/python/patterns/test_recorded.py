@@ -188,6 +188,21 @@ def test_epochs_that_do_not_correspond_are_refused():
         exchanges_of(recording)
 
 
+def test_epochs_that_correspond_at_first_only_are_refused():
+    """Ranks 2 and 3 skip one exchange, ranks 0 and 1 a later one: in between they are one epoch apart."""
+
+    def epochs_of(rank):
+        return {k for k in range(240) if k != (100 if rank >= 2 else 200)}
+
+    epochs = [[(rank, rank ^ (1 + k % 3), 1, 1000) for rank in range(4)] for k in range(240)]
+    for skipped, of_ranks in ((100, (0, 1)), (200, (2, 3))):
+        epochs[skipped] = [(rank, rank ^ 1, 1, 1000) for rank in of_ranks]
+    recording = of_epochs(4, epochs, own_epochs=epochs_of)
+    assert set(heaviest_phase(recording).epochs_of.values()) == {239}
+    with pytest.raises(InputError, match="received in another, first in epoch 101; call MPI_Pcontrol"):
+        exchanges_of(recording)
+
+
 def test_a_rank_that_missed_epochs_is_not_compared_by_their_numbers():
     """Rank 0 has no part in every third epoch, so its epoch 2 is the third one of the others: its messages
     are what they received."""
