@@ -316,11 +316,15 @@ def _in_order(contents: Sequence[np.ndarray], combined: bool) -> list[np.ndarray
 
 
 def _of_means(rank: int, rows: np.ndarray, epochs: int, combined: bool) -> _Series | None:
-    """What every epoch sends if all send the same; None if their number does not divide the messages.
+    """What every epoch sends if all send as much to the same rank; None if that need not be so.
 
-    Of the messages of a pair whose sizes differ between epochs, the mean size is taken.
+    Of several peers each may be that of other epochs, also where the number of epochs divides the messages of
+    all. Of the messages of a pair whose sizes differ between epochs, the mean size is taken.
     """
     epochs = max(epochs, 1)
+    peers = np.unique(rows[["role", "peer"]])["role"]
+    if epochs > 1 and len(np.unique(peers)) < len(peers):
+        return None
     keys, place = np.unique(rows[["role", "peer", "size_class"]], return_inverse=True)
     sums = np.zeros((len(keys), 2), np.int64)
     np.add.at(sums, place.reshape(-1), np.column_stack([rows["messages"], rows["bytes"]]).astype(np.int64))
@@ -368,7 +372,10 @@ def _why_unknown(recording: Recording, phase: Phase, rank: int, senders: Mapping
     what = f"the messages of phase {phase.number} differ between its epochs"
     samples = [part for (number, _), part in one.epoch_samples.items() if number in phase.of_ranks[rank]]
     if series is None and not samples:
-        return f"{what}, and this recording keeps only their sums; {AGAIN}"
+        return (
+            f"the messages of phase {phase.number} may differ between its epochs, and this recording keeps "
+            f"only their sums; {AGAIN}"
+        )
     if not all(part.is_complete for part in samples):
         return f"{what}, and rank {rank} had too many different ones to keep"
     return (
@@ -408,8 +415,8 @@ def _check_correspondence(
         if not np.array_equal(*counts):
             raise InputError(
                 f"the epochs of phase {phase.number} do not correspond on all ranks: what is sent in one is "
-                f"received in another, first in epoch {epoch + 1}; call MPI_Pcontrol between the steps of the "
-                f"program, and {AGAIN}"
+                f"received in another, first in epoch {epoch + 1}; call MPI_Pcontrol between the steps of "
+                f"the program, and {AGAIN}"
             )
 
 
