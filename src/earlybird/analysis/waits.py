@@ -8,7 +8,7 @@ may need calls of both sides.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,7 +85,7 @@ class Waits:
     window_s : (R,), from the first to the last record.
     in_mpi_s : (R,), in calls; times of several threads add up.
     late_sender_s : (R,), in calls that complete a receive, until the message was sent.
-    late_receiver_s : (R,), in calls that complete a send, until its receive was posted.
+    late_receiver_s : (R,), in calls that complete a send, after that, until its receive was posted.
     peer_outside_s : (R,), in these calls after that, while the other rank was in no MPI call and came to one
         before the call ended: the most that the call can have waited for it to send on, or to receive.
     late_collective_s : (R,), in collectives, until the rank that comes last had come.
@@ -197,8 +197,8 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
     np.maximum.at(last_s, events.rank[is_run], events.end_s[is_run])
     ranks = np.unique(events.rank)
     caused_s = np.zeros(size)
-    for caused, late in waits.causes():
-        caused_s += by_rank(caused, late)
+    for waited_s, late in waits.causes:
+        caused_s += by_rank(waited_s[late >= 0], late[late >= 0])
     cause[_not_examined(events, joined)] = _UNKNOWN
     is_unknown = is_timed & (cause != _KNOWN)
     return Waits(
@@ -215,25 +215,28 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
 @dataclass(frozen=True, eq=False)
 class _CallWaits:
     """(N,) of each event, 0 but for calls: seconds of waiting by cause, and the rank waited for, or -1:
-    `outside` for `outside_s`, and `late` for the others, of which a call has one."""
+    `receiver` and `outside` for the seconds of these names, and `late` for the others, of which a call has
+    one."""
 
     sender_s: np.ndarray
     receiver_s: np.ndarray
     outside_s: np.ndarray
     collective_s: np.ndarray
     late: np.ndarray
+    receiver: np.ndarray
     outside: np.ndarray
 
     @classmethod
     def of(cls, num: int) -> "_CallWaits":
-        return cls(*np.zeros((4, num)), *np.full((2, num), -1))
+        return cls(*np.zeros((4, num)), *np.full((3, num), -1))
 
-    def causes(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Seconds of waiting and the ranks that it was for, of the calls that waited for one."""
-        for waited_s, late in (
-            (self.sender_s + self.receiver_s + self.collective_s, self.late), (self.outside_s, self.outside)
-        ):  # fmt: skip
-            yield waited_s[late >= 0], late[late >= 0]
+    @property
+    def causes(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """Seconds of waiting of each event, and the ranks that it was for, or -1."""
+        return (
+            (self.sender_s + self.collective_s, self.late), (self.receiver_s, self.receiver),
+            (self.outside_s, self.outside),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,6 +276,10 @@ def _dependences(events: Events, matches: Matches, call_of: np.ndarray) -> tuple
         is_point & (events.role == SENT) & (events.kind != COMPLETION) & (events.request == 0)
     )
     own = own[events.is_call(SENDING)[call_of[own]]]
+    # Without requests, as in traces of former versions, it is not known what else a call has completed, nor
+    # when receives were posted: a call that receives is judged by what it receives.
+    has_requests = np.bincount(events.rank, events.request > 0) > 0
+    own = own[has_requests[events.rank[own]] | ~events.is_call(BLOCKING_RECEIVES)[call_of[own]]]
     is_sent = events.role[completed] == SENT
     cause[call_of[completed[~is_sent]]] = events.call[completed[~is_sent]]
     others = np.flatnonzero(started & (call_of >= 0) & (events.role == CALL))
@@ -290,8 +297,6 @@ def _dependences(events: Events, matches: Matches, call_of: np.ndarray) -> tuple
     cause[call[~is_known]] = np.where(sent >= 0, events.call[sent], _UNKNOWN)[~is_known]
     has_sender = partner[received] >= 0
     cause[call_of[received[~has_sender]]] = _UNKNOWN
-    # Without requests, as in traces of former versions, it is not known what else a call has completed.
-    has_requests = np.bincount(events.rank, events.request > 0) > 0
     has_received = np.zeros(len(events), bool)
     has_received[call_of[received]] = True
     cause[is_completing & (events.calls > 0) & ~has_received & ~has_requests[events.rank]] = _UNKNOWN
@@ -330,26 +335,36 @@ def _posted_s(events: Events, call_of: np.ndarray) -> np.ndarray:
 def _late_peers(
     events: Events, dependences: _Dependences, completing: np.ndarray, cause: np.ndarray, waits: _CallWaits
 ) -> None:
-    """The wait of each call until the last of its messages was sent, or its receive posted, and then for one
-    of the peers that was outside the MPI. A call for which one request suffices waits for the first, and a
-    poll that completes nothing for what the call in `completing` does."""
-    call, peer = dependences.call, dependences.peer
+    """The wait of each call until the last of its messages was sent, then until the last receive of what it
+    sends was posted, and then for one of the peers that was outside the MPI. A call for which one request
+    suffices waits for the first, and a poll that completes nothing for what the call in `completing` does."""
+    call, peer, is_send = dependences.call, dependences.peer, dependences.is_send
     begin_s, end_s = events.begin_s[call], events.end_s[call]
     # The MPI has kept the message of a send that was over before.
-    ready_s = np.where(dependences.is_send & (end_s < dependences.ready_s), -np.inf, dependences.ready_s)
-    order = np.argsort(np.where(events.is_call(_FOR_ANY)[call], -ready_s, ready_s), kind="stable")
-    decisive = np.full(len(events), -1)
-    decisive[call[order]] = order  # that which counts comes last, and stays
+    ready_s = np.where(is_send & (end_s < dependences.ready_s), -np.inf, dependences.ready_s)
+    is_for_any = events.is_call(_FOR_ANY)
+    order = np.argsort(np.where(is_for_any[call], -ready_s, ready_s), kind="stable")
     polls = np.flatnonzero(completing >= 0)
-    decisive[polls], cause[polls] = decisive[completing[polls]], cause[completing[polls]]
-    waiting = np.flatnonzero(decisive >= 0)
-    chosen = decisive[waiting]
-    wait_s = np.clip(ready_s[chosen] - events.begin_s[waiting], 0, (events.end_s - events.begin_s)[waiting])
-    is_long, of_sends = wait_s > 0, dependences.is_send[chosen]
-    waits.late[waiting[is_long]] = peer[chosen[is_long]]
-    waits.sender_s[waiting[is_long & ~of_sends]] = wait_s[is_long & ~of_sends]
-    waits.receiver_s[waiting[is_long & of_sends]] = wait_s[is_long & of_sends]
-    waited_s = waits.sender_s + waits.receiver_s
+    until_s, decisive = np.full((2, len(events)), -np.inf), np.full((2, len(events)), -1)
+    for of_sends in (0, 1):
+        part = order[is_send[order] == of_sends]
+        decisive[of_sends, call[part]] = part  # that which counts comes last, and stays
+        decisive[of_sends, polls] = decisive[of_sends, completing[polls]]
+        has_one = decisive[of_sends] >= 0
+        until_s[of_sends, has_one] = ready_s[decisive[of_sends, has_one]]
+    cause[polls] = cause[completing[polls]]
+    # Where one request suffices, only the first of both counts.
+    has_both = is_for_any & (decisive >= 0).all(axis=0)
+    until_s[0, has_both & (until_s[1] < until_s[0])] = -np.inf
+    until_s[1, has_both & (until_s[0] <= until_s[1])] = -np.inf
+    waited_s = np.zeros(len(events))
+    for of_sends, (wait_s, late) in enumerate(
+        ((waits.sender_s, waits.late), (waits.receiver_s, waits.receiver))
+    ):  # fmt: skip
+        own_s = np.clip(until_s[of_sends] - events.begin_s, 0, events.end_s - events.begin_s) - waited_s
+        is_long = own_s > 0
+        wait_s[is_long], late[is_long] = own_s[is_long], peer[decisive[of_sends, is_long]]
+        waited_s += wait_s
     from_s = np.maximum(begin_s + waited_s[call], dependences.returned_s)
     outside_s = np.zeros(len(call))
     for rank in np.unique(peer).tolist():
@@ -498,9 +513,7 @@ def _places(
         of_place.append(key)
         found[key] += sums[:, k]
     causes: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for waited_s, late in (
-        (waits.sender_s + waits.receiver_s + waits.collective_s, waits.late), (waits.outside_s, waits.outside)
-    ):  # fmt: skip
+    for waited_s, late in waits.causes:
         for k in np.flatnonzero(late[rows] >= 0).tolist():
             causes[of_place[place[k]]][int(late[rows[k]])] += waited_s[rows[k]]
     places = [
