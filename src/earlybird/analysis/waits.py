@@ -26,7 +26,8 @@ from earlybird.analysis.events import (
     events_of,
     match_messages,
 )
-from earlybird.data import labels
+from earlybird.analysis.gaps import named_ranks
+from earlybird.data import labels, units
 from earlybird.data.mpi_calls import BLOCKING_RECEIVES, COMPLETIONS, POLLS, STARTS
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
 from earlybird.data.recorded_trace import COMPLETION, RankTrace, load_traces
@@ -96,7 +97,8 @@ class Waits:
     num_received, num_matched : messages received, and those whose send is in the traces, too.
     clock_uncertainty_s : by how much the clocks of hosts may be apart; 0 for one clock.
     unconnected : ranks whose clock cannot be compared with that of the first rank.
-    is_whole : the traces reach back to the beginning of the run.
+    reaches_back : the traces reach back to the beginning of the run.
+    cut_s : by rank whose trace could not be written any more, the time from MPI_Init to its end.
     """
 
     ranks: np.ndarray
@@ -114,7 +116,24 @@ class Waits:
     num_matched: int
     clock_uncertainty_s: float
     unconnected: list[int]
-    is_whole: bool
+    reaches_back: bool
+    cut_s: Mapping[int, float]
+
+    @property
+    def is_whole(self) -> bool:
+        """The traces are of the whole run."""
+        return self.reaches_back and not self.cut_s
+
+    @property
+    def cut(self) -> str:
+        """`the traces of ranks 0, 1 end 2 s after MPI_Init`, and what follows from it; "" if none does."""
+        if not self.cut_s:
+            return ""
+        several, first_s = len(self.cut_s) > 1, units.format_seconds(min(self.cut_s.values()))
+        return (
+            f"the trace{'s' * several} of {named_ranks(list(self.cut_s))} end{'s' * (not several)} "
+            f"{first_s} after MPI_Init{' at the earliest' * several}, as on a full disk; waits after that are not known"
+        )
 
     @property
     def waiting_s(self) -> np.ndarray:
@@ -145,7 +164,8 @@ class Traced:
     matches: Matches
     groups: Sequence[Collective]
     clocks: Clocks
-    is_whole: bool
+    reaches_back: bool
+    cut_s: Mapping[int, float]
 
 
 def traced(recording: Recording) -> Traced | None:
@@ -162,7 +182,8 @@ def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced
     matches = match_messages(events, traces, recording)
     groups = collectives(events, traces, recording)
     clocks = compare_clocks(recording, events, matches, groups)
-    is_whole = all(trace.is_whole for trace in traces.values())
+    reaches_back = all(trace.is_whole for trace in traces.values())
+    cut_s = {rank: trace.until_s for rank, trace in sorted(traces.items()) if trace.is_cut}
     # Ranks whose clock nothing connects with the first one's keep their own times.
     is_known = np.isfinite([clocks.ahead_s.get(rank, np.nan) for rank in range(recording.size)])
     known = is_known[events.rank[matches.sent]] & is_known[events.rank[matches.received]]
@@ -170,7 +191,7 @@ def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced
     ahead_s = {rank: float(np.nan_to_num(by_s)) for rank, by_s in clocks.ahead_s.items()}
     return Traced(
         events.shifted(ahead_s), comparable, [one for one in groups if is_known[one.ranks].all()], clocks,
-        is_whole,
+        reaches_back, cut_s,
     )  # fmt: skip
 
 
@@ -208,7 +229,7 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
         float((durations_s * (is_timed & ~is_unknown)).sum()), _unexamined(events, is_unknown, cause),
         _places(recording, events, is_timed, is_unknown, waits),
         joined.matches.num_received, len(joined.matches.sent), joined.clocks.uncertainty_s,
-        joined.clocks.unconnected, joined.is_whole,
+        joined.clocks.unconnected, joined.reaches_back, joined.cut_s,
     )  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """What `earlybird record` prints where it cannot write beside the files of the ranks."""
 
+import json
+
 import pytest
 
 from earlybird.cli.commands import record
@@ -36,6 +38,25 @@ def test_waits_are_shown_or_said_to_be_none(in_process, tmp_path):
     alone = recordings.on_disk(tmp_path / "alone", 1, [])
     recordings.add_traces(alone, 1)
     assert "no call waits for another rank" in in_process("show", alone).stdout
+
+
+def test_traces_that_end_before_the_run_are_not_presented_as_whole(in_process, tmp_path):
+    folder = recordings.on_disk(tmp_path / "rec", 4, recordings.ring(4))
+    recordings.add_traces(folder, 4)
+    waits = json.loads(in_process("show", "--json", folder).stdout)["waits"]
+    assert waits["is_whole"] and waits["cut_ranks"] == [] and waits["cut"] == ""
+    for rank in (1, 2):
+        recordings.cut_trace(folder / f"rank-{rank}.trace")
+    said = (
+        "the traces of ranks 1, 2 end 2.31 s after MPI_Init at the earliest, as on a full disk; waits after"
+    )
+    shown = in_process("show", folder).stdout
+    assert said in shown and "waits are those of the last" not in shown
+    waits = json.loads(in_process("show", "--json", folder).stdout)["waits"]
+    assert not waits["is_whole"] and waits["reaches_back"]
+    assert [one["rank"] for one in waits["cut_ranks"]] == [1, 2] and waits["cut"].startswith(said)
+    reported = " ".join(in_process("report", "--terminal", folder).stdout.split())
+    assert said.removeprefix("the") in reported
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,9 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
     )  # fmt: skip
     return {
         "is_whole": waits.is_whole,
+        "reaches_back": waits.reaches_back,
+        "cut": waits.cut,
+        "cut_ranks": [{"rank": rank, "end_s": end_s} for rank, end_s in waits.cut_s.items()],
         "clock_uncertainty_s": waits.clock_uncertainty_s,
         "ranks_of_unknown_clock": waits.unconnected,
         "examined_s": waits.examined_s,
@@ -184,10 +187,12 @@ def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> Non
     if outside_s > _LEAST_EXPLAINED * all_s:
         print("outside: at most; the peer had begun to send or posted its receive, and then computed")
     reach_s = max(one["window_s"] for one in waits["ranks"])
-    if not waits["is_whole"]:
+    if waits["cut"]:
+        print(waits["cut"])
+    if not waits["reaches_back"]:
         print(f"waits are those of the last {units.format_seconds(reach_s)}; record more with --events")
     left = waits["received"] - waits["matched"]
-    if left and ended_early and not waits["is_whole"]:
+    if left and ended_early and not waits["reaches_back"]:
         print(
             f"{left} of {waits['received']} receives have no known send: ranks ended early; record more with "
             "--events"
@@ -203,10 +208,12 @@ def _why_unmatched(waits: dict[str, Any]) -> str:
     """Why receives have no send, as far as that is known, and what helps."""
     if waits["ranks_of_unknown_clock"]:
         return "the clocks of some nodes cannot be compared"
-    if not waits["is_whole"]:
+    if not waits["reaches_back"]:
         return "older records are overwritten; record more with --events"
     if not waits["has_identities"]:
         return "communicators with the same ranks are told apart by their names (MPI_Comm_set_name)"
+    if waits["cut"]:
+        return "they are of ranks whose traces end early"
     return "their sends are not in the traces"
 
 
