@@ -132,7 +132,8 @@ class Waits:
         several, first_s = len(self.cut_s) > 1, units.format_seconds(min(self.cut_s.values()))
         return (
             f"the trace{'s' * several} of {named_ranks(list(self.cut_s))} end{'s' * (not several)} "
-            f"{first_s} after MPI_Init{' at the earliest' * several}, as on a full disk; waits after that are not known"
+            f"{first_s} after MPI_Init{' at the earliest' * several}, as on a full disk; waits after that "
+            "are not known"
         )
 
     @property

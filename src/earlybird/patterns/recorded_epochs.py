@@ -35,7 +35,7 @@ class RecordedExchanges:
     sampled : int64 (S,), indices from 0 of the epochs that were kept; that of the first one if all are alike.
     counts : int64 (K,), how many of these had each exchange.
     num_unequal : pairs of ranks whose messages have mean sizes, as only their sum over all epochs is known.
-    least_epochs, most_epochs : of a rank.
+    least_epochs, most_epochs : of a rank that sends.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ def exchanges_of_phase(
     return RecordedExchanges(
         epochs if varying else phase.epochs, sampled, exchange_of_sample, totals_of, combined=combined,
         num_unequal=sum(one.num_unequal for one in series),
-        epochs_of_ranks=[phase.epochs_of[rank] for rank in ranks],
+        epochs_of_ranks={one.epochs for one in series if any(len(rows) for rows in one.contents)},
     )  # fmt: skip
 
 
