@@ -21,7 +21,7 @@ def remarks(recording: Recording) -> list[str]:
         call, library = recording.hidden
         said.append(
             f"{call} of {library} precedes the recorder's, so what the program calls there is not recorded"
-            f"{'' if recording.ranks else ': nothing was'}; record without this tool"
+            f"{'' if recording.ranks else ': nothing was'}; {_how_to_reach(call, library)}"
         )
     elif recording.empty and not recording.ranks:
         said.append(
@@ -53,6 +53,17 @@ def remarks(recording: Recording) -> list[str]:
             "are the scheduler's; use fewer ranks or more cores"
         )
     return said
+
+
+def _how_to_reach(call: str, hider: str) -> str:
+    """What to do about a function that is called in place of the recorder's: one of a library or of the
+    program itself."""
+    if ".so" in hider.rpartition("/")[2]:
+        return "record without this tool"
+    return (
+        f"the program defines {call} itself: link it with the shared MPI, or let its wrapper call the next "
+        f"library's {call}"
+    )
 
 
 def lost_parts(recording: Recording) -> list[str]:
