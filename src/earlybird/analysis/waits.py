@@ -17,6 +17,7 @@ from earlybird.analysis.clocks import Clocks, compare_clocks
 from earlybird.analysis.events import (
     ALL_WAIT_FOR_ALL,
     FENCE,
+    PARTITIONED,
     ROOT_WAITS,
     Collective,
     Events,
@@ -47,6 +48,9 @@ _LOCAL = STARTS | {
     "MPI_Psend_init", "MPI_Precv_init", "MPI_Pready", "MPI_Pready_range", "MPI_Pready_list", "MPI_Cancel",
     "MPI_Request_free", "MPI_Pcontrol", "MPI_Comm_set_name",
 }  # fmt: skip
+# Receives without a send, by what of a send of their pair and tag is in the traces: none; one, but on no
+# communicator that is known to be the same; one on the same, but of another size, or more or less of them.
+NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS = "no send", "other communicator", "other sends"
 _KNOWN, _UNKNOWN = -1, -2  # in place of a call
 _LEAST_PRINTED, _MOST_NAMES = 0.001, 3
 
@@ -95,6 +99,7 @@ class Waits:
     unexamined : the other calls, by their time; where that is known with what they complete.
     places : of the program, the one with most waiting first.
     num_received, num_matched : messages received, and those whose send is in the traces, too.
+    unmatched : why the others have no send: one of NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS; "" if all have.
     clock_uncertainty_s : by how much the clocks of hosts may be apart; 0 for one clock.
     unconnected : ranks whose clock cannot be compared with that of the first rank.
     reaches_back : the traces reach back to the beginning of the run.
@@ -114,6 +119,7 @@ class Waits:
     places: tuple[PlaceWaits, ...]
     num_received: int
     num_matched: int
+    unmatched: str
     clock_uncertainty_s: float
     unconnected: list[int]
     reaches_back: bool
@@ -229,7 +235,8 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
         by_rank(waits.collective_s)[ranks], caused_s[ranks],
         float((durations_s * (is_timed & ~is_unknown)).sum()), _unexamined(events, is_unknown, cause),
         _places(recording, events, is_timed, is_unknown, waits),
-        joined.matches.num_received, len(joined.matches.sent), joined.clocks.uncertainty_s,
+        joined.matches.num_received, len(joined.matches.sent), _unmatched(events, joined.matches),
+        joined.clocks.uncertainty_s,
         joined.clocks.unconnected, joined.reaches_back, joined.cut_s,
     )  # fmt: skip
 
@@ -441,6 +448,32 @@ def _late_to_probes(events: Events, matches: Matches, waits: _CallWaits, cause: 
         begin_s, end_s = events.begin_s[own], events.end_s[own]
         wait_s = np.clip(events.begin_s[sent] - begin_s, 0, end_s - begin_s)
         _keep_longest(waits.sender_s, waits.late, own, wait_s, events.rank[sent])
+
+
+def _unmatched(events: Events, matches: Matches) -> str:
+    """Why receives have no send."""
+    is_message = (events.peer >= 0) & (events.tag >= 0) & (events.kind != COMPLETION)
+    is_message &= ~events.is_call(PARTITIONED)
+    received = np.flatnonzero(is_message & (events.role == RECEIVED))
+    received = received[~np.isin(received, matches.received)]
+    if not len(received):
+        return ""
+    sent = np.flatnonzero(is_message & (events.role == SENT))
+    both = np.concatenate([sent, received])
+    is_sent = np.arange(len(both)) < len(sent)
+    keys = np.column_stack([
+        np.where(is_sent, events.rank[both], events.peer[both]),
+        np.where(is_sent, events.peer[both], events.rank[both]), events.tag[both],
+    ])  # fmt: skip
+
+    def have_sends(columns: np.ndarray) -> np.ndarray:
+        key = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
+        return np.isin(key[~is_sent], key[is_sent])
+
+    if not have_sends(keys).any():
+        return NO_SEND
+    is_same = have_sends(np.column_stack([keys, events.communicator[both]]))
+    return OTHER_SENDS if (is_same & (events.communicator[received] >= 0)).any() else OTHER_COMMUNICATOR
 
 
 def _not_examined(events: Events, joined: Traced) -> np.ndarray:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earlybird.analysis.waits import join_traces, waits_of
+from earlybird.analysis.waits import NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS, join_traces, waits_of
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
 from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL, POLLS, load_trace
@@ -528,6 +528,25 @@ def test_without_messages_between_nodes_nothing_is_said_about_them(tmp_path):
 def test_messages_of_other_sizes_are_no_pair(tmp_path):
     found = waits(tmp_path, {0: [received(1.0, 1.5, 1, size=4)], 1: [sent(1.4, 0, size=8)]})
     assert (found.num_matched, found.num_received) == (0, 1)
+
+
+def test_it_is_known_what_a_receive_without_a_send_lacks(tmp_path):
+    late = received(1.0, 1.5, 1)
+    assert waits(tmp_path, {0: [late], 1: [sent(1.4, 0)]}).unmatched == ""
+    for other in (
+        sent(1.4, 0, tag=9),
+        sent(1.4, 2),
+        call(1.0, 1.1),
+    ):  # another tag, another pair, none at all
+        assert waits(tmp_path, {0: [late], 1: [other], 2: [sent(1.4, 0)]}).unmatched == NO_SEND
+    assert waits(tmp_path, {0: [late], 1: [sent(1.4, 0, size=4)]}).unmatched == OTHER_SENDS
+    two = {number: replace(world(0, 2), identity=number) for number in (1, 2)}
+    on_other = (*sent(1.4, 0)[:4], 2, *sent(1.4, 0)[5:])
+    assert waits(tmp_path, {0: [late], 1: [on_other]}, communicators=two).unmatched == OTHER_COMMUNICATOR
+    # Alike and without identities: which is which is not known.
+    two = {1: world(0, 2), 2: world(0, 2)}
+    found = waits(tmp_path, {0: [late], 1: [sent(1.4, 0)]}, communicators=two)
+    assert found.unmatched == OTHER_COMMUNICATOR
 
 
 def test_receives_are_matched_in_the_order_in_which_they_were_posted(tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 from earlybird.analysis.balance import work_balance
 from earlybird.analysis.conditions import conditions
 from earlybird.analysis.phase_names import distinctions
-from earlybird.analysis.waits import traced, waits_of
+from earlybird.analysis.waits import NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS, traced, waits_of
 from earlybird.cli.output.printing import (
     Column,
     Format,
@@ -25,7 +25,11 @@ from earlybird.data.recording import PairTotals, Recording
 _MOST_CALLS, _MOST_PHASES, _MOST_PAIRS, _MOST_PLACES = 12, 8, 12, 8
 _MOST_NAMES, _MOST_SETTINGS = 3, 6
 _LEAST_EXPLAINED = 0.01  # of all waiting: what is less is not worth a line
-
+_WHY_UNMATCHED = {
+    NO_SEND: "their sends are not in the traces",
+    OTHER_COMMUNICATOR: "their communicators could not be matched",
+    OTHER_SENDS: "the sends of their pair and tag have other sizes, or are more or less than they",
+}
 
 _THREADS = [
     Column("before phase", lambda one: one["phase"]),
@@ -146,6 +150,7 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
         ),
         "received": waits.num_received,
         "matched": waits.num_matched,
+        "unmatched": waits.unmatched,
         "ranks": [
             {"rank": rank} | {name: float(getattr(waits, name)[k]) for name in by_rank}
             for k, rank in enumerate(waits.ranks.tolist())
@@ -214,7 +219,7 @@ def _why_unmatched(waits: dict[str, Any]) -> str:
         return "communicators with the same ranks are told apart by their names (MPI_Comm_set_name)"
     if waits["cut"]:
         return "they are of ranks whose traces end early"
-    return "their sends are not in the traces"
+    return _WHY_UNMATCHED[waits["unmatched"]]
 
 
 def _time(value_s: float) -> str:
