@@ -269,6 +269,13 @@ def open_call_file(*calls) -> bytes:
     )
 
 
+def cut_trace(path: Path) -> None:
+    """Say in the head of a trace that it could not be written any more."""
+    data = bytearray(path.read_bytes())
+    struct.pack_into("=Q", data, 64 + 8 + 64 * 16, 1)
+    path.write_bytes(data)
+
+
 def add_traces(folder: Path, size: int, late: int = 1, steps: int = 3) -> None:
     """Traces for a recording of a ring in `folder`: in each step of a second every rank sends to the next,
     and `late` does so 0.2 s after the others have begun to wait for it."""

@@ -21,7 +21,7 @@ ALL_WAIT_FOR_ALL = frozenset(
 )  # fmt: skip
 WAIT_FOR_ROOT = frozenset({"MPI_Bcast", "MPI_Scatter", "MPI_Scatterv"})
 ROOT_WAITS = frozenset({"MPI_Reduce", "MPI_Gather", "MPI_Gatherv"})
-_PARTITIONED = frozenset({"MPI_Psend_init", "MPI_Precv_init"})
+PARTITIONED = frozenset({"MPI_Psend_init", "MPI_Precv_init"})
 COLLECTIVES = ALL_WAIT_FOR_ALL | WAIT_FOR_ROOT | ROOT_WAITS
 # Communicators that ranks do not name: none, and that of MPI_Finalize.
 _NO_COMMUNICATOR, _WORLD = -1, -2
@@ -152,7 +152,7 @@ def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: R
     with more sends than receives: something was not recorded. So are partitioned transfers and blocks of
     collectives.
     """
-    is_message = (events.peer >= 0) & (events.tag >= 0) & ~events.is_call(_PARTITIONED)
+    is_message = (events.peer >= 0) & (events.tag >= 0) & ~events.is_call(PARTITIONED)
     is_message &= events.kind != COMPLETION
     received = np.flatnonzero(is_message & (events.role == RECEIVED))
     is_known = is_message & (events.communicator >= 0)

@@ -21,12 +21,12 @@ def remarks(recording: Recording) -> list[str]:
         call, library = recording.hidden
         said.append(
             f"{call} of {library} precedes the recorder's, so what the program calls there is not recorded"
-            f"{'' if recording.ranks else ': nothing was'}; record without this tool"
+            f"{'' if recording.ranks else ': nothing was'}; {_how_to_reach(call, library)}"
         )
     elif recording.empty and not recording.ranks:
         said.append(
-            f"nothing was recorded: {_ranks(recording.empty)} left an empty file, as on a full disk; free "
-            "some space and record again"
+            f"nothing was recorded: {named_ranks(recording.empty)} left an empty file, as on a full disk; "
+            "free some space and record again"
         )
     elif not recording.ranks:
         said.append(
@@ -55,6 +55,17 @@ def remarks(recording: Recording) -> list[str]:
     return said
 
 
+def _how_to_reach(call: str, hider: str) -> str:
+    """What to do about a function that is called in place of the recorder's: one of a library or of the
+    program itself."""
+    if ".so" in hider.rpartition("/")[2]:
+        return "record without this tool"
+    return (
+        f"the program defines {call} itself: link it with the shared MPI, or let its wrapper call the next "
+        f"library's {call}"
+    )
+
+
 def lost_parts(recording: Recording) -> list[str]:
     """A sentence for the ranks that left no file, and for each way in which ranks ended early."""
     said = []
@@ -63,7 +74,9 @@ def lost_parts(recording: Recording) -> list[str]:
     for missing, left in ((absent, "no file"), (empty, "an empty file, as on a full disk")):
         if missing:
             them = "them" if len(missing) > 1 else "it"
-            said.append(f"{_ranks(missing)} left {left}, so only what others received from {them} is counted")
+            said.append(
+                f"{named_ranks(missing)} left {left}, so only what others received from {them} is counted"
+            )
     for how, text in (
         (
             None,
@@ -77,7 +90,7 @@ def lost_parts(recording: Recording) -> list[str]:
         if early := [rank for rank in recording.ended_early if recording.ranks[rank].end == how]:
             last_s = min(recording.ranks[rank].run_s for rank in early)
             kept = f"what is counted ends {units.format_seconds(last_s)} after MPI_Init at the earliest"
-            said.append(f"{_ranks(early)} {text}; {kept}")
+            said.append(f"{named_ranks(early)} {text}; {kept}")
     return said + _open_calls(recording)
 
 
@@ -91,13 +104,14 @@ def _open_calls(recording: Recording) -> list[str]:
         where = f" in {opened.site.place}" if opened.site and opened.site.place else ""
         peer = f" with rank {opened.peer}" if opened.peer >= 0 else ""
         ranks.setdefault(f"{opened.call}{where}{peer}", []).append(rank)
-    said = [f"{_ranks(of_call)} had not returned from {text}" for text, of_call in ranks.items()]
+    said = [f"{named_ranks(of_call)} had not returned from {text}" for text, of_call in ranks.items()]
     if len(said) > _MOST_OPEN:
         said = [*said[:_MOST_OPEN], f"{len(said) - _MOST_OPEN} more calls had not returned"]
     return said
 
 
-def _ranks(ranks: Sequence[int]) -> str:
+def named_ranks(ranks: Sequence[int]) -> str:
+    """`ranks 0, 1`, the first of many."""
     names = ", ".join(map(str, ranks[:_MOST_RANKS]))
     more = f" and {len(ranks) - _MOST_RANKS} more" if len(ranks) > _MOST_RANKS else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {names}{more}"

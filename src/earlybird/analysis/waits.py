@@ -8,7 +8,7 @@ may need calls of both sides.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from earlybird.analysis.clocks import Clocks, compare_clocks
 from earlybird.analysis.events import (
     ALL_WAIT_FOR_ALL,
     FENCE,
+    PARTITIONED,
     ROOT_WAITS,
     Collective,
     Events,
@@ -26,7 +27,8 @@ from earlybird.analysis.events import (
     events_of,
     match_messages,
 )
-from earlybird.data import labels
+from earlybird.analysis.gaps import named_ranks
+from earlybird.data import labels, units
 from earlybird.data.mpi_calls import BLOCKING_RECEIVES, COMPLETIONS, POLLS, STARTS
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
 from earlybird.data.recorded_trace import COMPLETION, RankTrace, load_traces
@@ -46,6 +48,9 @@ _LOCAL = STARTS | {
     "MPI_Psend_init", "MPI_Precv_init", "MPI_Pready", "MPI_Pready_range", "MPI_Pready_list", "MPI_Cancel",
     "MPI_Request_free", "MPI_Pcontrol", "MPI_Comm_set_name",
 }  # fmt: skip
+# Receives without a send, by what of a send of their pair and tag is in the traces: none; one, but on no
+# communicator that is known to be the same; one on the same, but of another size, or more or less of them.
+NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS = "no send", "other communicator", "other sends"
 _KNOWN, _UNKNOWN = -1, -2  # in place of a call
 _LEAST_PRINTED, _MOST_NAMES = 0.001, 3
 
@@ -85,7 +90,7 @@ class Waits:
     window_s : (R,), from the first to the last record.
     in_mpi_s : (R,), in calls; times of several threads add up.
     late_sender_s : (R,), in calls that complete a receive, until the message was sent.
-    late_receiver_s : (R,), in calls that complete a send, until its receive was posted.
+    late_receiver_s : (R,), in calls that complete a send, after that, until its receive was posted.
     peer_outside_s : (R,), in these calls after that, while the other rank was in no MPI call and came to one
         before the call ended: the most that the call can have waited for it to send on, or to receive.
     late_collective_s : (R,), in collectives, until the rank that comes last had come.
@@ -94,9 +99,11 @@ class Waits:
     unexamined : the other calls, by their time; where that is known with what they complete.
     places : of the program, the one with most waiting first.
     num_received, num_matched : messages received, and those whose send is in the traces, too.
+    unmatched : why the others have no send: one of NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS; "" if all have.
     clock_uncertainty_s : by how much the clocks of hosts may be apart; 0 for one clock.
     unconnected : ranks whose clock cannot be compared with that of the first rank.
-    is_whole : the traces reach back to the beginning of the run.
+    reaches_back : the traces reach back to the beginning of the run.
+    cut_s : by rank whose trace could not be written any more, the time from MPI_Init to its end.
     """
 
     ranks: np.ndarray
@@ -112,9 +119,28 @@ class Waits:
     places: tuple[PlaceWaits, ...]
     num_received: int
     num_matched: int
+    unmatched: str
     clock_uncertainty_s: float
     unconnected: list[int]
-    is_whole: bool
+    reaches_back: bool
+    cut_s: Mapping[int, float]
+
+    @property
+    def is_whole(self) -> bool:
+        """The traces are of the whole run."""
+        return self.reaches_back and not self.cut_s
+
+    @property
+    def cut(self) -> str:
+        """`the traces of ranks 0, 1 end 2 s after MPI_Init`, and what follows from it; "" if none does."""
+        if not self.cut_s:
+            return ""
+        several, first_s = len(self.cut_s) > 1, units.format_seconds(min(self.cut_s.values()))
+        return (
+            f"the trace{'s' * several} of {named_ranks(list(self.cut_s))} end{'s' * (not several)} "
+            f"{first_s} after MPI_Init{' at the earliest' * several}, as on a full disk; waits after that "
+            "are not known"
+        )
 
     @property
     def waiting_s(self) -> np.ndarray:
@@ -145,7 +171,8 @@ class Traced:
     matches: Matches
     groups: Sequence[Collective]
     clocks: Clocks
-    is_whole: bool
+    reaches_back: bool
+    cut_s: Mapping[int, float]
 
 
 def traced(recording: Recording) -> Traced | None:
@@ -162,7 +189,8 @@ def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced
     matches = match_messages(events, traces, recording)
     groups = collectives(events, traces, recording)
     clocks = compare_clocks(recording, events, matches, groups)
-    is_whole = all(trace.is_whole for trace in traces.values())
+    reaches_back = all(trace.is_whole for trace in traces.values())
+    cut_s = {rank: trace.until_s for rank, trace in sorted(traces.items()) if trace.is_cut}
     # Ranks whose clock nothing connects with the first one's keep their own times.
     is_known = np.isfinite([clocks.ahead_s.get(rank, np.nan) for rank in range(recording.size)])
     known = is_known[events.rank[matches.sent]] & is_known[events.rank[matches.received]]
@@ -170,7 +198,7 @@ def join_traces(recording: Recording, traces: Mapping[int, RankTrace]) -> Traced
     ahead_s = {rank: float(np.nan_to_num(by_s)) for rank, by_s in clocks.ahead_s.items()}
     return Traced(
         events.shifted(ahead_s), comparable, [one for one in groups if is_known[one.ranks].all()], clocks,
-        is_whole,
+        reaches_back, cut_s,
     )  # fmt: skip
 
 
@@ -197,8 +225,8 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
     np.maximum.at(last_s, events.rank[is_run], events.end_s[is_run])
     ranks = np.unique(events.rank)
     caused_s = np.zeros(size)
-    for caused, late in waits.causes():
-        caused_s += by_rank(caused, late)
+    for waited_s, late in waits.causes:
+        caused_s += by_rank(waited_s[late >= 0], late[late >= 0])
     cause[_not_examined(events, joined)] = _UNKNOWN
     is_unknown = is_timed & (cause != _KNOWN)
     return Waits(
@@ -207,33 +235,37 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
         by_rank(waits.collective_s)[ranks], caused_s[ranks],
         float((durations_s * (is_timed & ~is_unknown)).sum()), _unexamined(events, is_unknown, cause),
         _places(recording, events, is_timed, is_unknown, waits),
-        joined.matches.num_received, len(joined.matches.sent), joined.clocks.uncertainty_s,
-        joined.clocks.unconnected, joined.is_whole,
+        joined.matches.num_received, len(joined.matches.sent), _unmatched(events, joined.matches),
+        joined.clocks.uncertainty_s,
+        joined.clocks.unconnected, joined.reaches_back, joined.cut_s,
     )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class _CallWaits:
     """(N,) of each event, 0 but for calls: seconds of waiting by cause, and the rank waited for, or -1:
-    `outside` for `outside_s`, and `late` for the others, of which a call has one."""
+    `receiver` and `outside` for the seconds of these names, and `late` for the others, of which a call has
+    one."""
 
     sender_s: np.ndarray
     receiver_s: np.ndarray
     outside_s: np.ndarray
     collective_s: np.ndarray
     late: np.ndarray
+    receiver: np.ndarray
     outside: np.ndarray
 
     @classmethod
     def of(cls, num: int) -> "_CallWaits":
-        return cls(*np.zeros((4, num)), *np.full((2, num), -1))
+        return cls(*np.zeros((4, num)), *np.full((3, num), -1))
 
-    def causes(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Seconds of waiting and the ranks that it was for, of the calls that waited for one."""
-        for waited_s, late in (
-            (self.sender_s + self.receiver_s + self.collective_s, self.late), (self.outside_s, self.outside)
-        ):  # fmt: skip
-            yield waited_s[late >= 0], late[late >= 0]
+    @property
+    def causes(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """Seconds of waiting of each event, and the ranks that it was for, or -1."""
+        return (
+            (self.sender_s + self.collective_s, self.late), (self.receiver_s, self.receiver),
+            (self.outside_s, self.outside),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,6 +305,10 @@ def _dependences(events: Events, matches: Matches, call_of: np.ndarray) -> tuple
         is_point & (events.role == SENT) & (events.kind != COMPLETION) & (events.request == 0)
     )
     own = own[events.is_call(SENDING)[call_of[own]]]
+    # Without requests, as in traces of former versions, it is not known what else a call has completed, nor
+    # when receives were posted: a call that receives is judged by what it receives.
+    has_requests = np.bincount(events.rank, events.request > 0) > 0
+    own = own[has_requests[events.rank[own]] | ~events.is_call(BLOCKING_RECEIVES)[call_of[own]]]
     is_sent = events.role[completed] == SENT
     cause[call_of[completed[~is_sent]]] = events.call[completed[~is_sent]]
     others = np.flatnonzero(started & (call_of >= 0) & (events.role == CALL))
@@ -290,8 +326,6 @@ def _dependences(events: Events, matches: Matches, call_of: np.ndarray) -> tuple
     cause[call[~is_known]] = np.where(sent >= 0, events.call[sent], _UNKNOWN)[~is_known]
     has_sender = partner[received] >= 0
     cause[call_of[received[~has_sender]]] = _UNKNOWN
-    # Without requests, as in traces of former versions, it is not known what else a call has completed.
-    has_requests = np.bincount(events.rank, events.request > 0) > 0
     has_received = np.zeros(len(events), bool)
     has_received[call_of[received]] = True
     cause[is_completing & (events.calls > 0) & ~has_received & ~has_requests[events.rank]] = _UNKNOWN
@@ -330,26 +364,36 @@ def _posted_s(events: Events, call_of: np.ndarray) -> np.ndarray:
 def _late_peers(
     events: Events, dependences: _Dependences, completing: np.ndarray, cause: np.ndarray, waits: _CallWaits
 ) -> None:
-    """The wait of each call until the last of its messages was sent, or its receive posted, and then for one
-    of the peers that was outside the MPI. A call for which one request suffices waits for the first, and a
-    poll that completes nothing for what the call in `completing` does."""
-    call, peer = dependences.call, dependences.peer
+    """The wait of each call until the last of its messages was sent, then until the last receive of what it
+    sends was posted, and then for one of the peers that was outside the MPI. A call for which one request
+    suffices waits for the first, and a poll that completes nothing for what the call in `completing` does."""
+    call, peer, is_send = dependences.call, dependences.peer, dependences.is_send
     begin_s, end_s = events.begin_s[call], events.end_s[call]
     # The MPI has kept the message of a send that was over before.
-    ready_s = np.where(dependences.is_send & (end_s < dependences.ready_s), -np.inf, dependences.ready_s)
-    order = np.argsort(np.where(events.is_call(_FOR_ANY)[call], -ready_s, ready_s), kind="stable")
-    decisive = np.full(len(events), -1)
-    decisive[call[order]] = order  # that which counts comes last, and stays
+    ready_s = np.where(is_send & (end_s < dependences.ready_s), -np.inf, dependences.ready_s)
+    is_for_any = events.is_call(_FOR_ANY)
+    order = np.argsort(np.where(is_for_any[call], -ready_s, ready_s), kind="stable")
     polls = np.flatnonzero(completing >= 0)
-    decisive[polls], cause[polls] = decisive[completing[polls]], cause[completing[polls]]
-    waiting = np.flatnonzero(decisive >= 0)
-    chosen = decisive[waiting]
-    wait_s = np.clip(ready_s[chosen] - events.begin_s[waiting], 0, (events.end_s - events.begin_s)[waiting])
-    is_long, of_sends = wait_s > 0, dependences.is_send[chosen]
-    waits.late[waiting[is_long]] = peer[chosen[is_long]]
-    waits.sender_s[waiting[is_long & ~of_sends]] = wait_s[is_long & ~of_sends]
-    waits.receiver_s[waiting[is_long & of_sends]] = wait_s[is_long & of_sends]
-    waited_s = waits.sender_s + waits.receiver_s
+    until_s, decisive = np.full((2, len(events)), -np.inf), np.full((2, len(events)), -1)
+    for of_sends in (0, 1):
+        part = order[is_send[order] == of_sends]
+        decisive[of_sends, call[part]] = part  # that which counts comes last, and stays
+        decisive[of_sends, polls] = decisive[of_sends, completing[polls]]
+        has_one = decisive[of_sends] >= 0
+        until_s[of_sends, has_one] = ready_s[decisive[of_sends, has_one]]
+    cause[polls] = cause[completing[polls]]
+    # Where one request suffices, only the first of both counts.
+    has_both = is_for_any & (decisive >= 0).all(axis=0)
+    until_s[0, has_both & (until_s[1] < until_s[0])] = -np.inf
+    until_s[1, has_both & (until_s[0] <= until_s[1])] = -np.inf
+    waited_s = np.zeros(len(events))
+    for of_sends, (wait_s, late) in enumerate(
+        ((waits.sender_s, waits.late), (waits.receiver_s, waits.receiver))
+    ):  # fmt: skip
+        own_s = np.clip(until_s[of_sends] - events.begin_s, 0, events.end_s - events.begin_s) - waited_s
+        is_long = own_s > 0
+        wait_s[is_long], late[is_long] = own_s[is_long], peer[decisive[of_sends, is_long]]
+        waited_s += wait_s
     from_s = np.maximum(begin_s + waited_s[call], dependences.returned_s)
     outside_s = np.zeros(len(call))
     for rank in np.unique(peer).tolist():
@@ -404,6 +448,32 @@ def _late_to_probes(events: Events, matches: Matches, waits: _CallWaits, cause: 
         begin_s, end_s = events.begin_s[own], events.end_s[own]
         wait_s = np.clip(events.begin_s[sent] - begin_s, 0, end_s - begin_s)
         _keep_longest(waits.sender_s, waits.late, own, wait_s, events.rank[sent])
+
+
+def _unmatched(events: Events, matches: Matches) -> str:
+    """Why receives have no send."""
+    is_message = (events.peer >= 0) & (events.tag >= 0) & (events.kind != COMPLETION)
+    is_message &= ~events.is_call(PARTITIONED)
+    received = np.flatnonzero(is_message & (events.role == RECEIVED))
+    received = received[~np.isin(received, matches.received)]
+    if not len(received):
+        return ""
+    sent = np.flatnonzero(is_message & (events.role == SENT))
+    both = np.concatenate([sent, received])
+    is_sent = np.arange(len(both)) < len(sent)
+    keys = np.column_stack([
+        np.where(is_sent, events.rank[both], events.peer[both]),
+        np.where(is_sent, events.peer[both], events.rank[both]), events.tag[both],
+    ])  # fmt: skip
+
+    def have_sends(columns: np.ndarray) -> np.ndarray:
+        key = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
+        return np.isin(key[~is_sent], key[is_sent])
+
+    if not have_sends(keys).any():
+        return NO_SEND
+    is_same = have_sends(np.column_stack([keys, events.communicator[both]]))
+    return OTHER_SENDS if (is_same & (events.communicator[received] >= 0)).any() else OTHER_COMMUNICATOR
 
 
 def _not_examined(events: Events, joined: Traced) -> np.ndarray:
@@ -498,9 +568,7 @@ def _places(
         of_place.append(key)
         found[key] += sums[:, k]
     causes: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for waited_s, late in (
-        (waits.sender_s + waits.receiver_s + waits.collective_s, waits.late), (waits.outside_s, waits.outside)
-    ):  # fmt: skip
+    for waited_s, late in waits.causes:
         for k in np.flatnonzero(late[rows] >= 0).tolist():
             causes[of_place[place[k]]][int(late[rows[k]])] += waited_s[rows[k]]
     places = [

@@ -87,6 +87,11 @@ class RankTrace:
         """No record has been dropped."""
         return len(self.records) == self.num
 
+    @property
+    def until_s(self) -> float:
+        """The end of the last record, since the first moment of the run."""
+        return max(float(self.end_s.max(initial=-np.inf) - self.clocks_s[0, 1]), 0.0)
+
     @cached_property
     def whole_from_s(self) -> float:
         """From when on no record has been dropped, by CLOCK_MONOTONIC; -inf if none has."""

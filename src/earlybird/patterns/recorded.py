@@ -9,6 +9,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.phases import Phase, find_phases
 from earlybird.data.recording import PairTotals, Recording
 
+_MOST_NAMED = 8
 # More rows make a pattern that no one replays.
 MOST_MESSAGES = 1_000_000
 
@@ -47,6 +48,27 @@ def phase_of(recording: Recording, number: int) -> Phase:
             f"the recording has phases 1 to {len(phases)}, --phase is {number}; give one of them"
         )
     return phases[number - 1]
+
+
+def check_messages(recording: Recording, phase: Phase, *, one_sided: bool = False) -> None:
+    """Raise InputError for a phase in which no rank sends to another one, with those in which one does."""
+
+    def sends(one: Phase, one_sided: bool) -> bool:
+        sent = one.sent(recording, one_sided=one_sided)
+        return bool((sent.src != sent.dst).any())
+
+    if sends(phase, one_sided):
+        return
+    what = f"phase {phase.number} has no message between ranks"
+    if not one_sided and sends(phase, True):
+        raise InputError(f"{what}; give --one-sided for what MPI_Put and MPI_Get moved")
+    numbers = [one.number for one in find_phases(recording) if sends(one, one_sided)]
+    if not numbers:
+        raise InputError(f"{what}, and neither has another one; see `earlybird show`")
+    named = ", ".join(map(str, numbers[:_MOST_NAMED]))
+    more = f" and {len(numbers) - _MOST_NAMED} others" if len(numbers) > _MOST_NAMED else ""
+    these = f"phases {named}{more} have" if len(numbers) > 1 else f"phase {named} has"
+    raise InputError(f"{what}; {these} some: give --phase {numbers[0]}")
 
 
 def exchange_of_all(

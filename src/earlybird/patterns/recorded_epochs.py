@@ -22,9 +22,6 @@ from earlybird.data.recorded_rank import (
 from earlybird.data.recording import PairTotals, Recording
 from earlybird.patterns.recorded import RecordedExchange, exchange_of
 
-# Epochs in which sends are compared with receives: if those of the ranks do not correspond, few show it.
-_MOST_COMPARED = 32
-
 
 class RecordedExchanges:
     """The distinct exchanges of a phase, the most frequent one first.
@@ -38,7 +35,7 @@ class RecordedExchanges:
     sampled : int64 (S,), indices from 0 of the epochs that were kept; that of the first one if all are alike.
     counts : int64 (K,), how many of these had each exchange.
     num_unequal : pairs of ranks whose messages have mean sizes, as only their sum over all epochs is known.
-    least_epochs, most_epochs : of a rank.
+    least_epochs, most_epochs : of a rank that sends.
     """
 
     def __init__(
@@ -199,7 +196,7 @@ def exchanges_of_phase(
     return RecordedExchanges(
         epochs if varying else phase.epochs, sampled, exchange_of_sample, totals_of, combined=combined,
         num_unequal=sum(one.num_unequal for one in series),
-        epochs_of_ranks=[phase.epochs_of[rank] for rank in ranks],
+        epochs_of_ranks={one.epochs for one in series if any(len(rows) for rows in one.contents)},
     )  # fmt: skip
 
 
@@ -319,11 +316,15 @@ def _in_order(contents: Sequence[np.ndarray], combined: bool) -> list[np.ndarray
 
 
 def _of_means(rank: int, rows: np.ndarray, epochs: int, combined: bool) -> _Series | None:
-    """What every epoch sends if all send the same; None if their number does not divide the messages.
+    """What every epoch sends if all send as much to the same rank; None if that need not be so.
 
-    Of the messages of a pair whose sizes differ between epochs, the mean size is taken.
+    Of several peers each may be that of other epochs, also where the number of epochs divides the messages of
+    all. Of the messages of a pair whose sizes differ between epochs, the mean size is taken.
     """
     epochs = max(epochs, 1)
+    peers = np.unique(rows[["role", "peer"]])["role"]
+    if epochs > 1 and len(np.unique(peers)) < len(peers):
+        return None
     keys, place = np.unique(rows[["role", "peer", "size_class"]], return_inverse=True)
     sums = np.zeros((len(keys), 2), np.int64)
     np.add.at(sums, place.reshape(-1), np.column_stack([rows["messages"], rows["bytes"]]).astype(np.int64))
@@ -371,7 +372,10 @@ def _why_unknown(recording: Recording, phase: Phase, rank: int, senders: Mapping
     what = f"the messages of phase {phase.number} differ between its epochs"
     samples = [part for (number, _), part in one.epoch_samples.items() if number in phase.of_ranks[rank]]
     if series is None and not samples:
-        return f"{what}, and this recording keeps only their sums; {AGAIN}"
+        return (
+            f"the messages of phase {phase.number} may differ between its epochs, and this recording keeps "
+            f"only their sums; {AGAIN}"
+        )
     if not all(part.is_complete for part in samples):
         return f"{what}, and rank {rank} had too many different ones to keep"
     return (
@@ -390,20 +394,29 @@ def _check_correspondence(
     """Raise InputError if ranks receive what others sent in another epoch of the phase."""
     sent, taken = recording.sent(phase.of_ranks).by_pair(), recording.received(phase.of_ranks).by_pair()
     totals = {(src, dst): messages for src, dst, messages in _pair_rows(sent)}
-    pairs = {
-        (src, dst)
+    # A pair as one number.
+    pairs = np.unique([
+        src * recording.size + dst
         for src, dst, messages in _pair_rows(taken)
         if totals.get((src, dst)) == messages
         and src in known and dst in received and known[src].epochs == received[dst].epochs
-    }  # fmt: skip
+    ]).astype(np.int64)  # fmt: skip
+    series = [*known.values(), *received.values()]
     for one in received.values():
         if not one.is_alike:
             sampled = np.intersect1d(sampled, one.sampled)
-    for epoch in sampled[:_MOST_COMPARED].tolist():
-        if _messages(known, epoch, pairs) != _messages(received, epoch, pairs):
+    variants = [
+        one.variant[np.searchsorted(one.sampled, sampled)] for one in series if not one.is_alike
+    ]  # fmt: skip
+    # Epochs that are alike on all ranks need one comparison.
+    distinct = np.unique(_distinct_columns(variants, len(sampled)), return_index=True)[1]
+    for epoch in sampled[np.sort(distinct)].tolist():
+        counts = [_messages(part, epoch, pairs, recording.size) for part in (known, received)]
+        if not np.array_equal(*counts):
             raise InputError(
                 f"the epochs of phase {phase.number} do not correspond on all ranks: what is sent in one is "
-                f"received in another; call MPI_Pcontrol between the steps of the program, and {AGAIN}"
+                f"received in another, first in epoch {epoch + 1}; call MPI_Pcontrol between the steps of "
+                f"the program, and {AGAIN}"
             )
 
 
@@ -411,12 +424,11 @@ def _pair_rows(totals: PairTotals) -> Iterable[tuple[int, int, int]]:
     return zip(totals.src.tolist(), totals.dst.tolist(), totals.messages.tolist(), strict=True)
 
 
-def _messages(
-    series: Mapping[int, _Series], epoch: int, pairs: set[tuple[int, int]]
-) -> Counter[tuple[int, int]]:
-    counts: Counter[tuple[int, int]] = Counter()
-    for one in series.values():
-        for src, dst, messages, _ in one.at(epoch).tolist():
-            if (src, dst) in pairs:
-                counts[src, dst] += messages
+def _messages(series: Mapping[int, _Series], epoch: int, pairs: np.ndarray, size: int) -> np.ndarray:
+    """(P,): how many messages each of `pairs`, as numbers src * size + dst in order, has in an epoch."""
+    rows = np.concatenate([np.empty((0, 4), np.int64), *(one.at(epoch) for one in series.values())])
+    pair = rows[:, 0] * size + rows[:, 1]
+    is_wanted = np.isin(pair, pairs)
+    counts = np.zeros(len(pairs), np.int64)
+    np.add.at(counts, np.searchsorted(pairs, pair[is_wanted]), rows[is_wanted, 2])
     return counts

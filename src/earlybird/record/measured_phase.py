@@ -166,6 +166,10 @@ class MeasuredPhase:
 
     def _exchange(self, *, combined: bool) -> PhaseExchange:
         made = exchanges_of_phase(self.recording, self.phase, combined=combined)
+        if not made.least_epochs == made.most_epochs == self.epochs:
+            # A rank sends its part as often as it goes through the phase: that is no number of exchanges.
+            epochs = self.phase.epochs_of.values()
+            raise InputError(f"ranks go through it {min(epochs)} to {max(epochs)} times")
         drawn = made.drawn(_MOST_EXCHANGES)
         patterns = tuple(made.exchange(number).pattern for number, _ in drawn)
         return PhaseExchange(patterns, tuple(share for _, share in drawn))

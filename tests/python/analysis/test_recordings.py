@@ -224,3 +224,15 @@ def test_ranks_that_share_cores_get_a_remark(waits_s, said):
         None if waits_s[0] is None else pytest.approx(sum(waits_s) / 2 / RUN_S)
     )
     assert any("waited for a core in 40 % of the run" in one for one in remarks(changed)) == said
+
+
+def test_what_precedes_the_recorder_comes_with_a_remedy_for_a_tool_or_for_the_program(recording):
+    (tool,) = remarks(replace(recording, hidden=("MPI_Wait", "/opt/tool/libtool.so.1")))
+    assert tool.startswith("MPI_Wait of /opt/tool/libtool.so.1 precedes the recorder's")
+    assert tool.endswith("; record without this tool")
+    for program in ("/home/me/app.x", "the program"):
+        (own,) = remarks(replace(recording, hidden=("MPI_Wait", program)))
+        assert own.endswith(
+            "; the program defines MPI_Wait itself: link it with the shared MPI, or let its wrapper call the "
+            "next library's MPI_Wait"
+        )

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earlybird.analysis.waits import join_traces, waits_of
+from earlybird.analysis.waits import NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS, join_traces, waits_of
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import CALL, RECEIVED, SENT
 from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL, POLLS, load_trace
@@ -166,7 +166,9 @@ def test_a_persistent_send_is_that_of_its_start(tmp_path):
 
 
 @pytest.mark.parametrize(("receiver_s", "sender_s"), [(1.5, 1.3), (1.2, 1.4)])
-def test_a_wait_for_sends_and_receives_is_for_the_longest_of_them(tmp_path, receiver_s, sender_s):
+def test_a_wait_for_sends_and_receives_is_for_the_sender_first_and_then_for_the_receiver(
+    tmp_path, receiver_s, sender_s
+):
     """Rank 1 posts its receive late, rank 2 sends late."""
     waitall = completes(WAITALL, 1.0, 1.6, ("sent", 1, 1, 0.9), ("received", 2, 2, 0.9))
     records = {
@@ -175,10 +177,59 @@ def test_a_wait_for_sends_and_receives_is_for_the_longest_of_them(tmp_path, rece
         2: [isend(sender_s, 0, 1)],
     }
     found = waits(tmp_path, records)
-    is_receiver = receiver_s > sender_s
-    assert found.late_receiver_s == pytest.approx([0.5 * is_receiver, 0, 0])
-    assert found.late_sender_s == pytest.approx([0.4 * (not is_receiver), 0, 0])
-    assert found.caused_s == pytest.approx([0, 0.5, 0] if is_receiver else [0, 0, 0.4])
+    of_sender_s, of_receiver_s = sender_s - 1.0, max(receiver_s - sender_s, 0)
+    assert found.late_sender_s == pytest.approx([of_sender_s, 0, 0])
+    assert found.late_receiver_s == pytest.approx([of_receiver_s, 0, 0])
+    assert found.caused_s == pytest.approx([0, of_receiver_s, of_sender_s])
+    (place,) = (place for place in found.places if place.call == "MPI_Waitall")
+    assert (place.late, place.waiting_s) == (2, pytest.approx(of_sender_s + of_receiver_s))
+
+
+@pytest.mark.parametrize("first", [ISEND, IRECV])
+def test_a_rank_that_comes_late_to_an_exchange_is_a_late_sender(tmp_path, first):
+    """It posts its receive at once before or after it sends: nobody waits for the receive."""
+
+    def exchange(begin, peer, end):
+        sent_s, posted_s = (begin, begin + 1e-6) if first == ISEND else (begin + 1e-6, begin)
+        starts = sorted([isend(sent_s, peer, 1), irecv(posted_s, 2)])
+        done = ("sent", peer, 1, sent_s), ("received", peer, 2, posted_s)
+        return [*starts, *completes(WAITALL, begin + 2e-3, end, *done)]
+
+    found = waits(tmp_path, {0: exchange(1.0, 1, 1.23), 1: exchange(1.2, 0, 1.23)})
+    assert found.late_sender_s == pytest.approx([0.198, 0], abs=2e-6)
+    assert found.late_receiver_s == pytest.approx([0, 0], abs=2e-6)
+
+
+def sendrecv(begin, end, peer):
+    return [
+        (begin, end, SENDRECV, CALL, WORLD, NOBODY, NO_TAG, ONE_CALL, 0),
+        (begin, end, SENDRECV, SENT, WORLD, peer, 0, MESSAGE, LARGE),
+        (begin, end, SENDRECV, RECEIVED, WORLD, peer, 0, MESSAGE, LARGE, 1),
+    ]
+
+
+def test_a_rank_that_comes_late_to_send_and_receive_in_one_call_is_a_late_sender(tmp_path):
+    """Its part of both begins with the call."""
+    found = waits(tmp_path, {0: sendrecv(1.0, 1.23, 1), 1: sendrecv(1.2, 1.23, 0)})
+    assert found.late_sender_s == pytest.approx([0.2, 0]) and found.late_receiver_s.sum() == 0
+    assert found.caused_s == pytest.approx([0, 0.2])
+
+
+def test_in_traces_without_requests_a_call_that_receives_is_judged_by_what_it_receives(tmp_path):
+    """Rank 1 has posted the receive by MPI_Irecv, of which they do not say when."""
+    traces = {}
+    records = {
+        0: [row[:9] for row in sendrecv(1.0, 1.6, 1)],
+        1: [sent(1.2, 0, size=LARGE), (1.3, 1.6, WAIT, CALL, 0, NOBODY, NO_TAG, ONE_CALL, 0),
+            (1.3, 1.6, IRECV, RECEIVED, WORLD, 0, 0, MESSAGE, LARGE)],
+    }  # fmt: skip
+    for rank, rows in records.items():
+        (tmp_path / f"rank-{rank}.trace").write_bytes(former_trace_file(rows, 100))
+        traces[rank] = load_trace(tmp_path / f"rank-{rank}.trace", len(NAMES))
+    recording = recording_of(2)
+    found = waits_of(recording, join_traces(recording, traces))
+    assert found.late_sender_s == pytest.approx([0.2, 0]) and found.late_receiver_s.sum() == 0
+    assert found.unexamined == []
 
 
 @pytest.mark.parametrize("call_number", [WAITANY, WAITSOME])
@@ -217,14 +268,15 @@ def test_a_blocking_send_waits_for_a_receive_that_is_posted_and_completed_later(
     assert found.peer_outside_s == pytest.approx([0.199, 0])
 
 
-def test_a_send_and_receive_in_one_call_waits_for_the_later_of_both_peers(tmp_path):
+def test_a_send_and_receive_in_one_call_waits_for_both_peers(tmp_path):
     both = [
         (1.0, 1.6, SENDRECV, CALL, WORLD, NOBODY, NO_TAG, ONE_CALL, 0),
         (1.0, 1.6, SENDRECV, SENT, WORLD, 1, 0, MESSAGE, LARGE),
         (1.0, 1.6, SENDRECV, RECEIVED, WORLD, 2, 0, MESSAGE, LARGE, 1),
     ]
     found = waits(tmp_path, {0: both, 1: [recv(1.5, 1.6, 0)], 2: [isend(1.2, 0, 1)]})
-    assert found.late_receiver_s == pytest.approx([0.5, 0, 0]) and found.late_sender_s.sum() == 0
+    assert found.late_sender_s == pytest.approx([0.2, 0, 0])
+    assert found.late_receiver_s == pytest.approx([0.3, 0, 0])
 
 
 def test_a_request_that_sends_and_receives_waits_for_both_peers(tmp_path):
@@ -234,7 +286,9 @@ def test_a_request_that_sends_and_receives_waits_for_both_peers(tmp_path):
     ]
     done = (1.0, 1.6, ISENDRECV, RECEIVED, WORLD, 2, 0, MESSAGE, LARGE, 3, 0.9)
     records = {0: [*start, *completes(WAIT, 1.0, 1.6), done], 1: [recv(1.5, 1.6, 0)], 2: [isend(1.2, 0, 1)]}
-    assert waits(tmp_path, records).late_receiver_s == pytest.approx([0.5, 0, 0])
+    found = waits(tmp_path, records)
+    assert found.late_sender_s == pytest.approx([0.2, 0, 0])
+    assert found.late_receiver_s == pytest.approx([0.3, 0, 0])
 
 
 def test_completions_of_what_is_not_examined_are_named_with_their_share(tmp_path):
@@ -474,6 +528,25 @@ def test_without_messages_between_nodes_nothing_is_said_about_them(tmp_path):
 def test_messages_of_other_sizes_are_no_pair(tmp_path):
     found = waits(tmp_path, {0: [received(1.0, 1.5, 1, size=4)], 1: [sent(1.4, 0, size=8)]})
     assert (found.num_matched, found.num_received) == (0, 1)
+
+
+def test_it_is_known_what_a_receive_without_a_send_lacks(tmp_path):
+    late = received(1.0, 1.5, 1)
+    assert waits(tmp_path, {0: [late], 1: [sent(1.4, 0)]}).unmatched == ""
+    for other in (
+        sent(1.4, 0, tag=9),
+        sent(1.4, 2),
+        call(1.0, 1.1),
+    ):  # another tag, another pair, none at all
+        assert waits(tmp_path, {0: [late], 1: [other], 2: [sent(1.4, 0)]}).unmatched == NO_SEND
+    assert waits(tmp_path, {0: [late], 1: [sent(1.4, 0, size=4)]}).unmatched == OTHER_SENDS
+    two = {number: replace(world(0, 2), identity=number) for number in (1, 2)}
+    on_other = (*sent(1.4, 0)[:4], 2, *sent(1.4, 0)[5:])
+    assert waits(tmp_path, {0: [late], 1: [on_other]}, communicators=two).unmatched == OTHER_COMMUNICATOR
+    # Alike and without identities: which is which is not known.
+    two = {1: world(0, 2), 2: world(0, 2)}
+    found = waits(tmp_path, {0: [late], 1: [sent(1.4, 0)]}, communicators=two)
+    assert found.unmatched == OTHER_COMMUNICATOR
 
 
 def test_receives_are_matched_in_the_order_in_which_they_were_posted(tmp_path):

@@ -13,8 +13,10 @@ from threading import Thread
 import numpy as np
 import pytest
 
+from earlybird.data.errors import InputError
 from earlybird.data.pattern import load_pattern
-from tests.recordings import of_epochs
+from earlybird.patterns.recorded import check_messages, phase_of
+from tests.recordings import of_epochs, ring
 from tests.reference import needs_reference, reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "patterns.md"
@@ -277,3 +279,14 @@ def test_an_epoch_of_a_recorded_rotation_is_written_and_can_be_chosen(in_process
         refused = in_process("pattern", "recording", "rec", "-o", "no.csv", *options, check=False)
         assert refused.returncode == 2 and sentence in refused.stderr
         assert not (tmp_path / "no.csv").exists()
+
+
+def test_a_phase_without_messages_is_refused_with_those_that_have_some(in_process, tmp_path, monkeypatch):
+    recording = of_epochs(4, [ring(4)])
+    monkeypatch.setattr("earlybird.data.recording.load_recording", lambda source: recording)
+    refused = in_process("pattern", "recording", "rec", "-o", "no.csv", "--phase", 2, check=False)
+    said = "phase 2 has no message between ranks; phase 1 has some: give --phase 1"
+    assert refused.returncode == 2 and said in refused.stderr and not (tmp_path / "no.csv").exists()
+    to_itself = of_epochs(2, [[(0, 0, 1, 100)]])
+    with pytest.raises(InputError, match="phase 1 has no message between ranks, and neither has another one"):
+        check_messages(to_itself, phase_of(to_itself, 1))

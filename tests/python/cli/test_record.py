@@ -1,9 +1,15 @@
 """What `earlybird record` prints where it cannot write beside the files of the ranks."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from earlybird.cli.commands import record
+from earlybird.cli.output.printing import Format
+from earlybird.cli.output.recording import print_recording
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.recording import load_recording
 from tests import recordings
 
 
@@ -36,6 +42,45 @@ def test_waits_are_shown_or_said_to_be_none(in_process, tmp_path):
     alone = recordings.on_disk(tmp_path / "alone", 1, [])
     recordings.add_traces(alone, 1)
     assert "no call waits for another rank" in in_process("show", alone).stdout
+
+
+@pytest.mark.parametrize(
+    ("tag", "size", "said"),
+    [
+        (9, 1000, "their sends are not in the traces"),
+        (5, 900, "the sends of their pair and tag have other sizes"),
+    ],
+)
+def test_it_is_said_why_a_receive_has_no_send(capsys, tmp_path, tag, size, said):
+    folder = recordings.on_disk(tmp_path / "rec", 2, recordings.ring(2))
+    sent = (1.0, 1.1, recordings.ISEND, recordings.SENT, 1, 1, tag, 1, size)
+    received = (1.0, 1.2, recordings.IRECV, recordings.RECEIVED, 1, 0, 5, 1, 1000)
+    for rank, row in enumerate((sent, received)):
+        (folder / f"rank-{rank}.trace").write_bytes(recordings.trace_file([row], 10))
+    world = replace(recordings.world(0, 2), identity=1)
+    loaded = load_recording(folder)
+    ranks = {rank: replace(one, communicators={1: world}) for rank, one in loaded.ranks.items()}
+    print_recording(replace(loaded, ranks=ranks), Format.table)
+    assert f"1 of 1 receives have no known send: {said}" in capsys.readouterr().out
+
+
+def test_traces_that_end_before_the_run_are_not_presented_as_whole(in_process, tmp_path):
+    folder = recordings.on_disk(tmp_path / "rec", 4, recordings.ring(4))
+    recordings.add_traces(folder, 4)
+    waits = json.loads(in_process("show", "--json", folder).stdout)["waits"]
+    assert waits["is_whole"] and waits["cut_ranks"] == [] and waits["cut"] == ""
+    for rank in (1, 2):
+        recordings.cut_trace(folder / f"rank-{rank}.trace")
+    said = (
+        "the traces of ranks 1, 2 end 2.31 s after MPI_Init at the earliest, as on a full disk; waits after"
+    )
+    shown = in_process("show", folder).stdout
+    assert said in shown and "waits are those of the last" not in shown
+    waits = json.loads(in_process("show", "--json", folder).stdout)["waits"]
+    assert not waits["is_whole"] and waits["reaches_back"]
+    assert [one["rank"] for one in waits["cut_ranks"]] == [1, 2] and waits["cut"].startswith(said)
+    reported = " ".join(in_process("report", "--terminal", folder).stdout.split())
+    assert said.removeprefix("the") in reported
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,23 @@ def test_another_layout_changes_the_time_by_the_predicted_difference():
     assert projection_from_json(found.to_json()) == found
 
 
+def test_messages_of_ranks_with_different_numbers_of_epochs_are_not_projected():
+    """Ranks 0 and 1 exchange 10 times, ranks 2 and 3 1000 times: no number of exchanges has all messages."""
+
+    def projected(least, most):
+        epochs = [
+            [(rank, rank ^ 1, 1, 1000) for rank in range(4) if rank >= 2 or k < least] for k in range(most)
+        ]
+        epochs_of = lambda rank: range(most if rank >= 2 else least)  # noqa: E731
+        recording = recordings.of_epochs(4, epochs, own_epochs=epochs_of, host=lambda rank: f"n{rank // 2}")
+        return project(recording, profile(), recorded_place(recording), Changes(), only_phase=1).phases[0]
+
+    phase = projected(10, 1000)
+    assert phase.model_s is None and not phase.changes
+    assert "its messages are not projected: ranks go through it 10 to 1000 times" in phase.notes
+    assert projected(1000, 1000).model_s is not None
+
+
 def test_of_another_layout_nothing_can_be_said_where_ranks_wait_for_cores():
     """It may end all time in the MPI, or double the waiting for cores."""
 

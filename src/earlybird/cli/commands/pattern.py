@@ -216,7 +216,7 @@ def recording(
     is read to the one whose memory is written.
     """
     from earlybird.data.recording import load_recording
-    from earlybird.patterns.recorded import exchange_of_all, heaviest_phase, phase_of
+    from earlybird.patterns.recorded import check_messages, exchange_of_all, heaviest_phase, phase_of
     from earlybird.patterns.recorded_epochs import exchanges_of_phase
 
     check_pattern_output(output)
@@ -229,6 +229,7 @@ def recording(
         made = exchange_of_all(loaded, combined=combined, one_sided=one_sided)
     else:
         chosen = heaviest_phase(loaded, one_sided=one_sided) if phase is None else phase_of(loaded, phase)
+        check_messages(loaded, chosen, one_sided=one_sided)
         exchanges = exchanges_of_phase(loaded, chosen, combined=combined, one_sided=one_sided)
         number = 0 if epoch is None else exchanges.number_of(epoch - 1)
         made = exchanges.exchange(number)

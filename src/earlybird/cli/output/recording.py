@@ -8,7 +8,7 @@ import numpy as np
 from earlybird.analysis.balance import work_balance
 from earlybird.analysis.conditions import conditions
 from earlybird.analysis.phase_names import distinctions
-from earlybird.analysis.waits import traced, waits_of
+from earlybird.analysis.waits import NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS, traced, waits_of
 from earlybird.cli.output.printing import (
     Column,
     Format,
@@ -25,7 +25,11 @@ from earlybird.data.recording import PairTotals, Recording
 _MOST_CALLS, _MOST_PHASES, _MOST_PAIRS, _MOST_PLACES = 12, 8, 12, 8
 _MOST_NAMES, _MOST_SETTINGS = 3, 6
 _LEAST_EXPLAINED = 0.01  # of all waiting: what is less is not worth a line
-
+_WHY_UNMATCHED = {
+    NO_SEND: "their sends are not in the traces",
+    OTHER_COMMUNICATOR: "their communicators could not be matched",
+    OTHER_SENDS: "the sends of their pair and tag have other sizes, or are more or less than they",
+}
 
 _THREADS = [
     Column("before phase", lambda one: one["phase"]),
@@ -131,6 +135,9 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
     )  # fmt: skip
     return {
         "is_whole": waits.is_whole,
+        "reaches_back": waits.reaches_back,
+        "cut": waits.cut,
+        "cut_ranks": [{"rank": rank, "end_s": end_s} for rank, end_s in waits.cut_s.items()],
         "clock_uncertainty_s": waits.clock_uncertainty_s,
         "ranks_of_unknown_clock": waits.unconnected,
         "examined_s": waits.examined_s,
@@ -143,6 +150,7 @@ def _waits(recording: Recording) -> dict[str, Any] | None:
         ),
         "received": waits.num_received,
         "matched": waits.num_matched,
+        "unmatched": waits.unmatched,
         "ranks": [
             {"rank": rank} | {name: float(getattr(waits, name)[k]) for name in by_rank}
             for k, rank in enumerate(waits.ranks.tolist())
@@ -184,10 +192,12 @@ def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> Non
     if outside_s > _LEAST_EXPLAINED * all_s:
         print("outside: at most; the peer had begun to send or posted its receive, and then computed")
     reach_s = max(one["window_s"] for one in waits["ranks"])
-    if not waits["is_whole"]:
+    if waits["cut"]:
+        print(waits["cut"])
+    if not waits["reaches_back"]:
         print(f"waits are those of the last {units.format_seconds(reach_s)}; record more with --events")
     left = waits["received"] - waits["matched"]
-    if left and ended_early and not waits["is_whole"]:
+    if left and ended_early and not waits["reaches_back"]:
         print(
             f"{left} of {waits['received']} receives have no known send: ranks ended early; record more with "
             "--events"
@@ -203,11 +213,13 @@ def _why_unmatched(waits: dict[str, Any]) -> str:
     """Why receives have no send, as far as that is known, and what helps."""
     if waits["ranks_of_unknown_clock"]:
         return "the clocks of some nodes cannot be compared"
-    if not waits["is_whole"]:
+    if not waits["reaches_back"]:
         return "older records are overwritten; record more with --events"
     if not waits["has_identities"]:
         return "communicators with the same ranks are told apart by their names (MPI_Comm_set_name)"
-    return "their sends are not in the traces"
+    if waits["cut"]:
+        return "they are of ranks whose traces end early"
+    return _WHY_UNMATCHED[waits["unmatched"]]
 
 
 def _time(value_s: float) -> str:

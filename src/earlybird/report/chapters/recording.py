@@ -168,7 +168,7 @@ def _of_waits(one: Recorded) -> str:
     if waits is None or not waits.in_mpi_s.any():
         return ""
     waiting_s, in_mpi_s = float(waits.waiting_s.sum()), float(waits.in_mpi_s.sum())
-    when = "" if waits.is_whole else f" in the last {format_seconds(float(waits.window_s.max()))}"
+    when = "" if waits.reaches_back else f" in the last {format_seconds(float(waits.window_s.max()))}"
     parts = {
         "late senders": float(waits.late_sender_s.sum()),
         "late receivers": float(waits.late_receiver_s.sum()),
@@ -181,6 +181,7 @@ def _of_waits(one: Recorded) -> str:
         if part_s >= _LEAST_CAUSE * waiting_s > 0
     )
     unknown = f" Of {waits.unknown}, it is not known how much is waiting." if waits.unknown else ""
+    unknown += f" {labels.capital(waits.cut)}." if waits.cut else ""
     text = f"Of the time in MPI{when}, {labels.percent(waiting_s / in_mpi_s)} is waiting"
     if waiting_s < _LEAST_CAUSE * in_mpi_s:
         return f"{text}.{unknown}"
