@@ -59,6 +59,11 @@ _LATENCY_KERNELS = {
     "multi-process latency": PROCESS_LATENCY,
 }  # fmt: skip
 _MULTIPLE_BANDWIDTH = "multiple bandwidth / message rate"
+_PROGRAMS = {
+    "latency": "osu_latency", "multi latency": "osu_multi_lat", "multi-threaded latency": "osu_latency_mt",
+    "multi-process latency": "osu_latency_mp", "bandwidth": "osu_bw", "bi-directional bandwidth": "osu_bibw",
+    _MULTIPLE_BANDWIDTH: "osu_mbw_mr",
+}  # fmt: skip
 # The kernel, and of how many directions the bandwidth or message rate is the sum.
 _BANDWIDTHS = {"bandwidth": ("msgrate", 1), "bi-directional bandwidth": (BIDIRECTIONAL, 2)}
 _TITLE = re.compile(
@@ -115,6 +120,7 @@ def read_osu(text: str, where: str, ranks: int | None, window: int | None = None
     title = only_title(_TITLE, text, where, "'# OSU MPI Latency Test v7.4'; give the whole output")
     test, version = _test(title, text, where), title[3] or ""
     programs = _refuse_other_programs(text[: title.start()], where)
+    arguments = _arguments(text[: title.start()], test)
     datatypes = dict.fromkeys(re.findall(r"^# Datatype: (\S+?)\.?$", text, re.MULTILINE))
     if len(datatypes) > 1:
         raise InputError(
@@ -125,7 +131,7 @@ def read_osu(text: str, where: str, ranks: int | None, window: int | None = None
     if not rows:
         raise InputError(f"{where} has no rows after its header; it was cut off: give the whole output")
     printed_pairs, printed_window = _pairs(text, where)
-    stated = _one_window(where, window, printed_window or _window_of(text[: title.start()]))
+    stated = _one_window(where, window, printed_window or _window_of(arguments))
     grid = _grid(text, where, ranks) if _operation(test)[0] in WITH_TOPOLOGY else ()
     setup = _Setup(
         where, test, math.prod(grid) if grid else ranks, printed_pairs, stated or WINDOW, grid,
@@ -187,10 +193,24 @@ def _refuse_other_programs(before: str, where: str) -> list[str]:
     return programs
 
 
-def _window_of(before: str) -> int | None:
-    """Find the window of a command line in the text before the title."""
-    found = [_WINDOW_OPTION.search(command[2]) for command in _COMMAND.finditer(before)]
-    return next((int(one[1]) for one in found if one), None)
+def _arguments(before: str, test: str) -> str:
+    """Find the arguments of the last command line of the program of this test in the text before the title;
+    those of other programs, and earlier ones, are of texts that are not here, such as of a failure."""
+    of_program = [command[2] for command in _COMMAND.finditer(before) if command[1] == _program(test)]
+    return of_program[-1] if of_program else ""
+
+
+def _program(test: str) -> str:
+    """Name the program that prints this test of its title."""
+    operation, method = _operation(test)
+    if operation is None:
+        return _PROGRAMS.get(test, "")
+    return f"osu_{operation}{'_persistent' if method == PERSISTENT else ''}"
+
+
+def _window_of(arguments: str) -> int | None:
+    option = _WINDOW_OPTION.search(arguments)
+    return int(option[1]) if option else None
 
 
 def _pairs(text: str, where: str) -> tuple[int | None, int | None]:

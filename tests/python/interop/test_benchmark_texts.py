@@ -153,6 +153,22 @@ def test_a_command_line_above_the_title_is_read(command, named):
         osu(f"$ mpirun -n 2 osu_bw -W 128\n{text}", window=64)
 
 
+def test_the_window_is_that_of_the_command_line_of_this_program():
+    text = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n1   3.0\n"
+    assumed = "64 messages in a window are assumed"
+    for before, window, is_assumed in (
+        ("$ osu_bibw -W 128\nsegmentation fault\n$ osu_bw\n", 64, True),
+        ("$ osu_bw -W 128\nsegmentation fault\n$ osu_bw --window-size=16\n", 16, False),
+        ("$ osu_bw -W 128\nsegmentation fault\n$ osu_bw -x 10\n", 64, True),
+        ("$ osu_bibw -W 128\n", 64, True),
+        ("$ osu_bw -W 16\n$ osu_bibw -W 32\n", 16, False),
+        ("", 64, True),
+    ):
+        imported = osu(before + text)
+        assert imported.points[0].config["window"] == window
+        assert (assumed in imported.hidden) == is_assumed
+
+
 def test_what_osu_does_not_print_is_said():
     text = "# OSU MPI Bandwidth Test v7.5\n# Size      Bandwidth (MB/s)\n1   3.0\n"
     assert "osu_bw_fan_in and osu_bw_fan_out print the same text" in osu(text).hidden
