@@ -386,7 +386,7 @@ def test_options_of_imb_that_change_what_is_measured_are_kept(options, table, pa
 
 
 @pytest.mark.parametrize(
-    "option", ["-new_option 3", "-sync maybe", "-off_cache x", "-map 4", "-window_size 0"]
+    "option", ["-new_option 3", "-sync maybe", "-off_cache x", "-map 4", "-window_size 0", "-load a.yaml"]
 )
 def test_options_of_imb_that_are_not_known_are_refused_by_name(option):
     with pytest.raises(InputError, match=f"'{option}', and what that changes is not known"):
