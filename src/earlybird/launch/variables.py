@@ -35,6 +35,26 @@ def refuse_conflicts(settings: Mapping[str, str], needed: Mapping[str, str]) -> 
         )
 
 
+def refuse_placement(settings: Mapping[str, str], placing: str, set_by_launch: Iterable[str]) -> None:
+    """Raise InputError for a variable of the user that matches `placing`, the names of those by which an MPI
+    would place ranks otherwise than the launch does with what it sets.
+
+    `settings` are those of --env, which replace the shell's.
+    """
+    names = {*settings, *os.environ} - {*set_by_launch}
+    for name in sorted(filter(re.compile(placing).fullmatch, names)) if placing else ():
+        value = settings.get(name, os.environ.get(name))
+        given, remedy = (
+            (f"--env {name}={value}", "omit it")
+            if name in settings
+            else (f"the variable {name}={value} of the environment", f"unset {name}")
+        )
+        raise InputError(
+            f"{given} would place ranks otherwise than the layout and the binding of this launch say; "
+            f"{remedy}"
+        )
+
+
 def refuse_replaced(mpi: Flavour, environment: Mapping[str, str], forcings: Iterable[Forcing]) -> None:
     """Raise InputError for a variable of the user that forced algorithms replace, or that replaces them.
 
