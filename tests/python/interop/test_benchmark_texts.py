@@ -531,6 +531,7 @@ def test_a_profile_is_not_fitted_to_several_kinds_of_ping_pongs(earlybird, refus
     refused(result, "measured in several ways", "plain with defaults", "cold with off_cache default")
     fitted = earlybird("fit", "cold", "-o", "profile.json")
     assert "same buffer again" not in fitted.stderr
+    assert "measured with buffers off-cache and off_cache default: messages" in fitted.stderr
 
 
 def test_the_statistic_is_shown_and_kept_in_the_json_of_a_comparison(earlybird, tmp_path):
