@@ -43,11 +43,11 @@ class Invocation:
         return self.env.keys() | self.by_arguments.keys()
 
 
-# I_MPI_PIN_INFO tells ranks how mpiexec has bound them. Of Open MPI both the names of version 4, which
+# I_MPI_PIN_INFO and _MAPPING tell ranks how they are bound. Of Open MPI both the names of version 4, which
 # version 5 translates, and those of PRRTE; that cores may be oversubscribed places nothing.
 _PLACING = {
     "mpich": "HYDRA_(BINDING|MAPPING)",
-    "intel": r"I_MPI_PIN_(?!INFO$)\w+",
+    "intel": r"I_MPI_PIN_(?!(INFO|MAPPING)$)\w+",
     "openmpi": r"(OMPI|PRTE)_MCA_(rmaps|hwloc)_(base|default)_(mapping|ranking|bind|cpu|pattern|by)\w*"
     r"|OMPI_MCA_(orte_)?rankfile",
 }
