@@ -65,7 +65,7 @@ OF_LAUNCHERS = (
     "PMIX_MCA_mca_base_",
 )  # fmt: skip
 # What is preloaded to record, by what the names of the libraries begin with.
-_TO_RECORD = ("libearlybird", "libmpi")
+_TO_RECORD = ("libearlybird", "libmpi.so", "libmpich.so", "libmpi_abi.so")
 AGAIN = "record the program again"
 # A damaged number of ranks must not fill the memory.
 _MOST_RANKS = 10**8
