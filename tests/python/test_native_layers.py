@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from earlybird.launch.variables import RECORDED, SETTINGS
+
 NATIVE = Path(__file__).parents[2] / "native"
 
 
@@ -178,3 +180,16 @@ def test_a_cycle_and_a_foreign_member_are_found():
     assert cycle({"a": {"a", "b"}, "b": {"c"}, "c": set()}) == set()
     assert foreign_members("f(&c->wire, wire->lane); /* wire.x */", "eb_wire", {"wire"}) == {"wire.lane"}
     assert foreign_members("int f(const eb_wire *w) { return w->lane; }", "eb_wire", set()) == {"w.lane"}
+
+
+@pytest.mark.parametrize("source", ["kernels/nodes/facts.cpp", "recorder/recording/settings.c"])
+def test_all_keep_the_same_variables_of_users(source):
+    """Those of a launch record, of the nodes of a check and of a recording."""
+    (names,) = re.findall(r"\bprefixes\b(?:\[\])? = \{(.*?)\};", (NATIVE / source).read_text(), re.DOTALL)
+    assert tuple(re.findall(r'"([^"]*)"', names)) == SETTINGS
+
+
+def test_a_launch_record_keeps_libraries_and_their_settings_and_not_all_of_the_shell():
+    for name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "PSM3_FOO", "KMP_AFFINITY", "MPIR_CVAR_X", "SLURM_JOB_ID"):
+        assert RECORDED.match(name)
+    assert not any(map(RECORDED.match, ("PATH", "HOME", "MY_OMP_X", "AWS_SECRET")))

@@ -99,9 +99,11 @@ double cpu_limit() {
 
 // Variables that change how an MPI communicates, if the process has them. Not those in which a launcher numbers its processes.
 std::string settings_json() {
-  static const std::vector<std::string> prefixes = {"MPIR_",  "MPICH_", "UCX_",  "FI_",        "OMPI_MCA_",
-                                                    "I_MPI_", "PSM2_",  "PSM3_", "LD_PRELOAD", "LD_LIBRARY_PATH"};
-  static const std::vector<std::string> others = {"I_MPI_INFO_", "I_MPI_PIN_INFO", "OMPI_MCA_initial_wdir"};
+  static const std::vector<std::string> prefixes = {"MPIR_",  "MPICH_", "OMPI_MCA_",  "PRTE_MCA_",       "PMIX_MCA_", "I_MPI_",
+                                                    "HYDRA_", "UCX_",   "FI_",        "PSM2_",           "PSM3_",     "OMP_",
+                                                    "KMP_",   "GOMP_",  "LD_PRELOAD", "LD_LIBRARY_PATH", "EARLYBIRD_"};
+  static const std::vector<std::string> others = {"I_MPI_INFO_",      "I_MPI_PIN_INFO",  "OMPI_MCA_initial_wdir",
+                                                  "EARLYBIRD_RECORD", "EARLYBIRD_EXEC_", "EARLYBIRD_HOME"};
   std::map<std::string, std::string> found;
   for (char **entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;

@@ -12,8 +12,9 @@ enum { MOST_CORES = 8192, LONGEST_VALUE = 4096 };
 
 /* What users set, and not what launchers tell their ranks. */
 static bool is_setting(const char *variable) {
-  static const char *const prefixes[] = {"MPIR_CVAR_", "MPICH_", "OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "I_MPI_",
-                                         "UCX_",       "FI_",    "OMP_",      "KMP_",      "GOMP_",     "EARLYBIRD_"};
+  static const char *const prefixes[] = {"MPIR_",  "MPICH_", "OMPI_MCA_",  "PRTE_MCA_",       "PMIX_MCA_", "I_MPI_",
+                                         "HYDRA_", "UCX_",   "FI_",        "PSM2_",           "PSM3_",     "OMP_",
+                                         "KMP_",   "GOMP_",  "LD_PRELOAD", "LD_LIBRARY_PATH", "EARLYBIRD_"};
   static const char *const others[] = {"EARLYBIRD_RECORD", "EARLYBIRD_EXEC_", "EARLYBIRD_HOME"};
   for (size_t o = 0; o < sizeof others / sizeof others[0]; o++)
     if (strncmp(variable, others[o], strlen(others[o])) == 0) return false;

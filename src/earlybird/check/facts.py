@@ -8,6 +8,7 @@ from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.check import NODE, Finding
+from earlybird.data.recorded_rank import OF_LAUNCHERS
 from earlybird.data.units import format_bytes
 
 Alike = Callable[[Any, Any], bool]
@@ -161,6 +162,7 @@ def _settings(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[str | None]]
     return {
         name: [_normal(name, one.get(name)) for one in settings]
         for name in sorted({name for one in settings for name in one})
+        if not name.startswith(OF_LAUNCHERS)
     }
 
 

@@ -13,9 +13,9 @@ IMB_PARAMETERS = (
     OFF_CACHE, MAP, ROOT_SHIFT, SYNC, IMB_BARRIER, WARM_UP, CONTIG_TYPE, THREAD_LEVEL, MSG_PAUSE,
 )  # fmt: skip
 # Settings of ReproMPI, which prints them.
-PROCSYNC, RUNTIME_TYPE = "procsync", "runtime_type"
+PROCSYNC, RUNTIME_TYPE, CLOCK, CLOCKSYNC = "procsync", "runtime_type", "clock", "clocksync"
 # All of them, which points of earlier imports and of `measure` do not have: the default of the benchmark.
-PARAMETERS = (VALIDATION, *IMB_PARAMETERS, PROCSYNC, RUNTIME_TYPE)
+PARAMETERS = (VALIDATION, *IMB_PARAMETERS, PROCSYNC, RUNTIME_TYPE, CLOCK, CLOCKSYNC)
 
 
 def parameter_texts(config: Mapping[str, Any]) -> list[str]:

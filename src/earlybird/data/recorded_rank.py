@@ -57,16 +57,26 @@ _EPOCH_EVENT = np.dtype(
 )  # fmt: skip
 # Variables that launchers set for their ranks, by what they begin with: no settings of a user, and some
 # differ between runs that are alike.
-_OF_LAUNCHERS = (
+OF_LAUNCHERS = (
     "I_MPI_INFO_", "I_MPI_INTERNAL_", "I_MPI_PIN_INFO", "I_MPI_PIN_MAPPING", "I_MPI_HYDRA_UUID",
     "I_MPI_HYDRA_TOPOLIB", "I_MPI_BIND_WIN_ALLOCATE", "I_MPI_RETURN_WIN_MEM_NUMA", "I_MPI_ROOT",
     "FI_PROVIDER_PATH", "OMPI_MCA_PREFIXES", "OMPI_MCA_num_procs", "OMPI_MCA_initial_wdir",
     "OMPI_MCA_cpu_type", "OMPI_MCA_ess_", "OMPI_MCA_orte_", "PRTE_MCA_ess_", "PRTE_MCA_prte_",
     "PMIX_MCA_mca_base_",
 )  # fmt: skip
+# What is preloaded to record, by what the names of the libraries begin with.
+_TO_RECORD = ("libearlybird", "libmpi.so", "libmpich.so", "libmpi_abi.so")
 AGAIN = "record the program again"
 # A damaged number of ranks must not fill the memory.
 _MOST_RANKS = 10**8
+
+
+def _of_user(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables without those of launchers, and LD_PRELOAD as the user has set it."""
+    kept = {str(name): str(value) for name, value in settings.items() if not name.startswith(OF_LAUNCHERS)}
+    entries = kept.pop("LD_PRELOAD", "").replace(":", " ").split()
+    preloaded = ":".join(entry for entry in entries if not Path(entry).name.startswith(_TO_RECORD))
+    return kept | ({"LD_PRELOAD": preloaded} if preloaded else {})
 
 
 @dataclass(frozen=True)
@@ -389,10 +399,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             boot=str(header.get("boot", "")),
             sites=sites,
             core_wait_s=core_wait_s,
-            settings={
-                str(name): str(value) for name, value in header.get("settings", {}).items()
-                if not name.startswith(_OF_LAUNCHERS)
-            },
+            settings=_of_user(header.get("settings", {})),
             binding=tuple(map(int, header.get("binding", ()))),
             load=tuple(map(float, header.get("load", ()))),
             begin_s=float(header.get("begin_s", 0.0)),

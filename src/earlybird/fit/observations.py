@@ -246,9 +246,19 @@ _MEANS = (
 def _ping_pong_warnings(samples: Iterable[tuple[Run, Sample]]) -> list[str]:
     """Say what distinguishes ping-pongs of other benchmarks from messages of an application."""
     ping_pongs = [sample for _, sample in samples if sample.kernel == "pingpong"]
-    reuses = any(sample.config.get("buffers") == "reuse" for sample in ping_pongs)
+    buffers = {sample.config.get("buffers", "vary"): None for sample in ping_pongs}
+    others = [str(one) for one in buffers if one not in ("vary", "reuse")]
+    parameters = {text: None for sample in ping_pongs for text in parameter_texts(sample.config)}
+    if others or parameters:
+        named = [*(f"buffers {one}" for one in others), *parameters]
+        differ = [
+            f"the ping-pongs were measured with {listed(named)}: messages of an application may be faster or "
+            "slower"
+        ]
+    else:
+        differ = []
     means = any(sample.statistic == MEAN for sample in ping_pongs)
-    return [*([_REUSES] if reuses else []), *([_MEANS] if means else [])]
+    return [*([_REUSES] if "reuse" in buffers else []), *differ, *([_MEANS] if means else [])]
 
 
 def _calibrating(samples: Sequence[tuple[Run, Sample]]) -> list[tuple[Run, Sample]]:

@@ -64,7 +64,7 @@ _AFTER_CALL = re.compile(r"(?:Minimum|Maximum|Message lengths|MPI_|List of)")
 # Options with one value that change only which sizes are measured, how often, and by which processes.
 _HARMLESS = frozenset((
     "npmin", "iter", "iter_policy", "time", "mem", "msglen", "msgsize", "msglog", "zero_size", "include",
-    "exclude", "input", "multi", "data_type", "red_data_type", "window_size", "dump", "load",
+    "exclude", "input", "multi", "data_type", "red_data_type", "window_size", "dump",
 ))  # fmt: skip
 _SWITCHES = {"on": True, "off": False, "1": True, "0": False, "yes": True, "no": False,
              "true": True, "false": False, "enable": True, "disable": False}  # fmt: skip

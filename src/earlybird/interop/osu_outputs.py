@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from earlybird.data.benchmark_parameters import PROCESSES, THREADS, VALIDATION
-from earlybird.data.collective_algorithms import DEFAULT, OPERATIONS, PERSISTENT, WITH_TOPOLOGY
+from earlybird.data.collective_algorithms import DEFAULT, OPERATIONS, PERSISTENT, ROOTED, WITH_TOPOLOGY
 from earlybird.data.errors import InputError
 from earlybird.data.labels import listed
 from earlybird.data.statistics import MEAN, MEDIAN, Statistic
@@ -59,6 +59,11 @@ _LATENCY_KERNELS = {
     "multi-process latency": PROCESS_LATENCY,
 }  # fmt: skip
 _MULTIPLE_BANDWIDTH = "multiple bandwidth / message rate"
+_PROGRAMS = {
+    "latency": "osu_latency", "multi latency": "osu_multi_lat", "multi-threaded latency": "osu_latency_mt",
+    "multi-process latency": "osu_latency_mp", "bandwidth": "osu_bw", "bi-directional bandwidth": "osu_bibw",
+    _MULTIPLE_BANDWIDTH: "osu_mbw_mr",
+}  # fmt: skip
 # The kernel, and of how many directions the bandwidth or message rate is the sum.
 _BANDWIDTHS = {"bandwidth": ("msgrate", 1), "bi-directional bandwidth": (BIDIRECTIONAL, 2)}
 _TITLE = re.compile(
@@ -72,6 +77,11 @@ _BUFFER = re.compile(r"\b(?:Buffer|Memory) on (\S+)")
 _COMMAND = re.compile(r"\b(osu_\w+)((?:[^\S\n]+\S+)*)")
 _CHOOSES_GPU = re.compile(r"(?:^|\s)(?:-d[^\S\n]*\w+|--accelerator\b.*|[DM]\s+[DHM]|[DHM]\s+[DM])(?:\s|$)")
 _WINDOW_OPTION = re.compile(r"(?:^|\s)(?:-W|--window-size)[\s=]*([0-9]{1,9})(?:\s|$)")
+# Of rooted collectives, never printed: `fixed:3` or `rotate`. OSU's README calls the option -r.
+_ROOT_OPTION = re.compile(r"(?:^|\s)(?:-[kr]|--root-rank)[\s=]*(\S+)")
+_FIXED_ROOT = re.compile(r"fixed:([0-9]{1,9})", re.IGNORECASE)
+_ROOT_SINCE = (7, 2)
+_IN_PLACE = re.compile(r"(?:^|\s)(?:-l|--in-place)(?:\s|$)")
 _PAIRS = re.compile(r"\[ pairs: ([0-9]{1,9}) \] \[ window size: ([0-9]{1,9}|varied) \]")
 _DIMENSIONS = re.compile(r"^Dimensions size =((?: [0-9]{1,6})+) *$", re.MULTILINE)
 _TOPOLOGIES = {1: RING, 2: GRID_9}  # by the number of dimensions
@@ -97,6 +107,7 @@ class _Setup:
     window: int
     grid: tuple[int, ...]
     counts: Mapping[str, str]  # of threads or processes, as parameters of points
+    root: int | None  # of a command line; None where 0 is assumed
 
 
 def read_osu(text: str, where: str, ranks: int | None, window: int | None = None) -> Imported:
@@ -115,6 +126,11 @@ def read_osu(text: str, where: str, ranks: int | None, window: int | None = None
     title = only_title(_TITLE, text, where, "'# OSU MPI Latency Test v7.4'; give the whole output")
     test, version = _test(title, text, where), title[3] or ""
     programs = _refuse_other_programs(text[: title.start()], where)
+    arguments = _arguments(text[: title.start()], test)
+    if _operation(test)[0] is not None and _IN_PLACE.search(arguments):
+        raise InputError(
+            f"{where} was measured with MPI_IN_PLACE (-l), which has no quantity here; give one without -l"
+        )
     datatypes = dict.fromkeys(re.findall(r"^# Datatype: (\S+?)\.?$", text, re.MULTILINE))
     if len(datatypes) > 1:
         raise InputError(
@@ -125,11 +141,11 @@ def read_osu(text: str, where: str, ranks: int | None, window: int | None = None
     if not rows:
         raise InputError(f"{where} has no rows after its header; it was cut off: give the whole output")
     printed_pairs, printed_window = _pairs(text, where)
-    stated = _one_window(where, window, printed_window or _window_of(text[: title.start()]))
+    stated = _one_window(where, window, printed_window or _window_of(arguments))
     grid = _grid(text, where, ranks) if _operation(test)[0] in WITH_TOPOLOGY else ()
     setup = _Setup(
         where, test, math.prod(grid) if grid else ranks, printed_pairs, stated or WINDOW, grid,
-        _counts(test, text),
+        _counts(test, text), _root_of(arguments, test, ranks, where),
     )  # fmt: skip
     points = [point for row in rows for point in _points(setup, dict(zip(columns, row, strict=True)))]
     if is_validated:
@@ -187,10 +203,43 @@ def _refuse_other_programs(before: str, where: str) -> list[str]:
     return programs
 
 
-def _window_of(before: str) -> int | None:
-    """Find the window of a command line in the text before the title."""
-    found = [_WINDOW_OPTION.search(command[2]) for command in _COMMAND.finditer(before)]
-    return next((int(one[1]) for one in found if one), None)
+def _arguments(before: str, test: str) -> str:
+    """Find the arguments of the last command line of the program of this test in the text before the title;
+    those of other programs, and earlier ones, are of texts that are not here, such as of a failure."""
+    of_program = [command[2] for command in _COMMAND.finditer(before) if command[1] == _program(test)]
+    return of_program[-1] if of_program else ""
+
+
+def _program(test: str) -> str:
+    """Name the program that prints this test of its title."""
+    operation, method = _operation(test)
+    if operation is None:
+        return _PROGRAMS.get(test, "")
+    return f"osu_{operation}{'_persistent' if method == PERSISTENT else ''}"
+
+
+def _window_of(arguments: str) -> int | None:
+    option = _WINDOW_OPTION.search(arguments)
+    return int(option[1]) if option else None
+
+
+def _root_of(arguments: str, test: str, ranks: int | None, where: str) -> int | None:
+    """Find the root that a command line chooses; raises InputError for one that changes or is no rank."""
+    option = _ROOT_OPTION.search(arguments)
+    if option is None or _operation(test)[0] not in ROOTED:
+        return None
+    fixed = _FIXED_ROOT.fullmatch(option[1])
+    if fixed is None:
+        raise InputError(
+            f"{where} was measured with {option[0].strip()!r}: a root that is not the same in all iterations "
+            "has no quantity here; give one with a fixed root, such as -k fixed:0"
+        )
+    if ranks is not None and int(fixed[1]) >= ranks:
+        raise InputError(
+            f"{where} was measured with {option[0].strip()!r}, and --ranks is {ranks}; give the number of "
+            "ranks with which it was measured"
+        )
+    return int(fixed[1])
 
 
 def _pairs(text: str, where: str) -> tuple[int | None, int | None]:
@@ -228,12 +277,14 @@ def _hidden(
     setup: _Setup, points: Sequence[ImportedPoint], version: str, is_assumed: bool, programs: Sequence[str]
 ) -> str:
     """Say what the text does not show, without what holds for all texts."""
+    numbers = tuple(int(one) for one in re.findall(r"[0-9]{1,4}", version)[:2])
     hidden = values_text(points)
     if setup.test in _BANDWIDTHS and is_assumed:
         hidden += f"; {setup.window} messages in a window are assumed"
+    if _operation(setup.test)[0] in ROOTED and setup.root is None and (not numbers or numbers >= _ROOT_SINCE):
+        hidden += "; root 0 is assumed (-k)"
     if setup.grid and min(setup.grid) >= 5:  # with fewer, OSU refuses any other radius
         hidden += "; neighbours at a distance of 1 (-N) are assumed"
-    numbers = tuple(int(one) for one in re.findall(r"[0-9]{1,4}", version)[:2])
     if setup.test == "bandwidth" and numbers >= _FAN_SINCE and not programs:
         hidden += "; osu_bw_fan_in and osu_bw_fan_out print the same text, which is taken for one of osu_bw"
     if setup.test in (_MULTIPLE_BANDWIDTH, "multi latency"):
@@ -337,7 +388,7 @@ def _points(setup: _Setup, row: Mapping[str, float]) -> Iterator[ImportedPoint]:
         yield _message_rate(setup, size_bytes, row)
     elif operation is not None and latency_us is not None:
         topology = _TOPOLOGIES.get(len(setup.grid))
-        config = collective_config(operation, size_bytes, _required(setup), topology=topology)
+        config = collective_config(operation, size_bytes, _required(setup), setup.root or 0, topology)
         yield from collective(config, latency_us, row.get("Max Latency(us)"), method, statistic)
     else:
         raise InputError(

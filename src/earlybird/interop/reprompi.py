@@ -6,17 +6,27 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from earlybird.data.benchmark_parameters import PROCSYNC, RUNTIME_TYPE
+from earlybird.data.benchmark_parameters import CLOCK, CLOCKSYNC, PROCSYNC, RUNTIME_TYPE
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, OPERATIONS
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.interop.imported import DAMAGED, Imported, ImportedPoint, collective_config, date_in
 
-_SETTING = re.compile(r"^#@(\w+)=(.*)$", re.MULTILINE)
+_SETTING = re.compile(r"^#@([^=\n]+)=(.*)$", re.MULTILINE)
 _HEADER = re.compile(r"^ *(?:process +)?test .*$", re.MULTILINE)
 _OPERATIONS = {f"MPI_{name.capitalize()}": name for name in OPERATIONS}
 _WHOLE = "give the whole output"
-_DEFAULTS = {PROCSYNC: "MPI_Barrier", RUNTIME_TYPE: "local"}
+_DEFAULTS = {PROCSYNC: "MPI_Barrier", RUNTIME_TYPE: "local", CLOCK: "MPI_Wtime", CLOCKSYNC: "None"}
+# How ranks begin where they read synchronized clocks for it.
+_BY_CLOCK = ("window", "roundtime")
+# What a text says besides parameters of its points: how often and how closely clocks were synchronized does
+# not change what is measured. `--params` of mpibenchmark adds others.
+_KNOWN = frozenset((
+    *_DEFAULTS, "nprocs", "nrep", "root_proc", "job_shuffling_enabled", "reproMPIcommitSHA1", "datatype",
+    "datatype_extent_bytes", "datatype_size_bytes", "operation", "clock_tick", "frequency_hz", "window_s",
+    "wait_time_s", "sync_duration", "hcasynctype", "fitpoints", "exchanges", "min_pingpongs", "max_pingpongs",
+    "pingpong_ranks", "bcast_nrep", "bcast_runtime_s", "barrier_switch_count",
+))  # fmt: skip
 
 
 @dataclass
@@ -34,9 +44,10 @@ def read_repro(text: str, where: str) -> Imported:
 
     Raises
     ------
-    InputError for a text that is none, is incomplete, has summaries alone, or no collective of `OPERATIONS`.
+    InputError for a text that is none, is incomplete, has summaries alone, or no collective of `OPERATIONS`,
+    and for settings that are not known.
     """
-    settings = dict(_SETTING.findall(text))
+    settings = {name.strip(): value.strip() for name, value in _SETTING.findall(text)}
     headers = list(_HEADER.finditer(text))
     if not headers or "nprocs" not in settings:
         raise InputError(
@@ -44,6 +55,11 @@ def read_repro(text: str, where: str) -> Imported:
         )
     if len(headers) > 1:
         raise InputError(f"{where} holds {len(headers)} outputs; each is a launch: give a file for each")
+    if unknown := [f"#@{name}={value}" for name, value in settings.items() if name not in _KNOWN]:
+        raise InputError(
+            f"{where} has {unknown[0]!r}, and what that changes is not known; give an output without it, or "
+            "remove the line if it is a note of your own (--params)"
+        )
     columns = headers[0][0].split()
     if not {"runtime_sec", "loc_tstart_sec"} & set(columns):
         raise InputError(
@@ -55,7 +71,7 @@ def read_repro(text: str, where: str) -> Imported:
     rows = _rows(text[headers[0].end() :], columns, where)
     ranks = _count(settings, "nprocs", where)
     _check_complete(rows, settings, ranks, where)
-    root = int(settings["root_proc"]) if settings.get("root_proc", "").isdecimal() else 0
+    root = _root(settings, ranks, where)
     points, dropped = [], 0
     for (name, size_bytes), iterations in _by_point(rows, settings, is_global, where).items():
         config = collective_config(name, size_bytes, ranks, root) | _parameters(settings)
@@ -79,17 +95,24 @@ def read_repro(text: str, where: str) -> Imported:
 
 
 def _parameters(settings: Mapping[str, str]) -> dict[str, str]:
-    """How ranks began and by which clock they were timed, if not as by default."""
-    return {
-        name: settings[name].strip()
-        for name, default in _DEFAULTS.items()
-        if settings.get(name, default).strip() != default
-    }
+    """How ranks began and by which clock they were timed, if not as by default; how clocks were synchronized
+    only if times or begins depend on it."""
+    given = {name: settings.get(name, default) for name, default in _DEFAULTS.items()}
+    if given[RUNTIME_TYPE] != "global" and given[PROCSYNC] not in _BY_CLOCK:
+        del given[CLOCKSYNC]
+    return {name: value for name, value in given.items() if value != _DEFAULTS[name]}
+
+
+def _root(settings: Mapping[str, str], ranks: int, where: str) -> int:
+    value = settings.get("root_proc", "0")
+    if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) >= ranks:
+        raise InputError(f"{where} has '#@root_proc={value}' of {ranks} ranks; it was changed: {_WHOLE}")
+    return int(value)
 
 
 def _datatype(settings: Mapping[str, str]) -> str:
-    of_reductions = f"{settings['operation'].strip()} of reductions" if "operation" in settings else ""
-    return ", ".join(filter(None, [settings.get("datatype", "").strip(), of_reductions]))
+    of_reductions = f"{settings['operation']} of reductions" if "operation" in settings else ""
+    return ", ".join(filter(None, [settings.get("datatype", ""), of_reductions]))
 
 
 def _check_columns(columns: Sequence[str], is_global: bool, where: str) -> None:
@@ -206,7 +229,7 @@ def _hidden(settings: Mapping[str, str], dropped: int, left_out: Sequence[str]) 
 
 
 def _count(settings: Mapping[str, str], name: str, where: str) -> int:
-    value = settings.get(name, "").strip()
+    value = settings.get(name, "")
     if not re.fullmatch(r"[0-9]{1,9}", value) or int(value) < 1:
         raise InputError(f"{where} has {f'#@{name}={value}' if value else f'no #@{name}='}; {_WHOLE}")
     return int(value)

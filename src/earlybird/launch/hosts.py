@@ -22,6 +22,20 @@ _RANK = re.compile(r"rank\s+\d+\s*=\s*(\S+)(?:\s+slots?\s*=.*)?", re.IGNORECASE)
 _GRID_ENGINE = re.compile(r"(\S+)\s+\d+\s+\S+@\S+\s+\S+")
 _SECTION = re.compile(r"\[[A-Za-z_][^\]\[]*\]")
 _IPV6 = re.compile(r"\[?[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.%]*\]?(?::\d+)?")
+_ADDRESS = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}")
+# What commands of batch systems print above the hosts.
+_HEADINGS = (
+    "NODELIST",
+    "HOSTLIST",
+    "HOSTNAMES",
+    "HOSTNAME",
+    "HOST_NAME",
+    "HOSTS",
+    "HOST",
+    "NODES",
+    "NODE",
+    "NAME",
+)
 _REMEDY = (
     "give host names such as node1,node2, or a file with one per line; `scontrol show hostnames` lists those "
     "of a Slurm job"
@@ -69,9 +83,14 @@ def _hosts_of_file(path: Path) -> list[str]:
     ranks = [_RANK.fullmatch(line) for _, line in lines]
     if all(ranks):
         return _hosts_of_ranks([match[1] for match in ranks if match], path)
-    return [
-        host for number, line in lines for host in _hosts_of_line(line, f"the host file {path} line {number}")
-    ]
+    hosts = []
+    for number, line in lines:
+        where = f"the host file {path} line {number}"
+        of_line = list(_hosts_of_line(line, where))
+        if len(of_line) > 1:
+            _require_list_of_lsf(of_line, len(lines), where)
+        hosts += of_line
+    return hosts
 
 
 def _refuse_json(text: str, path: Path) -> None:
@@ -118,7 +137,20 @@ def _hosts_of_line(line: str, where: str) -> Iterator[str]:
                 yield _with_user(host, user, where)
             host, user = _without_slots(item), ""
             _host(host, f"{where} has {item[:40]!r}")
+            if host in _HEADINGS:
+                raise InputError(f"{where} has the heading {host}; remove it, and give a host per line")
     yield _with_user(host, user, where)
+
+
+def _require_list_of_lsf(hosts: Sequence[str], num_lines: int, where: str) -> None:
+    """Raise InputError unless the hosts of a line can be those of LSF, whose lists are of one line."""
+    addresses = [host for host in hosts if _ADDRESS.fullmatch(without_user(host))]
+    if num_lines > 1 or len(addresses) not in (0, len(hosts)):
+        why = "an address and a name" if len(addresses) not in (0, len(hosts)) else "several words"
+        raise InputError(
+            f"{where} has {why}, {' '.join(hosts)[:40]!r}, which may be one node; give a host per line, and "
+            "nothing but its slots after it"
+        )
 
 
 def _refuse_attribute(name: str, host: str, where: str) -> None:
@@ -151,13 +183,22 @@ def _host(host: str, given: str) -> str:
         )
     if not _HOST.fullmatch(host):
         raise InputError(f"{given}; {_REMEDY}")
+    if without_user(host).isdecimal():
+        # ssh takes it for an address.
+        raise InputError(f"{given}, a number, which is no host; {_REMEDY}")
     return host
 
 
 def _refuse_repeated(hosts: Sequence[str], given: str, remedy: str) -> None:
-    count = Counter(map(without_user, hosts))
-    if repeated := next((name for name in count if count[name] > 1), None):
+    count = Counter(map(_node, hosts))
+    if repeated := next((host for host in hosts if count[_node(host)] > 1), None):
         raise InputError(
-            f"{given} names {repeated} {count[repeated]} times, but each is a node of the layout, "
-            f"which says how many ranks it has; {remedy}"
+            f"{given} names {without_user(repeated)} {count[_node(repeated)]} times, but each is a node of "
+            f"the layout, which says how many ranks it has; {remedy}"
         )
+
+
+def _node(host: str) -> str:
+    """Return what is the same for all names of a host of which that can be seen."""
+    name = without_user(host).lower()
+    return "localhost" if name == "127.0.0.1" else name

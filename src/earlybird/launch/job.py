@@ -20,7 +20,13 @@ from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
 from earlybird.launch.process import STALL_CAUSE, Ended, Limits, run_tree
-from earlybird.launch.variables import RECORDED, refuse_conflicts, refuse_replaced, variables_to_set
+from earlybird.launch.variables import (
+    RECORDED,
+    refuse_conflicts,
+    refuse_placement,
+    refuse_replaced,
+    variables_to_set,
+)
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import has_library, kernel_path, library_path, require_library
 
@@ -58,6 +64,7 @@ def run_kernel(
     arguments.append(str(_write_request(request, job.threads, out)))
     of_points = context_variables(mpi.family, request.vcis, request.streams) | dict(request.environment)
     refuse_conflicts(mpi.settings, invocation.by_arguments)
+    refuse_placement(mpi.settings, invocation.placing, invocation.sets())
     refuse_replaced(mpi, request.environment, request.settings.values())
     set_by_us = variables_to_set(mpi, invocation.env | of_points, invocation.preferred)
     environment = mpi.environment() | dict(mpi.settings) | set_by_us
@@ -143,6 +150,7 @@ def refuse_conflicts_ahead(
     with tempfile.TemporaryDirectory() as folder:
         made = invocation(layout, Path(folder))
         refuse_conflicts(mpi.settings, made.env | made.by_arguments)
+        refuse_placement(mpi.settings, made.placing, made.sets())
 
 
 def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, job: Job) -> Launched:

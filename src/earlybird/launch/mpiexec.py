@@ -28,6 +28,7 @@ class Invocation:
     after_program : arguments between the program and its own.
     preferred : the variables to set unless the user has set them.
     by_arguments : the variables that the arguments replace, with what these say.
+    placing : a regular expression of the names of variables by which the MPI would place ranks otherwise.
     """
 
     before_program: tuple[str, ...]
@@ -35,6 +36,21 @@ class Invocation:
     after_program: tuple[str, ...] = ()
     preferred: dict[str, str] = field(default_factory=dict)
     by_arguments: dict[str, str] = field(default_factory=dict)
+    placing: str = ""
+
+    def sets(self) -> set[str]:
+        """Return the names of the variables that are set or replaced whatever the user has set."""
+        return self.env.keys() | self.by_arguments.keys()
+
+
+# I_MPI_PIN_INFO and _MAPPING tell ranks how they are bound. Of Open MPI both the names of version 4, which
+# version 5 translates, and those of PRRTE; that cores may be oversubscribed places nothing.
+_PLACING = {
+    "mpich": "HYDRA_(BINDING|MAPPING)",
+    "intel": r"I_MPI_PIN_(?!(INFO|MAPPING)$)\w+",
+    "openmpi": r"(OMPI|PRTE)_MCA_(rmaps|hwloc)_(base|default)_(mapping|ranking|bind|cpu|pattern|by)\w*"
+    r"|OMPI_MCA_(orte_)?rankfile",
+}
 
 
 @dataclass(frozen=True)
@@ -78,7 +94,12 @@ def invocation(
         _binding_script(folder, binding, flavour.family) if binding.by_rank else ()
     )
     preferred = made.preferred | (yielding(flavour.family) if oversubscribed else {})
-    return replace(made, before_program=arguments, preferred=preferred | of_threads(threads))
+    return replace(
+        made,
+        before_program=arguments,
+        preferred=preferred | of_threads(threads),
+        placing=_PLACING[flavour.family],
+    )
 
 
 def of_threads(threads: int) -> dict[str, str]:

@@ -9,8 +9,15 @@ from earlybird.data.collective_algorithms import Forcing
 from earlybird.data.errors import InputError
 from earlybird.machine.flavours import Flavour
 
-# What a launch record keeps of the environment.
-RECORDED = re.compile(r"^(MPIR_|MPICH_|OMPI_|PMIX_|PRTE_|I_MPI_|UCX_|FI_|HYDRA_|SLURM_|OMP_|EARLYBIRD_)")
+# How the names of variables begin by which users set an MPI, the libraries below it and OpenMP, and choose
+# libraries; not of those in which launchers number their ranks. Kernels on nodes and the recorder keep the
+# same: native/kernels/nodes/facts.cpp, native/recorder/recording/settings.c.
+SETTINGS = (
+    "MPIR_", "MPICH_", "OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "I_MPI_", "HYDRA_", "UCX_", "FI_", "PSM2_",
+    "PSM3_", "OMP_", "KMP_", "GOMP_", "LD_PRELOAD", "LD_LIBRARY_PATH", "EARLYBIRD_",
+)  # fmt: skip
+# What a launch record keeps of the environment, in which there is no rank yet: also what starts them.
+RECORDED = re.compile("|".join((*SETTINGS, "OMPI_", "PRTE_", "PMIX_", "SLURM_")))
 # Open MPI's mpiexec passes only its own variables to other nodes, not those of the libraries below it.
 _LEFT_BEHIND = re.compile(r"^(UCX_|FI_|OMP_)")
 _ADJUSTED_PART = re.compile("(I_MPI_ADJUST_[A-Z]+)_")
@@ -32,6 +39,26 @@ def refuse_conflicts(settings: Mapping[str, str], needed: Mapping[str, str]) -> 
         raise InputError(
             f"the variable {name}={set_by_user} of the environment {reason}; unset {name}, or measure other "
             "points"
+        )
+
+
+def refuse_placement(settings: Mapping[str, str], placing: str, set_by_launch: Iterable[str]) -> None:
+    """Raise InputError for a variable of the user that matches `placing`, the names of those by which an MPI
+    would place ranks otherwise than the launch does with what it sets.
+
+    `settings` are those of --env, which replace the shell's.
+    """
+    names = {*settings, *os.environ} - {*set_by_launch}
+    for name in sorted(filter(re.compile(placing).fullmatch, names)) if placing else ():
+        value = settings.get(name, os.environ.get(name))
+        given, remedy = (
+            (f"--env {name}={value}", "omit it")
+            if name in settings
+            else (f"the variable {name}={value} of the environment", f"unset {name}")
+        )
+        raise InputError(
+            f"{given} would place ranks otherwise than the layout and the binding of this launch say; "
+            f"{remedy}"
         )
 
 

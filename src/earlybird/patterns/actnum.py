@@ -116,10 +116,13 @@ def _set_values(active: np.ndarray, box: Box, actnum: Keyword, whole: Box) -> No
 
 
 def _operate(active: np.ndarray, change: Keyword, box: Box, whole: Box) -> None:
-    """Apply the records of EQUALS, ADD or MULTIPLY; a box that is omitted is that of the record before."""
+    """Apply the records of EQUALS, ADD or MULTIPLY; a box that is omitted is that of the record before,
+    whatever array that changes."""
     for record, where in zip(change.records, change.where, strict=True):
-        number = _number(record, change.name, where)
         box = _box(record[2:], box, whole, where)
+        if (record[0] or "").upper() != "ACTNUM":
+            continue
+        number = _number(record, change.name, where)
         target = active[_slices(box)]
         values = {bool(value) for value in np.unique(target)}
         results = {

@@ -263,13 +263,16 @@ class _Reader:
         return next(self._records(name, rest))
 
     def _operations(self, name: str, rest: list[str]) -> Keyword:
-        """Return the records of the list `name` that change ACTNUM."""
+        """Return the records of the list `name` that change ACTNUM, and where one of these omits limits of
+        its box, those of other arrays before it, whose box it may have."""
         operations = Keyword(name, [])
         position = _CHANGED_ARRAY[name]
+        of_others: list[tuple[str, list[str]]] = []
         for record in self._records(name, rest):
             if not record:
                 return operations
             if len(record) <= position or _unquoted(record[position]).upper() != "ACTNUM":
+                of_others.append((self.where, record))
                 continue
             self._require_grid_section(name)
             if name not in _APPLIED:
@@ -277,8 +280,14 @@ class _Reader:
                     f"{self.where}: the keyword {name} changes ACTNUM, which is not supported; give a file "
                     "whose ACTNUM has the result"
                 )
+            expanded = _expanded(record, self.where)
+            if len(expanded) < 8 or None in expanded[2:]:
+                for where, other in of_others:
+                    operations.where.append(where)
+                    operations.records.append(_expanded(other, where))
+            of_others.clear()
             operations.where.append(self.where)
-            operations.records.append(_expanded(record, self.where))
+            operations.records.append(expanded)
         return operations
 
     def _actnum(self, rest: list[str]) -> Keyword:

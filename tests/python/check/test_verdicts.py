@@ -322,6 +322,8 @@ def test_a_variable_that_half_of_the_nodes_have_is_a_remark():
     # Numbers that a launcher gives to the nodes are no difference.
     facts = [{"settings": {"OMPI_MCA_ess_base_vpid": str(k)}} for k in range(4)]
     assert fact_remarks(hosts, facts, 0.1) == []
+    facts = [{"settings": {"PRTE_MCA_ess_base_num_procs": str(k // 3)}} for k in range(4)]
+    assert fact_remarks(hosts, facts, 0.1) == fact_findings(hosts, facts, 0.1) == []
 
 
 def test_two_nodes_are_not_judged(machine):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from earlybird.data.run import Run
+from earlybird.interop.reprompi import read_repro
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "benchmarks"
 REPRO = ("--mpi", "mpich")
@@ -73,6 +74,7 @@ def test_repro_names_what_it_leaves_out(earlybird):
 
 REPRO_TEXT = "#@datatype_size_bytes=1\n#@nprocs=2\n#@nrep=2\n"
 REPRO_HEADER = " test nrep count runtime_sec\n"
+REPRO_WHOLE = REPRO_HEADER + "MPI_Bcast 0 8 0.1\nMPI_Bcast 1 8 0.1\n"
 
 
 @pytest.mark.parametrize(
@@ -92,6 +94,10 @@ REPRO_HEADER = " test nrep count runtime_sec\n"
         (REPRO_TEXT + " test nrep runtime_sec\nMPI_Bcast 0 0.1\n", "no count"),
         (REPRO_TEXT + "process test nrep count loc_tstart_sec\n0 MPI_Bcast 0 8 0.1\n", "no loc_tend_sec"),
         (REPRO_TEXT.replace("#@nprocs=2", "#@nprocs=x") + REPRO_HEADER + "MPI_Bcast 1 8 0.1\n", "#@nprocs=x"),
+        (REPRO_TEXT + "#@mpi_in_place=1\n" + REPRO_WHOLE, "'#@mpi_in_place=1', and what that changes"),
+        (REPRO_TEXT + "#@clear-cache=memset\n" + REPRO_WHOLE, "'#@clear-cache=memset', and what that"),
+        (REPRO_TEXT + "#@root_proc=2\n" + REPRO_WHOLE, "#@root_proc=2"),
+        (REPRO_TEXT + "#@root_proc=rotate\n" + REPRO_WHOLE, "#@root_proc=rotate"),
     ],
 )
 def test_other_texts_of_repro_are_refused(earlybird, refused, tmp_path, text, named):
@@ -117,7 +123,25 @@ def test_how_ranks_began_and_were_timed_are_points_of_their_own(earlybird, refus
     earlybird("import", "repro", RECORDED / "repro_window.txt", *REPRO, "-o", "window")
     earlybird("import", "repro", "plain.txt", *REPRO, "-o", "plain")
     configs = [Run.open(tmp_path / name).samples()[0].config for name in ("window", "plain")]
-    assert configs[0] == configs[1] | {"procsync": "window", "runtime_type": "global"}
+    assert configs[0] == configs[1] | {
+        "procsync": "window", "runtime_type": "global", "clocksync": "HCA3O"
+    }  # fmt: skip
     launches = [Run.open(tmp_path / name).launches()[0] for name in ("window", "plain")]
     assert {one["datatype"] for one in launches} == {"MPI_DOUBLE, MPI_BOR of reductions"}
-    refused(earlybird("compare", "plain", "window", check=False), "first differ in procsync")
+    refused(earlybird("compare", "plain", "window", check=False), "first differ in clocksync")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("clock=MPI_Wtime", "clock=RDTSCP", {"clock": "RDTSCP"}),
+        ("clocksync=HCA3O", "clocksync=SKaMPI", {}),
+        ("procsync=MPI_Barrier", "procsync=roundtime", {"procsync": "roundtime", "clocksync": "HCA3O"}),
+        ("runtime_type=local", "runtime_type=global ", {"runtime_type": "global", "clocksync": "HCA3O"}),
+    ],
+)
+def test_clocks_are_parameters_where_times_depend_on_them(old, new, changed):
+    text = (RECORDED / "repro_barrier.txt").read_text()
+    assert old in text
+    plain, other = (read_repro(one, "text").points[0].config for one in (text, text.replace(old, new)))
+    assert other == {**plain, **changed}

@@ -39,3 +39,52 @@ def test_a_free_choice_selects_nothing_and_a_file_of_rules_selects_for_all():
     assert algorithm_settings(rules, "bcast") == rules
     assert selected_method("openmpi", "bcast", rules, FAMILIES["openmpi"]["bcast"], 4) is None
     assert selected_method(None, "bcast", rules, ["linear"], 4) is None
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "OMPI_MCA_coll_tuned_bcast_algorithm=0",
+        "OMPI_MCA_coll_tuned_bcast_algorithm=ignore",
+        "OMPI_MCA_coll_ucc_enable=0",
+        "I_MPI_ADJUST_BCAST=-1",
+        "MPIR_CVAR_BCAST_COMPOSITION=0",
+        "MPIR_CVAR_DEVICE_COLLECTIVES=percoll",
+        "MPIR_CVAR_BCAST_DEVICE_COLLECTIVE=1",
+        # Of other operations.
+        "MPIR_CVAR_ALLREDUCE_SHORT_MSG_SIZE=1",
+        "MPIR_CVAR_SCATTER_INTER_SHORT_MSG_SIZE=1",
+        "MPIR_CVAR_MAX_SMP_ALLREDUCE_MSG_SIZE=1",
+        "OMPI_MCA_coll_tuned_allreduce_algorithm=1",
+    ],
+)
+def test_what_is_the_default_selects_nothing(setting):
+    assert algorithm_settings(dict([setting.split("=", 1)]), "bcast") == {}
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "MPIR_CVAR_BCAST_COMPOSITION=3",
+        "MPIR_CVAR_BCAST_SHORT_MSG_SIZE=1024",
+        "MPIR_CVAR_BCAST_MIN_PROCS=2",
+        "MPIR_CVAR_BCAST_DEVICE_COLLECTIVE=0",
+        "MPIR_CVAR_DEVICE_COLLECTIVES=none",
+        "MPIR_CVAR_ENABLE_SMP_COLLECTIVES=0",
+        "OMPI_MCA_coll=^tuned",
+        "OMPI_MCA_coll_ucc_enable=1",
+        "OMPI_MCA_coll_hcoll_enable=1",
+        "OMPI_MCA_coll_han_priority=0",
+        "I_MPI_COLL_INTRANODE=pt2pt",
+        "I_MPI_ADJUST_BCAST=1",
+    ],
+)
+def test_what_changes_the_choice_of_algorithms_selects(setting):
+    settings = dict([setting.split("=", 1)])
+    assert algorithm_settings(settings, "bcast") == settings
+
+
+def test_limits_of_reduce_scatter_are_not_of_reduce():
+    limits = {"MPIR_CVAR_REDUCE_SCATTER_COMMUTATIVE_LONG_MSG_SIZE": "1"}
+    assert algorithm_settings(limits, "reduce") == {}
+    assert algorithm_settings({"MPIR_CVAR_REDUCE_SHORT_MSG_SIZE": "1"}, "reduce")

@@ -194,6 +194,14 @@ def test_settings_and_conditions_of_ranks_are_kept(written):
     assert (recording.ranks[1].binding, recording.ranks[1].load) == ((), ())
 
 
+def test_libraries_preloaded_to_record_are_no_settings(written):
+    ours = "/x/libearlybird_recorder.so:/mpi/lib/libmpi.so.12"
+    values = (f"/y/libmpiP.so:{ours}", ours)
+    headers = {rank: header(rank, settings={"LD_PRELOAD": value}) for rank, value in enumerate(values)}
+    recording = load_recording(written({rank: one + END for rank, one in headers.items()}))
+    assert recording.settings == {"LD_PRELOAD": {"/y/libmpiP.so": (0,)}}
+
+
 def test_communicators_keep_their_identity(written):
     world = {"rank": 0, "name": "", "topology": "none", "members": [0, 1]}
     data = header(0) + text(kind="communicator", number=1, **world)

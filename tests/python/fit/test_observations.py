@@ -67,6 +67,30 @@ def test_pingpongs_that_reuse_buffers_count_only_alone(make_run):
     assert len(both.table) == len(read_runs([varying]).table)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        (
+            {"buffers": "off-cache", "off_cache": "32,64"},
+            "measured with buffers off-cache and off_cache 32,64:",
+        ),
+        ({"buffers": "other"}, "measured with buffers other:"),
+        ({"buffers": "vary", "thread_level": "multiple"}, "measured with thread_level multiple:"),
+    ],
+)
+def test_pingpongs_with_other_buffers_or_parameters_are_named(make_run, parameters, says):
+    path = make_run("run", launches=0)
+    run = Run.open(path)
+    run.append_launch({"id": "launch0"})
+    configs = [_OF_LEVEL | {"size_bytes": size_bytes} | parameters for size_bytes in (8, 1024)]
+    run.append_samples([Sample("pingpong", "half_round_trip", one, "launch0", np.ones(2)) for one in configs])
+    assert any(says in warning for warning in read_runs([path]).warnings)
+
+
+def test_pingpongs_of_measure_have_no_warning(make_run):
+    assert not read_runs([make_run("varying", kernel="pingpong", buffers="vary")]).warnings
+
+
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(InputError, match="not a run folder"):
         read_runs([tmp_path])

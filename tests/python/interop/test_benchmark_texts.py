@@ -153,6 +153,49 @@ def test_a_command_line_above_the_title_is_read(command, named):
         osu(f"$ mpirun -n 2 osu_bw -W 128\n{text}", window=64)
 
 
+def test_the_window_is_that_of_the_command_line_of_this_program():
+    text = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n1   3.0\n"
+    assumed = "64 messages in a window are assumed"
+    for before, window, is_assumed in (
+        ("$ osu_bibw -W 128\nsegmentation fault\n$ osu_bw\n", 64, True),
+        ("$ osu_bw -W 128\nsegmentation fault\n$ osu_bw --window-size=16\n", 16, False),
+        ("$ osu_bw -W 128\nsegmentation fault\n$ osu_bw -x 10\n", 64, True),
+        ("$ osu_bibw -W 128\n", 64, True),
+        ("$ osu_bw -W 16\n$ osu_bibw -W 32\n", 16, False),
+        ("", 64, True),
+    ):
+        imported = osu(before + text)
+        assert imported.points[0].config["window"] == window
+        assert (assumed in imported.hidden) == is_assumed
+
+
+BROADCAST = "# OSU MPI Broadcast Latency Test v7.4\n# Size       Avg Latency(us)\n4     1.13\n"
+
+
+@pytest.mark.parametrize(("command", "root", "is_assumed"), [
+    ("", 0, True), ("osu_bcast -x 3", 0, True), ("osu_bcast -k fixed:3", 3, False),
+    ("osu_bcast --root-rank=FIXED:0 -f", 0, False), ("osu_bcast -kfixed:2", 2, False),
+    ("osu_reduce -k rotate", 0, True),
+])  # fmt: skip
+def test_the_root_of_osu_is_that_of_its_command_line_or_said_to_be_assumed(command, root, is_assumed):
+    imported = osu(f"$ mpirun -n 4 {command}\n{BROADCAST}", ranks=4)
+    assert imported.points[0].config["root"] == root
+    assert ("root 0 is assumed (-k)" in imported.hidden) == is_assumed
+
+
+def test_other_roots_and_buffers_of_osu_are_refused_where_a_command_line_has_them():
+    for options, says in (
+        ("-k rotate", "'-k rotate': a root that is not the same"),
+        ("--root-rank rotate", "not the same in all iterations"),
+        ("-k fixed:4", "'-k fixed:4', and --ranks is 4"),
+        ("-f -l", "with MPI_IN_PLACE"),
+    ):
+        with pytest.raises(InputError, match=says):
+            osu(f"+ ./osu_bcast {options}\n{BROADCAST}", ranks=4)
+    assert "root 0" not in osu(BROADCAST.replace("v7.4", "v7.1"), ranks=4).hidden
+    assert "root 0" not in osu(BROADCAST.replace("Broadcast", "Allreduce"), ranks=4).hidden
+
+
 def test_what_osu_does_not_print_is_said():
     text = "# OSU MPI Bandwidth Test v7.5\n# Size      Bandwidth (MB/s)\n1   3.0\n"
     assert "osu_bw_fan_in and osu_bw_fan_out print the same text" in osu(text).hidden
@@ -343,7 +386,7 @@ def test_options_of_imb_that_change_what_is_measured_are_kept(options, table, pa
 
 
 @pytest.mark.parametrize(
-    "option", ["-new_option 3", "-sync maybe", "-off_cache x", "-map 4", "-window_size 0"]
+    "option", ["-new_option 3", "-sync maybe", "-off_cache x", "-map 4", "-window_size 0", "-load a.yaml"]
 )
 def test_options_of_imb_that_are_not_known_are_refused_by_name(option):
     with pytest.raises(InputError, match=f"'{option}', and what that changes is not known"):
@@ -488,6 +531,7 @@ def test_a_profile_is_not_fitted_to_several_kinds_of_ping_pongs(earlybird, refus
     refused(result, "measured in several ways", "plain with defaults", "cold with off_cache default")
     fitted = earlybird("fit", "cold", "-o", "profile.json")
     assert "same buffer again" not in fitted.stderr
+    assert "measured with buffers off-cache and off_cache default: messages" in fitted.stderr
 
 
 def test_the_statistic_is_shown_and_kept_in_the_json_of_a_comparison(earlybird, tmp_path):

@@ -32,6 +32,7 @@ def test_hosts_come_as_a_list():
         "node1 4\nnode2 4\n",
         "node1 node2\n",
         "node1 4 node2 4\n",
+        "# LSB_MCPU_HOSTS\n\nnode1 4 node2 4\n",
         "node1 4 all.q@node1 UNDEFINED\nnode2 4 all.q@node2 <NULL>\n",
         "rank 0=node1 slot=0\nrank 1=node2 slot=0:0-1\nrank 2=node1 slots=1\n",
         "# by a launcher\nrank 0 = node1 slot=p0:0\nRANK 1=node2\n",
@@ -41,6 +42,10 @@ def test_files_of_launchers_and_batch_systems_are_read(hosts_of, text):
     assert hosts_of(text) == ("node1", "node2")
 
 
+def test_addresses_of_a_line_are_hosts(hosts_of):
+    assert hosts_of("10.0.0.1 4 10.0.0.2 4\n") == ("10.0.0.1", "10.0.0.2")
+
+
 def test_users_are_kept(hosts_of):
     assert hosts_of("user1@node1:2\nuser2@node2 slots=2\n") == ("user1@node1", "user2@node2")
     assert hosts_of("node1:2 user=me\nnode2 username=you\n") == ("me@node1", "you@node2")
@@ -48,7 +53,8 @@ def test_users_are_kept(hosts_of):
 
 
 @pytest.mark.parametrize(
-    "text", ["", ",", "a b", "-f", "node1;reboot", "node1:", "node1:x", ":2", "a@", "@a", "a@-f"]
+    "text",
+    ["", ",", "a b", "2", "node1,2", "-f", "node1;reboot", "node1:", "node1:x", ":2", "a@", "@a", "a@-f"],
 )
 def test_what_is_no_host_is_refused(text):
     with pytest.raises(InputError, match="--hosts is"):
@@ -77,6 +83,17 @@ def test_what_is_no_host_is_refused(text):
         ("node1\n-f\n", "line 2 has '-f'"),
         ("slots=4\n", "line 1: slots= is not known"),
         (b"\xff\xfe\n", "not text"),
+        ("10.0.0.1 node1\n10.0.0.2 node2\n", "line 1 has an address and a name, '10.0.0.1 node1', which may"),
+        ("10.0.0.1 node1\n", "line 1 has an address and a name"),
+        ("node1 10.0.0.1 # ssh\n", "line 1 has an address and a name"),
+        ("node1\nnode2 up infinite\n", "line 2 has several words, 'node2 up infinite', which"),
+        ("Host node1\n  HostName 10.0.0.1\n", "line 1 has several words"),
+        ("NODELIST\nnode1\nnode2\n", "line 1 has the heading NODELIST; remove it"),
+        ("HOST_NAME slots\nnode1 4\n", "line 1 has the heading HOST_NAME"),
+        ("2\nnode1\nnode2\n", "line 1 has '2', a number, which is no host"),
+        ("3\n", "line 1 has '3', a number"),
+        ("NODE1\nnode1\n", "names NODE1 2 times"),
+        ("localhost\n127.0.0.1\n", "names localhost 2 times"),
     ],
 )  # fmt: skip
 def test_what_is_no_file_of_hosts_is_refused_by_line(hosts_of, text, says):

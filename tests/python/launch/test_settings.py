@@ -37,6 +37,33 @@ def test_what_the_start_of_ranks_needs_is_refused(monkeypatch):
                 launcher(family).check(LAYOUT)
 
 
+@pytest.mark.parametrize(
+    ("family", "variable"),
+    [
+        ("intel", "I_MPI_PIN_PROCESSOR_LIST"),
+        ("intel", "I_MPI_PIN_CELL"),
+        ("mpich", "HYDRA_MAPPING"),
+        ("openmpi", "OMPI_MCA_rmaps_base_mapping_policy"),
+        ("openmpi", "OMPI_MCA_hwloc_base_binding_policy"),
+        ("openmpi", "PRTE_MCA_rmaps_default_ranking_policy"),
+    ],
+)
+def test_what_would_place_ranks_otherwise_is_refused(family, variable, monkeypatch):
+    says = f"{variable}=1 .*would place ranks otherwise"
+    with pytest.raises(InputError, match=f"--env {says}.*; omit it"):
+        launcher(family, **{variable: "1"}).check(LAYOUT)
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(InputError, match=f"the variable {says}.*; unset {variable}"):
+        launcher(family).check(LAYOUT)
+    launcher("openmpi" if family == "intel" else "intel").check(LAYOUT)  # of another MPI
+
+
+def test_variables_that_place_nothing_are_not_refused(monkeypatch):
+    monkeypatch.setenv("I_MPI_PIN_INFO", "x")
+    launcher("intel").check(LAYOUT)
+    launcher("openmpi", OMPI_MCA_rmaps_base_oversubscribe="1").check(LAYOUT)
+
+
 def test_what_the_ranks_of_slurm_need_is_refused_too(monkeypatch):
     monkeypatch.setattr("earlybird.launch.slurm.shutil.which", lambda name: name)
     monkeypatch.setattr("earlybird.launch.slurm._require_plugin", lambda *given: None)
