@@ -81,7 +81,7 @@ class Communicator:
     topology : "none", "cart", "graph" or "dist_graph"; `dims` and `periods` of a Cartesian one.
     sources, destinations : neighbours in the order of the collectives, as ranks of MPI_COMM_WORLD.
     identity : the same number on all ranks of the communicator, another one on each of its duplicates; None
-        where that is not known.
+        where that is not known, and where several, created and freed one after another, are recorded as one.
     """
 
     name: str
