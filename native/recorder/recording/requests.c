@@ -208,12 +208,13 @@ bool eb_requests_complete(uint64_t key, eb_ticket ticket, eb_request *request) {
   return completed != NULL;
 }
 
-bool eb_requests_remove(uint64_t key, eb_request *request) {
+bool eb_requests_remove(uint64_t key, bool is_complete, eb_request *request) {
   shard *in = shard_of(key);
   if (is_empty(in)) return false;
   lock(in);
   node **link = link_of(in, key);
   node *removed = find(link, EB_TICKET_ONLY);
+  if (removed && is_complete && !eb_request_is_persistent(&removed->request)) removed = NULL;
   if (removed) {
     *request = removed->request;
     remove_node(in, link, removed);
