@@ -182,7 +182,7 @@ class EpochSamples:
     variants : structured arrays with a row for every message and call of the epoch, in the order of the
         program: `call`, an index of the calls of the rank; `role`, `peer` and `communicator` as in its
         entries; `messages`; `bytes` of them together.
-    is_complete : False if an epoch was too large, or memory short: then there are none.
+    is_complete : False if an epoch was too large or cut, or memory short: then there are none.
     """
 
     epochs: np.ndarray

@@ -373,7 +373,7 @@ def _why_unknown(recording: Recording, phase: Phase, rank: int, senders: Mapping
     if series is None and not samples:
         return f"{what}, and this recording keeps only their sums; {AGAIN}"
     if not all(part.is_complete for part in samples):
-        return f"{what}, and rank {rank} had too many different ones to keep"
+        return f"{what}, and rank {rank} had too many different ones to keep, or one without an end"
     return (
         f"{what}, and those of rank {rank}, which went through it {phase.epochs_of[rank]} times, cannot be "
         "compared with those of other ranks"
