@@ -11,7 +11,7 @@ from tests.recorded_traffic import pairs_of
 
 pytestmark = pytest.mark.mpi
 
-STEPS = 20  # of tests/native/programs/record_requests.c
+STEPS, SENDS = 20, 200  # of tests/native/programs/record_requests.c
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_communicator_is_known_by_its_latest_name(any_mpi, record_requests):
 
 
 def requests_of_sends(trace, tag):
-    """Those of the sends with the tag in their order, and those of them that are completed, in the same way."""
+    """Those of the sends with the tag, and those of them that are completed, in the order of the records."""
     rows = trace.records
     is_send = (rows["role"] == SENT) & (rows["tag"] == tag)
     is_completion = is_send & (rows["kind"] == COMPLETION)
@@ -101,3 +101,10 @@ def test_no_epochs_are_kept_of_a_phase_of_which_one_was_cut(any_mpi, record_requ
         }
         assert complete[("MPI_Recv",) if rank else ("MPI_Send",)] is False
         assert complete["MPI_Irecv", "MPI_Isend", "MPI_Waitall"] is True
+
+
+def test_sends_of_several_threads_that_one_completes_are_completed_once(any_mpi, record_requests):
+    """In MPICH all of them have the same handle."""
+    for trace in load_traces(record_requests(any_mpi, "shared", "--events", "10000")).values():
+        posted, completed = requests_of_sends(trace, 7)
+        assert len(posted) == 3 * SENDS and sorted(completed) == sorted(posted)
