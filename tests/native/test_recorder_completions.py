@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from earlybird.analysis.waits import join_traces, waits_of
 from earlybird.data.recorded_rank import RECEIVED, SENT
 from earlybird.data.recorded_trace import COMPLETION, MESSAGE, ONE_CALL, POLLS, load_traces
 from earlybird.data.recording import load_recording
@@ -166,6 +167,21 @@ def test_communicators_have_one_identity_on_all_ranks_and_duplicates_another(
         for rank in range(2)
     ]
     assert len(grids[0]) == 1 and grids[0] == grids[1]
+
+
+@pytest.mark.parametrize("way", ["dup", "idup", "split"])
+def test_messages_on_communicators_that_are_created_and_freed_in_a_loop_are_matched(
+    any_mpi, own_process, tmp_path, compiled, way
+):
+    """Each rank has used other ones of them."""
+    flavour = find_flavour(any_mpi)
+    launch = ["mpiexec", "-n", 3, *(["--oversubscribe"] * (flavour.family == "openmpi"))]
+    program = compiled(flavour, "record_duplicates")
+    recording, traces = traces_of(
+        own_process, tmp_path, [*launch, program, way], any_mpi, "--events", "10000"
+    )
+    found = waits_of(recording, join_traces(recording, traces))
+    assert found.num_matched == found.num_received == 20  # ROUNDS of record_duplicates.c
 
 
 def wait_until(is_so, seconds=60):

@@ -18,6 +18,11 @@
   if (rc == MPI_SUCCESS) eb_identity_promised(comm, *newcomm); \
   EB_ONLY_TIME
 
+/* Its identity is not known. */
+#define CREATED_ELSEWHERE(created)                          \
+  if (rc == MPI_SUCCESS) eb_identity_forgotten(*(created)); \
+  EB_ONLY_TIME
+
 EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_dup, (MPI_Comm comm, MPI_Comm *newcomm), (comm, newcomm), EB_ABOUT_ALL, CREATED(newcomm))
 EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm), (comm, info, newcomm),
               EB_ABOUT_ALL, CREATED(newcomm))
@@ -34,7 +39,7 @@ EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_create, (MPI_Comm comm, MPI_Group group, M
               EB_ABOUT_ALL, CREATED(newcomm))
 EB_WRAP(MPI_Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm), (comm, group, tag, newcomm),
         CREATED_ALONE(newcomm))
-EB_WRAP(MPI_Comm_free, (MPI_Comm * comm), (comm), EB_ONLY_TIME)
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_free, (MPI_Comm * comm), (comm), eb_identity_forgotten(*comm), EB_ONLY_TIME)
 
 /* Names are part of what a recording says of a communicator. */
 EB_CALL_OF(EB_CALL_PART, MPI_Comm_set_name);
@@ -73,14 +78,14 @@ EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Dist_graph_create_adjacent,
 EB_WRAP(MPI_Comm_spawn,
         (const char *command, char *argv[], int maxprocs, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *intercomm,
          int errcodes[]),
-        (command, argv, maxprocs, info, root, comm, intercomm, errcodes), EB_ONLY_TIME)
+        (command, argv, maxprocs, info, root, comm, intercomm, errcodes), CREATED_ELSEWHERE(intercomm))
 EB_WRAP(MPI_Comm_spawn_multiple,
         (int count, char *commands[], char **argvs[], const int maxprocs[], const MPI_Info infos[], int root, MPI_Comm comm,
          MPI_Comm *intercomm, int errcodes[]),
-        (count, commands, argvs, maxprocs, infos, root, comm, intercomm, errcodes), EB_ONLY_TIME)
+        (count, commands, argvs, maxprocs, infos, root, comm, intercomm, errcodes), CREATED_ELSEWHERE(intercomm))
 EB_WRAP(MPI_Comm_accept, (const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm),
-        (port_name, info, root, comm, newcomm), EB_ONLY_TIME)
+        (port_name, info, root, comm, newcomm), CREATED_ELSEWHERE(newcomm))
 EB_WRAP(MPI_Comm_connect, (const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm),
-        (port_name, info, root, comm, newcomm), EB_ONLY_TIME)
-EB_WRAP(MPI_Comm_join, (int fd, MPI_Comm *intercomm), (fd, intercomm), EB_ONLY_TIME)
-EB_WRAP(MPI_Comm_disconnect, (MPI_Comm * comm), (comm), EB_ONLY_TIME)
+        (port_name, info, root, comm, newcomm), CREATED_ELSEWHERE(newcomm))
+EB_WRAP(MPI_Comm_join, (int fd, MPI_Comm *intercomm), (fd, intercomm), CREATED_ELSEWHERE(intercomm))
+EB_WRAP_ABOUT(EB_CALL_ALONE, MPI_Comm_disconnect, (MPI_Comm * comm), (comm), eb_identity_forgotten(*comm), EB_ONLY_TIME)

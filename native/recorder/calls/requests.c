@@ -59,7 +59,7 @@ static void count_before_free(const eb_span *span, MPI_Request request) {
   const uint64_t key = eb_request_key(request);
   if (PMPI_Request_get_status(request, &is_complete, &status) != MPI_SUCCESS) return;
   bool was_open = is_complete && eb_request_completed(span, key, eb_requests_ticket(key), true, &status);
-  if (eb_requests_remove(key, &known)) {
+  if (eb_requests_remove(key, is_complete, &known)) {
     was_open = was_open || known.is_active;
     if (known.kind == EB_REQUEST_COLLECTIVE) eb_persistent_free(known.persistent);
   } else if (!is_complete) {

@@ -208,12 +208,13 @@ static bool are_alike(const eb_communicator *one, const eb_communicator *other) 
          are_equal(one->destinations, other->destinations, one->num_destinations);
 }
 
-/* A freed one that is alike, or the new one, which gets its number. */
+/* A freed one that is alike, or the new one, which gets its number. Which communicators a description stands for depends on what
+ * this rank has used of them, so one that stands for several has no identity. */
 static eb_communicator *enlist(eb_communicator *communicator) {
   for (eb_communicator *former = first; former; former = former->next) {
     if (!former->is_freed || !are_alike(former, communicator)) continue;
     former->is_freed = false;
-    former->identity = eb_identity_joined(former->identity, communicator->identity);
+    former->identity = 0;
     __atomic_store_n(&former->is_written, false, __ATOMIC_RELEASE);
     drop(communicator);
     return former;
@@ -277,6 +278,7 @@ eb_communicator *eb_communicator_of_group(MPI_Group group) {
     return NULL;
   }
   communicator->peers = communicator->local;
+  communicator->identity = eb_identity_of_group(group);
   pthread_mutex_lock(&lock);
   communicator = enlist_group(communicator);
   pthread_mutex_unlock(&lock);

@@ -15,7 +15,7 @@ typedef struct {
 typedef struct eb_communicator {
   struct eb_communicator *next; /* of all */
   uint32_t number;              /* from 1; 0 in an entry: the call names no communicator */
-  uint64_t identity;            /* see identity.h; 0: not known */
+  uint64_t identity;            /* see identity.h; 0: not known, or of several */
   int rank;
   bool is_inter, is_freed, is_written;
   eb_members local, peers; /* peers: of an inter-communicator the remote group, else the local one */

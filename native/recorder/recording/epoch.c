@@ -103,7 +103,8 @@ static void count(eb_phase_totals *totals, const eb_epoch *epoch) {
 }
 
 void eb_epoch_end(eb_epoch *epoch, eb_table *table) {
-  epoch->is_over = false;
+  const bool is_cut = epoch->is_cut;
+  epoch->is_over = epoch->is_cut = false;
   if (epoch->num_steps == 0) return;
   const uint32_t phase = phase_of(epoch);
   for (uint32_t e = 0; e < epoch->num_events; e++) {
@@ -112,12 +113,19 @@ void eb_epoch_end(eb_epoch *epoch, eb_table *table) {
     if (entry) eb_entry_add(entry, event->calls, event->messages, event->bytes, event->ticks);
   }
   eb_phase_totals *totals = totals_of(epoch, phase);
-  if (totals && phase > 0) eb_samples_add(&totals->samples, totals->epochs, epoch->events, epoch->num_events);
+  if (totals && phase > 0 && is_cut) eb_samples_give_up(&totals->samples, totals->epochs);
+  else if (totals && phase > 0) eb_samples_add(&totals->samples, totals->epochs, epoch->events, epoch->num_events);
   if (totals) count(totals, epoch);
   eb_arrivals_epoch_ended(&epoch->arrivals, phase);
   epoch->num_events = epoch->num_steps = 0;
   epoch->has_messages = false;
   epoch->begin_ticks = 0;
+}
+
+void eb_epoch_cut(eb_epoch *epoch, eb_table *table) {
+  epoch->is_cut = true;
+  eb_epoch_end(epoch, table);
+  epoch->is_cut = true;
 }
 
 static bool grow(eb_epoch *epoch) {
@@ -133,7 +141,7 @@ void eb_epoch_make_room(eb_epoch *epoch, eb_table *table) {
   const bool is_over = epoch->is_over, is_endless = epoch->num_open == 0 && !is_over;
   const bool may_grow = epoch->capacity == 0 || (!is_endless && epoch->capacity < EB_EPOCH_MOST_EVENTS);
   if ((may_grow && grow(epoch)) || epoch->num_events == 0) return;
-  eb_epoch_end(epoch, table);
+  eb_epoch_cut(epoch, table);
   epoch->is_over = is_over;
   epoch->begin_ticks = epoch->end_ticks;
   eb_epoch_add_step(epoch, &epoch->present);

@@ -41,6 +41,7 @@ typedef struct {
   uint32_t num_open;               /* requests that the thread has started, and that no call of it has completed */
   uint32_t num_closed_by_others;   /* of these: completed by other threads */
   bool is_over;                    /* it ends with the present call */
+  bool is_cut;                     /* a part of one that was cut */
   bool has_messages;               /* sent or received */
   eb_step present;                 /* the present call */
   uint32_t num_events, capacity, num_steps;
@@ -81,7 +82,10 @@ extern int eb_epoch_region;
 
 /* Finds the phase, and adds the events to the table's entries of that phase. */
 void eb_epoch_end(eb_epoch *epoch, eb_table *table);
-/* Where it is full: makes room for events, or ends the epoch within a call, whose further events are of the next one. */
+/* Ends it where it has no end of its own: what follows is of the same one, but counted as another. Other ranks may cut theirs
+ * elsewhere, so of phases that have such epochs none are kept. */
+void eb_epoch_cut(eb_epoch *epoch, eb_table *table);
+/* Where it is full: makes room for events, or cuts the epoch within a call, whose further events are of the next one. */
 void eb_epoch_make_room(eb_epoch *epoch, eb_table *table);
 
 static inline void eb_epoch_add_step(eb_epoch *epoch, const eb_step *step) {

@@ -38,8 +38,6 @@ static uint64_t mix(uint64_t one, uint64_t other) {
   return value ? value : 1; /* 0: not known */
 }
 
-uint64_t eb_identity_joined(uint64_t former, uint64_t next) { return former && next ? mix(former, next) : 0; }
-
 static int forget(MPI_Comm comm, int key, void *value, void *extra) {
   (void)comm, (void)key, (void)extra;
   free(value);
@@ -108,6 +106,8 @@ static uint64_t take_promised(MPI_Comm comm) {
   return identity;
 }
 
+void eb_identity_forgotten(MPI_Comm comm) { (void)take_promised(comm); }
+
 static attribute *known(MPI_Comm comm) {
   attribute *of = attribute_of(comm);
   return of ? of : set(comm, take_promised(comm));
@@ -122,8 +122,9 @@ static uint64_t next_of(MPI_Comm parent) {
 
 void eb_identity_created(MPI_Comm parent, MPI_Comm comm) {
   const uint64_t next = next_of(parent); /* also where this rank gets none */
-  if (!next || comm == MPI_COMM_NULL) return;
-  const uint64_t part = part_of(comm);
+  if (comm == MPI_COMM_NULL) return;
+  eb_identity_forgotten(comm); /* that of a former one, which was freed unseen */
+  const uint64_t part = next ? part_of(comm) : 0;
   if (part) (void)set(comm, mix(next, part));
 }
 
@@ -148,17 +149,27 @@ uint64_t eb_identity_of(MPI_Comm comm) {
 }
 
 /* All ranks of the group, in order; 0: they are not known. */
-static uint64_t members_of(MPI_Comm comm, bool is_remote) {
-  MPI_Group group;
+static uint64_t members_of_group(MPI_Group group) {
   int num = 0;
-  if ((is_remote ? PMPI_Comm_remote_group(comm, &group) : PMPI_Comm_group(comm, &group)) != MPI_SUCCESS) return 0;
   uint64_t hash = PMPI_Group_size(group, &num) == MPI_SUCCESS ? mix(5, (uint64_t)num) : 0;
   for (int r = 0; r < num && hash; r++) {
     const int rank = world_rank(group, r);
     hash = rank >= 0 ? mix(hash, (uint64_t)rank) : 0;
   }
-  PMPI_Group_free(&group);
   return hash;
+}
+
+uint64_t eb_identity_of_group(MPI_Group group) {
+  const uint64_t members = members_of_group(group);
+  return members ? mix(7, members) : 0;
+}
+
+static uint64_t members_of(MPI_Comm comm, bool is_remote) {
+  MPI_Group group;
+  if ((is_remote ? PMPI_Comm_remote_group(comm, &group) : PMPI_Comm_group(comm, &group)) != MPI_SUCCESS) return 0;
+  const uint64_t members = members_of_group(group);
+  PMPI_Group_free(&group);
+  return members;
 }
 
 /* Creations by one group with one tag have an order, too. 0: too many groups. */
@@ -178,7 +189,9 @@ static uint64_t count_created(uint64_t group) {
 
 void eb_identity_created_alone(MPI_Comm comm, int tag) {
   int is_inter = 0;
-  if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return;
+  if (comm == MPI_COMM_NULL) return;
+  eb_identity_forgotten(comm);
+  if (PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return;
   uint64_t members = members_of(comm, false);
   if (is_inter && members) {
     const uint64_t remote = members_of(comm, true);

@@ -25,7 +25,10 @@ void eb_identity_promised(MPI_Comm parent, MPI_Comm comm);
 /* A call that is collective over the ranks of `comm` only has created it with this tag. */
 void eb_identity_created_alone(MPI_Comm comm, int tag);
 
-/* Of several communicators one after another that are described as one. */
-uint64_t eb_identity_joined(uint64_t former, uint64_t next);
+/* A communicator of this handle is freed, or one was created whose identity is not known: what was promised of it is void. */
+void eb_identity_forgotten(MPI_Comm comm);
+
+/* Of what is no communicator itself, such as a window: that of no communicator. 0: not known. */
+uint64_t eb_identity_of_group(MPI_Group group);
 
 #endif

@@ -14,10 +14,10 @@
 #define NUM_SHARDS 64
 #define FIRST_BUCKETS 16
 
-/* A bucket has the newest node of each key, from which the older ones hang. */
+/* A bucket has the newest node of each key and starter, from which the older ones hang. */
 typedef struct node {
   struct node *next, *older, *newer;
-  struct node *oldest; /* of the key; only in the newest */
+  struct node *oldest; /* of the key and starter; only in the newest */
   uint64_t key;
   eb_ticket ticket;
   eb_request request;
@@ -86,19 +86,64 @@ static node *take_unused(shard *in) {
   return taken;
 }
 
-/* The link to the newest of the key. NULL: none. Only under the lock. */
-static node **link_of(const shard *in, uint64_t key) {
+/* The link to the newest of the key and starter. NULL: none. Only under the lock. */
+static node **link_of(const shard *in, uint64_t key, const eb_epoch *starter) {
   if (in->num == 0) return NULL;
   for (node **link = bucket_of(in, key); *link; link = &(*link)->next)
-    if ((*link)->key == key) return link;
+    if ((*link)->key == key && (*link)->request.starter == starter) return link;
   return NULL;
 }
 
+/* The newest of one starter that is not newer than the ticket. */
+static node *find_of_starter(node *newest, eb_ticket ticket) {
+  while (newest && newest->ticket > ticket) newest = newest->older;
+  return newest;
+}
+
 /* The newest of the key that is not newer than the ticket. */
-static node *find(node **link, eb_ticket ticket) {
-  node *found = link ? *link : NULL;
-  while (found && found->ticket > ticket) found = found->older;
-  return found;
+static node *find(const shard *in, uint64_t key, eb_ticket ticket) {
+  node *newest = NULL;
+  if (in->num == 0) return NULL;
+  for (node *each = *bucket_of(in, key); each; each = each->next) {
+    node *const of_starter = each->key == key ? find_of_starter(each, ticket) : NULL;
+    if (of_starter && (!newest || of_starter->ticket > newest->ticket)) newest = of_starter;
+  }
+  return newest;
+}
+
+/* Where its ticket, key and starter say. */
+static void insert(shard *in, node *added) {
+  node **link = link_of(in, added->key, added->request.starter);
+  node *newer = NULL, *older = link ? *link : NULL;
+  while (older && older->ticket > added->ticket) newer = older, older = older->older;
+  added->newer = newer;
+  added->older = older;
+  if (older) older->newer = added;
+  if (newer) {
+    newer->older = added;
+    if (!older) (*link)->oldest = added;
+    return;
+  }
+  if (!link) link = bucket_of(in, added->key);
+  added->next = older ? older->next : *link;
+  added->oldest = older ? older->oldest : added;
+  *link = added;
+}
+
+static void take_out(const shard *in, node *removed) {
+  node **link = link_of(in, removed->key, removed->request.starter);
+  node *const newest = *link, *const older = removed->older;
+  if (removed != newest) {
+    removed->newer->older = older;
+    if (older) older->newer = removed->newer;
+    else newest->oldest = removed->newer;
+    return;
+  }
+  *link = older ? older : removed->next;
+  if (!older) return;
+  older->next = removed->next;
+  older->oldest = removed->oldest;
+  older->newer = NULL;
 }
 
 void eb_requests_add(uint64_t key, const eb_request *request) {
@@ -106,45 +151,19 @@ void eb_requests_add(uint64_t key, const eb_request *request) {
   lock(in);
   node *added = in->num < in->num_buckets || grow(in) ? take_unused(in) : NULL;
   if (added) {
-    node **link = link_of(in, key);
     added->key = key;
     added->ticket = ++in->last_ticket;
     added->request = *request;
     added->request.starter = eb_epoch_current;
-    added->newer = NULL;
-    added->older = link ? *link : NULL;
-    if (link) {
-      added->next = (*link)->next;
-      added->oldest = (*link)->oldest;
-      (*link)->newer = added;
-    } else {
-      link = bucket_of(in, key);
-      added->next = *link;
-      added->oldest = added;
-    }
-    *link = added;
+    insert(in, added);
     __atomic_store_n(&in->num, in->num + 1, __ATOMIC_RELAXED);
     count(1);
   }
   unlock(in);
 }
 
-/* `link`: to the newest of its key. */
-static void remove_node(shard *in, node **link, node *removed) {
-  node *const newest = *link;
-  if (removed == newest) {
-    node *const older = removed->older;
-    *link = older ? older : removed->next;
-    if (older) {
-      older->next = removed->next;
-      older->oldest = removed->oldest;
-      older->newer = NULL;
-    }
-  } else {
-    removed->newer->older = removed->older;
-    if (removed->older) removed->older->newer = removed->newer;
-    else newest->oldest = removed->newer;
-  }
+static void remove_node(shard *in, node *removed) {
+  take_out(in, removed);
   removed->next = in->unused;
   in->unused = removed;
   __atomic_store_n(&in->num, in->num - 1, __ATOMIC_RELAXED);
@@ -157,10 +176,14 @@ bool eb_requests_start(uint64_t key, uint64_t now_ticks, eb_request *request) {
   shard *in = shard_of(key);
   if (is_empty(in)) return false;
   lock(in);
-  node *started = find(link_of(in, key), EB_TICKET_ONLY);
+  node *started = find(in, key, EB_TICKET_ONLY);
   if (started) {
     started->request.is_active = true;
-    started->request.starter = eb_epoch_current;
+    if (started->request.starter != eb_epoch_current) {
+      take_out(in, started);
+      started->request.starter = eb_epoch_current;
+      insert(in, started);
+    }
     started->request.serial = eb_trace_post();
     started->request.posted_ticks = now_ticks;
     *request = started->request;
@@ -173,7 +196,7 @@ eb_ticket eb_requests_ticket(uint64_t key) {
   shard *in = shard_of(key);
   if (!eb_requests_are_shared) return EB_TICKET_ONLY;
   lock(in);
-  const node *newest = find(link_of(in, key), EB_TICKET_ONLY);
+  const node *newest = find(in, key, EB_TICKET_ONLY);
   const eb_ticket ticket = newest ? newest->ticket : EB_TICKET_NONE;
   unlock(in);
   return ticket;
@@ -181,42 +204,38 @@ eb_ticket eb_requests_ticket(uint64_t key) {
 
 /* Requests of several threads may share a handle, too: of these the thread's own. Of sends that share one and are complete the
  * program completes the first one first, as a rule. */
-static node *find_own(node **link, eb_ticket ticket) {
-  node *newest = find(link, ticket);
+static node *find_own(const shard *in, uint64_t key, eb_ticket ticket) {
+  node **link = link_of(in, key, eb_epoch_current);
+  node *newest = find_of_starter(link ? *link : NULL, ticket);
+  if (!newest) newest = find(in, key, ticket);
   if (!newest) return NULL;
-  node *const oldest = (*link)->oldest;
-  if (oldest != newest && newest->request.kind == EB_REQUEST_OTHER && oldest->request.kind == EB_REQUEST_OTHER &&
-      oldest->request.starter == eb_epoch_current)
-    return oldest;
-  for (node *each = newest; each; each = each->older)
-    if (each->request.starter == eb_epoch_current) return each;
-  return newest;
+  node *const oldest = (*link_of(in, key, newest->request.starter))->oldest;
+  return newest->request.kind == EB_REQUEST_OTHER && oldest->request.kind == EB_REQUEST_OTHER ? oldest : newest;
 }
 
 bool eb_requests_complete(uint64_t key, eb_ticket ticket, eb_request *request) {
   shard *in = shard_of(key);
   if (ticket == EB_TICKET_NONE || is_empty(in)) return false;
   lock(in);
-  node **link = link_of(in, key);
-  node *completed = find_own(link, ticket);
+  node *completed = find_own(in, key, ticket);
   if (completed) {
     *request = completed->request;
     if (eb_request_is_persistent(request)) completed->request.is_active = false;
-    else remove_node(in, link, completed);
+    else remove_node(in, completed);
   }
   unlock(in);
   return completed != NULL;
 }
 
-bool eb_requests_remove(uint64_t key, eb_request *request) {
+bool eb_requests_remove(uint64_t key, bool is_complete, eb_request *request) {
   shard *in = shard_of(key);
   if (is_empty(in)) return false;
   lock(in);
-  node **link = link_of(in, key);
-  node *removed = find(link, EB_TICKET_ONLY);
+  node *removed = find(in, key, EB_TICKET_ONLY);
+  if (removed && is_complete && !eb_request_is_persistent(&removed->request)) removed = NULL;
   if (removed) {
     *request = removed->request;
-    remove_node(in, link, removed);
+    remove_node(in, removed);
   }
   unlock(in);
   return removed != NULL;

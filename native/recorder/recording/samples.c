@@ -25,7 +25,7 @@ typedef struct {
 struct eb_samples {
   uint64_t limit; /* of the hashes */
   uint64_t num_epochs, written_epochs;
-  bool is_dropped; /* an epoch was too large, or memory short */
+  bool is_dropped; /* an epoch was too large or cut, or memory short */
   uint32_t num, num_variants, num_rows, capacity;
   struct {
     uint64_t epoch;
@@ -152,16 +152,29 @@ static void add(eb_samples *samples, uint64_t epoch, const eb_event *events, uin
   samples->num++;
 }
 
-void eb_samples_add(eb_samples **samples, uint64_t epoch, const eb_event *events, uint32_t num_events) {
+/* With one more epoch. NULL: memory is short. */
+static eb_samples *counted(eb_samples **samples, uint64_t epoch) {
   if (!*samples) {
     eb_samples *created = calloc(1, sizeof *created);
-    if (!created) return;
+    if (!created) return NULL;
     created->limit = UINT64_MAX;
     __atomic_store_n(samples, created, __ATOMIC_RELEASE);
   }
-  eb_samples *const to = *samples;
-  __atomic_store_n(&to->num_epochs, epoch + 1, __ATOMIC_RELAXED);
-  if (to->is_dropped || !is_wanted(to, epoch)) return;
+  __atomic_store_n(&(*samples)->num_epochs, epoch + 1, __ATOMIC_RELAXED);
+  return *samples;
+}
+
+void eb_samples_give_up(eb_samples **samples, uint64_t epoch) {
+  eb_samples *const to = counted(samples, epoch);
+  if (!to || to->is_dropped) return;
+  pthread_mutex_lock(&lock);
+  drop(to);
+  pthread_mutex_unlock(&lock);
+}
+
+void eb_samples_add(eb_samples **samples, uint64_t epoch, const eb_event *events, uint32_t num_events) {
+  eb_samples *const to = counted(samples, epoch);
+  if (!to || to->is_dropped || !is_wanted(to, epoch)) return;
   pthread_mutex_lock(&lock);
   add(to, epoch, events, num_events);
   pthread_mutex_unlock(&lock);

@@ -31,6 +31,9 @@ uint64_t eb_samples_hash(uint64_t epoch);
 /* Adds an epoch, from 0 within the phase, if it is one of those. *samples is created where it is NULL. */
 void eb_samples_add(eb_samples **samples, uint64_t epoch, const eb_event *events, uint32_t num_events);
 
+/* The epoch is none that other ranks have, too: no more are kept, as their numbers would not be those of other ranks. */
+void eb_samples_give_up(eb_samples **samples, uint64_t epoch);
+
 /* Is it time to write them? At the end, and when there are twice as many epochs as the last time. */
 bool eb_samples_are_due(const eb_samples *samples, bool is_end);
 

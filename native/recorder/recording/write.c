@@ -358,7 +358,7 @@ void eb_recorder_write(eb_thread *thread) {
   if (is_child) return;
   /* A receive that is never completed keeps an epoch open for the whole run, and a killed rank would leave nothing. */
   const double open_s = thread->epoch.begin_ticks ? (double)(now - thread->epoch.begin_ticks) * eb_recorder_tick_s() : 0;
-  if (open_s > LONGEST_EPOCH_S && open_s > run_s / 2) eb_epoch_end(&thread->epoch, &thread->table);
+  if (open_s > LONGEST_EPOCH_S && open_s > run_s / 2) eb_epoch_cut(&thread->epoch, &thread->table);
   int cancel_state;
   (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* a cancelled thread would keep the lock */
   pthread_mutex_lock(&lock);

@@ -1,7 +1,7 @@
 """The traces of all ranks of a recording in one table, its messages matched and its collectives grouped."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -252,12 +252,15 @@ def _places(keys: np.ndarray, from_end: np.ndarray) -> np.ndarray:
 _Identity = tuple[frozenset[Sequence[int]], str, str, int | None]
 
 
-def _identity(one: Communicator) -> _Identity:
-    """What is the same on all ranks of a communicator."""
-    members = frozenset({one.members, one.remote_members})
-    if one.identity is not None:
-        return members, "", "", one.identity
-    return members, one.topology, one.name, None
+def _looks(one: Communicator) -> _Identity:
+    """What of a communicator is the same on all ranks, and on its duplicates."""
+    return frozenset({one.members, one.remote_members}), one.topology, one.name, None
+
+
+def _identity(one: Communicator, unidentified: Set[_Identity]) -> _Identity:
+    """What is the same on all ranks of a communicator, with the looks of those without an identity."""
+    looks = _looks(one)
+    return looks if looks in unidentified else (looks[0], "", "", one.identity)
 
 
 def _common_numbers(recording: Recording) -> dict[int, dict[int, int]]:
@@ -265,10 +268,20 @@ def _common_numbers(recording: Recording) -> dict[int, dict[int, int]]:
 
     Ranks number communicators when they first use them. So where their identities are not known, those of
     which a rank has several that are alike, as duplicates are without names, cannot be told apart and are
-    left out.
+    left out. What one rank does not know of a communicator, another one may: it is used where all ranks know
+    it of all communicators that are alike.
     """
+    unidentified = {
+        _looks(communicator)
+        for one in recording.ranks.values()
+        for communicator in one.communicators.values()
+        if communicator.identity is None
+    }
     identities = {
-        rank: {number: _identity(communicator) for number, communicator in one.communicators.items()}
+        rank: {
+            number: _identity(communicator, unidentified)
+            for number, communicator in one.communicators.items()
+        }
         for rank, one in recording.ranks.items()
     }
     ambiguous = {

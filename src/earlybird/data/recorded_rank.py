@@ -91,7 +91,7 @@ class Communicator:
     topology : "none", "cart", "graph" or "dist_graph"; `dims` and `periods` of a Cartesian one.
     sources, destinations : neighbours in the order of the collectives, as ranks of MPI_COMM_WORLD.
     identity : the same number on all ranks of the communicator, another one on each of its duplicates; None
-        where that is not known.
+        where that is not known, and where several, created and freed one after another, are recorded as one.
     """
 
     name: str
@@ -192,7 +192,7 @@ class EpochSamples:
     variants : structured arrays with a row for every message and call of the epoch, in the order of the
         program: `call`, an index of the calls of the rank; `role`, `peer` and `communicator` as in its
         entries; `messages`; `bytes` of them together.
-    is_complete : False if an epoch was too large, or memory short: then there are none.
+    is_complete : False if an epoch was too large or cut, or memory short: then there are none.
     """
 
     epochs: np.ndarray

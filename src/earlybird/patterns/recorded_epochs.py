@@ -377,7 +377,7 @@ def _why_unknown(recording: Recording, phase: Phase, rank: int, senders: Mapping
             f"only their sums; {AGAIN}"
         )
     if not all(part.is_complete for part in samples):
-        return f"{what}, and rank {rank} had too many different ones to keep"
+        return f"{what}, and rank {rank} had too many different ones to keep, or one without an end"
     return (
         f"{what}, and those of rank {rank}, which went through it {phase.epochs_of[rank]} times, cannot be "
         "compared with those of other ranks"

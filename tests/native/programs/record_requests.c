@@ -5,13 +5,16 @@
  * generalized: STEPS exchanges, each with a generalized request in the middle.
  * helper: STEPS exchanges that another thread completes, and a sum after each.
  * cancelled: a receive that is cancelled.
- * named: a communicator that has its name after its first use. */
+ * named: a communicator that has its name after its first use.
+ * freed: STEPS exchanges of two messages, of which the first send is freed and the second waited for.
+ * long: MANY blocking messages from rank 0 to 1, STEPS exchanges, and so again.
+ * shared: two threads send by turns, and one of them completes all. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 20 };
+enum { STEPS = 20, MANY = 3000, SENDS = 200 };
 
 static int rank;
 static MPI_Request pair[2];
@@ -115,11 +118,62 @@ static void name_after_use(void) {
   MPI_Comm_free(&copy);
 }
 
+static void free_the_first(void) {
+  char in[2], out[2] = "";
+  MPI_Request requests[4];
+  for (int step = 0; step < STEPS; step++) {
+    for (int k = 0; k < 2; k++) MPI_Irecv(&in[k], 1, MPI_BYTE, 1 - rank, 5, MPI_COMM_WORLD, &requests[k]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int k = 0; k < 2; k++) MPI_Isend(&out[k], 1, MPI_BYTE, 1 - rank, 5, MPI_COMM_WORLD, &requests[2 + k]);
+    MPI_Request_free(&requests[2]);
+    MPI_Wait(&requests[3], MPI_STATUS_IGNORE);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  }
+}
+
+static void send_many(void) {
+  char in[8], out[8] = "";
+  for (int turn = 0; turn < 2; turn++) {
+    for (int k = 0; k < MANY; k++) {
+      if (rank == 0) MPI_Send(out, 8, MPI_BYTE, 1, 6, MPI_COMM_WORLD);
+      else MPI_Recv(in, 8, MPI_BYTE, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    for (int step = 0; step < STEPS; step++) {
+      begin_exchange(in, out);
+      MPI_Waitall(2, pair, MPI_STATUSES_IGNORE);
+    }
+  }
+}
+
+static MPI_Request shared[3 * SENDS];
+
+static void *send_some(void *first) {
+  static char out[1];
+  MPI_Request *requests = first;
+  for (int k = 0; k < SENDS; k++) MPI_Isend(out, 1, MPI_BYTE, 1 - rank, 7, MPI_COMM_WORLD, &requests[k]);
+  return NULL;
+}
+
+static void complete_of_both(void) {
+  static char in[3 * SENDS];
+  MPI_Request requests[3 * SENDS];
+  pthread_t other;
+  for (int k = 0; k < 3 * SENDS; k++) MPI_Irecv(&in[k], 1, MPI_BYTE, 1 - rank, 7, MPI_COMM_WORLD, &requests[k]);
+  MPI_Barrier(MPI_COMM_WORLD);
+  send_some(shared);
+  pthread_create(&other, NULL, send_some, shared + SENDS);
+  pthread_join(other, NULL);
+  send_some(shared + 2 * SENDS);
+  MPI_Waitall(3 * SENDS, shared, MPI_STATUSES_IGNORE);
+  MPI_Waitall(3 * SENDS, requests, MPI_STATUSES_IGNORE);
+}
+
 int main(int argc, char **argv) {
   int provided;
   char message[32] = "";
   const char *way = argc > 1 ? argv[1] : "";
-  MPI_Init_thread(&argc, &argv, strcmp(way, "helper") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  const int has_threads = strcmp(way, "helper") == 0 || strcmp(way, "shared") == 0;
+  MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (strncmp(way, "failed", 6) == 0) receive_two(way);
@@ -127,6 +181,9 @@ int main(int argc, char **argv) {
   else if (strcmp(way, "helper") == 0) exchange_with_helper();
   else if (strcmp(way, "cancelled") == 0) receive_and_cancel();
   else if (strcmp(way, "named") == 0) name_after_use();
+  else if (strcmp(way, "freed") == 0) free_the_first();
+  else if (strcmp(way, "long") == 0) send_many();
+  else if (strcmp(way, "shared") == 0) complete_of_both();
   else return 2;
   for (int i = 0; i < 10; i++) {
     MPI_Request request;

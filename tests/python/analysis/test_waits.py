@@ -351,6 +351,24 @@ def test_duplicates_are_told_apart_by_their_identities(tmp_path):
     assert found.late_collective_s == pytest.approx([0.3, 0])
 
 
+def test_an_identity_that_one_rank_does_not_know_is_used_by_none(tmp_path):
+    """A rank that has used several of them one after another knows none, one that has used one does."""
+
+    def of(rank, *identities):
+        return {number: replace(world(rank, 3), identity=one) for number, one in enumerate(identities, WORLD)}
+
+    recording = recording_of(3)
+    records = {0: [sent(1.4, 1), sent(2.4, 2)], 1: [received(1.0, 1.5, 0)], 2: [received(2.0, 2.5, 0)]}
+    for known, num_matched in (((12,), 2), ((12, 13), 0)):
+        communicators = {0: of(0, None), 1: of(1, 11), 2: of(2, *known)}
+        ranks = {
+            rank: replace(one, communicators=communicators[rank]) for rank, one in recording.ranks.items()
+        }
+        changed = replace(recording, ranks=ranks)
+        found = waits_of(changed, join_traces(changed, traces_of(tmp_path, records)))
+        assert (found.num_matched, found.num_received) == (num_matched, 2)
+
+
 def call(begin, end):
     """Another call of a rank."""
     return (begin, end, IPROBE, CALL, WORLD, NOBODY, NO_TAG, 1, 0)
