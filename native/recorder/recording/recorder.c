@@ -57,6 +57,7 @@ eb_thread *eb_thread_begin(void) {
   if (!thread) return NULL;
   eb_open_call *const open = eb_open_call_of(thread->number);
   thread->open = open ? open : &thread->no_page;
+  thread->sites.is_stack_asked = false; /* that of the thread that has ended was elsewhere */
   (void)pthread_setspecific(at_end, thread);
   eb_epoch_current = &thread->epoch;
   return eb_thread_current = thread;
