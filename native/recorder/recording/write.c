@@ -344,6 +344,7 @@ void eb_recorder_keep(eb_thread *thread) {
     keep_pending(thread);
     eb_file_keep_end();
     write_trace();
+    eb_open_calls_write(now);
     pthread_mutex_unlock(&lock);
   }
   (void)pthread_setcancelstate(cancel_state, NULL);
@@ -369,6 +370,7 @@ void eb_recorder_write(eb_thread *thread) {
   write_phase_totals(thread, false);
   write_arrivals(thread);
   write_trace();
+  eb_open_calls_write(now);
   pthread_mutex_unlock(&lock);
   (void)pthread_setcancelstate(cancel_state, NULL);
   set_keeping(thread, now);
@@ -472,7 +474,7 @@ void eb_recorder_begin(void) {
   eb_requests_include_others = eb_requests_are_shared || eb_trace_is_on();
   char path[4096];
   name_beside(path, "open");
-  eb_open_calls_create(path, eb_recorder_tick_s(), begin_ticks);
+  eb_open_calls_create(path, eb_file_is_local(), eb_recorder_tick_s(), begin_ticks);
   (void)pthread_atfork(NULL, NULL, disown_file);
   __atomic_store_n(&eb_recorder_is_on, true, __ATOMIC_RELEASE);
 }

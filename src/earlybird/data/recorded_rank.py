@@ -41,7 +41,7 @@ _PHASE = np.dtype(
     ]
 )  # fmt: skip
 # The calls in which threads are: see native/recorder/recording/open_calls.h.
-_OPEN_HEAD = struct.Struct("=QIIdQ")
+_OPEN_HEAD = struct.Struct("=QIIdQQ")
 _OPEN_MAGIC = 0x314E45504F4245
 _OPEN_CALL = np.dtype(
     [
@@ -193,7 +193,7 @@ class EpochSamples:
 
 @dataclass(frozen=True)
 class OpenCall:
-    """A call that a rank had not left when its recording ended.
+    """A call that a rank had not left when its recording ended, or when that was last written.
 
     Attributes
     ----------
@@ -203,6 +203,8 @@ class OpenCall:
     since_s : when the call began, in seconds since MPI_Init.
     peer, tag : of the message, where the call names one, else NO_PEER and -1.
     communicator : number of it, 0 for none or not known.
+    seen_s : when that was written, in seconds since MPI_Init: the rank may have left the call since. None: it
+        had not when it ended.
     """
 
     call: str
@@ -212,6 +214,7 @@ class OpenCall:
     peer: int = NO_PEER
     tag: int = -1
     communicator: int = 0
+    seen_s: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -441,7 +444,7 @@ def _open_calls(
         return ()
     if len(data) < _OPEN_CALL.itemsize:
         return ()
-    magic, num, slot_bytes, tick_s, zero = _OPEN_HEAD.unpack_from(data)
+    magic, num, slot_bytes, tick_s, zero, written = _OPEN_HEAD.unpack_from(data)
     if magic != _OPEN_MAGIC or slot_bytes != _OPEN_CALL.itemsize or not 0 < tick_s < 1:
         return ()
     num = max(min(num, len(data) // slot_bytes - 1), 0)
@@ -456,7 +459,7 @@ def _open_calls(
         opened.append(
             OpenCall(
                 call, thread, step, (int(slot["begin_ticks"]) - zero) * tick_s, int(slot["peer"]),
-                int(slot["tag"]), int(slot["communicator"]),
+                int(slot["tag"]), int(slot["communicator"]), (written - zero) * tick_s if written else None,
             )
         )  # fmt: skip
     return tuple(opened)
