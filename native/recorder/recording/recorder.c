@@ -16,10 +16,11 @@ static void leave(void *ended) {
   eb_thread *thread = ended;
   eb_thread_current = NULL;
   eb_epoch_current = NULL;
+  eb_epoch_resume(&thread->epoch); /* it may have been cancelled in a call */
   eb_recorder_end_epoch(thread);
   thread->epoch.num_open = 0;
   __atomic_store_n(&thread->epoch.num_closed_by_others, 0, __ATOMIC_RELAXED);
-  thread->is_inside = false; /* it may have been cancelled in a call */
+  thread->is_inside = false;
   __atomic_store_n(&thread->traced_number, 0, __ATOMIC_RELAXED);
   thread->is_opening = false;
   thread->request = 0;

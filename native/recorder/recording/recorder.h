@@ -113,6 +113,7 @@ __attribute__((always_inline)) static inline eb_span eb_span_begin_of(const eb_c
   open->peer = EB_PEER_NONE;
   open->tag = EB_TAG_NONE;
   __atomic_store_n(&open->begin_ticks, span.begin_ticks, __ATOMIC_RELEASE);
+  eb_epoch_rest(&thread->epoch);
   if (__builtin_expect(span.begin_ticks >= thread->keep_ticks, 0)) {
     eb_recorder_keep(thread);
     span.begin_ticks = eb_recorder_ticks();
@@ -133,6 +134,7 @@ static inline bool eb_span_returned(eb_span *span, int rc) {
   if (!span->thread) return false;
   span->has_failed = rc != MPI_SUCCESS;
   span->ticks = eb_recorder_ticks() - span->begin_ticks;
+  eb_epoch_resume(&span->thread->epoch);
   span->thread->epoch.end_ticks = span->begin_ticks + span->ticks;
   return true;
 }

@@ -29,6 +29,8 @@
 #define LONGEST_EPOCH_S 1.0
 /* For another thread that writes, when the program ends. */
 #define LONGEST_WAIT_S 2
+/* Events of an epoch that has not ended. */
+#define MOST_PENDING (1u << 16)
 
 /* Unlike the program's mutexes, it is not held while a call of the MPI waits. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -276,31 +278,45 @@ static void write_entries(eb_thread *thread, bool is_kept) {
   free(payload.at);
 }
 
-/* Of the epoch of this thread that has not ended. */
-static void keep_pending(const eb_thread *thread) {
-  enum { MOST_EVENTS = 1 << 16 };
+/* Of the epochs that have not ended, of threads that are in a call: one may never return from it. */
+static void keep_pending(void) {
   eb_payload payload = {0};
-  const eb_epoch *epoch = &thread->epoch;
+  bool is_any = false;
   const uint64_t run_ns = nanoseconds(eb_recorder_ticks() - begin_ticks);
   eb_payload_append(&payload, &run_ns, sizeof run_ns);
-  for (uint32_t e = 0; e < epoch->num_events && e < MOST_EVENTS; e++) {
-    const eb_event *event = &epoch->events[e];
-    const eb_written_entry written = {
-        .call = (uint16_t)eb_what_call(event->what),
-        .role = (uint8_t)eb_what_role(event->what),
-        .size_class = (uint8_t)eb_what_size_class(event->what),
-        .communicator = eb_what_communicator(event->what),
-        .peer = event->peer,
-        .thread = thread->number,
-        .calls = event->calls,
-        .messages = event->messages,
-        .bytes = event->bytes,
-        .time_ns = nanoseconds(event->ticks),
-    };
-    eb_payload_append(&payload, &written, sizeof written);
+  for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next) {
+    uint32_t num = 0;
+    eb_event *events = eb_epoch_pending_read(&thread->epoch, &num);
+    for (uint32_t e = 0; e < num && e < MOST_PENDING; e++) {
+      const eb_event *event = &events[e];
+      const eb_written_entry written = {
+          .call = (uint16_t)eb_what_call(event->what),
+          .role = (uint8_t)eb_what_role(event->what),
+          .size_class = (uint8_t)eb_what_size_class(event->what),
+          .communicator = eb_what_communicator(event->what),
+          .peer = event->peer,
+          .thread = thread->number,
+          .calls = event->calls,
+          .messages = event->messages,
+          .bytes = event->bytes,
+          .time_ns = nanoseconds(event->ticks),
+      };
+      eb_payload_append(&payload, &written, sizeof written);
+      is_any = true;
+    }
+    free(events);
   }
-  if (epoch->num_events > 0) eb_file_keep(EB_CHUNK_PENDING, &payload);
+  if (is_any) eb_file_keep(EB_CHUNK_PENDING, &payload);
   free(payload.at);
+}
+
+/* What all threads have counted since they wrote. The events of an epoch come after the entries: one that ends in between is in
+ * neither, and never in both. */
+static void keep(void) {
+  eb_file_keep_begin();
+  for (eb_thread *each = eb_threads_first(); each; each = each->next) write_entries(each, true);
+  keep_pending();
+  eb_file_keep_end();
 }
 
 /* What is new, and the last record of each thread, which may have grown: it may poll while others record. */
@@ -339,10 +355,7 @@ void eb_recorder_keep(eb_thread *thread) {
     write_communicators();
     write_places();
     write_phases();
-    eb_file_keep_begin();
-    for (eb_thread *each = eb_threads_first(); each; each = each->next) write_entries(each, true);
-    keep_pending(thread);
-    eb_file_keep_end();
+    keep();
     write_trace();
     eb_open_calls_write(now);
     pthread_mutex_unlock(&lock);
@@ -369,6 +382,9 @@ void eb_recorder_write(eb_thread *thread) {
   write_entries(thread, false);
   write_phase_totals(thread, false);
   write_arrivals(thread);
+  eb_epoch_rest(&thread->epoch);
+  keep(); /* of others, which may hang, and of this thread's epoch */
+  eb_epoch_resume(&thread->epoch);
   write_trace();
   eb_open_calls_write(now);
   pthread_mutex_unlock(&lock);
@@ -526,6 +542,7 @@ static void write_all(const char *how) {
     eb_file_append(EB_CHUNK_JSON, &payload);
     eb_open_calls_remove();
   }
+  keep(); /* other threads may be in calls */
 }
 
 void eb_recorder_flush(const char *how) {
