@@ -18,12 +18,13 @@
 #include "recorder/recording/settings.h"
 #include "recorder/recording/trace.h"
 
-/* A killed rank loses at most what it counted in the last tenth of a second or twentieth of the run, whichever is longer:
- * the number of chunks grows with the logarithm of the time, 240 in a day. */
+/* What is appended to the file is written every tenth of a second or twentieth of the run, whichever is longer: the number of
+ * these chunks grows with the logarithm of the time, 240 in a day. */
 #define LEAST_INTERVAL_S 0.1
 #define INTERVAL_OF_RUN (1.0 / 20)
-/* A rank that hangs in a call loses what was counted since the last keeping. That may take this part of the time; the first ones
- * follow each other sooner, because programs may hang at once. */
+/* A rank that is killed or hangs in a call loses what was counted since the last keeping. That may take this part of the time; the
+ * first ones follow each other sooner, because programs may hang at once. These are some hundred small writes a second to the
+ * same place: on a file system that many ranks share, which they could bring to a stand, it is kept only as often as written. */
 #define MOST_KEEPING_OF_RUN (1.0 / 200)
 /* An epoch that is longer than this, and than half of the run, is cut. */
 #define LONGEST_EPOCH_S 1.0
@@ -339,10 +340,16 @@ void eb_recorder_write_trace(void) {
   (void)pthread_setcancelstate(cancel_state, NULL);
 }
 
+/* Until the next writing. */
+static uint64_t interval_ticks(uint64_t now) {
+  const double run_s = (double)(now - begin_ticks) * eb_recorder_tick_s(), part_s = run_s * INTERVAL_OF_RUN;
+  return (uint64_t)((part_s > LEAST_INTERVAL_S ? part_s : LEAST_INTERVAL_S) / eb_recorder_tick_s());
+}
+
 static void set_keeping(eb_thread *thread, uint64_t began_ticks) {
   const uint64_t now = eb_recorder_ticks(), most = (uint64_t)(1 / MOST_KEEPING_OF_RUN);
   const uint64_t num = __atomic_add_fetch(&num_kept, 1, __ATOMIC_RELAXED);
-  thread->keep_ticks = now + (now - began_ticks) * (num < most ? num : most);
+  thread->keep_ticks = now + (eb_file_is_local() ? (now - began_ticks) * (num < most ? num : most) : interval_ticks(now));
 }
 
 /* Without what is kept nothing would be known of a rank that hangs in its first calls. */
@@ -367,8 +374,7 @@ void eb_recorder_keep(eb_thread *thread) {
 void eb_recorder_write(eb_thread *thread) {
   const uint64_t now = eb_recorder_ticks();
   const double run_s = (double)(now - begin_ticks) * eb_recorder_tick_s();
-  const double interval_s = run_s * INTERVAL_OF_RUN > LEAST_INTERVAL_S ? run_s * INTERVAL_OF_RUN : LEAST_INTERVAL_S;
-  thread->due_ticks = now + (uint64_t)(interval_s / eb_recorder_tick_s());
+  thread->due_ticks = now + interval_ticks(now);
   if (is_child) return;
   /* A receive that is never completed keeps an epoch open for the whole run, and a killed rank would leave nothing. */
   const double open_s = thread->epoch.begin_ticks ? (double)(now - thread->epoch.begin_ticks) * eb_recorder_tick_s() : 0;
