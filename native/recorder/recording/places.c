@@ -61,14 +61,14 @@ static frame *look_up(const void *address, unsigned *bucket) {
 static frame *frame_of(const void *address) {
   unsigned bucket;
   frame *known = look_up(address, &bucket);
-  if (known) return known;
+  if (known || __atomic_load_n(&num_frames, __ATOMIC_RELAXED) >= MOST_FRAMES) return known;
   const frame_kind kind = classify(address);
   pthread_mutex_lock(&lock);
   known = look_up(address, &bucket);
   if (!known && num_frames < MOST_FRAMES && (known = calloc(1, sizeof *known)) != NULL) {
     known->address = address;
     known->kind = kind;
-    num_frames++;
+    __atomic_store_n(&num_frames, num_frames + 1, __ATOMIC_RELAXED);
     __atomic_store_n(&buckets[bucket], known, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&lock);
@@ -181,7 +181,11 @@ static const frame *behind(eb_sites *sites, eb_caller caller, const frame *calle
 
 const void *eb_site_find(eb_sites *sites, eb_caller caller) {
   const frame *called = frame_of(caller.address);
-  if (called && called->kind == BINDING) called = behind(sites, caller, called);
+  if (!called) { /* of too many: it counts as one of the program */
+    sites->plain[eb_site_hash(caller.address)] = caller.address;
+    return caller.address;
+  }
+  if (called->kind == BINDING) called = behind(sites, caller, called);
   if (!called) return caller.address;
   if (called->kind == PYTHON) {
     const void *place = eb_python_place_find();
