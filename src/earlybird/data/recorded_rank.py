@@ -55,14 +55,14 @@ _EPOCH_EVENT = np.dtype(
         ("bytes", "i8"),
     ]
 )  # fmt: skip
-# Variables that launchers set for their ranks, by what they begin with: no settings of a user, and some
-# differ between runs that are alike.
+# Variables that launchers and `earlybird record` set for their ranks, by what they begin with: no settings
+# of a user, and some differ between runs that are alike. The recorder writes them.
 _OF_LAUNCHERS = (
     "I_MPI_INFO_", "I_MPI_INTERNAL_", "I_MPI_PIN_INFO", "I_MPI_PIN_MAPPING", "I_MPI_HYDRA_UUID",
     "I_MPI_HYDRA_TOPOLIB", "I_MPI_BIND_WIN_ALLOCATE", "I_MPI_RETURN_WIN_MEM_NUMA", "I_MPI_ROOT",
     "FI_PROVIDER_PATH", "OMPI_MCA_PREFIXES", "OMPI_MCA_num_procs", "OMPI_MCA_initial_wdir",
     "OMPI_MCA_cpu_type", "OMPI_MCA_ess_", "OMPI_MCA_orte_", "PRTE_MCA_ess_", "PRTE_MCA_prte_",
-    "PMIX_MCA_mca_base_",
+    "PMIX_MCA_mca_base_", "EARLYBIRD_RECORD", "EARLYBIRD_EXEC_", "EARLYBIRD_HOME",
 )  # fmt: skip
 AGAIN = "record the program again"
 # A damaged number of ranks must not fill the memory.

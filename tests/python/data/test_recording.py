@@ -180,7 +180,12 @@ def test_what_had_been_counted_of_an_open_epoch_adds_to_the_totals_unless_more_f
 def test_settings_and_conditions_of_ranks_are_kept(written):
     of_rank = {
         0: {
-            "settings": {"MPIR_CVAR_X": "1", "OMP_NUM_THREADS": "2", "I_MPI_INFO_LCPU": "2"},
+            "settings": {
+                "MPIR_CVAR_X": "1",
+                "OMP_NUM_THREADS": "2",
+                "I_MPI_INFO_LCPU": "2",
+                "EARLYBIRD_HOME": "/",
+            },
             "binding": [0, 1],
             "load": [0.5, 1, 2],
         },
