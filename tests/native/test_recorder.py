@@ -403,6 +403,24 @@ def test_on_a_full_disk_the_program_goes_on(any_mpi, compiled, tmp_path):
     assert result.stdout.split() == ["rank-0.ebr", "rank-1.ebr", "recording.json"]
 
 
+def test_on_a_file_system_without_safe_mappings_open_calls_are_as_last_written(any_mpi, compiled, tmp_path):
+    """A mapped page of a file could end the program there: ramfs is none of those where it cannot."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a file system needs root")
+    program = compiled(find_flavour(any_mpi), "record_completions", ["-pthread", "-rdynamic"])
+    (tmp_path / "other").mkdir()
+    command = [EARLYBIRD, "record", "-o", "other/rec", "--mpi", any_mpi, "--", "timeout", "2"]
+    result = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", 'mount -t ramfs none other || exit 99; "$@"', "sh",
+         *map(str, command), "mpiexec", "-n", "2", program, "hang"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    if result.returncode == 99 or "unshare" in result.stderr:
+        pytest.skip("a mount namespace of the test's own is not permitted here")
+    assert "had not returned from MPI_" in result.stderr
+    assert "when that was last written" in result.stderr
+
+
 def test_ranks_on_one_core_wait_for_it(any_mpi, compiled, tmp_path):
     """Three ranks that poll: each has the core for a third of the run and waits for it in the rest."""
     flavour = find_flavour(any_mpi)

@@ -80,6 +80,19 @@ def check_requests(trace):
     return completes
 
 
+@pytest.mark.parametrize("end", ["kill", "exit"])
+def test_what_a_hung_thread_has_counted_is_kept_while_another_one_polls(
+    any_mpi, own_process, compiled, tmp_path, end
+):
+    program = compiled(find_flavour(any_mpi), "record_hung_thread", ["-pthread"])
+    command = ["mpiexec", "-n", "1", program, end]
+    own_process("record", "-o", "rec", "--mpi", any_mpi, "--", *command, check=False, timeout=60)
+    (one,) = load_recording(tmp_path / "rec").ranks.values()
+    sent = one.entries[one.entries["role"] == SENT]
+    assert sent["messages"].sum() == 500
+    assert one.end == (None if end == "kill" else end)
+
+
 def test_every_request_is_completed_once_and_says_when_it_was_posted(mpi, own_process, tmp_path, command):
     recording, traces = traces_of(own_process, tmp_path, command(mpi), mpi, "--events", "10000")
     for rank, trace in traces.items():

@@ -100,6 +100,21 @@ def test_a_place_behind_a_fortran_binding_is_that_of_the_program(mpi, recorded, 
     assert places_of(recording) == {place: EPOCHS for place in LINES.items()}
 
 
+def test_a_place_behind_a_binding_whose_frame_grows_is_that_of_the_program(any_mpi, recorded, compiled):
+    """A frame that looked as if it had a fixed size is not read beyond the end of the stack."""
+    flavour = find_flavour(any_mpi)
+    binding = compiled(flavour, "record_frames", ["-DBINDING", "-shared", "-fPIC"])
+    recording = recorded(any_mpi, compiled(flavour, "record_frames", ["-g", "-Wl,--no-as-needed", binding]))
+    functions = {
+        step.function
+        for one in recording.ranks.values()
+        for phase in one.phases.values()
+        for step in phase.steps
+        if step.call == "MPI_Waitall"
+    }
+    assert functions == {"wait_for_many", "wait_for_few"}
+
+
 def test_a_place_behind_mpi4py_is_a_line_of_python(any_mpi, recorded, tmp_path):
     flavour = find_flavour(any_mpi)
     include = Path(sysconfig.get_path("include"))

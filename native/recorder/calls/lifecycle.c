@@ -62,7 +62,10 @@ EB_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provid
 EB_CALL(MPI_Finalize);
 EB_EXPORT int MPI_Finalize(void) {
   /* Whatever an error handler of the program has jumped out of, this call is not part of another one. */
-  if (eb_thread_current) eb_thread_current->is_inside = false;
+  if (eb_thread_current) {
+    eb_thread_current->is_inside = false;
+    eb_epoch_resume(&eb_thread_current->epoch);
+  }
   eb_span span = eb_span_begin(&MPI_Finalize_call); /* which ends the epoch before it */
   eb_recorder_flush(NULL);
   const int rc = EB_NEXT(MPI_Finalize)();

@@ -92,6 +92,25 @@ bool eb_phase_totals_read(eb_epoch *epoch, uint32_t phase, eb_phase_totals *tota
   return is_there;
 }
 
+eb_event *eb_epoch_pending_read(eb_epoch *epoch, uint32_t *num) {
+  const uint32_t turn = __atomic_load_n(&epoch->turn, __ATOMIC_ACQUIRE);
+  if (turn % 2 == 0) return NULL;
+  pthread_mutex_lock(&lock); /* the memory of the events stays */
+  const uint32_t num_events = __atomic_load_n(&epoch->num_events, __ATOMIC_RELAXED);
+  /* Of another turn the two may not belong together. */
+  const bool is_whole = num_events <= __atomic_load_n(&epoch->capacity, __ATOMIC_RELAXED);
+  eb_event *copy = num_events > 0 && is_whole ? malloc(num_events * sizeof *copy) : NULL;
+  if (copy) memcpy(copy, epoch->events, num_events * sizeof *copy);
+  pthread_mutex_unlock(&lock);
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  if (copy && __atomic_load_n(&epoch->turn, __ATOMIC_RELAXED) == turn) {
+    *num = num_events;
+    return copy;
+  }
+  free(copy);
+  return NULL;
+}
+
 static void count(eb_phase_totals *totals, const eb_epoch *epoch) {
   if (totals->epochs == 0) totals->first_ticks = epoch->begin_ticks;
   eb_count(&totals->epochs, 1);
@@ -130,11 +149,14 @@ void eb_epoch_cut(eb_epoch *epoch, eb_table *table) {
 
 static bool grow(eb_epoch *epoch) {
   const uint32_t capacity = epoch->capacity > 0 ? 2 * epoch->capacity : EB_EPOCH_FEW_EVENTS;
+  pthread_mutex_lock(&lock); /* whoever writes the file may be reading */
   eb_event *events = realloc(epoch->events, capacity * sizeof *events);
-  if (!events) return false;
-  epoch->events = events;
-  epoch->capacity = capacity;
-  return true;
+  if (events) {
+    epoch->events = events;
+    epoch->capacity = capacity;
+  }
+  pthread_mutex_unlock(&lock);
+  return events != NULL;
 }
 
 void eb_epoch_make_room(eb_epoch *epoch, eb_table *table) {

@@ -44,6 +44,7 @@ typedef struct {
   bool is_cut;                     /* a part of one that was cut */
   bool has_messages;               /* sent or received */
   eb_step present;                 /* the present call */
+  uint32_t turn; /* odd while the thread is in a call and changes nothing: then others may read the events */
   uint32_t num_events, capacity, num_steps;
   eb_step steps[EB_PHASE_MOST_STEPS]; /* without repetitions, in the order of their first calls */
   eb_event *events;                   /* [capacity] */
@@ -76,6 +77,10 @@ eb_phase *eb_phases_first(void);
 /* For whoever writes the file: what the thread has counted of a phase, dirty if that has changed since the last reading. False:
  * no more phases. */
 bool eb_phase_totals_read(eb_epoch *epoch, uint32_t phase, eb_phase_totals *totals);
+
+/* The events of the epoch, which has not ended, of a thread that is in a call; copied to memory that the caller frees. NULL: there
+ * are none, or the thread has left the call meanwhile. */
+eb_event *eb_epoch_pending_read(eb_epoch *epoch, uint32_t *num);
 
 /* The level that MPI_Pcontrol was last called with: marks of the program separate phases. */
 extern int eb_epoch_region;
@@ -111,6 +116,13 @@ static inline void eb_epoch_enter(eb_epoch *epoch, eb_table *table, eb_step pres
   epoch->is_over = is_alone;
   epoch->present = present;
   eb_epoch_add_step(epoch, &present);
+}
+
+/* The call waits; it has returned. Only the thread itself writes: others compare the turns before and after they have read. */
+static inline void eb_epoch_rest(eb_epoch *epoch) { __atomic_store_n(&epoch->turn, epoch->turn | 1, __ATOMIC_RELEASE); }
+static inline void eb_epoch_resume(eb_epoch *epoch) {
+  __atomic_store_n(&epoch->turn, (epoch->turn | 1) + 1, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 /* The thread has started a request. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define MAGIC 0x43524245u
@@ -22,6 +23,7 @@ typedef struct {
 } head;
 
 static int file = -1;
+static bool is_local;
 static char path[4096];
 /* Where what was appended ends, what was kept after it, and the file. */
 static uint64_t appended, kept, ends_at;
@@ -89,6 +91,14 @@ static uint32_t crc32(const void *data, size_t bytes) {
   return ~crc;
 }
 
+/* Not Btrfs or ZFS, which copy on write, nor any that other nodes write to: a write to a mapped page may fail there. */
+static bool is_on_local(int of) {
+  enum { EXT = 0xef53, XFS = 0x58465342, TMPFS = 0x01021994, OVERLAY = 0x794c7630 };
+  struct statfs system;
+  if (fstatfs(of, &system) != 0) return false;
+  return system.f_type == EXT || system.f_type == XFS || system.f_type == TMPFS || system.f_type == OVERLAY;
+}
+
 bool eb_file_create(const char *folder, int rank) {
   /* On another node than the one on which the recording was started the folder may be missing. */
   (void)mkdir(folder, 0777);
@@ -99,10 +109,13 @@ bool eb_file_create(const char *folder, int rank) {
     if (file >= 0 || errno != EEXIST) break;
   }
   if (file < 0) fprintf(stderr, "earlybird: cannot write %s: %s; this rank is not recorded\n", path, strerror(errno));
+  is_local = file >= 0 && is_on_local(file);
   return file >= 0;
 }
 
 const char *eb_file_path(void) { return path; }
+
+bool eb_file_is_local(void) { return is_local; }
 
 /* At this place; nothing more after a failure, which is reported. */
 static void put(const char *data, size_t bytes, uint64_t at) {

@@ -57,6 +57,10 @@ bool eb_file_create(const char *folder, int rank);
 /* Of the created file. */
 const char *eb_file_path(void);
 
+/* Is it on a file system of this node that gives a page of a file its blocks once and for all? Then writing is cheap for other
+ * nodes, and a mapped page has memory behind it whatever happens. */
+bool eb_file_is_local(void);
+
 /* Appends a chunk with one write, and frees the payload. After a failure, which is reported once, nothing more is written. */
 void eb_file_append(eb_chunk_type type, eb_payload *payload);
 

@@ -2,6 +2,7 @@
  *
  * A binding is called from many places of the program, so its own return address has to be read from the stack for every call.
  * How far its frame reaches is found out once by unwinding the stack, for a frame of fixed size; others are unwound every time.
+ * Frames that grow with the number of requests may look fixed for a while: nothing outside of the thread's stack is read.
  */
 #include "recorder/recording/places.h"
 
@@ -15,7 +16,7 @@
 #include "interpose/objects/identity.h"
 #include "interpose/objects/symbols.h"
 
-enum { NUM_BUCKETS = 4096, MOST_FRAMES = 2048, MOST_DEPTH = 8, NUM_CHECKS = 3 };
+enum { NUM_BUCKETS = 4096, MOST_FRAMES = 2048, MOST_DEPTH = 8, NUM_CHECKS = 3, LARGEST_FIXED = 4096 };
 
 typedef enum { PROGRAM, BINDING, PYTHON } frame_kind;
 
@@ -60,14 +61,14 @@ static frame *look_up(const void *address, unsigned *bucket) {
 static frame *frame_of(const void *address) {
   unsigned bucket;
   frame *known = look_up(address, &bucket);
-  if (known) return known;
+  if (known || __atomic_load_n(&num_frames, __ATOMIC_RELAXED) >= MOST_FRAMES) return known;
   const frame_kind kind = classify(address);
   pthread_mutex_lock(&lock);
   known = look_up(address, &bucket);
   if (!known && num_frames < MOST_FRAMES && (known = calloc(1, sizeof *known)) != NULL) {
     known->address = address;
     known->kind = kind;
-    num_frames++;
+    __atomic_store_n(&num_frames, num_frames + 1, __ATOMIC_RELAXED);
     __atomic_store_n(&buckets[bucket], known, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&lock);
@@ -126,20 +127,44 @@ static const frame *unwind(eb_caller caller) {
   for (int f = 0; f + 1 < found.num; f++) {
     frame *each = found.at[f].of;
     const intptr_t size = found.at[f + 1].called - found.at[f].called;
-    if (each->num_checks > 0 && each->size != size) each->varies = true;
+    if (each->num_checks > 0 && each->size != size) __atomic_store_n(&each->varies, true, __ATOMIC_RELAXED);
     each->size = size;
     __atomic_store_n(&each->num_checks, each->num_checks + 1, __ATOMIC_RELEASE);
   }
   return found.num > 0 ? found.at[found.num - 1].of : NULL;
 }
 
-/* The first frame behind the bindings. */
-static const frame *behind(eb_caller caller, const frame *called) {
 #if defined(__x86_64__)
+/* Of this thread. The calls of coroutines are on stacks of their own, of which nothing is known. */
+static void ask_stack(eb_sites *sites) {
+  pthread_attr_t attributes;
+  void *begin;
+  size_t bytes;
+  sites->is_stack_asked = true;
+  sites->stack_begin = sites->stack_end = NULL;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+  if (pthread_attr_getstack(&attributes, &begin, &bytes) == 0) {
+    sites->stack_begin = begin;
+    sites->stack_end = sites->stack_begin + bytes;
+  }
+  (void)pthread_attr_destroy(&attributes);
+}
+
+static bool is_size_known(const frame *of) {
+  return __atomic_load_n(&of->num_checks, __ATOMIC_ACQUIRE) >= NUM_CHECKS && !__atomic_load_n(&of->varies, __ATOMIC_RELAXED) &&
+         of->size >= (intptr_t)sizeof(void *) && of->size < LARGEST_FIXED;
+}
+#endif
+
+/* The first frame behind the bindings. */
+static const frame *behind(eb_sites *sites, eb_caller caller, const frame *called) {
+#if defined(__x86_64__)
+  if (!sites->is_stack_asked) ask_stack(sites);
   const char *at = caller.frame;
   for (int depth = 0; depth < MOST_DEPTH; depth++) {
     if (called->kind != BINDING) return called;
-    if (called->varies || __atomic_load_n(&called->num_checks, __ATOMIC_ACQUIRE) < NUM_CHECKS) return unwind(caller);
+    if (!is_size_known(called) || at < sites->stack_begin || at >= sites->stack_end || sites->stack_end - at < called->size)
+      return unwind(caller);
     at += called->size;
     const void *address;
     memcpy(&address, at - sizeof address, sizeof address); /* where the call has put it */
@@ -149,13 +174,18 @@ static const frame *behind(eb_caller caller, const frame *called) {
   }
   return called;
 #else
+  (void)sites;
   return called->kind == BINDING ? unwind(caller) : called;
 #endif
 }
 
 const void *eb_site_find(eb_sites *sites, eb_caller caller) {
   const frame *called = frame_of(caller.address);
-  if (called && called->kind == BINDING) called = behind(caller, called);
+  if (!called) { /* of too many: it counts as one of the program */
+    sites->plain[eb_site_hash(caller.address)] = caller.address;
+    return caller.address;
+  }
+  if (called->kind == BINDING) called = behind(sites, caller, called);
   if (!called) return caller.address;
   if (called->kind == PYTHON) {
     const void *place = eb_python_place_find();

@@ -13,9 +13,12 @@ typedef struct {
 
 enum { EB_SITES_REMEMBERED = 64 };
 
-/* Of a thread: addresses that are places of the program themselves. */
+/* Of a thread. */
 typedef struct {
-  const void *plain[EB_SITES_REMEMBERED];
+  const void *plain[EB_SITES_REMEMBERED]; /* addresses that are places of the program themselves */
+  /* Where its stack is, once that has been asked; both NULL: not known. */
+  bool is_stack_asked;
+  const char *stack_begin, *stack_end;
 } eb_sites;
 
 /* A place in a Python program. */

@@ -28,6 +28,7 @@ static struct {
   int (*instruction)(void *frame);        /* PyFrame_GetLasti; NULL before 3.11 */
   void *(*attribute)(void *object, const char *name);
   const char *(*text)(void *object);      /* PyUnicode_AsUTF8 */
+  void *(*error)(void);                   /* PyErr_Occurred */
   void (*clear)(void);                    /* PyErr_Clear */
   void (*release)(void *object);          /* Py_DecRef */
 } python;
@@ -36,7 +37,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static eb_python_place places[MOST_PLACES];
 static int num_places, num_written;
-static eb_python_place *buckets[NUM_BUCKETS]; /* open addressing, under Python's lock */
+static eb_python_place *buckets[NUM_BUCKETS]; /* open addressing; they are never removed */
+/* Of new places: not every Python has a lock of its own. No function of Python is called with it. */
+static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
 static bool find_function(void *at, const char *name) {
   void *function = dlsym(RTLD_DEFAULT, name);
@@ -54,7 +57,8 @@ static void find_functions(void) {
              find_function(&python.next_state, "PyThreadState_Next") && find_function(&python.frame, "PyThreadState_GetFrame") &&
              find_function(&python.code, "PyFrame_GetCode") && find_function(&python.line, "PyFrame_GetLineNumber") &&
              find_function(&python.attribute, "PyObject_GetAttrString") && find_function(&python.text, "PyUnicode_AsUTF8") &&
-             find_function(&python.clear, "PyErr_Clear") && find_function(&python.release, "Py_DecRef");
+             find_function(&python.error, "PyErr_Occurred") && find_function(&python.clear, "PyErr_Clear") &&
+             find_function(&python.release, "Py_DecRef");
 }
 
 /* A copy, which is never freed. */
@@ -67,33 +71,54 @@ static const char *text_of(void *object, const char *name) {
   return copy ? copy : "";
 }
 
-/* Keeps the reference to the code where the place is new. */
-static const eb_python_place *place_of(void *frame, void *code) {
-  const int instruction = python.instruction ? python.instruction(frame) : python.line(frame);
+static eb_python_place *look_up(const void *code, int instruction, unsigned *bucket) {
   const uint64_t hash = ((uint64_t)(uintptr_t)code ^ (uint64_t)(unsigned)instruction << 32) * 0x9e3779b97f4a7c15u;
   unsigned at = (unsigned)(hash >> 51) % NUM_BUCKETS;
-  for (; buckets[at]; at = (at + 1) % NUM_BUCKETS) {
-    if (buckets[at]->code != code || buckets[at]->instruction != instruction) continue;
-    python.release(code);
-    return buckets[at];
+  eb_python_place *each;
+  while ((each = __atomic_load_n(&buckets[at], __ATOMIC_ACQUIRE)) != NULL &&
+         (each->code != code || each->instruction != instruction))
+    at = (at + 1) % NUM_BUCKETS;
+  *bucket = at;
+  return each;
+}
+
+/* NULL: there are too many. */
+static const eb_python_place *add(const eb_python_place *added) {
+  unsigned bucket;
+  pthread_mutex_lock(&adding);
+  eb_python_place *place = look_up(added->code, added->instruction, &bucket);
+  if (!place && num_places < MOST_PLACES) {
+    place = &places[num_places];
+    *place = *added;
+    __atomic_store_n(&buckets[bucket], place, __ATOMIC_RELEASE);
+    __atomic_store_n(&num_places, num_places + 1, __ATOMIC_RELEASE);
+    added = NULL;
   }
-  if (num_places == MOST_PLACES) {
-    python.release(code);
-    return NULL;
-  }
-  eb_python_place *place = &places[num_places];
-  *place = (eb_python_place){code,
-                             instruction,
-                             python.line(frame),
-                             text_of(code, "co_filename"),
-                             text_of(code, python.instruction ? "co_qualname" : "co_name"),
-                             false};
-  buckets[at] = place;
-  __atomic_store_n(&num_places, num_places + 1, __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&adding);
+  if (added) python.release((void *)added->code);
   return place;
 }
 
+/* Keeps the reference to the code where the place is new. */
+static const eb_python_place *place_of(void *frame, void *code) {
+  const int instruction = python.instruction ? python.instruction(frame) : python.line(frame);
+  unsigned bucket;
+  const eb_python_place *known = look_up(code, instruction, &bucket);
+  if (known || __atomic_load_n(&num_places, __ATOMIC_ACQUIRE) == MOST_PLACES) {
+    python.release(code);
+    return known;
+  }
+  const eb_python_place added = {code,
+                                 instruction,
+                                 python.line(frame),
+                                 text_of(code, "co_filename"),
+                                 text_of(code, python.instruction ? "co_qualname" : "co_name"),
+                                 false};
+  return add(&added);
+}
+
 static const void *find_locked(void *state) {
+  if (python.error()) return NULL; /* of the program: what is asked could discard it */
   void *frame = python.frame(state);
   void *code = frame ? python.code(frame) : NULL;
   const eb_python_place *place = code ? place_of(frame, code) : NULL;

@@ -16,10 +16,11 @@ static void leave(void *ended) {
   eb_thread *thread = ended;
   eb_thread_current = NULL;
   eb_epoch_current = NULL;
+  eb_epoch_resume(&thread->epoch); /* it may have been cancelled in a call */
   eb_recorder_end_epoch(thread);
   thread->epoch.num_open = 0;
   __atomic_store_n(&thread->epoch.num_closed_by_others, 0, __ATOMIC_RELAXED);
-  thread->is_inside = false; /* it may have been cancelled in a call */
+  thread->is_inside = false;
   __atomic_store_n(&thread->traced_number, 0, __ATOMIC_RELAXED);
   thread->is_opening = false;
   thread->request = 0;
@@ -57,6 +58,7 @@ eb_thread *eb_thread_begin(void) {
   if (!thread) return NULL;
   eb_open_call *const open = eb_open_call_of(thread->number);
   thread->open = open ? open : &thread->no_page;
+  thread->sites.is_stack_asked = false; /* that of the thread that has ended was elsewhere */
   (void)pthread_setspecific(at_end, thread);
   eb_epoch_current = &thread->epoch;
   return eb_thread_current = thread;

@@ -106,11 +106,6 @@ __attribute__((always_inline)) static inline eb_span eb_span_begin_of(const eb_c
   const eb_step present = {eb_site_of(&thread->sites, caller), eb_call_number(call)};
   eb_epoch_enter(&thread->epoch, &thread->table, present, call->kind);
   span.begin_ticks = eb_recorder_ticks();
-  if (__builtin_expect(span.begin_ticks >= thread->keep_ticks, 0)) {
-    eb_recorder_keep(thread);
-    span.begin_ticks = eb_recorder_ticks();
-  }
-  if (thread->epoch.begin_ticks == 0) thread->epoch.begin_ticks = span.begin_ticks;
   eb_open_call *const open = thread->open;
   open->site = (uint64_t)(uintptr_t)present.site;
   open->call = present.call;
@@ -118,6 +113,13 @@ __attribute__((always_inline)) static inline eb_span eb_span_begin_of(const eb_c
   open->peer = EB_PEER_NONE;
   open->tag = EB_TAG_NONE;
   __atomic_store_n(&open->begin_ticks, span.begin_ticks, __ATOMIC_RELEASE);
+  eb_epoch_rest(&thread->epoch);
+  if (__builtin_expect(span.begin_ticks >= thread->keep_ticks, 0)) {
+    eb_recorder_keep(thread);
+    span.begin_ticks = eb_recorder_ticks();
+    __atomic_store_n(&open->begin_ticks, span.begin_ticks, __ATOMIC_RELEASE);
+  }
+  if (thread->epoch.begin_ticks == 0) thread->epoch.begin_ticks = span.begin_ticks;
   return span;
 }
 
@@ -132,6 +134,7 @@ static inline bool eb_span_returned(eb_span *span, int rc) {
   if (!span->thread) return false;
   span->has_failed = rc != MPI_SUCCESS;
   span->ticks = eb_recorder_ticks() - span->begin_ticks;
+  eb_epoch_resume(&span->thread->epoch);
   span->thread->epoch.end_ticks = span->begin_ticks + span->ticks;
   return true;
 }

@@ -10,14 +10,11 @@
 
 enum { MOST_CORES = 8192, LONGEST_VALUE = 4096 };
 
-/* What users set, and not what launchers tell their ranks. */
+/* What may be a user's. What launchers and `earlybird record` itself tell their ranks is among it: whoever reads leaves that out. */
 static bool is_setting(const char *variable) {
   static const char *const prefixes[] = {"MPIR_",  "MPICH_", "OMPI_MCA_",  "PRTE_MCA_",       "PMIX_MCA_", "I_MPI_",
                                          "HYDRA_", "UCX_",   "FI_",        "PSM2_",           "PSM3_",     "OMP_",
                                          "KMP_",   "GOMP_",  "LD_PRELOAD", "LD_LIBRARY_PATH", "EARLYBIRD_"};
-  static const char *const others[] = {"EARLYBIRD_RECORD", "EARLYBIRD_EXEC_", "EARLYBIRD_HOME"};
-  for (size_t o = 0; o < sizeof others / sizeof others[0]; o++)
-    if (strncmp(variable, others[o], strlen(others[o])) == 0) return false;
   for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++)
     if (strncmp(variable, prefixes[p], strlen(prefixes[p])) == 0) return true;
   return false;

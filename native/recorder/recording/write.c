@@ -18,17 +18,20 @@
 #include "recorder/recording/settings.h"
 #include "recorder/recording/trace.h"
 
-/* A killed rank loses at most what it counted in the last tenth of a second or twentieth of the run, whichever is longer:
- * the number of chunks grows with the logarithm of the time, 240 in a day. */
+/* What is appended to the file is written every tenth of a second or twentieth of the run, whichever is longer: the number of
+ * these chunks grows with the logarithm of the time, 240 in a day. */
 #define LEAST_INTERVAL_S 0.1
 #define INTERVAL_OF_RUN (1.0 / 20)
-/* A rank that hangs in a call loses what was counted since the last keeping. That may take this part of the time; the first ones
- * follow each other sooner, because programs may hang at once. */
+/* A rank that is killed or hangs in a call loses what was counted since the last keeping. That may take this part of the time; the
+ * first ones follow each other sooner, because programs may hang at once. These are some hundred small writes a second to the
+ * same place: on a file system that many ranks share, which they could bring to a stand, it is kept only as often as written. */
 #define MOST_KEEPING_OF_RUN (1.0 / 200)
 /* An epoch that is longer than this, and than half of the run, is cut. */
 #define LONGEST_EPOCH_S 1.0
 /* For another thread that writes, when the program ends. */
 #define LONGEST_WAIT_S 2
+/* Events of an epoch that has not ended. */
+#define MOST_PENDING (1u << 16)
 
 /* Unlike the program's mutexes, it is not held while a call of the MPI waits. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -276,31 +279,45 @@ static void write_entries(eb_thread *thread, bool is_kept) {
   free(payload.at);
 }
 
-/* Of the epoch of this thread that has not ended. */
-static void keep_pending(const eb_thread *thread) {
-  enum { MOST_EVENTS = 1 << 16 };
+/* Of the epochs that have not ended, of threads that are in a call: one may never return from it. */
+static void keep_pending(void) {
   eb_payload payload = {0};
-  const eb_epoch *epoch = &thread->epoch;
+  bool is_any = false;
   const uint64_t run_ns = nanoseconds(eb_recorder_ticks() - begin_ticks);
   eb_payload_append(&payload, &run_ns, sizeof run_ns);
-  for (uint32_t e = 0; e < epoch->num_events && e < MOST_EVENTS; e++) {
-    const eb_event *event = &epoch->events[e];
-    const eb_written_entry written = {
-        .call = (uint16_t)eb_what_call(event->what),
-        .role = (uint8_t)eb_what_role(event->what),
-        .size_class = (uint8_t)eb_what_size_class(event->what),
-        .communicator = eb_what_communicator(event->what),
-        .peer = event->peer,
-        .thread = thread->number,
-        .calls = event->calls,
-        .messages = event->messages,
-        .bytes = event->bytes,
-        .time_ns = nanoseconds(event->ticks),
-    };
-    eb_payload_append(&payload, &written, sizeof written);
+  for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next) {
+    uint32_t num = 0;
+    eb_event *events = eb_epoch_pending_read(&thread->epoch, &num);
+    for (uint32_t e = 0; e < num && e < MOST_PENDING; e++) {
+      const eb_event *event = &events[e];
+      const eb_written_entry written = {
+          .call = (uint16_t)eb_what_call(event->what),
+          .role = (uint8_t)eb_what_role(event->what),
+          .size_class = (uint8_t)eb_what_size_class(event->what),
+          .communicator = eb_what_communicator(event->what),
+          .peer = event->peer,
+          .thread = thread->number,
+          .calls = event->calls,
+          .messages = event->messages,
+          .bytes = event->bytes,
+          .time_ns = nanoseconds(event->ticks),
+      };
+      eb_payload_append(&payload, &written, sizeof written);
+      is_any = true;
+    }
+    free(events);
   }
-  if (epoch->num_events > 0) eb_file_keep(EB_CHUNK_PENDING, &payload);
+  if (is_any) eb_file_keep(EB_CHUNK_PENDING, &payload);
   free(payload.at);
+}
+
+/* What all threads have counted since they wrote. The events of an epoch come after the entries: one that ends in between is in
+ * neither, and never in both. */
+static void keep(void) {
+  eb_file_keep_begin();
+  for (eb_thread *each = eb_threads_first(); each; each = each->next) write_entries(each, true);
+  keep_pending();
+  eb_file_keep_end();
 }
 
 /* What is new, and the last record of each thread, which may have grown: it may poll while others record. */
@@ -323,10 +340,16 @@ void eb_recorder_write_trace(void) {
   (void)pthread_setcancelstate(cancel_state, NULL);
 }
 
+/* Until the next writing. */
+static uint64_t interval_ticks(uint64_t now) {
+  const double run_s = (double)(now - begin_ticks) * eb_recorder_tick_s(), part_s = run_s * INTERVAL_OF_RUN;
+  return (uint64_t)((part_s > LEAST_INTERVAL_S ? part_s : LEAST_INTERVAL_S) / eb_recorder_tick_s());
+}
+
 static void set_keeping(eb_thread *thread, uint64_t began_ticks) {
   const uint64_t now = eb_recorder_ticks(), most = (uint64_t)(1 / MOST_KEEPING_OF_RUN);
   const uint64_t num = __atomic_add_fetch(&num_kept, 1, __ATOMIC_RELAXED);
-  thread->keep_ticks = now + (now - began_ticks) * (num < most ? num : most);
+  thread->keep_ticks = now + (eb_file_is_local() ? (now - began_ticks) * (num < most ? num : most) : interval_ticks(now));
 }
 
 /* Without what is kept nothing would be known of a rank that hangs in its first calls. */
@@ -339,11 +362,9 @@ void eb_recorder_keep(eb_thread *thread) {
     write_communicators();
     write_places();
     write_phases();
-    eb_file_keep_begin();
-    for (eb_thread *each = eb_threads_first(); each; each = each->next) write_entries(each, true);
-    keep_pending(thread);
-    eb_file_keep_end();
+    keep();
     write_trace();
+    eb_open_calls_write(now);
     pthread_mutex_unlock(&lock);
   }
   (void)pthread_setcancelstate(cancel_state, NULL);
@@ -353,8 +374,7 @@ void eb_recorder_keep(eb_thread *thread) {
 void eb_recorder_write(eb_thread *thread) {
   const uint64_t now = eb_recorder_ticks();
   const double run_s = (double)(now - begin_ticks) * eb_recorder_tick_s();
-  const double interval_s = run_s * INTERVAL_OF_RUN > LEAST_INTERVAL_S ? run_s * INTERVAL_OF_RUN : LEAST_INTERVAL_S;
-  thread->due_ticks = now + (uint64_t)(interval_s / eb_recorder_tick_s());
+  thread->due_ticks = now + interval_ticks(now);
   if (is_child) return;
   /* A receive that is never completed keeps an epoch open for the whole run, and a killed rank would leave nothing. */
   const double open_s = thread->epoch.begin_ticks ? (double)(now - thread->epoch.begin_ticks) * eb_recorder_tick_s() : 0;
@@ -368,7 +388,11 @@ void eb_recorder_write(eb_thread *thread) {
   write_entries(thread, false);
   write_phase_totals(thread, false);
   write_arrivals(thread);
+  eb_epoch_rest(&thread->epoch);
+  keep(); /* of others, which may hang, and of this thread's epoch */
+  eb_epoch_resume(&thread->epoch);
   write_trace();
+  eb_open_calls_write(now);
   pthread_mutex_unlock(&lock);
   (void)pthread_setcancelstate(cancel_state, NULL);
   set_keeping(thread, now);
@@ -472,7 +496,7 @@ void eb_recorder_begin(void) {
   eb_requests_include_others = eb_requests_are_shared || eb_trace_is_on();
   char path[4096];
   name_beside(path, "open");
-  eb_open_calls_create(path, eb_recorder_tick_s(), begin_ticks);
+  eb_open_calls_create(path, eb_file_is_local(), eb_recorder_tick_s(), begin_ticks);
   (void)pthread_atfork(NULL, NULL, disown_file);
   __atomic_store_n(&eb_recorder_is_on, true, __ATOMIC_RELEASE);
 }
@@ -524,6 +548,7 @@ static void write_all(const char *how) {
     eb_file_append(EB_CHUNK_JSON, &payload);
     eb_open_calls_remove();
   }
+  keep(); /* other threads may be in calls */
 }
 
 void eb_recorder_flush(const char *how) {

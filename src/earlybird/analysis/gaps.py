@@ -7,6 +7,8 @@ from earlybird.data import labels, units
 from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 
 _MOST_RANKS, _MOST_OPEN = 8, 8
+# Of a page that was not mapped: see native/recorder/recording/open_calls.h.
+_WHEN_WRITTEN = " when that was last written"
 
 
 def remarks(recording: Recording) -> list[str]:
@@ -96,15 +98,18 @@ def lost_parts(recording: Recording) -> list[str]:
 
 def _open_calls(recording: Recording) -> list[str]:
     """A sentence for each call in which ranks were when they ended without a word."""
-    ranks: dict[str, list[int]] = {}
+    ranks: dict[tuple[str, bool], list[int]] = {}
     for rank, one in recording.ranks.items():
         opened = one.open_call
         if opened is None:
             continue
         where = f" in {opened.site.place}" if opened.site and opened.site.place else ""
         peer = f" with rank {opened.peer}" if opened.peer >= 0 else ""
-        ranks.setdefault(f"{opened.call}{where}{peer}", []).append(rank)
-    said = [f"{named_ranks(of_call)} had not returned from {text}" for text, of_call in ranks.items()]
+        ranks.setdefault((f"{opened.call}{where}{peer}", opened.seen_s is not None), []).append(rank)
+    said = [
+        f"{named_ranks(of_call)} had not returned from {text}{_WHEN_WRITTEN if is_dated else ''}"
+        for (text, is_dated), of_call in ranks.items()
+    ]
     if len(said) > _MOST_OPEN:
         said = [*said[:_MOST_OPEN], f"{len(said) - _MOST_OPEN} more calls had not returned"]
     return said

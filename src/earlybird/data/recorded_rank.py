@@ -41,7 +41,7 @@ _PHASE = np.dtype(
     ]
 )  # fmt: skip
 # The calls in which threads are: see native/recorder/recording/open_calls.h.
-_OPEN_HEAD = struct.Struct("=QIIdQ")
+_OPEN_HEAD = struct.Struct("=QIIdQQ")
 _OPEN_MAGIC = 0x314E45504F4245
 _OPEN_CALL = np.dtype(
     [
@@ -55,14 +55,14 @@ _EPOCH_EVENT = np.dtype(
         ("bytes", "i8"),
     ]
 )  # fmt: skip
-# Variables that launchers set for their ranks, by what they begin with: no settings of a user, and some
-# differ between runs that are alike.
+# Variables that launchers and `earlybird record` set for their ranks, by what they begin with: no settings
+# of a user, and some differ between runs that are alike. The recorder writes them.
 OF_LAUNCHERS = (
     "I_MPI_INFO_", "I_MPI_INTERNAL_", "I_MPI_PIN_INFO", "I_MPI_PIN_MAPPING", "I_MPI_HYDRA_UUID",
     "I_MPI_HYDRA_TOPOLIB", "I_MPI_BIND_WIN_ALLOCATE", "I_MPI_RETURN_WIN_MEM_NUMA", "I_MPI_ROOT",
     "FI_PROVIDER_PATH", "OMPI_MCA_PREFIXES", "OMPI_MCA_num_procs", "OMPI_MCA_initial_wdir",
     "OMPI_MCA_cpu_type", "OMPI_MCA_ess_", "OMPI_MCA_orte_", "PRTE_MCA_ess_", "PRTE_MCA_prte_",
-    "PMIX_MCA_mca_base_",
+    "PMIX_MCA_mca_base_", "EARLYBIRD_RECORD", "EARLYBIRD_EXEC_", "EARLYBIRD_HOME",
 )  # fmt: skip
 # What is preloaded to record, by what the names of the libraries begin with.
 _TO_RECORD = ("libearlybird", "libmpi.so", "libmpich.so", "libmpi_abi.so")
@@ -203,7 +203,7 @@ class EpochSamples:
 
 @dataclass(frozen=True)
 class OpenCall:
-    """A call that a rank had not left when its recording ended.
+    """A call that a rank had not left when its recording ended, or when that was last written.
 
     Attributes
     ----------
@@ -213,6 +213,8 @@ class OpenCall:
     since_s : when the call began, in seconds since MPI_Init.
     peer, tag : of the message, where the call names one, else NO_PEER and -1.
     communicator : number of it, 0 for none or not known.
+    seen_s : when that was written, in seconds since MPI_Init: the rank may have left the call since. None: it
+        had not when it ended.
     """
 
     call: str
@@ -222,6 +224,7 @@ class OpenCall:
     peer: int = NO_PEER
     tag: int = -1
     communicator: int = 0
+    seen_s: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -448,7 +451,7 @@ def _open_calls(
         return ()
     if len(data) < _OPEN_CALL.itemsize:
         return ()
-    magic, num, slot_bytes, tick_s, zero = _OPEN_HEAD.unpack_from(data)
+    magic, num, slot_bytes, tick_s, zero, written = _OPEN_HEAD.unpack_from(data)
     if magic != _OPEN_MAGIC or slot_bytes != _OPEN_CALL.itemsize or not 0 < tick_s < 1:
         return ()
     num = max(min(num, len(data) // slot_bytes - 1), 0)
@@ -463,7 +466,7 @@ def _open_calls(
         opened.append(
             OpenCall(
                 call, thread, step, (int(slot["begin_ticks"]) - zero) * tick_s, int(slot["peer"]),
-                int(slot["tag"]), int(slot["communicator"]),
+                int(slot["tag"]), int(slot["communicator"]), (written - zero) * tick_s if written else None,
             )
         )  # fmt: skip
     return tuple(opened)

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from earlybird.analysis.gaps import remarks
+from earlybird.analysis.gaps import lost_parts, remarks
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import CALL, GOT, PUT, RECEIVED, SENT, STARTED
 from earlybird.data.recording import load_recording, start_recording
@@ -180,7 +180,12 @@ def test_what_had_been_counted_of_an_open_epoch_adds_to_the_totals_unless_more_f
 def test_settings_and_conditions_of_ranks_are_kept(written):
     of_rank = {
         0: {
-            "settings": {"MPIR_CVAR_X": "1", "OMP_NUM_THREADS": "2", "I_MPI_INFO_LCPU": "2"},
+            "settings": {
+                "MPIR_CVAR_X": "1",
+                "OMP_NUM_THREADS": "2",
+                "I_MPI_INFO_LCPU": "2",
+                "EARLYBIRD_HOME": "/",
+            },
             "binding": [0, 1],
             "load": [0.5, 1, 2],
         },
@@ -224,10 +229,10 @@ def test_samples_of_epochs_are_kept_by_phase_and_thread(written):
     assert len(found[1, 0].variants[1]) == 0
 
 
-def open_calls(*calls, zero=10**9):
+def open_calls(*calls, zero=10**9, written=0):
     """The file of open calls: for each thread begin in seconds, site, call, communicator, peer, tag."""
     tick_s = 1e-9
-    head = struct.pack("=QIIdQ", 0x314E45504F4245, len(calls), 64, tick_s, zero)
+    head = struct.pack("=QIIdQQ", 0x314E45504F4245, len(calls), 64, tick_s, zero, written)
     slots = [
         struct.pack("=QQIIiiQ3Q", zero + round(begin / tick_s) if begin is not None else 0, *more, 0, 0, 0, 0)
         for begin, *more in calls
@@ -247,6 +252,11 @@ def test_the_call_in_which_a_rank_hung_is_known(written):
     assert opened.since_s == pytest.approx(2.5)
     assert (opened.site.module, opened.site.offset) == ("/bin/app", 4)
     assert recording.ranks[1].open_call is None  # it has ended
+    assert opened.seen_s is None and "had not returned from MPI_Recv" in lost_parts(recording)[-1]
+    (folder / "rank-0.open").write_bytes(open_calls((2.5, 4100, 1, 1, 1, 7), written=4 * 10**9))
+    recording = load_recording(folder)
+    assert recording.ranks[0].open_call.seen_s == pytest.approx(3)
+    assert lost_parts(recording)[-1].endswith("when that was last written")  # it may have returned since
     for length in range(0, 192, 8):
         (folder / "rank-0.open").write_bytes(open_calls((2.5, 1, 1, 1, 1, 7))[:length])
         opened = load_recording(folder).ranks[0].open_call

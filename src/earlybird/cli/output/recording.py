@@ -111,6 +111,7 @@ def _summary(
                 "call": opened.call,
                 "place": opened.site.place if opened.site else "",
                 "since_s": opened.since_s,
+                "seen_s": opened.seen_s,
                 "peer": opened.peer,
                 "tag": opened.tag,
             }
