@@ -16,7 +16,9 @@ from earlybird.check.facts import fact_findings, fact_remarks
 from earlybird.check.load import busy_nodes, split_undecided
 from earlybird.check.locating import (
     Located,
+    OutOfTime,
     dead_finding,
+    division_remarks,
     failure_findings,
     find_bad_links,
     find_guilty,
@@ -36,7 +38,7 @@ from earlybird.data.run import Run
 from earlybird.data.units import format_seconds
 from earlybird.launch.job_output import signalled_host
 from earlybird.launch.launcher import Launcher, Rules
-from earlybird.measure.check_launches import FailedLaunch, Heard, Launches, OutOfTime, Say
+from earlybird.measure.check_launches import FailedLaunch, Heard, Launches, Say
 
 _TARGET = 0.05  # of the stop rule: links differ by more if they are called slow
 _CONTROLS = 3  # other nodes of which an incast or outcast is measured again, next to a suspicious one
@@ -217,7 +219,7 @@ class _AbleNodes:
             raise WorkError(sentence) from None
 
     def _by_pairs(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
-        located: Located = find_guilty(nodes, self._launches.try_groups)
+        located = find_guilty(nodes, self._launches.try_groups)
         if not located.good:
             raise WorkError(
                 f"{failed.sentence}; no two of these nodes complete a launch of their own, so the launcher, "
@@ -237,8 +239,9 @@ class _AbleNodes:
         return self._without_links(bad, nodes)
 
     def _add(self, located: Located) -> None:
-        hosts, size_bytes = self._launches.hosts, self._launches.plan.size_bytes
-        self.findings += failure_findings(located.guilty, located.links, hosts, size_bytes)
+        hosts = self._launches.hosts
+        self.findings += failure_findings(located, hosts, self._launches.plan.size_bytes)
+        self.notes += division_remarks(located, hosts)
 
     def _without_links(self, links: Any, nodes: Sequence[int]) -> tuple[int, ...]:
         """Without one end of each link."""

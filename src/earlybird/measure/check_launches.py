@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from earlybird.check.locating import MOST_AT_ONCE, Group, Tried
+from earlybird.check.locating import MOST_AT_ONCE, Group, OutOfTime, Tried
 from earlybird.check.plan import CheckPlan
 from earlybird.check.tournament import num_rounds, pairs_of
 from earlybird.data.errors import WorkError
@@ -38,10 +38,6 @@ _LEAST_MISSED = 4
 
 Heard = Callable[[int, int, str, float], None]  # points done, all points, what is measured, seconds left
 Say = Callable[[str], None]
-
-
-class OutOfTime(Exception):
-    """The time to find the nodes at fault is over."""
 
 
 class FailedLaunch(Exception):

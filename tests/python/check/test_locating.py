@@ -1,12 +1,13 @@
 """A check whose nodes cannot complete it together names those at fault and checks the others."""
 
+import itertools
 from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from earlybird.check.locating import Tried, failure_findings, find_bad_links, find_guilty
+from earlybird.check.locating import Located, Tried, failure_findings, find_bad_links, find_guilty
 from earlybird.check.plan import make_plan
 from earlybird.data.errors import WorkError
 from earlybird.launch.job_output import signalled_host
@@ -54,6 +55,38 @@ def test_a_dead_link_is_found_where_pairs_are_tried():
     assert find_bad_links(range(6), Network(links=[(1, 4), (0, 5)]).try_groups).keys() == {(1, 4), (0, 5)}
 
 
+@pytest.mark.parametrize("nodes", [4, 5, 6, 7, 8, 16, 32, 33, 100])
+@pytest.mark.parametrize(
+    "network_of", [lambda k, n: k % 2, lambda k, n: k < n // 2, lambda k, n: k % 3, lambda k, n: k > 1]
+)
+def test_nodes_of_networks_that_do_not_meet_are_not_accused(nodes, network_of):
+    networks = [network_of(node, nodes) for node in range(nodes)]
+    parts = {tuple(k for k in range(nodes) if networks[k] == one) for one in networks}
+    apart = {
+        pair for pair in itertools.combinations(range(nodes), 2) if networks[pair[0]] != networks[pair[1]]
+    }
+    found = find_guilty(range(nodes), Network(links=apart).try_groups)
+    # A node alone in its network communicates with none.
+    alone = {part[0] for part in parts if len(part) == 1}
+    assert set(found.guilty) == alone and found.unclear == {}
+    assert set(found.groups) == {part for part in parts if len(part) > 1}
+    assert set(found.links) == {pair for pair in apart if not alone & set(pair)}
+
+
+def test_a_dead_node_is_told_from_nodes_of_another_network():
+    apart = [pair for pair in itertools.combinations(range(9), 2) if pair[0] % 2 != pair[1] % 2]
+    found = find_guilty(range(9), Network({5}, apart).try_groups)
+    assert set(found.guilty) == {5} and set(found.groups) == {(0, 2, 4, 6, 8), (1, 3, 7)}
+
+
+def test_two_dead_links_do_not_divide_the_nodes():
+    for links in itertools.combinations(itertools.combinations(range(6), 2), 2):
+        if set(links[0]) & set(links[1]):
+            continue  # of one node, which may be at fault
+        found = find_guilty(range(6), Network(links=links).try_groups)
+        assert len(found.groups) == 1 and len(found.good) == 6 and set(found.links) <= set(links), links
+
+
 def test_without_two_nodes_that_communicate_nobody_is_guilty():
     found = find_guilty(range(5), Network(range(4)).try_groups)
     assert (found.good, found.guilty) == ([], {})
@@ -62,14 +95,14 @@ def test_without_two_nodes_that_communicate_nobody_is_guilty():
 def test_the_failure_says_what_did_not_arrive():
     hosts = ["a", "b"]
     black_hole, dead = Tried("small messages", "stalled"), Tried("start", "stalled")
-    (first,) = failure_findings({1: black_hole}, {}, hosts, 1 << 20)
+    (first,) = failure_findings(Located(guilty={1: black_hole}), hosts, 1 << 20)
     assert first.sentence.startswith(
         "b: messages of 1 MiB do not arrive, others arrive; small ones do: look at"
     )
     assert "MTU" in first.cause
-    (second,) = failure_findings({0: dead}, {}, hosts, 1 << 20)
+    (second,) = failure_findings(Located(guilty={0: dead}), hosts, 1 << 20)
     assert second.sentence.startswith("a: messages do not arrive, others arrive; its rank started")
-    (third,) = failure_findings({}, {(0, 1): dead}, hosts, 1 << 20)
+    (third,) = failure_findings(Located(links={(0, 1): dead}), hosts, 1 << 20)
     assert third.sentence.startswith("the link from a to b: messages do not arrive")
 
 
@@ -145,6 +178,14 @@ def test_a_link_at_fault_is_found_although_each_of_the_first_pairs_works(tmp_pat
     assert check.ties() == [[["n1"], ["n4"]]] and check.measured_nodes == 5
 
 
+def test_of_two_halves_that_do_not_meet_half_is_left_out_and_no_node_is_named(tmp_path):
+    apart = [pair for pair in itertools.combinations(range(8), 2) if pair[0] % 2 != pair[1] % 2]
+    check, _ = checked(Launcher(Network(links=apart)), tmp_path, nodes=8)
+    assert {one.kind for one in check.findings} == {"link"} and len(check.findings) == 16
+    assert check.bad_hosts() == ["n0", "n2", "n4", "n6"] and check.measured_nodes == 4
+    assert "not between them" in check.notes[0] and "n0, n2, n4 and n6; n1, n3, n5 and n7" in check.notes[0]
+
+
 def test_a_rank_that_stopped_is_known_by_its_heartbeats(tmp_path):
     beats = {f"n{k}": 2 if k == 3 else 9 for k in range(6)}
     launcher = Launcher(Network(), until=1, beats=beats)
@@ -179,10 +220,23 @@ def test_two_nodes_are_not_divided(tmp_path):
         checked(Launcher(Network({1})), tmp_path, nodes=2)
 
 
-def test_the_search_ends_in_time(tmp_path, monkeypatch):
+@pytest.fixture
+def hurried(monkeypatch):
+    """Each look at the clock takes 5 s."""
     monkeypatch.setattr("earlybird.measure.check_launches.time.monotonic", iter(range(0, 10**6, 5)).__next__)
-    with pytest.raises(WorkError, match="was not found within 8 s"):
-        checked(Launcher(Network({1, 2, 3})), tmp_path)
+
+
+def test_the_search_ends_in_time(tmp_path, hurried):
+    with pytest.raises(WorkError, match="was not found within"):
+        checked(Launcher(Network({1, 2, 5})), tmp_path)
+
+
+def test_what_was_found_by_the_end_of_the_time_is_kept(tmp_path, hurried):
+    check, _ = checked(Launcher(Network({1, 2, 3})), tmp_path)
+    assert check.bad_hosts() == ["n0", "n1", "n2", "n3"] and check.measured_nodes == 2
+    assert check.findings[0].sentence.startswith(
+        "n0: launch with n1 does not complete, others complete; there was no time to find out which"
+    )
 
 
 def test_simulated_nodes_are_not_divided(tmp_path):
