@@ -29,8 +29,8 @@ from earlybird.machine.hardware import runnable
 _PATIENCE = 4.0
 # A launch of a pair ends if it completes nothing for so long.
 _MOST_TRY_S = 15.0
-# Launches of pairs, one after the other, for which there is time: see `find_guilty` and `find_bad_links`.
-_MOST_TRIES = 8
+# Launches of pairs that fail, one after the other, for which there is time: see `find_guilty`.
+MOST_TRIES = 12
 _TRY_RULES = Rules(budget_s=1e-3, min_iterations=2)
 # native/kernels/nodes/heartbeat.cpp
 _BEAT_S, _BEATS = 0.25, "beat."
@@ -141,7 +141,7 @@ class Launches:
 
     def begin_search(self) -> float:
         """The time from now on in which `try_groups` may be called."""
-        limit_s = _MOST_TRIES * self._try_limit_s()
+        limit_s = MOST_TRIES * self._try_limit_s()
         self._end_s = time.monotonic() + limit_s
         return limit_s
 
