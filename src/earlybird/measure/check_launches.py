@@ -24,6 +24,7 @@ from earlybird.launch.launcher import Launched, Launcher, Request, Rules
 from earlybird.launch.placement import require_placed
 from earlybird.launch.slurm import SrunLauncher, allocated_hosts
 from earlybird.machine.hardware import runnable
+from earlybird.measure.heartbeats import Heartbeats
 
 # A launch that takes so many times the planned time hangs.
 _PATIENCE = 4.0
@@ -32,9 +33,6 @@ _MOST_TRY_S = 15.0
 # Launches of pairs that fail, one after the other, for which there is time: see `find_guilty`.
 MOST_TRIES = 12
 _TRY_RULES = Rules(budget_s=1e-3, min_iterations=2)
-# native/kernels/nodes/heartbeat.cpp
-_BEAT_S, _BEATS = 0.25, "beat."
-_LEAST_MISSED = 4
 
 Heard = Callable[[int, int, str, float], None]  # points done, all points, what is measured, seconds left
 Say = Callable[[str], None]
@@ -186,7 +184,7 @@ class Launches:
             return Tried("end")
         if len(launched.samples) >= rounds:
             return Tried("small messages", launched.cause)
-        has_started = launched.record.get("placement") or len(beats) >= len(group)
+        has_started = launched.record.get("placement") or len(beats.hosts) >= len(group)
         return Tried("start" if has_started else "nothing", launched.cause)
 
     def _try_limit_s(self) -> float:
@@ -201,23 +199,20 @@ class Launches:
             return replace(self.launcher, nodelist=names), parse_layout(f"{len(nodes)}x1x1")
         return self.launcher, Layout.from_arrays(list(nodes))
 
-    def _launch(self, launcher: Launcher, request: Request, heard: Any) -> tuple[Launched, dict[str, int]]:
-        """What was launched, and how many heartbeats the rank of each host has left."""
+    def _launch(self, launcher: Launcher, request: Request, heard: Any) -> tuple[Launched, Heartbeats]:
+        """What was launched, and the heartbeats that its ranks left."""
         scratch = Path(tempfile.mkdtemp(prefix=".check-", dir=self.folder))
         try:
-            launched = launcher.launch(request, scratch, heard)
-            return launched, _beats_in(scratch)
+            with Heartbeats(scratch, request.stall_limit_s) as beats:
+                launched = launcher.launch(request, scratch, heard)
+            return launched, beats
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _stopped(self, beats: dict[str, int], nodes: Sequence[int]) -> list[int]:
-        """Return the nodes whose ranks left fewer heartbeats, by half of the time without progress."""
-        least = max(beats.values(), default=0) - max(self.stall_limit_s / 2 / _BEAT_S, _LEAST_MISSED)
+    def _stopped(self, beats: Heartbeats, nodes: Sequence[int]) -> list[int]:
         if not self.hosts:
             return []
-        return [
-            node for node in nodes if any(beats.get(name, math.inf) < least for name in self.names_of(node))
-        ]
+        return [node for node in nodes if self.names_of(node) & beats.stopped]
 
     def _failure(
         self, launched: Launched, points: Sequence[dict[str, Any]], nodes: Sequence[int], spent_s: float
@@ -239,17 +234,6 @@ def _names_of(launcher: Launcher) -> list[str]:
     if isinstance(launcher, ClusterLauncher):
         return [node.name for node in launcher.cluster.nodes]
     return list(allocated_hosts()) if isinstance(launcher, SrunLauncher) else []
-
-
-def _beats_in(scratch: Path) -> dict[str, int]:
-    """How many heartbeats the rank of each host has left, by host."""
-    beats = {}
-    for path in scratch.glob(f"{_BEATS}*"):
-        try:
-            beats[path.name.removeprefix(_BEATS)] = int(path.read_text().split()[0])
-        except (OSError, ValueError, IndexError):
-            continue
-    return beats
 
 
 def _what(points: Sequence[dict[str, Any]], index: int, nodes: int, hosts: Sequence[str] = ()) -> str:

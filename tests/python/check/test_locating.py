@@ -1,6 +1,7 @@
 """A check whose nodes cannot complete it together names those at fault and checks the others."""
 
 import itertools
+import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from earlybird.launch.job_output import signalled_host
 from earlybird.launch.launcher import Launched
 from earlybird.measure.check import CheckSettings, run_check
 from earlybird.measure.check_launches import MOST_TRIES
+from earlybird.measure.heartbeats import Heartbeats
 from tests.python.check.conftest import Machine
 
 
@@ -134,8 +136,8 @@ class Launcher:
 
     name, flavour = "hosts", "mpich"
 
-    def __init__(self, network, cause="no point was finished for 1 s", until=0, beats=None):
-        self.network, self.cause, self.until, self.beats = network, cause, until, beats or {}
+    def __init__(self, network, cause="no point was finished for 1 s", until=0, beating=None):
+        self.network, self.cause, self.until, self.beating = network, cause, until, beating
         self.launched: list[list[int]] = []
 
     def check(self, layout) -> None: ...
@@ -143,8 +145,10 @@ class Launcher:
     def launch(self, request, scratch, progress) -> Launched:
         nodes = request.layout.node.tolist()
         self.launched.append(nodes)
-        for host, count in self.beats.items():
-            (scratch / f"beat.{host}").write_text(f"{count:10} 1 -1\n")
+        for step in range(24 if self.beating and len(self.launched) <= self.until else 0):
+            for node in nodes:
+                (scratch / f"beat.n{node}").write_text(f"{self.beating(node, step):10} 1 -1\n")
+            time.sleep(0.05)
         placement = [
             {"host": f"n{node}", "rank": rank, "node": rank, "socket": 0, "cpus": [0]}
             for rank, node in enumerate(nodes)
@@ -195,12 +199,30 @@ def test_of_two_halves_that_do_not_meet_half_is_left_out_and_no_node_is_named(tm
     assert "not between them" in check.notes[0] and "n0, n2, n4 and n6; n1, n3, n5 and n7" in check.notes[0]
 
 
-def test_a_rank_that_stopped_is_known_by_its_heartbeats(tmp_path):
-    beats = {f"n{k}": 2 if k == 3 else 9 for k in range(6)}
-    launcher = Launcher(Network(), until=1, beats=beats)
+def test_a_rank_that_stopped_is_known_by_its_heartbeats(tmp_path, monkeypatch):
+    monkeypatch.setattr("earlybird.measure.heartbeats._BEAT_S", 0.05)
+
+    def beating(node, step):
+        return 1 + min(step, 1) if node == 3 else 1 + step
+
+    launcher = Launcher(Network(), until=1, beating=beating)
     check, _ = checked(launcher, tmp_path)
     assert [(one.hosts, one.value) for one in check.findings] == [(("n3",), "stopped")]
     assert launcher.launched[1] == [0, 1, 2, 4, 5]
+
+
+def test_a_slow_or_late_heartbeat_has_not_stopped(tmp_path):
+    beats = Heartbeats(tmp_path, stall_limit_s=4.0)
+    for step in range(40):
+        now_s = step * 0.25
+        counts = {"usual": step, "slow": step // 6, "stopped": min(step, 20)}
+        if step > 15:
+            counts["late"] = step - 15
+        for host, count in counts.items():
+            (tmp_path / f"beat.{host}").write_text(f"{count:10}\n")
+        beats.look(now_s)
+        assert now_s > 6.9 or beats.stopped == set()
+    assert beats.stopped == {"stopped"} and beats.hosts == set(counts)
 
 
 def test_a_rank_that_was_killed_is_named_as_mpiexec_reports_it(tmp_path):
