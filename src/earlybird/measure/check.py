@@ -167,9 +167,15 @@ class _AbleNodes:
         nodes = self._without_dead(tuple(range(self._launches.plan.nodes)))
         searches = [self._by_pairs, self._by_links]
         followed = 0
+        unexplained = ""
         while True:
             try:
-                return measure_nodes(nodes)
+                part = measure_nodes(nodes)
+                if unexplained:
+                    self.notes.append(
+                        f"a first launch did not complete, and that did not happen again: {unexplained}"
+                    )
+                return part
             except FailedLaunch as failed:
                 if not self._launches.can_be_divided or len(nodes) <= 2:
                     raise WorkError(failed.sentence) from None
@@ -184,6 +190,7 @@ class _AbleNodes:
                             "which of them is at fault was not found"
                         ) from None
                     left = self._searched(searches.pop(0), failed, nodes)
+                unexplained = failed.cause if left == nodes else ""
                 nodes = left
 
     def _without_dead(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
@@ -226,12 +233,7 @@ class _AbleNodes:
                 "the network of all or this machine is at fault"
             )
         self._add(located)
-        left = self._without_links(located.links, located.good)
-        if len(left) == len(nodes):
-            self.notes.append(
-                f"a first launch did not complete, and that did not happen again: {failed.cause}"
-            )
-        return left
+        return self._without_links(located.links, located.good)
 
     def _by_links(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
         bad = find_bad_links(nodes, self._launches.try_groups)
