@@ -28,8 +28,8 @@ from earlybird.measure.heartbeats import Heartbeats
 
 # A launch that takes so many times the planned time hangs.
 _PATIENCE = 4.0
-# A launch of a pair ends if it completes nothing for so long.
-_MOST_TRY_S = 15.0
+# A launch of a pair ends if it completes nothing for so long, or for so many times the plan of a round.
+_MOST_TRY_S, _TRY_PATIENCE = 15.0, 2.0
 # Launches of pairs that fail, one after the other, for which there is time: see `find_guilty`.
 MOST_TRIES = 12
 _TRY_RULES = Rules(budget_s=1e-3, min_iterations=2)
@@ -172,7 +172,7 @@ class Launches:
             points,
             layout,
             _TRY_RULES,
-            time_limit_s=2 * limit_s,
+            time_limit_s=2 * limit_s + rounds * self.plan.round_s(),
             stall_limit_s=limit_s,
             stop=stop,
         )
@@ -188,7 +188,7 @@ class Launches:
         return Tried("start" if has_started else "nothing", launched.cause)
 
     def _try_limit_s(self) -> float:
-        return min(self.stall_limit_s, _MOST_TRY_S)
+        return max(min(self.stall_limit_s, _MOST_TRY_S), _TRY_PATIENCE * self.plan.round_s())
 
     def _layout(self, nodes: Sequence[int]) -> tuple[Launcher, Layout]:
         """What launches a rank on each of these nodes."""

@@ -12,7 +12,7 @@ from earlybird.check.locating import Located, Tried, failure_findings, find_bad_
 from earlybird.check.plan import make_plan
 from earlybird.data.errors import WorkError
 from earlybird.launch.job_output import signalled_host
-from earlybird.launch.launcher import Launched
+from earlybird.launch.launcher import Launched, Request
 from earlybird.measure.check import CheckSettings, run_check
 from earlybird.measure.check_launches import MOST_TRIES
 from earlybird.measure.heartbeats import Heartbeats
@@ -139,12 +139,14 @@ class Launcher:
     def __init__(self, network, cause="no point was finished for 1 s", until=0, beating=None):
         self.network, self.cause, self.until, self.beating = network, cause, until, beating
         self.launched: list[list[int]] = []
+        self.requests: list[Request] = []
 
     def check(self, layout) -> None: ...
 
     def launch(self, request, scratch, progress) -> Launched:
         nodes = request.layout.node.tolist()
         self.launched.append(nodes)
+        self.requests.append(request)
         for step in range(24 if self.beating and len(self.launched) <= self.until else 0):
             for node in nodes:
                 (scratch / f"beat.n{node}").write_text(f"{self.beating(node, step):10} 1 -1\n")
@@ -245,6 +247,23 @@ def test_nobody_is_named_if_all_launches_fail(tmp_path):
     launcher.network.can = lambda group: len(group) < 3
     with pytest.raises(WorkError, match="which of them is at fault was not found"):
         checked(launcher, tmp_path)
+
+
+def test_pairs_have_time_for_the_largest_messages(tmp_path):
+    launcher = Launcher(Network({4}))
+    plan = make_plan(6, 1800.0, size_bytes=256 << 20)
+    run_check(
+        launcher,
+        plan,
+        CheckSettings(tuple("abcdef"), stall_limit_s=60.0),
+        tmp_path,
+        None,
+        lambda *heard: None,
+    )
+    assert plan.round_s() > 40
+    tries = [request for request in launcher.requests if request.layout.num_nodes < 5]
+    assert tries and all(request.stall_limit_s >= 2 * plan.round_s() for request in tries)
+    assert all(request.time_limit_s > len(request.points) / 2 * plan.round_s() for request in tries)
 
 
 def test_two_nodes_are_not_divided(tmp_path):
