@@ -10,13 +10,12 @@ from itertools import combinations, islice, permutations, product
 from typing import Any, Literal
 
 from earlybird.check.tournament import num_rounds, pairs_of
-from earlybird.data.check import LINK, NODE, Finding
+from earlybird.data.check import LINK, MESSAGES, NODE, RANK, Finding
 from earlybird.data.labels import listed_briefly
 from earlybird.data.units import format_bytes
 
 # More pairs are not tried at once: each is a job of its own.
 MOST_AT_ONCE = 16
-MESSAGES, RANK = "messages", "rank"
 # Pairs that must fail before two groups have no link between them, and nodes of each group with which a node
 # must fail to be guilty: a single link may be at fault.
 _ATTEMPTS, _PARTNERS = 3, 2

@@ -114,7 +114,13 @@ def test_the_failure_says_what_did_not_arrive():
     (second,) = failure_findings(Located(guilty={0: dead}), hosts, 1 << 20)
     assert second.sentence.startswith("a: messages do not arrive, others arrive; its rank started")
     (third,) = failure_findings(Located(links={(0, 1): dead}), hosts, 1 << 20)
-    assert third.sentence.startswith("the link from a to b: messages do not arrive")
+    assert third.sentence.startswith("the link between a and b: messages do not arrive")
+    assert "; the ranks of both started: look at" in third.sentence
+    (fourth,) = failure_findings(Located(links={(0, 1): Tried("nothing", "it ended")}), hosts, 1 << 20)
+    assert fourth.sentence == (
+        "the link between a and b: rank does not start with the other, others start; each starts with "
+        "others, and a launch of both ended: it ended"
+    )
 
 
 @pytest.mark.parametrize(
