@@ -309,12 +309,13 @@ def dead_finding(host: str) -> Finding:
     return Finding(NODE, (host,), RANK, "does not start", "start", "the node no longer exists")
 
 
-def stopped_finding(host: str) -> Finding:
-    """A node whose rank no longer did anything."""
+def stopped_finding(host: str, doing: str) -> Finding:
+    """A node whose rank no longer did anything; `doing`: what it did last, empty if not known."""
+    last = f", last seen {doing}" if doing else ""
     return Finding(
         NODE, (host,), RANK, "stopped", "run",
-        "it did nothing while the others waited: it was stopped (SIGSTOP), or the node hangs or does not "
-        "reach the folder of the check; look at ps and dmesg there",
+        f"it did nothing while the others waited{last}: it was stopped (SIGSTOP), or the node hangs or does "
+        "not reach the folder of the check; look at ps and dmesg there",
     )  # fmt: skip
 
 

@@ -201,7 +201,7 @@ class _AbleNodes:
     def _by_evidence(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
         """Without the nodes whose ranks stopped, or were ended by a signal."""
         hosts = self._launches.hosts
-        found = {node: stopped_finding(hosts[node]) for node in failed.stopped}
+        found = {node: stopped_finding(hosts[node], doing) for node, doing in failed.stopped.items()}
         if not found and (killed := signalled_host(failed.cause)):
             host, how = killed
             known = [node for node in nodes if host in self._launches.names_of(node)]

@@ -4,7 +4,7 @@ import math
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,11 +39,12 @@ Say = Callable[[str], None]
 
 
 class FailedLaunch(Exception):
-    """A launch did not complete: why, and the nodes whose ranks did nothing while others waited."""
+    """A launch did not complete: why, and the nodes whose ranks did nothing while others waited, with what
+    they did last."""
 
-    def __init__(self, sentence: str, cause: str, stopped: Sequence[int]):
+    def __init__(self, sentence: str, cause: str, stopped: Mapping[int, str]):
         super().__init__(sentence)
-        self.sentence, self.cause, self.stopped = sentence, cause, tuple(stopped)
+        self.sentence, self.cause, self.stopped = sentence, cause, stopped
 
 
 @dataclass
@@ -209,10 +210,12 @@ class Launches:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _stopped(self, beats: Heartbeats, nodes: Sequence[int]) -> list[int]:
+    def _stopped(self, beats: Heartbeats, nodes: Sequence[int]) -> dict[int, str]:
         if not self.hosts:
-            return []
-        return [node for node in nodes if self.names_of(node) & beats.stopped]
+            return {}
+        hosts = [self.hosts[node] for node in nodes]
+        of_nodes = ((node, host) for node in nodes for host in self.names_of(node) & beats.stopped)
+        return {node: beats.doing(host, hosts) for node, host in of_nodes}
 
     def _failure(
         self, launched: Launched, points: Sequence[dict[str, Any]], nodes: Sequence[int], spent_s: float

@@ -1,9 +1,11 @@
 """Which ranks of a launch have stopped: those whose heartbeats no longer grow in number while others' do.
 
-Each rank keeps writing how many it has left to a file of its node: native/kernels/nodes/heartbeat.cpp.
+Each rank keeps writing how many it has left, and what it does with which rank, to a file of its node:
+native/kernels/nodes/heartbeat.cpp.
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Thread
 from typing import Self
@@ -13,6 +15,11 @@ _BEAT_S, _PREFIX = 0.25, "beat."
 _LEAST_MISSED = 4
 # Looks in the time in which a rank that has stopped leaves none.
 _LOOKS = 8
+# What a rank did, by the numbers of `Stage` in native/kernels/nodes/heartbeat.hpp.
+_STAGES = (
+    "while MPI started", "while it waited for the other nodes", "in small messages with {}",
+    "in large messages with {}", "in the incast or outcast of {}", "while it described itself",
+)  # fmt: skip
 
 
 class Heartbeats:
@@ -26,6 +33,7 @@ class Heartbeats:
         self._silence_s = max(stall_limit_s / 2, _LEAST_MISSED * _BEAT_S)
         self._counts: dict[str, int] = {}
         self._growth_s: dict[str, float] = {}  # when the number was last seen to grow
+        self._doing: dict[str, tuple[int, int]] = {}  # stage and the other rank
         self._end = Event()
         self._thread = Thread(target=self._keep_looking, daemon=True)
 
@@ -48,11 +56,18 @@ class Heartbeats:
         last_s = max(self._growth_s.values(), default=0.0)
         return {host for host, growth_s in self._growth_s.items() if last_s - growth_s >= self._silence_s}
 
+    def doing(self, host: str, hosts: Sequence[str]) -> str:
+        """What the rank of a host did last: `in small messages with n1`; `hosts` are those of all ranks."""
+        stage, rank = self._doing.get(host, (-1, -1))
+        other = hosts[rank] if 0 <= rank < len(hosts) else "no node"
+        return _STAGES[stage].format(other) if 0 <= stage < len(_STAGES) else ""
+
     def look(self, now_s: float) -> None:
         for path in self._folder.glob(f"{_PREFIX}*"):
             host = path.name.removeprefix(_PREFIX)
             try:
-                count = int(path.read_text().split()[0])
+                count, *doing = map(int, path.read_text().split())
+                self._doing[host] = (doing[0], doing[1])
             except (OSError, ValueError, IndexError):
                 continue
             if count != self._counts.get(host):

@@ -155,7 +155,7 @@ class Launcher:
         self.requests.append(request)
         for step in range(24 if self.beating and len(self.launched) <= self.until else 0):
             for node in nodes:
-                (scratch / f"beat.n{node}").write_text(f"{self.beating(node, step):10} 1 -1\n")
+                (scratch / f"beat.n{node}").write_text(f"{self.beating(node, step):10} 3 1\n")
             time.sleep(0.05)
         placement = [
             {"host": f"n{node}", "rank": rank, "node": rank, "socket": 0, "cpus": [0]}
@@ -217,6 +217,7 @@ def test_a_rank_that_stopped_is_known_by_its_heartbeats(tmp_path, monkeypatch):
     launcher = Launcher(Network(), until=1, beating=beating)
     check, _ = checked(launcher, tmp_path)
     assert [(one.hosts, one.value) for one in check.findings] == [(("n3",), "stopped")]
+    assert "while the others waited, last seen in large messages with n1: " in check.findings[0].cause
     assert launcher.launched[1] == [0, 1, 2, 4, 5]
 
 
@@ -228,10 +229,11 @@ def test_a_slow_or_late_heartbeat_has_not_stopped(tmp_path):
         if step > 15:
             counts["late"] = step - 15
         for host, count in counts.items():
-            (tmp_path / f"beat.{host}").write_text(f"{count:10}\n")
+            (tmp_path / f"beat.{host}").write_text(f"{count:10} 1 -1\n")
         beats.look(now_s)
         assert now_s > 6.9 or beats.stopped == set()
     assert beats.stopped == {"stopped"} and beats.hosts == set(counts)
+    assert beats.doing("stopped", ["a"]) == "while it waited for the other nodes"
 
 
 def test_a_rank_that_was_killed_is_named_as_mpiexec_reports_it(tmp_path):
