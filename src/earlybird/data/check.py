@@ -34,8 +34,10 @@ COMPUTATION, INCAST, OUTCAST = "computation", "incast", "outcast"
 CLOCK, DRIFT = "clock offset", "clock drift"
 EXPECTED: Final = "expected"
 MIN_JUDGED: Final = 3  # of two nodes that differ, either may be at fault
+# Whether messages arrive, and whether ranks start together.
+MESSAGES, RANK = "messages", "rank"
 # Measured of a pair as a whole: no direction can be named.
-UNDIRECTED: Final = (BOTH, LATENCY)
+UNDIRECTED: Final = (BOTH, LATENCY, MESSAGES, RANK)
 _AS_BANDWIDTH = (BANDWIDTH, BOTH, INCAST, OUTCAST)
 
 

@@ -1,10 +1,12 @@
 """Run a command and its process tree within a time limit; no process is left afterwards."""
 
 import contextlib
-import ctypes
+import errno
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -21,8 +23,14 @@ _POLL_S = 0.05
 _WATCH_S = 1.0  # looking costs time on the cores that are measured
 _GRACE_S = 3.0
 _PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
 
+# A new process that becomes the command: code between fork and exec may deadlock, because checks launch pairs
+# of nodes in threads. setpriv (util-linux) can do this since version 2.33, which not all clusters have.
+_DIE_WITH_PARENT = f"""
+import ctypes, os, sys
+ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, {int(signal.SIGTERM)})
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
 
 STALL_CAUSE = (
     "a rank hangs, died or was stopped, which one is not known, or a point takes longer than that: then give "
@@ -68,13 +76,12 @@ def run_tree(
     output = os.memfd_create("output")
     try:
         process = subprocess.Popen(
-            list(command),
+            _ending_with_us(command, environment),
             env=dict(environment) | {MARKER: job},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             start_new_session=True,  # a Ctrl-C reaches us alone; we then end the tree in order
-            preexec_fn=_die_with_parent,
         )
         try:
             cause = _wait(process, begin_s, limits, progress, watch)
@@ -94,9 +101,11 @@ def run_tree(
     return Ended(status, cause, time.monotonic() - begin_s)
 
 
-def _die_with_parent() -> None:
-    # If we are killed, mpiexec gets SIGTERM and ends its ranks.
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+def _ending_with_us(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The command that gets SIGTERM if we are killed: mpiexec then ends its ranks."""
+    if shutil.which(command[0], path=environment.get("PATH", os.defpath)) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, *command]
 
 
 def _wait(process, begin_s: float, limits: Limits, progress, watch) -> str | None:

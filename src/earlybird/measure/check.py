@@ -16,7 +16,9 @@ from earlybird.check.facts import fact_findings, fact_remarks
 from earlybird.check.load import busy_nodes, split_undecided
 from earlybird.check.locating import (
     Located,
+    OutOfTime,
     dead_finding,
+    division_remarks,
     failure_findings,
     find_bad_links,
     find_guilty,
@@ -36,7 +38,7 @@ from earlybird.data.run import Run
 from earlybird.data.units import format_seconds
 from earlybird.launch.job_output import signalled_host
 from earlybird.launch.launcher import Launcher, Rules
-from earlybird.measure.check_launches import FailedLaunch, Heard, Launches, OutOfTime, Say
+from earlybird.measure.check_launches import FailedLaunch, Heard, Launches, Say
 
 _TARGET = 0.05  # of the stop rule: links differ by more if they are called slow
 _CONTROLS = 3  # other nodes of which an incast or outcast is measured again, next to a suspicious one
@@ -165,9 +167,15 @@ class _AbleNodes:
         nodes = self._without_dead(tuple(range(self._launches.plan.nodes)))
         searches = [self._by_pairs, self._by_links]
         followed = 0
+        unexplained = ""
         while True:
             try:
-                return measure_nodes(nodes)
+                part = measure_nodes(nodes)
+                if unexplained:
+                    self.notes.append(
+                        f"a first launch did not complete, and that did not happen again: {unexplained}"
+                    )
+                return part
             except FailedLaunch as failed:
                 if not self._launches.can_be_divided or len(nodes) <= 2:
                     raise WorkError(failed.sentence) from None
@@ -182,6 +190,7 @@ class _AbleNodes:
                             "which of them is at fault was not found"
                         ) from None
                     left = self._searched(searches.pop(0), failed, nodes)
+                unexplained = failed.cause if left == nodes else ""
                 nodes = left
 
     def _without_dead(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
@@ -192,7 +201,7 @@ class _AbleNodes:
     def _by_evidence(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
         """Without the nodes whose ranks stopped, or were ended by a signal."""
         hosts = self._launches.hosts
-        found = {node: stopped_finding(hosts[node]) for node in failed.stopped}
+        found = {node: stopped_finding(hosts[node], doing) for node, doing in failed.stopped.items()}
         if not found and (killed := signalled_host(failed.cause)):
             host, how = killed
             known = [node for node in nodes if host in self._launches.names_of(node)]
@@ -217,19 +226,14 @@ class _AbleNodes:
             raise WorkError(sentence) from None
 
     def _by_pairs(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
-        located: Located = find_guilty(nodes, self._launches.try_groups)
+        located = find_guilty(nodes, self._launches.try_groups)
         if not located.good:
             raise WorkError(
                 f"{failed.sentence}; no two of these nodes complete a launch of their own, so the launcher, "
                 "the network of all or this machine is at fault"
             )
         self._add(located)
-        left = self._without_links(located.links, located.good)
-        if len(left) == len(nodes):
-            self.notes.append(
-                f"a first launch did not complete, and that did not happen again: {failed.cause}"
-            )
-        return left
+        return self._without_links(located.links, located.good)
 
     def _by_links(self, failed: FailedLaunch, nodes: tuple[int, ...]) -> tuple[int, ...]:
         bad = find_bad_links(nodes, self._launches.try_groups)
@@ -237,8 +241,9 @@ class _AbleNodes:
         return self._without_links(bad, nodes)
 
     def _add(self, located: Located) -> None:
-        hosts, size_bytes = self._launches.hosts, self._launches.plan.size_bytes
-        self.findings += failure_findings(located.guilty, located.links, hosts, size_bytes)
+        hosts = self._launches.hosts
+        self.findings += failure_findings(located, hosts, self._launches.plan.size_bytes)
+        self.notes += division_remarks(located, hosts)
 
     def _without_links(self, links: Any, nodes: Sequence[int]) -> tuple[int, ...]:
         """Without one end of each link."""

@@ -4,14 +4,14 @@ import math
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-from earlybird.check.locating import MOST_AT_ONCE, Group, Tried
+from earlybird.check.locating import MOST_AT_ONCE, Group, OutOfTime, Tried
 from earlybird.check.plan import CheckPlan
 from earlybird.check.tournament import num_rounds, pairs_of
 from earlybird.data.errors import WorkError
@@ -24,32 +24,27 @@ from earlybird.launch.launcher import Launched, Launcher, Request, Rules
 from earlybird.launch.placement import require_placed
 from earlybird.launch.slurm import SrunLauncher, allocated_hosts
 from earlybird.machine.hardware import runnable
+from earlybird.measure.heartbeats import Heartbeats
 
 # A launch that takes so many times the planned time hangs.
 _PATIENCE = 4.0
-# A launch of a pair ends if it completes nothing for so long.
-_MOST_TRY_S = 15.0
-# Launches of pairs, one after the other, for which there is time: see `find_guilty` and `find_bad_links`.
-_MOST_TRIES = 8
+# A launch of a pair ends if it completes nothing for so long, or for so many times the plan of a round.
+_MOST_TRY_S, _TRY_PATIENCE = 15.0, 2.0
+# Launches of pairs that fail, one after the other, for which there is time: see `find_guilty`.
+MOST_TRIES = 12
 _TRY_RULES = Rules(budget_s=1e-3, min_iterations=2)
-# native/kernels/nodes/heartbeat.cpp
-_BEAT_S, _BEATS = 0.25, "beat."
-_LEAST_MISSED = 4
 
 Heard = Callable[[int, int, str, float], None]  # points done, all points, what is measured, seconds left
 Say = Callable[[str], None]
 
 
-class OutOfTime(Exception):
-    """The time to find the nodes at fault is over."""
-
-
 class FailedLaunch(Exception):
-    """A launch did not complete: why, and the nodes whose ranks did nothing while others waited."""
+    """A launch did not complete: why, and the nodes whose ranks did nothing while others waited, with what
+    they did last."""
 
-    def __init__(self, sentence: str, cause: str, stopped: Sequence[int]):
+    def __init__(self, sentence: str, cause: str, stopped: Mapping[int, str]):
         super().__init__(sentence)
-        self.sentence, self.cause, self.stopped = sentence, cause, tuple(stopped)
+        self.sentence, self.cause, self.stopped = sentence, cause, stopped
 
 
 @dataclass
@@ -145,7 +140,7 @@ class Launches:
 
     def begin_search(self) -> float:
         """The time from now on in which `try_groups` may be called."""
-        limit_s = _MOST_TRIES * self._try_limit_s()
+        limit_s = MOST_TRIES * self._try_limit_s()
         self._end_s = time.monotonic() + limit_s
         return limit_s
 
@@ -178,7 +173,7 @@ class Launches:
             points,
             layout,
             _TRY_RULES,
-            time_limit_s=2 * limit_s,
+            time_limit_s=2 * limit_s + rounds * self.plan.round_s(),
             stall_limit_s=limit_s,
             stop=stop,
         )
@@ -190,11 +185,11 @@ class Launches:
             return Tried("end")
         if len(launched.samples) >= rounds:
             return Tried("small messages", launched.cause)
-        has_started = launched.record.get("placement") or len(beats) >= len(group)
+        has_started = launched.record.get("placement") or len(beats.hosts) >= len(group)
         return Tried("start" if has_started else "nothing", launched.cause)
 
     def _try_limit_s(self) -> float:
-        return min(self.stall_limit_s, _MOST_TRY_S)
+        return max(min(self.stall_limit_s, _MOST_TRY_S), _TRY_PATIENCE * self.plan.round_s())
 
     def _layout(self, nodes: Sequence[int]) -> tuple[Launcher, Layout]:
         """What launches a rank on each of these nodes."""
@@ -205,23 +200,22 @@ class Launches:
             return replace(self.launcher, nodelist=names), parse_layout(f"{len(nodes)}x1x1")
         return self.launcher, Layout.from_arrays(list(nodes))
 
-    def _launch(self, launcher: Launcher, request: Request, heard: Any) -> tuple[Launched, dict[str, int]]:
-        """What was launched, and how many heartbeats the rank of each host has left."""
+    def _launch(self, launcher: Launcher, request: Request, heard: Any) -> tuple[Launched, Heartbeats]:
+        """What was launched, and the heartbeats that its ranks left."""
         scratch = Path(tempfile.mkdtemp(prefix=".check-", dir=self.folder))
         try:
-            launched = launcher.launch(request, scratch, heard)
-            return launched, _beats_in(scratch)
+            with Heartbeats(scratch, request.stall_limit_s) as beats:
+                launched = launcher.launch(request, scratch, heard)
+            return launched, beats
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _stopped(self, beats: dict[str, int], nodes: Sequence[int]) -> list[int]:
-        """Return the nodes whose ranks left fewer heartbeats, by half of the time without progress."""
-        least = max(beats.values(), default=0) - max(self.stall_limit_s / 2 / _BEAT_S, _LEAST_MISSED)
+    def _stopped(self, beats: Heartbeats, nodes: Sequence[int]) -> dict[int, str]:
         if not self.hosts:
-            return []
-        return [
-            node for node in nodes if any(beats.get(name, math.inf) < least for name in self.names_of(node))
-        ]
+            return {}
+        hosts = [self.hosts[node] for node in nodes]
+        of_nodes = ((node, host) for node in nodes for host in self.names_of(node) & beats.stopped)
+        return {node: beats.doing(host, hosts) for node, host in of_nodes}
 
     def _failure(
         self, launched: Launched, points: Sequence[dict[str, Any]], nodes: Sequence[int], spent_s: float
@@ -243,17 +237,6 @@ def _names_of(launcher: Launcher) -> list[str]:
     if isinstance(launcher, ClusterLauncher):
         return [node.name for node in launcher.cluster.nodes]
     return list(allocated_hosts()) if isinstance(launcher, SrunLauncher) else []
-
-
-def _beats_in(scratch: Path) -> dict[str, int]:
-    """How many heartbeats the rank of each host has left, by host."""
-    beats = {}
-    for path in scratch.glob(f"{_BEATS}*"):
-        try:
-            beats[path.name.removeprefix(_BEATS)] = int(path.read_text().split()[0])
-        except (OSError, ValueError, IndexError):
-            continue
-    return beats
 
 
 def _what(points: Sequence[dict[str, Any]], index: int, nodes: int, hosts: Sequence[str] = ()) -> str:

@@ -1,17 +1,21 @@
 """A check whose nodes cannot complete it together names those at fault and checks the others."""
 
+import itertools
+import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from earlybird.check.locating import Tried, failure_findings, find_bad_links, find_guilty
+from earlybird.check.locating import Located, Tried, failure_findings, find_bad_links, find_guilty
 from earlybird.check.plan import make_plan
 from earlybird.data.errors import WorkError
 from earlybird.launch.job_output import signalled_host
-from earlybird.launch.launcher import Launched
+from earlybird.launch.launcher import Launched, Request
 from earlybird.measure.check import CheckSettings, run_check
+from earlybird.measure.check_launches import MOST_TRIES
+from earlybird.measure.heartbeats import Heartbeats
 from tests.python.check.conftest import Machine
 
 
@@ -19,21 +23,18 @@ class Network:
     """Nodes and links between which no message arrives, or only small ones."""
 
     def __init__(self, nodes=(), links=(), reached="start"):
-        self.nodes, self.links, self.reached, self.rounds = (
-            set(nodes),
-            [set(link) for link in links],
-            reached,
-            0,
-        )
+        self.nodes, self.links, self.reached = set(nodes), [set(link) for link in links], reached
+        self.failures = 0  # that take time, one after the other
 
     def can(self, group) -> bool:
         return not self.nodes & set(group) and not any(link <= set(group) for link in self.links)
 
     def try_groups(self, groups: Sequence[tuple[int, ...]]) -> list[Tried]:
-        self.rounds += 1
         nodes = [node for group in groups for node in group]
         assert groups and len(nodes) == len(set(nodes)), "groups that are tried at once share a node"
-        return [Tried("end") if self.can(group) else Tried(self.reached, "it hangs") for group in groups]
+        can = [self.can(group) for group in groups]
+        self.failures += not all(can)
+        return [Tried("end") if one else Tried(self.reached, "it hangs") for one in can]
 
 
 @pytest.mark.parametrize("nodes", [3, 4, 5, 8, 12, 33, 200])
@@ -45,13 +46,56 @@ def test_dead_nodes_are_found_in_few_rounds(nodes):
         found = find_guilty(range(nodes), network.try_groups)
         assert set(found.guilty) == dead and found.links == {}
         assert found.good == [node for node in range(nodes) if node not in dead]
-        assert network.rounds <= 10 or count > 2
+        assert network.failures <= MOST_TRIES or 2 * count >= nodes > 8
+
+
+@pytest.mark.parametrize("nodes", [3, 4, 5, 6, 7])
+def test_of_few_nodes_any_that_are_dead_are_found_in_time(nodes):
+    for count in range(1, nodes - 1):
+        for dead in itertools.combinations(range(nodes), count):
+            network = Network(dead)
+            assert set(find_guilty(range(nodes), network.try_groups).guilty) == set(dead)
+            assert network.failures <= MOST_TRIES, dead
 
 
 def test_a_dead_link_is_found_where_pairs_are_tried():
     found = find_guilty(range(6), Network(links=[(2, 3)]).try_groups)
     assert set(found.links) == {(2, 3)} and found.guilty == {} and len(found.good) == 6
     assert find_bad_links(range(6), Network(links=[(1, 4), (0, 5)]).try_groups).keys() == {(1, 4), (0, 5)}
+
+
+@pytest.mark.parametrize("nodes", [4, 5, 6, 7, 8, 16, 32, 33, 100])
+@pytest.mark.parametrize(
+    "network_of", [lambda k, n: k % 2, lambda k, n: k < n // 2, lambda k, n: k % 3, lambda k, n: k > 1]
+)
+def test_nodes_of_networks_that_do_not_meet_are_not_accused(nodes, network_of):
+    networks = [network_of(node, nodes) for node in range(nodes)]
+    parts = {tuple(k for k in range(nodes) if networks[k] == one) for one in networks}
+    apart = {
+        pair for pair in itertools.combinations(range(nodes), 2) if networks[pair[0]] != networks[pair[1]]
+    }
+    network = Network(links=apart)
+    found = find_guilty(range(nodes), network.try_groups)
+    assert network.failures <= MOST_TRIES or len(parts) > 2
+    # A node alone in its network communicates with none.
+    alone = {part[0] for part in parts if len(part) == 1}
+    assert set(found.guilty) == alone and found.unclear == {}
+    assert set(found.groups) == {part for part in parts if len(part) > 1}
+    assert set(found.links) == {pair for pair in apart if not alone & set(pair)}
+
+
+def test_a_dead_node_is_told_from_nodes_of_another_network():
+    apart = [pair for pair in itertools.combinations(range(9), 2) if pair[0] % 2 != pair[1] % 2]
+    found = find_guilty(range(9), Network({5}, apart).try_groups)
+    assert set(found.guilty) == {5} and set(found.groups) == {(0, 2, 4, 6, 8), (1, 3, 7)}
+
+
+def test_two_dead_links_do_not_divide_the_nodes():
+    for links in itertools.combinations(itertools.combinations(range(6), 2), 2):
+        if set(links[0]) & set(links[1]):
+            continue  # of one node, which may be at fault
+        found = find_guilty(range(6), Network(links=links).try_groups)
+        assert len(found.groups) == 1 and len(found.good) == 6 and set(found.links) <= set(links), links
 
 
 def test_without_two_nodes_that_communicate_nobody_is_guilty():
@@ -62,15 +106,21 @@ def test_without_two_nodes_that_communicate_nobody_is_guilty():
 def test_the_failure_says_what_did_not_arrive():
     hosts = ["a", "b"]
     black_hole, dead = Tried("small messages", "stalled"), Tried("start", "stalled")
-    (first,) = failure_findings({1: black_hole}, {}, hosts, 1 << 20)
+    (first,) = failure_findings(Located(guilty={1: black_hole}), hosts, 1 << 20)
     assert first.sentence.startswith(
         "b: messages of 1 MiB do not arrive, others arrive; small ones do: look at"
     )
     assert "MTU" in first.cause
-    (second,) = failure_findings({0: dead}, {}, hosts, 1 << 20)
+    (second,) = failure_findings(Located(guilty={0: dead}), hosts, 1 << 20)
     assert second.sentence.startswith("a: messages do not arrive, others arrive; its rank started")
-    (third,) = failure_findings({}, {(0, 1): dead}, hosts, 1 << 20)
-    assert third.sentence.startswith("the link from a to b: messages do not arrive")
+    (third,) = failure_findings(Located(links={(0, 1): dead}), hosts, 1 << 20)
+    assert third.sentence.startswith("the link between a and b: messages do not arrive")
+    assert "; the ranks of both started: look at" in third.sentence
+    (fourth,) = failure_findings(Located(links={(0, 1): Tried("nothing", "it ended")}), hosts, 1 << 20)
+    assert fourth.sentence == (
+        "the link between a and b: rank does not start with the other, others start; each starts with "
+        "others, and a launch of both ended: it ended"
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,17 +142,21 @@ class Launcher:
 
     name, flavour = "hosts", "mpich"
 
-    def __init__(self, network, cause="no point was finished for 1 s", until=0, beats=None):
-        self.network, self.cause, self.until, self.beats = network, cause, until, beats or {}
+    def __init__(self, network, cause="no point was finished for 1 s", until=0, beating=None):
+        self.network, self.cause, self.until, self.beating = network, cause, until, beating
         self.launched: list[list[int]] = []
+        self.requests: list[Request] = []
 
     def check(self, layout) -> None: ...
 
     def launch(self, request, scratch, progress) -> Launched:
         nodes = request.layout.node.tolist()
         self.launched.append(nodes)
-        for host, count in self.beats.items():
-            (scratch / f"beat.{host}").write_text(f"{count:10} 1 -1\n")
+        self.requests.append(request)
+        for step in range(24 if self.beating and len(self.launched) <= self.until else 0):
+            for node in nodes:
+                (scratch / f"beat.n{node}").write_text(f"{self.beating(node, step):10} 3 1\n")
+            time.sleep(0.05)
         placement = [
             {"host": f"n{node}", "rank": rank, "node": rank, "socket": 0, "cpus": [0]}
             for rank, node in enumerate(nodes)
@@ -135,22 +189,51 @@ def test_the_rest_is_checked_without_the_node_at_fault(tmp_path, reached):
     assert (check.latency_s[4] == 0).all() and (check.latency_s[0, [1, 2, 3, 5]] > 0).all()
     assert check.nodes[4].facts == {} and check.nodes[5].facts["cores"] == 2
     (sentence,) = said
-    assert "looking for the nodes at fault by launches of pairs, at most 8 s" in sentence
+    assert "looking for the nodes at fault by launches of pairs, at most 12 s" in sentence
 
 
 def test_a_link_at_fault_is_found_although_each_of_the_first_pairs_works(tmp_path):
     check, _ = checked(Launcher(Network(links=[(1, 4)])), tmp_path)
     (found,) = check.findings
     assert (found.kind, found.hosts) == ("link", ("n1", "n4"))
+    assert not any("did not happen again" in text for text in check.notes)
     assert check.ties() == [[["n1"], ["n4"]]] and check.measured_nodes == 5
 
 
-def test_a_rank_that_stopped_is_known_by_its_heartbeats(tmp_path):
-    beats = {f"n{k}": 2 if k == 3 else 9 for k in range(6)}
-    launcher = Launcher(Network(), until=1, beats=beats)
+def test_of_two_halves_that_do_not_meet_half_is_left_out_and_no_node_is_named(tmp_path):
+    apart = [pair for pair in itertools.combinations(range(8), 2) if pair[0] % 2 != pair[1] % 2]
+    check, _ = checked(Launcher(Network(links=apart)), tmp_path, nodes=8)
+    assert {one.kind for one in check.findings} == {"link"} and len(check.findings) == 16
+    assert check.bad_hosts() == ["n0", "n2", "n4", "n6"] and check.measured_nodes == 4
+    assert "not between them" in check.notes[0] and "n0, n2, n4 and n6; n1, n3, n5 and n7" in check.notes[0]
+
+
+def test_a_rank_that_stopped_is_known_by_its_heartbeats(tmp_path, monkeypatch):
+    monkeypatch.setattr("earlybird.measure.heartbeats._BEAT_S", 0.05)
+
+    def beating(node, step):
+        return 1 + min(step, 1) if node == 3 else 1 + step
+
+    launcher = Launcher(Network(), until=1, beating=beating)
     check, _ = checked(launcher, tmp_path)
     assert [(one.hosts, one.value) for one in check.findings] == [(("n3",), "stopped")]
+    assert "while the others waited, last seen in large messages with n1: " in check.findings[0].cause
     assert launcher.launched[1] == [0, 1, 2, 4, 5]
+
+
+def test_a_slow_or_late_heartbeat_has_not_stopped(tmp_path):
+    beats = Heartbeats(tmp_path, stall_limit_s=4.0)
+    for step in range(40):
+        now_s = step * 0.25
+        counts = {"usual": step, "slow": step // 6, "stopped": min(step, 20)}
+        if step > 15:
+            counts["late"] = step - 15
+        for host, count in counts.items():
+            (tmp_path / f"beat.{host}").write_text(f"{count:10} 1 -1\n")
+        beats.look(now_s)
+        assert now_s > 6.9 or beats.stopped == set()
+    assert beats.stopped == {"stopped"} and beats.hosts == set(counts)
+    assert beats.doing("stopped", ["a"]) == "while it waited for the other nodes"
 
 
 def test_a_rank_that_was_killed_is_named_as_mpiexec_reports_it(tmp_path):
@@ -174,15 +257,45 @@ def test_nobody_is_named_if_all_launches_fail(tmp_path):
         checked(launcher, tmp_path)
 
 
+def test_pairs_have_time_for_the_largest_messages(tmp_path):
+    launcher = Launcher(Network({4}))
+    plan = make_plan(6, 1800.0, size_bytes=256 << 20)
+    run_check(
+        launcher,
+        plan,
+        CheckSettings(tuple("abcdef"), stall_limit_s=60.0),
+        tmp_path,
+        None,
+        lambda *heard: None,
+    )
+    assert plan.round_s() > 40
+    tries = [request for request in launcher.requests if request.layout.num_nodes < 5]
+    assert tries and all(request.stall_limit_s >= 2 * plan.round_s() for request in tries)
+    assert all(request.time_limit_s > len(request.points) / 2 * plan.round_s() for request in tries)
+
+
 def test_two_nodes_are_not_divided(tmp_path):
     with pytest.raises(WorkError, match="no point was finished"):
         checked(Launcher(Network({1})), tmp_path, nodes=2)
 
 
-def test_the_search_ends_in_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("earlybird.measure.check_launches.time.monotonic", iter(range(0, 10**6, 5)).__next__)
-    with pytest.raises(WorkError, match="was not found within 8 s"):
-        checked(Launcher(Network({1, 2, 3})), tmp_path)
+@pytest.fixture
+def hurried(monkeypatch):
+    """Each look at the clock takes 8 s."""
+    monkeypatch.setattr("earlybird.measure.check_launches.time.monotonic", iter(range(0, 10**6, 8)).__next__)
+
+
+def test_the_search_ends_in_time(tmp_path, hurried):
+    with pytest.raises(WorkError, match="was not found within"):
+        checked(Launcher(Network({1, 2, 5})), tmp_path)
+
+
+def test_what_was_found_by_the_end_of_the_time_is_kept(tmp_path, hurried):
+    check, _ = checked(Launcher(Network({1, 2, 3})), tmp_path)
+    assert check.bad_hosts() == ["n0", "n1", "n2", "n3"] and check.measured_nodes == 2
+    assert check.findings[0].sentence.startswith(
+        "n0: launch with n1 does not complete, others complete; there was no time to find out which"
+    )
 
 
 def test_simulated_nodes_are_not_divided(tmp_path):

@@ -4,10 +4,12 @@ import json
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from earlybird.check.plan import make_plan
 from earlybird.cli.session import checking
+from earlybird.data.check import NODE, Check, CheckedNode, Finding
 from earlybird.data.errors import WorkError
 
 SENTENCE = "the check ended after 1 s: mpiexec reports that a rank on <node1> failed"
@@ -44,3 +46,24 @@ def test_a_check_that_cannot_complete_is_an_error_in_json(failed):
 @pytest.mark.parametrize("format", ["table", "csv"])
 def test_a_check_that_cannot_complete_has_no_table(failed, format):
     assert failed("--format", format) == ""
+
+
+@pytest.mark.parametrize(("bad", "status"), [([], 0), ([1], 1), ([0, 1, 2], 3)])
+def test_without_a_good_node_there_is_no_file_of_good_hosts(earlybird, monkeypatch, tmp_path, bad, status):
+    """Given an empty one, mpiexec starts the application where it runs itself."""
+    size = np.zeros((3, 3))
+    findings = tuple(Finding(NODE, (f"n{k}",), "outcast", 1.0, 2.0, "", "expected") for k in bad)
+    nodes = tuple(CheckedNode(f"n{k}") for k in range(3))
+    check = Check("mpich", "hosts", 1, 1, 0.1, 1.0, 1.0, 1, nodes, size, size, size, size, findings)
+    monkeypatch.setattr(checking, "planned_check", lambda *arguments: SimpleNamespace(plan=make_plan(3)))
+
+    def perform(*arguments):
+        (tmp_path / "c").mkdir()  # as the run in which samples are kept
+        return check
+
+    monkeypatch.setattr(checking, "perform_check", perform)
+    ended = earlybird("check", "-o", tmp_path / "c", check=False)
+    assert ended.returncode == status
+    assert (tmp_path / "c" / "ok.txt").exists() == (status < 3)
+    assert (tmp_path / "c" / "bad.txt").read_text() == "".join(f"n{k}\n" for k in bad)
+    assert ("no host is left" in ended.stderr) == (status == 3)

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -139,3 +141,42 @@ def test_the_environment_reaches_the_job(tmp_path):
     script = f'test "$GIVEN" = here && {sys.executable} -c \'import os; assert os.environ["{MARKER}"]\''
     ended = run_tree(["sh", "-c", script], environment=environment, limits=PATIENT, progress=lambda: 0)
     assert ended.exit_status == 0
+
+
+def test_no_code_runs_between_fork_and_exec(monkeypatch):
+    """It may deadlock where pairs of nodes are launched in threads."""
+    real, given = subprocess.Popen, {}
+
+    def start(command, **settings):
+        given.update(settings)
+        return real(command, **settings)
+
+    monkeypatch.setattr("earlybird.launch.process.subprocess.Popen", start)
+    with ThreadPoolExecutor(8) as pool:
+        ended = [job.result() for job in [pool.submit(run, f"exit {k}") for k in range(8)]]
+    assert [one.exit_status for one in ended] == list(range(8))
+    assert "preexec_fn" not in given
+
+
+def test_a_job_ends_if_whoever_started_it_is_killed(tmp_path):
+    code = (
+        "import os, sys; from earlybird.launch.process import Limits, run_tree;"
+        "run_tree(['sh', '-c', f'echo $$ > {sys.argv[1]}; exec sleep 100'], environment=dict(os.environ),"
+        "limits=Limits(90, 90), progress=lambda: 0)"
+    )
+    file = tmp_path / "pid"
+    with subprocess.Popen([sys.executable, "-c", code, str(file)]) as starter:
+        while not (file.exists() and file.read_text().strip()):
+            assert starter.poll() is None
+            time.sleep(0.02)
+        starter.kill()
+    job = psutil.Process(int(file.read_text()))
+    end_s = time.monotonic() + 20
+    while is_alive(job) and time.monotonic() < end_s:
+        time.sleep(0.02)
+    assert not is_alive(job)
+
+
+def test_a_missing_command_is_no_job():
+    with pytest.raises(FileNotFoundError, match="no-such-mpiexec"):
+        run_tree(["no-such-mpiexec"], environment=dict(os.environ), limits=PATIENT, progress=lambda: 0)

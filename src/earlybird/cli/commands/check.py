@@ -70,7 +70,8 @@ def check(
     fault are named, and the others are checked.
 
     Exit status: 0 if all are alike, 1 if nodes are to be left out (ok.txt has the others), 2 for wrong input,
-    3 if the check could not complete, if nodes were too busy to decide, or if the result cannot be written.
+    3 if no node is left (then there is no ok.txt), if the check could not complete, if nodes were too busy to
+    decide, or if the result cannot be written.
     """
     from earlybird.cli.output.check import print_check
     from earlybird.cli.session.checking import expected_values, perform_check, planned_check
@@ -110,6 +111,8 @@ def check(
     if output is not None:
         _write(found, output)
     print_check(found, format)
+    if not _good_hosts(found):
+        return FAILED_VERDICT
     if found.findings:
         return 1
     return FAILED_VERDICT if found.undecided else 0
@@ -144,12 +147,21 @@ def _shared_folder(output: Path | None) -> Path:
     return output.parent if output is not None and output.parent.is_dir() else Path.cwd()
 
 
-def _write(found, output: Path) -> None:
+def _good_hosts(found) -> list[str]:
     bad = found.bad_hosts()
+    return [host for host in found.hosts if host not in bad]
+
+
+def _write(found, output: Path) -> None:
+    good, bad = _good_hosts(found), found.bad_hosts()
     files.write_json(output / "check.json", found.to_json())
-    files.write_text(output / "ok.txt", "".join(f"{host}\n" for host in found.hosts if host not in bad))
     files.write_text(output / "bad.txt", "".join(f"{host}\n" for host in bad))
-    note(f"wrote {output}/ok.txt ({len(found.hosts) - len(bad)} hosts) and {output}/bad.txt ({len(bad)})")
+    if not good:
+        # Given an empty file of hosts, mpiexec would start the application on this machine.
+        note(f"wrote {output}/bad.txt ({len(bad)} hosts) and no ok.txt, because no host is left")
+        return
+    files.write_text(output / "ok.txt", "".join(f"{host}\n" for host in good))
+    note(f"wrote {output}/ok.txt ({len(good)} hosts) and {output}/bad.txt ({len(bad)})")
 
 
 command = make_command(
