@@ -6,6 +6,8 @@ import numpy as np
 # Of a normal distribution the standard deviation is 1.4826 MAD. Five of them: 3e-7 of values are beyond.
 _DEVIATIONS, _MAD_TO_DEVIATION = 5.0, 1.4826
 _LEAST_LIKE = 3  # with fewer values of one kind nothing can be said
+# Three values or fewer tell little of the noise: these deviations are then at most a fifth of the value.
+_FEW, _MOST_OF_FEW = 3, 0.2
 # Of the links of a group of nodes, so many must be alike: single links may be slow for themselves.
 _MOST_LINKS = 0.75
 _ADDED_SHARE = 0.5
@@ -16,36 +18,65 @@ def low_median(values: np.ndarray, axis: int | None = None) -> np.ndarray:
     return np.nanquantile(values, 0.5, axis=axis, method="lower")
 
 
-def outliers(values: np.ndarray, min_effect: float, least: float = 0.0) -> tuple[np.ndarray, float]:
+def outliers(values: np.ndarray, min_effect: float) -> tuple[np.ndarray, float]:
     """(K,) which values are too large, and the value that was expected.
 
-    Too large is more than `min_effect` above the median, by more than `least`, and beyond five standard
-    deviations, estimated by the MAD. If the values are of two groups, the median is that of the smaller
-    values. NaN is never too large.
+    Too large is more than `min_effect` above the median and beyond five standard deviations, estimated by the
+    MAD. If the values are of several groups, the median is that of the smallest values. NaN is never too
+    large.
     """
     if np.count_nonzero(~np.isnan(values)) < _LEAST_LIKE:
         return np.zeros(values.shape, dtype=bool), float("nan")
-    usual = values
-    if least == 0.0 and (fast := _fast_nodes(values, min_effect)) is not None:
-        usual = np.where(fast, values, np.nan)
+    fast = _fast_nodes(values, min_effect)
+    usual = values if fast is None else np.where(fast, values, np.nan)
     centre = float(low_median(usual))
     spread = float(low_median(np.abs(usual - centre)))
-    return values > _limit(centre, spread, min_effect, least), centre
+    if np.count_nonzero(~np.isnan(usual)) <= _FEW:
+        spread = min(spread, centre * _MOST_OF_FEW / (_DEVIATIONS * _MAD_TO_DEVIATION))
+    return values > _limit(centre, spread, min_effect), centre
 
 
 def _fast_nodes(values: np.ndarray, min_effect: float) -> np.ndarray | None:
     """(K,) which values are of the group of the smaller ones, if these are half of all or fewer, so that the
-    median is none of them; None if there are no two groups."""
+    median is none of them; None if there are no two groups.
+
+    The others may be of several groups, so that how far they are apart says little of the noise: it counts
+    up to a limit, as does that of few values.
+    """
     known = ~np.isnan(values)
     for threshold in _gaps(values, min_effect):
         fast = values <= threshold
         slow = known & ~fast
         if np.count_nonzero(fast) > np.count_nonzero(slow):
             return None
-        spread = max(_log_spread(values[fast]), _log_spread(values[slow]))
-        if np.log(values[slow].min() / threshold) > _DEVIATIONS * spread:
+        of_fast, of_slow = _DEVIATIONS * _log_spread(values[fast]), _DEVIATIONS * _log_spread(values[slow])
+        if np.count_nonzero(fast) <= _FEW:
+            of_fast = min(of_fast, np.log1p(_MOST_OF_FEW))
+        noise = max(of_fast, min(of_slow, np.log1p(_MOST_OF_FEW)))
+        if np.log(values[slow].min() / threshold) > noise:
             return fast
     return None
+
+
+def minority(values: np.ndarray, least: float) -> tuple[np.ndarray, float]:
+    """(K,) which values are farther than `least` from that of the majority, and the median of the majority.
+
+    The majority is more than half of all, or half of them if the others are alike, too. Without one, all
+    values are named, and the median is that of all. NaN is never named.
+    """
+    known = ~np.isnan(values)
+    if np.count_nonzero(known) < _LEAST_LIKE:
+        return np.zeros(values.shape, dtype=bool), float("nan")
+    near = np.abs(values[:, None] - values) <= least
+    numbers = near.sum(axis=1)
+    # Of several with as many near them, that in the middle.
+    candidates = np.where(numbers == numbers.max(), values, np.nan)
+    majority = near[int(np.nanargmin(np.abs(candidates - low_median(candidates))))]
+    others = known & ~majority
+    balance = int(majority.sum()) - int(others.sum())
+    if balance < 0 or (balance == 0 and np.ptp(values[others]) > least):
+        return known, float(low_median(values))
+    return others, float(low_median(values[majority]))
 
 
 def _log_spread(values: np.ndarray) -> float:
@@ -174,5 +205,5 @@ def _median_of_nodes(values: np.ndarray) -> float:
     return float(low_median(low_median(both, axis=1)))
 
 
-def _limit(centre: float, spread: float, min_effect: float, least: float = 0.0) -> float:
-    return max(centre * (1 + min_effect), centre + least, centre + _DEVIATIONS * _MAD_TO_DEVIATION * spread)
+def _limit(centre: float, spread: float, min_effect: float) -> float:
+    return max(centre * (1 + min_effect), centre + _DEVIATIONS * _MAD_TO_DEVIATION * spread)

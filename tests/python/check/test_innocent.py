@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from earlybird.check.measured import measured_from
-from earlybird.check.outliers import link_outliers
+from earlybird.check.outliers import link_outliers, outliers
 from earlybird.check.suspicions import confirmed, find_suspicions, unjudged_links
 from earlybird.check.verdicts import findings
-from earlybird.data.check import LINK, NODE, Check, CheckedNode, Finding
+from earlybird.data.check import LINK, NODE, Finding
 from earlybird.data.covers import connected, smallest_covers
-from tests.python.check.test_verdicts import SIZE_BYTES, judged, sharing, slower
+from tests.python.check.test_verdicts import SIZE_BYTES, check_of, judged, sharing, slower
 
 MODES = ("sending", "receiving", "sending and receiving")
 
@@ -39,14 +39,6 @@ def drawn(nodes, count, seed):
 def named(found):
     assert {one.kind for one in found} <= {NODE}
     return {int(one.hosts[0].removeprefix("node")) for one in found}
-
-
-def check_of(found, nodes):
-    values = np.zeros((nodes, nodes))
-    return Check(
-        "mpich", "hosts", SIZE_BYTES, SIZE_BYTES, 0.1, 1.0, 1.0, 2,
-        tuple(CheckedNode(f"node{k}") for k in range(nodes)), values, values, values, values, tuple(found),
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -119,6 +111,29 @@ def test_most_nodes_that_compute_or_receive_slowly_are_named(machine, measure, n
     one.change = slower(2, (measure,), slow)
     found = judged(one)
     assert named(found) == slow and {finding.measure for finding in found} == {name}
+
+
+@pytest.mark.parametrize("measure", ["compute", "incast", "outcast"])
+@pytest.mark.parametrize(
+    "factors",
+    [(1, 1.5, 5), (1, 2, 4), (1, 1.3, 1.7), (1, 1, 2, 4), (1, 2, 2, 4, 4, 4)]
+    + [tuple(np.repeat(levels, 3)) for levels in ((1, 2, 3), (1, 1.3, 1.7), (1, 2, 4), (1, 1.5, 5))],
+)
+def test_all_nodes_slower_than_the_fastest_are_named_whatever_their_rates(machine, measure, factors):
+    one = machine(len(factors))
+    one.change = lambda what, i, j, time_s: time_s * factors[i] if what == measure else time_s
+    assert named(judged(one)) == {node for node, factor in enumerate(factors) if factor > 1}
+
+
+def test_noisy_nodes_that_are_alike_are_not_of_several_rates():
+    """With 6 % of noise, in two launches."""
+    random = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(200):
+        nodes = int(random.integers(3, 13))
+        first, again = (outliers(random.lognormal(0, 0.06, nodes), 0.1)[0] for _ in range(2))
+        alarms += bool((first & again).any())
+    assert alarms <= 4
 
 
 @pytest.mark.parametrize("count", [1, 4, 6])

@@ -9,7 +9,7 @@ from earlybird.check.facts import fact_findings, fact_remarks
 from earlybird.check.measured import measured_from
 from earlybird.check.suspicions import confirmed, find_suspicions, unjudged_links
 from earlybird.check.verdicts import findings
-from earlybird.data.check import BOTH, COMPUTATION, LATENCY, LINK, NODE
+from earlybird.data.check import BOTH, COMPUTATION, LATENCY, LINK, NODE, Check, CheckedNode
 
 SIZE_BYTES = 1 << 20
 ETHERNET = {"mtu": 9000, "state": "up", "rate_mbit": 25000, "driver": "mlx5_core"}
@@ -28,6 +28,14 @@ def judged(machine, min_effect=0.1):
     before, again = (find_suspicions(one, like, min_effect) for one in (first, second))
     found = findings(confirmed(again, before), second, hosts, SIZE_BYTES, SIZE_BYTES)
     return found + fact_findings(hosts, second.facts, min_effect)
+
+
+def check_of(found, nodes):
+    values = np.zeros((nodes, nodes))
+    return Check(
+        "mpich", "hosts", SIZE_BYTES, SIZE_BYTES, 0.1, 1.0, 1.0, 2,
+        tuple(CheckedNode(f"node{k}") for k in range(nodes)), values, values, values, values, tuple(found),
+    )  # fmt: skip
 
 
 def named(machine):
@@ -219,6 +227,35 @@ def test_a_wrong_clock_is_named_with_its_offset(machine):
     # Also if it is that of the first node, against which all others are wrong.
     one.offsets_s = np.array([0.0, -2.0, -2.0, -2.0])
     assert [(found.hosts, found.value_text) for found in judged(one)] == [(("node0",), "+2 s")]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "wrong"),
+    [
+        ((0, 5, 10), {0, 1, 2}),
+        ((0, 1, -1), {0, 1, 2}),
+        ((0, 2, 4, 6), {0, 1, 2, 3}),
+        ((0, 0, 3, 6), {0, 1, 2, 3}),
+        ((0, 0, 3, 3, 6, 6), set(range(6))),
+        (range(0, 60, 10), set(range(6))),
+        ((0, 0, 0, 3), {3}),
+        ((5, 0, 0, 0, 9), {0, 4}),
+        ((0, 0, 3, 3), {2, 3}),
+        ((0, 1, 2, 0, 0), {1, 2}),
+    ],
+)
+def test_clocks_far_from_those_of_the_majority_are_named_and_without_one_all(machine, offsets, wrong):
+    nodes = len(offsets)
+    for measure, unit in (("offsets_s", 1.0), ("drifts", 1e-3)):
+        one = machine(nodes)
+        setattr(one, measure, getattr(one, measure) + unit * np.array(offsets))
+        found = judged(one)
+        assert {int(finding.hosts[0].removeprefix("node")) for finding in found} == wrong
+        groups = check_of(found, nodes).groups()
+        assert bool(groups) == (2 * len(wrong) >= nodes)
+        assert all("which" in group.sentence and "not known" in group.sentence for group in groups)
+        if len(wrong) == nodes:
+            assert groups[0].sentence.startswith(f"the clocks of all {nodes} nodes are not synchronized: ")
 
 
 def test_a_drift_counts_beyond_what_the_comparisons_can_resolve(machine):
