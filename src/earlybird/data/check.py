@@ -253,18 +253,23 @@ class Check(Record):
         for (measure, against), of_measure in found.items():
             slow = tuple(host for host in self.hosts if any(host in one.hosts for one in of_measure))
             others = tuple(host for host in self.hosts if host not in slow)
-            if (others or against) and len(slow) >= max(len(others), 2):
-                value, expected = (
-                    float(np.median([float(getattr(one, key)) for one in of_measure]))
-                    for key in ("value", "expected")
+            is_clock = measure in (CLOCK, DRIFT)
+            if (others or against or is_clock) and len(slow) >= max(len(others), 2):
+                values, expectations = (
+                    [float(getattr(one, key)) for one in of_measure] for key in ("value", "expected")
                 )
+                if is_clock and not others:
+                    value, expected = min(values), max(values)
+                else:
+                    value, expected = float(np.median(values)), float(np.median(expectations))
                 groups.append(Group(measure, slow, others, value, expected, against))
         return groups
 
 
 @dataclass(frozen=True)
 class Group:
-    """Two groups of nodes that differ by `measure`, with the medians of both; or `against` expectations."""
+    """Two groups of nodes that differ by `measure`, with the medians of both; or `against` expectations; or
+    nodes whose clocks all differ, without `others` and with the least and the largest value."""
 
     measure: str
     hosts: tuple[str, ...]
@@ -285,6 +290,12 @@ class Group:
             which = listed_briefly(self.hosts, 8) if self.others else f"all {len(self.hosts)} nodes"
             texts = (measure_text(self.measure, value) for value in (self.value, self.expected))
             return "{}: {} {}, expected {}".format(which, self.measure, *texts)
+        if not self.others:
+            least, largest = (measure_text(self.measure, value) for value in (self.value, self.expected))
+            return (
+                f"the clocks of all {len(self.hosts)} nodes are not synchronized: {self.measure} {least} to "
+                f"{largest}; which are right is not known; look at chronyc tracking or ntpq -p there"
+            )
         slow, fast = (
             f"{measure_text(self.measure, value)} at {listed_briefly(hosts, 8)}"
             for value, hosts in ((self.value, self.hosts), (self.expected, self.others))
