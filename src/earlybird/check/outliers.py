@@ -3,6 +3,8 @@ groups of nodes that differ, however many of them are slow."""
 
 import numpy as np
 
+from earlybird.data.covers import connected_nodes
+
 # Of a normal distribution the standard deviation is 1.4826 MAD. Five of them: 3e-7 of values are beyond.
 _DEVIATIONS, _MAD_TO_DEVIATION = 5.0, 1.4826
 _LEAST_LIKE = 3  # with fewer values of one kind nothing can be said
@@ -11,6 +13,8 @@ _FEW, _MOST_OF_FEW = 3, 0.2
 # Of the links of a group of nodes, so many must be alike: single links may be slow for themselves.
 _MOST_LINKS = 0.75
 _ADDED_SHARE = 0.5
+# Messages between the switches of a network take longer, as a rule by less than this factor.
+_MOST_DISTANCE = 2.0
 
 
 def low_median(values: np.ndarray, axis: int | None = None) -> np.ndarray:
@@ -38,22 +42,14 @@ def outliers(values: np.ndarray, min_effect: float) -> tuple[np.ndarray, float]:
 
 def _fast_nodes(values: np.ndarray, min_effect: float) -> np.ndarray | None:
     """(K,) which values are of the group of the smaller ones, if these are half of all or fewer, so that the
-    median is none of them; None if there are no two groups.
-
-    The others may be of several groups, so that how far they are apart says little of the noise: it counts
-    up to a limit, as does that of few values.
-    """
+    median is none of them; None if there are no two groups."""
     known = ~np.isnan(values)
     for threshold in _gaps(values, min_effect):
         fast = values <= threshold
         slow = known & ~fast
         if np.count_nonzero(fast) > np.count_nonzero(slow):
             return None
-        of_fast, of_slow = _DEVIATIONS * _log_spread(values[fast]), _DEVIATIONS * _log_spread(values[slow])
-        if np.count_nonzero(fast) <= _FEW:
-            of_fast = min(of_fast, np.log1p(_MOST_OF_FEW))
-        noise = max(of_fast, min(of_slow, np.log1p(_MOST_OF_FEW)))
-        if np.log(values[slow].min() / threshold) > noise:
+        if np.log(values[slow].min() / threshold) > _noise(values[fast], values[slow]):
             return fast
     return None
 
@@ -90,18 +86,26 @@ def link_outliers(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(N, N) which links are too slow by these `values`, and (N, N) the median of the links that are alike.
 
-    Where nodes are of two groups (see `fast_links`), the median is that of the links of the faster group:
-    links of slow nodes may be most of all. Otherwise it is the median of the medians of the nodes, of what
-    they send and receive: one slow link of a node does not move it. Links with the same number in `like` are
-    alike. Where a node has fewer than two of them, those of kind 0, the fastest, are compared with all, and
-    others with none: their median is NaN, as that of links of which all are of slow nodes. `adds` : each
-    node of a link adds to its value, as to a latency.
+    Where links are fast in several parts of the nodes and slow between them (see `within_parts`), the median
+    is that of the links in the parts. Where nodes are of two groups (see `fast_links`), it is that of the
+    faster group: links of slow nodes may be most of all. Otherwise it is the median of the medians of the
+    nodes, of what they send and receive: one slow link of a node does not move it. Links with the same number
+    in `like` are alike. Where a node has fewer than two of them, those of kind 0, the fastest, are compared
+    with all, and others with none: their median is NaN, as that of links of which all are of slow nodes.
+    `adds` : each node of a link adds to its value, as to a latency.
     """
     slow = np.zeros(values.shape, dtype=bool)
     expected = np.full(values.shape, np.nan)
     if len(values) < _LEAST_LIKE:
         return slow, expected
-    fast = fast_links(np.where(like == 0, values, np.nan), min_effect, adds)
+    fastest = np.where(like == 0, values, np.nan)
+    parts = within_parts(fastest, min_effect)
+    if parts is None:
+        fast = fast_links(fastest, min_effect, adds)
+    elif adds and np.nanmedian(fastest[~parts]) < _MOST_DISTANCE * np.nanmedian(fastest[parts]):
+        fast, like = None, np.where(parts, like, like + like.max() + 1)
+    else:
+        fast = parts
     for kind in np.unique(like):
         chosen = like == kind
         of_kind = np.where(chosen, values, np.nan)
@@ -161,6 +165,42 @@ def fast_links(values: np.ndarray, min_effect: float, adds: bool = False) -> np.
         if best is None or cost < best[0]:
             best = cost, fast
     return best[1] if best else None
+
+
+def within_parts(values: np.ndarray, min_effect: float) -> np.ndarray | None:
+    """(N, N) the links within parts of the nodes, if all links between these parts are slow and those within
+    are fast, as where a trunk between two switches is slow; None if there are no such parts.
+
+    A part has two nodes or more: a node without any fast link is slow itself. A link is as slow as its slower
+    direction. Of several divisions, that with the largest gap is taken.
+    """
+    slower = np.fmax(values, values.T)
+    best: tuple[float, np.ndarray] | None = None
+    for threshold in _gaps(slower, min_effect):
+        part = np.full(len(values), -1)
+        parts = connected_nodes((int(i), int(j)) for i, j in np.argwhere(slower <= threshold) if i < j)
+        for number, nodes in enumerate(parts):
+            part[list(nodes)] = number
+        in_parts = np.logical_and.outer(part >= 0, part >= 0)
+        within = in_parts & np.equal.outer(part, part)
+        inside, between = (slower[chosen & ~np.isnan(slower)] for chosen in (within, in_parts & ~within))
+        if not between.size or np.mean(inside > threshold) > 1 - _MOST_LINKS:
+            continue
+        gap = float(np.log(between.min() / threshold))
+        if gap > _noise(inside, between) and (best is None or gap > best[0]):
+            best = gap, within
+    return best[1] if best else None
+
+
+def _noise(fast: np.ndarray, slow: np.ndarray) -> float:
+    """Return the gap between the logarithms of two groups that may be chance.
+
+    The slower ones may be of several groups, so that how far they are apart says little of the noise: it
+    counts up to a limit, as does that of few values.
+    """
+    of_fast, of_slow = _DEVIATIONS * _log_spread(fast), _DEVIATIONS * _log_spread(slow)
+    most = float(np.log1p(_MOST_OF_FEW))
+    return max(min(of_fast, most) if fast.size <= _FEW else of_fast, min(of_slow, most))
 
 
 def _gaps(values: np.ndarray, min_effect: float) -> list[float]:

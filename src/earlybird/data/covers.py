@@ -33,6 +33,11 @@ def connected(links: Iterable[Link]) -> list[list[Link]]:
     return list(groups.values())
 
 
+def connected_nodes(links: Iterable[Link]) -> list[set[int]]:
+    """Return the nodes that these links connect, in sets that none of them connects with another."""
+    return [{node for link in group for node in link} for group in connected(links)]
+
+
 def smallest_covers(links: Sequence[Link]) -> tuple[list[frozenset[int]], bool]:
     """The smallest sets of nodes of which each of some connected links has one, in ascending order, and
     whether that is certain.

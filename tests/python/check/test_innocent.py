@@ -9,6 +9,7 @@ from earlybird.check.measured import measured_from
 from earlybird.check.outliers import link_outliers, outliers
 from earlybird.check.suspicions import confirmed, find_suspicions, unjudged_links
 from earlybird.check.verdicts import findings
+from earlybird.cli.output.check import explanations
 from earlybird.data.check import LINK, NODE, Finding
 from earlybird.data.covers import connected, smallest_covers
 from tests.python.check.test_verdicts import SIZE_BYTES, check_of, judged, sharing, slower
@@ -175,15 +176,65 @@ def test_a_delayed_link_is_late_and_not_narrow(machine):
     assert {found.measure for found in judged(one)} == {"bandwidth"}
 
 
-@pytest.mark.parametrize("switches", [(4, 4), (3, 3, 2)])
-def test_distance_between_switches_makes_no_node_slow(machine, switches):
-    """No node of a group is slow for itself: links inside each of the groups are fast."""
-    switch = np.repeat(np.arange(len(switches)), switches)
-    one = machine(8)
-    one.change = lambda measure, i, j, time_s: (
-        1.5 * time_s if measure == "latency" and switch[i] != switch[j] else time_s
+def between(part, measures, factor, one_way=False):
+    """A change of the times of links from one part of the nodes to another."""
+
+    def change(measure, i, j, time_s):
+        hit = part[i] < part[j] if one_way else part[i] != part[j]
+        return time_s * factor if hit and measure in measures else time_s
+
+    return change
+
+
+@pytest.mark.parametrize("switches", [(4, 4), (3, 3, 2), (5, 3), (2, 2)])
+def test_distance_between_switches_makes_no_node_and_no_link_slow(machine, switches):
+    """Links between the groups are compared with each other."""
+    one = machine(sum(switches))
+    one.change = between(np.repeat(np.arange(len(switches)), switches), ("latency",), 1.5)
+    assert judged(one) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "factor", "one_way"),
+    [
+        (np.repeat(np.arange(len(switches)), switches), 10, False)
+        for switches in ((2, 2), (4, 2), (5, 3), (6, 2), (2, 2, 2), (3, 3, 3), (8, 8))
+    ]
+    + [(np.arange(8) % 2, 3, False), (np.arange(8) // 4, 3, True)],
+)
+@pytest.mark.parametrize("measure", ["bandwidth", "latency"])
+def test_a_slow_trunk_divides_the_nodes_and_none_of_them_is_accused(machine, part, factor, one_way, measure):
+    if one_way and measure == "latency":
+        return  # it has no direction
+    one = machine(len(part))
+    one.change = between(part, ("send", "both") if measure == "bandwidth" else (measure,), factor, one_way)
+    found = judged(one)
+    assert {(finding.kind, finding.measure) for finding in found} == {(LINK, measure)}
+    check = replace(check_of(found, len(part)), send_s=1.0 - np.eye(len(part)))
+    (division,) = check.divisions()
+    assert [set(hosts) for hosts in division.parts] == [
+        {f"node{k}" for k in np.flatnonzero(part == number)} for number in range(max(part) + 1)
+    ]
+    ratio = division.value / division.expected
+    assert (1 / ratio if measure == "bandwidth" else ratio) == pytest.approx(factor, rel=0.1)
+    assert explanations(check)[0] == division.sentence
+    # Those that are left are of one part, in which all links are fast.
+    assert len({part[k] for k in range(len(part)) if f"node{k}" not in check.bad_hosts()}) == 1
+
+
+def test_a_slow_node_beside_a_slow_trunk_is_named_for_itself(machine):
+    part = np.repeat([0, 1], 4)
+    one, trunk, node = (
+        machine(8),
+        between(part, ("send", "both"), 10),
+        slow_nodes({1}, "sending and receiving", 3),
     )
-    assert not any(found.kind == NODE for found in judged(one))
+    one.change = lambda measure, i, j, time_s: max(
+        trunk(measure, i, j, time_s), node(measure, i, j, time_s), key=np.max
+    )
+    found = judged(one)
+    assert named([finding for finding in found if finding.kind == NODE]) == {1}
+    assert {finding.kind for finding in found} == {NODE, LINK}
 
 
 def test_groups_of_noisy_nodes_that_are_alike_are_not_found(machine):

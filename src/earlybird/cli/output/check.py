@@ -7,7 +7,7 @@ import numpy as np
 
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Column, print_csv, print_json, print_table, table
-from earlybird.data.check import Check, CheckedNode
+from earlybird.data.check import Check, CheckedNode, Division, Group
 from earlybird.data.labels import capital, counted, listed_briefly
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.interop.junit import check_junit_xml
@@ -68,9 +68,9 @@ def _undecided(check: Check) -> str:
 
 
 def explanations(check: Check) -> list[str]:
-    """Return sentences without full stops: two groups of nodes, other findings, what was not decided, and
+    """Return sentences without full stops: groups of nodes, other findings, what was not decided, and
     which nodes may be left out instead of others."""
-    groups = check.groups()
+    groups: list[Group | Division] = [*check.groups(), *check.divisions()]
     in_groups = {id(one) for group in groups for one in check.findings if group.contains(one)}
     sentences = [group.sentence for group in groups]
     sentences += [one.sentence for one in check.findings if id(one) not in in_groups]

@@ -1,7 +1,7 @@
 """The chapter on a check: which nodes and links are not as fast as the others."""
 
 from earlybird.data import labels
-from earlybird.data.check import MIN_JUDGED, NODE, Check, Finding
+from earlybird.data.check import MIN_JUDGED, NODE, Check, Division, Finding, Group
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report.figures.links import bandwidth_map, latency_map
 from earlybird.report.material import Material
@@ -58,10 +58,11 @@ def _sentence(one: Check) -> str:
     if not one.findings:
         return f"{labels.capital(one.alike_text)} are alike."
     bad = one.bad_hosts()
-    groups = "".join(f" {labels.capital(group.sentence)}." for group in one.groups())
+    groups: list[Group | Division] = [*one.groups(), *one.divisions()]
+    sentences = "".join(f" {labels.capital(group.sentence)}." for group in groups)
     return (
         f"Of {number} nodes and {links} {labels.counted(len(one.findings), 'finding')}; leave out "
-        f"{labels.listed_briefly(bad)}.{groups}"
+        f"{labels.listed_briefly(bad)}.{sentences}"
     )
 
 
