@@ -159,7 +159,7 @@ def test_two_groups_are_one_sentence_and_each_slow_node_a_testcase(in_process, t
 def test_which_of_two_nodes_of_a_bad_link_is_left_out_is_said_to_be_open(in_process, tmp_path):
     (tmp_path / "check.json").write_text(json.dumps(linked((1, 2)).to_json()))
     printed = in_process("show", "check.json").stdout
-    assert "For its bad links n1 is left out; that could be n2 instead, because which of them" in printed
+    assert "For bad links n1 is left out; that could be n2 instead, because which of them" in printed
 
 
 def test_links_that_were_not_judged_are_not_called_alike():

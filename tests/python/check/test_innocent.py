@@ -263,6 +263,34 @@ def test_all_smallest_sets_of_nodes_that_explain_links_are_found(links, covers):
     assert is_certain and [set(cover) for cover in found] == covers
 
 
+def cliques(size, count):
+    """Cliques of so many nodes, each of which has a link to its like in the clique before."""
+    inside = [(k * size + i, k * size + j) for k in range(count) for i in range(size) for j in range(i)]
+    return inside + [(k * size + i, k * size + i - size) for k in range(1, count) for i in range(size)]
+
+
+@pytest.mark.parametrize(("size", "count", "number"), [(10, 2, 90), (12, 2, 132), (3, 6, 96)])
+def test_of_many_covers_that_are_as_small_none_is_omitted_and_no_node_is_accused_by_its_number(
+    machine, size, count, number
+):
+    links = cliques(size, count)
+    covers, is_certain = smallest_covers(links)
+    assert is_certain and len(covers) == number
+    assert not frozenset.intersection(*covers)
+    nodes = size * count + 9
+    one = machine(nodes)
+    pairs = {(i, j) for link in links for i, j in (link, link[::-1])}
+    one.change = lambda measure, i, j, time_s: (
+        3 * time_s if measure in ("send", "both") and (i, j) in pairs else time_s
+    )
+    found = judged(one)
+    assert {finding.kind for finding in found} == {LINK}
+    (sentence,) = [text for text in explanations(check_of(found, nodes)) if "that could be" in text]
+    choices = sentence.partition("that could be ")[2].partition(",")[0].split(" or ")
+    assert len(choices) == len(set(choices)) == 3 and choices[2] == f"{number - 3} other choices"
+    assert all(" in the place of " in choice for choice in choices[:2])
+
+
 def test_many_links_are_explained_approximately():
     random = np.random.default_rng(1)
     links = [(i, j) for i in range(60) for j in range(i) if random.random() < 0.15]

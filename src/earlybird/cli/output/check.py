@@ -75,14 +75,27 @@ def explanations(check: Check) -> list[str]:
     sentences = [group.sentence for group in groups]
     sentences += [one.sentence for one in check.findings if id(one) not in in_groups]
     sentences += [one.sentence for one in check.undecided]
-    for first, *others in check.ties():
-        several = f" or {len(others) - 2} other choices" if len(others) > 2 else ""
-        instead = " or ".join(listed_briefly(hosts, 8) for hosts in others[:2])
-        sentences.append(
-            f"for its bad links {listed_briefly(first, 8)} is left out; that could be {instead}{several} "
-            "instead, because which of them is at fault is not known"
-        )
-    return sentences
+    return sentences + [_choices(first, others) for first, *others in check.ties()]
+
+
+def _choices(chosen: list[str], others: list[list[str]]) -> str:
+    """Return which nodes are left out for bad links, and by which others these may be replaced."""
+    common = set(chosen).intersection(*others)
+    own = [host for host in chosen if host not in common]
+    replacements = []
+    for hosts in others:
+        kept = set(hosts)
+        gone = [host for host in own if host not in kept]
+        place = " instead" if gone == own else f" in the place of {listed_briefly(gone, 8)}"
+        replacements.append(listed_briefly([host for host in hosts if host not in chosen], 8) + place)
+    # Long lists that are cut may have the same text.
+    named = list(dict.fromkeys(replacements))[:2]
+    more = len(others) - len(named)
+    several = [f"{counted(more, 'other choice')}"] if more else []
+    return (
+        f"for bad links {listed_briefly(own, 8)} {'is' if len(own) == 1 else 'are'} left out; that could be "
+        f"{' or '.join(named + several)}, because which of them is at fault is not known"
+    )
 
 
 def _print_table(check: Check) -> None:
