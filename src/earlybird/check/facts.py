@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from earlybird.check.load import load_findings
 from earlybird.data import labels
 from earlybird.data.check import NODE, Finding
 from earlybird.data.units import format_bytes
@@ -74,8 +75,8 @@ _INSIDE_A_NODE = ("bridge", "tun", "veth", "dummy", "openvswitch", "vxlan", "ipi
 def fact_findings(
     hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_effect: float
 ) -> list[Finding]:
-    """The nodes that differ from more than half of all nodes in a fact or in a setting of the MPI."""
-    found = []
+    """The nodes that differ from more than half of all nodes in other work, facts or settings of the MPI."""
+    found = load_findings(hosts, facts)
     for fact in _FACTS:
         values = [one.get(fact.key) for one in facts]
         found += [
