@@ -315,6 +315,45 @@ def test_interfaces_inside_a_node_may_differ_unless_they_carry_the_messages(mach
     assert {found.measure for found in judged(one)} == {"MTU of docker0", "state of docker0"}
 
 
+def ethernet(**values):
+    return {"interfaces": {"eth0": ETHERNET | values}, "device": "eth0"}
+
+
+def infiniband(rate):
+    return {"interfaces": {"ib0:1": {"state": "ACTIVE", "rate": rate}}}
+
+
+@pytest.mark.parametrize(
+    ("facts", "bad"),
+    [
+        ([ethernet(rate_mbit=10000)] * 4 + [ethernet(rate_mbit=100000)], []),
+        ([ethernet(rate_mbit=10000)] * 3 + [ethernet(rate_mbit=25000)] * 2, []),
+        ([ethernet(rate_mbit=25000)] * 3 + [ethernet(rate_mbit=1000)] * 3, [3, 4, 5]),
+        ([ethernet(rate_mbit=1000), ethernet(rate_mbit=10000), ethernet(rate_mbit=25000)], [0]),
+        ([infiniband("100 Gb/sec (4X EDR)")] * 3 + [infiniband("200 Gb/sec (4X HDR)")], []),
+        ([infiniband("100 Gb/sec (4X EDR)")] * 2 + [infiniband("25 Gb/sec (1X EDR)")] * 2, [2, 3]),
+        ([ethernet()] * 2 + [ethernet(mtu=1500)] * 2, [0, 1, 2, 3]),
+        ([ethernet(), ethernet(mtu=1500), ethernet(mtu=576)], [0, 1, 2]),
+        ([ethernet()] * 2 + [ethernet(state="down")] * 2, [2, 3]),
+        ([{"cores": 4, "cpu_limit": 4.0}] * 4 + [{"cores": 4, "cpu_limit": 8.0}], []),
+        ([{"cores": 4, "cpu_limit": 4.0}] * 4 + [{"cores": 4}], []),
+        ([{"cores": 4}] * 4 + [{"cores": 4, "cpu_limit": 4.0}], [4]),
+        ([{"cores": 4, "cpu_limit": 4.0}] * 4 + [{"cores": 4, "cpu_limit": 2.0}], [4]),
+    ],
+)
+def test_better_nodes_are_not_at_fault_and_halves_that_cannot_work_together_are(facts, bad):
+    found = fact_findings([f"node{k}" for k in range(len(facts))], facts, 0.1)
+    assert [one.hosts[0] for one in found] == [f"node{k}" for k in bad]
+    assert all(one.value_text != one.expected_text for one in found)
+
+
+def test_several_faster_interfaces_are_a_remark():
+    facts = [ethernet(rate_mbit=10000)] * 3 + [ethernet(rate_mbit=25000)] * 2
+    assert fact_remarks(list("abcde"), facts, 0.1) == [
+        "nodes differ in rate of eth0: 10000 Mbit/s on 3 nodes and 25000 Mbit/s on 2 nodes"
+    ]
+
+
 def test_that_most_nodes_have_less_is_a_remark():
     hosts = [f"node{k}" for k in range(5)]
     facts = [{"memory_bytes": 1 << (38 if k < 2 else 37)} for k in range(5)]
