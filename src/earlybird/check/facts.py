@@ -49,7 +49,8 @@ class _Fact:
 _FACTS = (
     _Fact("cores", "cores", "the control group or the batch system allows this job fewer of them", True),
     _Fact(
-        "cpu_limit", "CPU limit", "the control group (cpu.max) limits the CPU time of this job", True, math.inf
+        "cpu_limit", "CPU limit", "the control group (cpu.max) limits the CPU time of this job", True,
+        none_is=math.inf,
     ),
     _Fact("governor", "frequency governor", "set it with cpupower frequency-set -g"),
     _Fact("numa_nodes", "NUMA nodes", "look at the settings of the BIOS"),

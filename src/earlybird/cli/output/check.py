@@ -45,7 +45,7 @@ def print_failure(sentence: str, format: str) -> None:
 def verdict(check: Check) -> str:
     """`all 4 nodes and 6 links are alike`; `2 of 4 nodes are to be left out: node1 and node3`."""
     number, undecided = len(check.nodes), _undecided(check)
-    if not check.is_judged:
+    if not check.is_judged and not check.findings:
         return f"{number} nodes and {check.links_text} were measured, not judged"
     if not check.findings:
         alike = f"{check.alike_text} are alike"
@@ -55,6 +55,12 @@ def verdict(check: Check) -> str:
     what = "is" if len(bad) == 1 else "are"
     whole = "all" if len(bad) == number else len(bad)
     return f"{whole} of {number} nodes {what} to be left out: {listed_briefly(bad, 8)}{more}"
+
+
+def is_open(check: Check, has_expected: bool) -> bool:
+    """Whether a check without findings says nothing of its nodes: they were too busy, or too few to compare
+    them with each other and with nothing else."""
+    return bool(check.undecided) or not (check.is_judged or has_expected)
 
 
 def _undecided(check: Check) -> str:

@@ -48,7 +48,7 @@ def _what(one: Check) -> str:
 def _sentence(one: Check) -> str:
     number = len(one.nodes)
     links = one.links_text
-    if not one.is_judged:
+    if not one.is_judged and not one.findings:
         return f"{number} nodes and {links} were measured, not judged."
     if not one.findings and one.undecided:
         return (
@@ -67,7 +67,7 @@ def _sentence(one: Check) -> str:
 
 
 def _answer(one: Check) -> Answer:
-    if not one.is_judged:
+    if not one.is_judged and not one.findings:
         return Answer(_what(one), "", "", _sentence(one), f"check at least {MIN_JUDGED} nodes")
     if not one.findings:
         do = "check again when the nodes are idle" if one.undecided else NOTHING
@@ -75,7 +75,8 @@ def _answer(one: Check) -> Answer:
     first, *others = one.findings
     more = f" ({labels.counted(len(others), 'more finding')})" if others else ""
     where = first.where if first.kind == NODE else labels.capital(first.where)
-    finding = f"{where}: {first.measure} {first.value_text}, others {first.expected_text}{more}."
+    compared = f"{first.against or 'others'} {first.expected_text}"
+    finding = f"{where}: {first.measure} {first.value_text}, {compared}{more}."
     return Answer(_what(one), first.value_text, "", finding, first.cause)
 
 
