@@ -282,7 +282,8 @@ class Check(Record):
         for measure in dict.fromkeys(one.measure for one in links):
             whole = Division(measure, named, 0.0, 0.0)
             between = [one for one in links if whole.contains(one)]
-            if len(between) > 1:
+            # Messages that do not arrive have no value.
+            if len(between) > 1 and not any(isinstance(one.value, str) for one in between):
                 value, expected = (
                     float(np.median([float(getattr(one, key)) for one in between]))
                     for key in ("value", "expected")

@@ -222,6 +222,13 @@ def test_a_slow_trunk_divides_the_nodes_and_none_of_them_is_accused(machine, par
     assert len({part[k] for k in range(len(part)) if f"node{k}" not in check.bad_hosts()}) == 1
 
 
+def test_messages_that_do_not_arrive_between_groups_have_no_median():
+    links = [("node0", "node2"), ("node0", "node3"), ("node1", "node2"), ("node1", "node3")]
+    found = [Finding(LINK, hosts, "messages", "do not arrive", "arrive", "") for hosts in links]
+    check = replace(check_of(found, 4), send_s=np.kron(np.eye(2), np.ones((2, 2))) - np.eye(4))
+    assert check.divisions() == [] and len(explanations(check)) == len(links) + 1
+
+
 def test_a_slow_node_beside_a_slow_trunk_is_named_for_itself(machine):
     part = np.repeat([0, 1], 4)
     one, trunk, node = (
