@@ -1,13 +1,17 @@
 """Facts in which one node differs from most others."""
 
+import math
 import operator
+import re
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from earlybird.check.load import load_findings
 from earlybird.data import labels
-from earlybird.data.check import NODE, Finding
+from earlybird.data.check import MIN_JUDGED, NODE, Finding
 from earlybird.data.recorded_rank import OF_LAUNCHERS
 from earlybird.data.units import format_bytes
 
@@ -17,17 +21,27 @@ Alike = Callable[[Any, Any], bool]
 @dataclass(frozen=True)
 class _Fact:
     """A fact that is compared: its key, its name and a likely cause. Amounts differ if they differ by more
-    than the minimum effect, because nodes of one kind differ by some pages of memory; only less is bad."""
+    than the minimum effect, because nodes of one kind differ by some pages of memory; only less is bad. An
+    amount that is not there is `none_is`."""
 
     key: str
     name: str
     cause: str
     is_amount: bool = False
+    none_is: float = 0.0
+
+    def amount(self, value: Any) -> Any:
+        return self.none_is if value is None else value
 
     def alike(self, min_effect: float) -> "Alike":
         if not self.is_amount:
             return operator.eq
-        return lambda one, other: not (_is_less(one, other, min_effect) or _is_less(other, one, min_effect))
+        return lambda one, other: (
+            not (self.is_less(one, other, min_effect) or self.is_less(other, one, min_effect))
+        )
+
+    def is_less(self, value: Any, most: Any, min_effect: float) -> bool:
+        return _is_less(self.amount(value), self.amount(most), min_effect)
 
     def text(self, value: Any) -> str:
         return _bytes_text(value) if self.key.endswith("_bytes") else _text(value)
@@ -35,7 +49,10 @@ class _Fact:
 
 _FACTS = (
     _Fact("cores", "cores", "the control group or the batch system allows this job fewer of them", True),
-    _Fact("cpu_limit", "CPU limit", "the control group (cpu.max) limits the CPU time of this job"),
+    _Fact(
+        "cpu_limit", "CPU limit", "the control group (cpu.max) limits the CPU time of this job", True,
+        none_is=math.inf,
+    ),
     _Fact("governor", "frequency governor", "set it with cpupower frequency-set -g"),
     _Fact("numa_nodes", "NUMA nodes", "look at the settings of the BIOS"),
     _Fact("memory_bytes", "memory", "a memory module may have failed", True),
@@ -68,6 +85,8 @@ _OF_INTERFACE = {
     "rate_mbit": ("rate", "look at the cable, the switch port and the settings of ethtool"),
     "rate": ("rate", "look at the cable, the switch port and ibstat"),
 }
+_RATES = ("rate_mbit", "rate")
+_UP = ("UP", "ACTIVE")
 # Drivers of interfaces inside a node: their number and states differ by what runs there.
 _INSIDE_A_NODE = ("bridge", "tun", "veth", "dummy", "openvswitch", "vxlan", "ipip")
 
@@ -75,19 +94,19 @@ _INSIDE_A_NODE = ("bridge", "tun", "veth", "dummy", "openvswitch", "vxlan", "ipi
 def fact_findings(
     hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_effect: float
 ) -> list[Finding]:
-    """The nodes that differ from more than half of all nodes in a fact or in a setting of the MPI."""
-    found = []
+    """The nodes that differ from more than half of all nodes in other work, facts or settings of the MPI."""
+    found = load_findings(hosts, facts)
     for fact in _FACTS:
         values = [one.get(fact.key) for one in facts]
         found += [
             Finding(NODE, (hosts[k],), fact.name, *_texts(fact.text, values[k], most), fact.cause)
             for k, most in _minority(values, fact.alike(min_effect))
-            if not fact.is_amount or _is_less(values[k], most, min_effect)
+            if not fact.is_amount or fact.is_less(values[k], most, min_effect)
         ]
-    for name, cause, texts in _interfaces(facts):
+    for name, key, texts in _interfaces(facts):
         found += [
-            Finding(NODE, (hosts[k],), name, *_texts(_text, texts[k], most), cause)
-            for k, most in _minority(texts)
+            Finding(NODE, (hosts[k],), name, *_texts(_text, texts[k], usual), _OF_INTERFACE[key][1])
+            for k, usual in _worse_interfaces(key, texts, min_effect)
         ]
     for name, values in _settings(facts).items():
         cause = "the nodes have different environments; look at what the shells there start with"
@@ -116,12 +135,16 @@ def fact_remarks(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_e
         values = [one.get(fact.key) for one in facts]
         most = _majority(values, fact.alike(min_effect))
         # More than others have is no fault of a node; of several nodes it may be that most others lack it.
-        more = [value for value in values if fact.is_amount and most and _is_less(most[0], value, min_effect)]
+        more = [
+            value for value in values if fact.is_amount and most and fact.is_less(most[0], value, min_effect)
+        ]
         if most is None or len(more) > 1:
             remarks += _difference(fact.name, list(map(fact.text, values)))
-    for name, _, texts in _interfaces(facts):
-        if _majority(texts) is None:
-            remarks += _difference(name, list(map(_text, texts)))
+    for name, key, texts in _interfaces(facts):
+        most = _majority(texts)
+        others = [text for text in texts if most is None or text != most[0]]
+        if len(others) > 1 and not _worse_interfaces(key, texts, min_effect):
+            remarks += _difference(name, texts)
     for name, values in _settings(facts).items():
         # A value of its own on every node is the number or address that a launcher has given to it.
         is_numbered = None not in values and len(set(values)) == len(values)
@@ -131,7 +154,7 @@ def fact_remarks(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_e
 
 
 def _interfaces(facts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
-    """The name, a likely cause and the values on the nodes of what is compared of network interfaces.
+    """The name, the key and the values on the nodes of what is compared of network interfaces.
 
     Of interfaces that most nodes have and that lead to other nodes. A node without one has `absent`.
     """
@@ -142,12 +165,45 @@ def _interfaces(facts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, 
         drivers = {one[name].get("driver") for one in interfaces if name in one}
         if drivers & set(_INSIDE_A_NODE) and name not in carrying:
             continue
-        for key, (what, cause) in _OF_INTERFACE.items():
+        for key, (what, _) in _OF_INTERFACE.items():
             # Without a state there is no interface; other values may be unknown, which is no difference.
             texts = [_interface_text(key, one.get(name, {"state": "absent"}).get(key)) for one in interfaces]
             known = Counter(text for text in texts if text is not None).most_common(1)
             if known:
-                yield f"{what} of {name}", cause, [text or known[0][0] for text in texts]
+                yield f"{what} of {name}", key, [text or known[0][0] for text in texts]
+
+
+def _worse_interfaces(key: str, texts: Sequence[str], min_effect: float) -> list[tuple[int, str]]:
+    """(position, value of others) of the values that are at fault.
+
+    A rate is if it is less than that of the upper half. Other values are if they differ from that of most;
+    without a majority, interfaces that are down are, if others are up, and otherwise all values: nodes with
+    different MTUs do not work together, whichever of them is meant.
+    """
+    if len(texts) < MIN_JUDGED:
+        return []
+    rates = [_leading_number(text) for text in texts] if key in _RATES else []
+    if rates and not any(map(math.isnan, rates)):
+        usual = statistics.median_high(rates)
+        return [
+            (k, texts[rates.index(usual)])
+            for k, rate in enumerate(rates)
+            if _is_less(rate, usual, min_effect)
+        ]
+    if _majority(texts) is not None:
+        return _minority(texts)
+    up = [text for text in texts if key == "state" and text.upper() in _UP]
+    return [
+        (k, up[0] if up else Counter(other for other in texts if other != text).most_common(1)[0][0])
+        for k, text in enumerate(texts)
+        if not up or text not in up
+    ]
+
+
+def _leading_number(text: str) -> float:
+    """Return 100 for `100 Gb/sec (4X EDR)`; NaN for other texts."""
+    match = re.match(r"\d+(\.\d+)?", text)
+    return float(match.group()) if match else math.nan
 
 
 def _interface_text(key: str, value: Any) -> str | None:

@@ -1,25 +1,68 @@
-"""Other work on the nodes: of a node whose cores were busy nothing is decided by times."""
+"""Other work on the nodes: on few of them it is a finding, and if most are busy, times decide nothing."""
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from earlybird.data.check import BANDWIDTH, BOTH, COMPUTATION, INCAST, LATENCY, OUTCAST, Finding
+from earlybird.data.check import (
+    BANDWIDTH,
+    BOTH,
+    COMPUTATION,
+    INCAST,
+    LATENCY,
+    MIN_JUDGED,
+    NODE,
+    OUTCAST,
+    Finding,
+)
 from earlybird.data.labels import counted, listed_briefly
 
 _TIMES = (BANDWIDTH, BOTH, LATENCY, COMPUTATION, INCAST, OUTCAST)
 # A node is busy if others used so many of its cores, and at least one.
-_BUSY_SHARE = 0.5
+_BUSY_SHARE, _LEAST_LOAD = 0.5, 1.0
 
 
 def busy_nodes(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """`load 6 on 2 cores` by host, of the nodes on which others ran while they were measured."""
-    busy = {}
-    for host, one in zip(hosts, facts, strict=bool(facts)):
-        load, cores = float(one.get("load_of_others", 0.0)), int(one.get("cores", 1))
-        if load >= max(_BUSY_SHARE * cores, 1.0):
-            busy[host] = f"load {load:.2g} on {counted(cores, 'core')}"
-    return busy
+    """`load 6 on 2 cores` by host, of the nodes on which others ran while they were measured, if these are so
+    many that their times decide nothing; few of them are findings."""
+    busy = _busy_positions(facts)
+    if _is_minority(busy, facts):
+        return {}
+    return {
+        hosts[k]: f"load {_load(facts[k]):.2g} on {counted(int(facts[k].get('cores', 1)), 'core')}"
+        for k in busy
+    }
+
+
+def load_findings(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """Return the nodes on which others ran, if on most they did not: what runs there was left over, or
+    belongs to another job."""
+    busy = _busy_positions(facts)
+    if not _is_minority(busy, facts):
+        return []
+    usual = statistics.median_low(_load(one) for k, one in enumerate(facts) if k not in busy)
+    cause = "other processes use its cores: look at top there, for what an earlier job has left"
+    return [
+        Finding(NODE, (hosts[k],), "load of others", f"{_load(facts[k]):.2g}", f"{usual:.2g}", cause)
+        for k in busy
+    ]
+
+
+def _load(facts: Mapping[str, Any]) -> float:
+    return float(facts.get("load_of_others", 0.0))
+
+
+def _busy_positions(facts: Sequence[Mapping[str, Any]]) -> list[int]:
+    return [
+        k
+        for k, one in enumerate(facts)
+        if _load(one) >= max(_BUSY_SHARE * int(one.get("cores", 1)), _LEAST_LOAD)
+    ]
+
+
+def _is_minority(busy: Sequence[int], facts: Sequence[Mapping[str, Any]]) -> bool:
+    return len(facts) >= MIN_JUDGED and 2 * len(busy) < len(facts)
 
 
 def split_undecided(found: Sequence[Finding], busy: Mapping[str, str]) -> tuple[list[Finding], list[Finding]]:

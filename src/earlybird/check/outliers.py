@@ -3,12 +3,18 @@ groups of nodes that differ, however many of them are slow."""
 
 import numpy as np
 
+from earlybird.data.covers import connected_nodes
+
 # Of a normal distribution the standard deviation is 1.4826 MAD. Five of them: 3e-7 of values are beyond.
 _DEVIATIONS, _MAD_TO_DEVIATION = 5.0, 1.4826
 _LEAST_LIKE = 3  # with fewer values of one kind nothing can be said
+# Three values or fewer tell little of the noise: these deviations are then at most a fifth of the value.
+_FEW, _MOST_OF_FEW = 3, 0.2
 # Of the links of a group of nodes, so many must be alike: single links may be slow for themselves.
 _MOST_LINKS = 0.75
 _ADDED_SHARE = 0.5
+# Messages between the switches of a network take longer, as a rule by less than this factor.
+_MOST_DISTANCE = 2.0
 
 
 def low_median(values: np.ndarray, axis: int | None = None) -> np.ndarray:
@@ -16,21 +22,22 @@ def low_median(values: np.ndarray, axis: int | None = None) -> np.ndarray:
     return np.nanquantile(values, 0.5, axis=axis, method="lower")
 
 
-def outliers(values: np.ndarray, min_effect: float, least: float = 0.0) -> tuple[np.ndarray, float]:
+def outliers(values: np.ndarray, min_effect: float) -> tuple[np.ndarray, float]:
     """(K,) which values are too large, and the value that was expected.
 
-    Too large is more than `min_effect` above the median, by more than `least`, and beyond five standard
-    deviations, estimated by the MAD. If the values are of two groups, the median is that of the smaller
-    values. NaN is never too large.
+    Too large is more than `min_effect` above the median and beyond five standard deviations, estimated by the
+    MAD. If the values are of several groups, the median is that of the smallest values. NaN is never too
+    large.
     """
     if np.count_nonzero(~np.isnan(values)) < _LEAST_LIKE:
         return np.zeros(values.shape, dtype=bool), float("nan")
-    usual = values
-    if least == 0.0 and (fast := _fast_nodes(values, min_effect)) is not None:
-        usual = np.where(fast, values, np.nan)
+    fast = _fast_nodes(values, min_effect)
+    usual = values if fast is None else np.where(fast, values, np.nan)
     centre = float(low_median(usual))
     spread = float(low_median(np.abs(usual - centre)))
-    return values > _limit(centre, spread, min_effect, least), centre
+    if np.count_nonzero(~np.isnan(usual)) <= _FEW:
+        spread = min(spread, centre * _MOST_OF_FEW / (_DEVIATIONS * _MAD_TO_DEVIATION))
+    return values > _limit(centre, spread, min_effect), centre
 
 
 def _fast_nodes(values: np.ndarray, min_effect: float) -> np.ndarray | None:
@@ -42,10 +49,30 @@ def _fast_nodes(values: np.ndarray, min_effect: float) -> np.ndarray | None:
         slow = known & ~fast
         if np.count_nonzero(fast) > np.count_nonzero(slow):
             return None
-        spread = max(_log_spread(values[fast]), _log_spread(values[slow]))
-        if np.log(values[slow].min() / threshold) > _DEVIATIONS * spread:
+        if np.log(values[slow].min() / threshold) > _noise(values[fast], values[slow]):
             return fast
     return None
+
+
+def minority(values: np.ndarray, least: float) -> tuple[np.ndarray, float]:
+    """(K,) which values are farther than `least` from that of the majority, and the median of the majority.
+
+    The majority is more than half of all, or half of them if the others are alike, too. Without one, all
+    values are named, and the median is that of all. NaN is never named.
+    """
+    known = ~np.isnan(values)
+    if np.count_nonzero(known) < _LEAST_LIKE:
+        return np.zeros(values.shape, dtype=bool), float("nan")
+    near = np.abs(values[:, None] - values) <= least
+    numbers = near.sum(axis=1)
+    # Of several with as many near them, that in the middle.
+    candidates = np.where(numbers == numbers.max(), values, np.nan)
+    majority = near[int(np.nanargmin(np.abs(candidates - low_median(candidates))))]
+    others = known & ~majority
+    balance = int(majority.sum()) - int(others.sum())
+    if balance < 0 or (balance == 0 and np.ptp(values[others]) > least):
+        return known, float(low_median(values))
+    return others, float(low_median(values[majority]))
 
 
 def _log_spread(values: np.ndarray) -> float:
@@ -59,18 +86,26 @@ def link_outliers(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(N, N) which links are too slow by these `values`, and (N, N) the median of the links that are alike.
 
-    Where nodes are of two groups (see `fast_links`), the median is that of the links of the faster group:
-    links of slow nodes may be most of all. Otherwise it is the median of the medians of the nodes, of what
-    they send and receive: one slow link of a node does not move it. Links with the same number in `like` are
-    alike. Where a node has fewer than two of them, those of kind 0, the fastest, are compared with all, and
-    others with none: their median is NaN, as that of links of which all are of slow nodes. `adds` : each
-    node of a link adds to its value, as to a latency.
+    Where links are fast in several parts of the nodes and slow between them (see `within_parts`), the median
+    is that of the links in the parts. Where nodes are of two groups (see `fast_links`), it is that of the
+    faster group: links of slow nodes may be most of all. Otherwise it is the median of the medians of the
+    nodes, of what they send and receive: one slow link of a node does not move it. Links with the same number
+    in `like` are alike. Where a node has fewer than two of them, those of kind 0, the fastest, are compared
+    with all, and others with none: their median is NaN, as that of links of which all are of slow nodes.
+    `adds` : each node of a link adds to its value, as to a latency.
     """
     slow = np.zeros(values.shape, dtype=bool)
     expected = np.full(values.shape, np.nan)
     if len(values) < _LEAST_LIKE:
         return slow, expected
-    fast = fast_links(np.where(like == 0, values, np.nan), min_effect, adds)
+    fastest = np.where(like == 0, values, np.nan)
+    parts = within_parts(fastest, min_effect)
+    if parts is None:
+        fast = fast_links(fastest, min_effect, adds)
+    elif adds and np.nanmedian(fastest[~parts]) < _MOST_DISTANCE * np.nanmedian(fastest[parts]):
+        fast, like = None, np.where(parts, like, like + like.max() + 1)
+    else:
+        fast = parts
     for kind in np.unique(like):
         chosen = like == kind
         of_kind = np.where(chosen, values, np.nan)
@@ -132,6 +167,42 @@ def fast_links(values: np.ndarray, min_effect: float, adds: bool = False) -> np.
     return best[1] if best else None
 
 
+def within_parts(values: np.ndarray, min_effect: float) -> np.ndarray | None:
+    """(N, N) the links within parts of the nodes, if all links between these parts are slow and those within
+    are fast, as where a trunk between two switches is slow; None if there are no such parts.
+
+    A part has two nodes or more: a node without any fast link is slow itself. A link is as slow as its slower
+    direction. Of several divisions, that with the largest gap is taken.
+    """
+    slower = np.fmax(values, values.T)
+    best: tuple[float, np.ndarray] | None = None
+    for threshold in _gaps(slower, min_effect):
+        part = np.full(len(values), -1)
+        parts = connected_nodes((int(i), int(j)) for i, j in np.argwhere(slower <= threshold) if i < j)
+        for number, nodes in enumerate(parts):
+            part[list(nodes)] = number
+        in_parts = np.logical_and.outer(part >= 0, part >= 0)
+        within = in_parts & np.equal.outer(part, part)
+        inside, between = (slower[chosen & ~np.isnan(slower)] for chosen in (within, in_parts & ~within))
+        if not between.size or np.mean(inside > threshold) > 1 - _MOST_LINKS:
+            continue
+        gap = float(np.log(between.min() / threshold))
+        if gap > _noise(inside, between) and (best is None or gap > best[0]):
+            best = gap, within
+    return best[1] if best else None
+
+
+def _noise(fast: np.ndarray, slow: np.ndarray) -> float:
+    """Return the gap between the logarithms of two groups that may be chance.
+
+    The slower ones may be of several groups, so that how far they are apart says little of the noise: it
+    counts up to a limit, as does that of few values.
+    """
+    of_fast, of_slow = _DEVIATIONS * _log_spread(fast), _DEVIATIONS * _log_spread(slow)
+    most = float(np.log1p(_MOST_OF_FEW))
+    return max(min(of_fast, most) if fast.size <= _FEW else of_fast, min(of_slow, most))
+
+
 def _gaps(values: np.ndarray, min_effect: float) -> list[float]:
     """The values above which the next larger one is farther away than `min_effect`, from the smallest."""
     ordered = np.sort(values[~np.isnan(values)])
@@ -174,5 +245,5 @@ def _median_of_nodes(values: np.ndarray) -> float:
     return float(low_median(low_median(both, axis=1)))
 
 
-def _limit(centre: float, spread: float, min_effect: float, least: float = 0.0) -> float:
-    return max(centre * (1 + min_effect), centre + least, centre + _DEVIATIONS * _MAD_TO_DEVIATION * spread)
+def _limit(centre: float, spread: float, min_effect: float) -> float:
+    return max(centre * (1 + min_effect), centre + _DEVIATIONS * _MAD_TO_DEVIATION * spread)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earlybird.check.measured import Measured
-from earlybird.check.outliers import link_outliers, low_median, outliers
+from earlybird.check.outliers import link_outliers, minority, outliers
 from earlybird.data.check import (
     BANDWIDTH,
     BOTH,
@@ -116,10 +116,7 @@ def _clocks(measured: Measured) -> list[Suspicion]:
         (CLOCK, measured.clock_offset_s, _LEAST_OFFSET_S + measured.clock_error_s),
         (DRIFT, measured.clock_drift, _LEAST_DRIFT + measured.clock_drift_error),
     ):
-        if np.isnan(values).any():
-            continue
-        centre = float(low_median(values))
-        wrong, _ = outliers(np.abs(values - centre), 0.0, least)
+        wrong, centre = minority(values, least)
         found += _nodes(measure, wrong, values - centre, 0.0)
     return found
 

@@ -23,7 +23,7 @@ from earlybird.data.check import (
     UNDIRECTED,
     Finding,
 )
-from earlybird.data.covers import Link, connected, smallest_covers
+from earlybird.data.covers import Link, connected, connected_nodes, smallest_covers
 
 # So many nodes more are a better explanation than a link that contradicts one.
 _CONTRADICTION = 2
@@ -99,23 +99,22 @@ def _nodes_by_links(
     """The nodes to which most of their links in one direction are slow, and the links that this explains.
 
     Only nodes of the smallest set that explains all slow links: a node that is slow only with slow ones is
-    not one itself.
+    not one itself. Slow links between parts of the nodes in which they are fast are explained by no node.
     """
     found: list[Finding] = []
     explained: set[Link] = set()
     for measure in _LINK_MEASURES:
-        links = {
-            (one.first, one.second): one
-            for one in suspicions
-            if one.is_link and one.measure == measure and (one.first, one.second) not in explained
-        }
+        slow = {(one.first, one.second): one for one in suspicions if one.is_link and one.measure == measure}
+        between = _between_parts(slow, judged)
+        links = {link: one for link, one in slow.items() if link not in explained and not between[link]}
+        within = judged & ~between
         casts = [{one.first for one in suspicions if one.measure == cast} for cast in (OUTCAST, INCAST)]
-        guilty = _guilty(links, judged, casts if measure == BANDWIDTH and any(casts) else None)
+        guilty = _guilty(links, within, casts if measure == BANDWIDTH and any(casts) else None)
         for node in sorted(guilty):
             directions = {
                 text: own
                 for end, text in enumerate(("sending", "receiving"))
-                if (own := _slow_links(node, end, links, guilty, judged))
+                if (own := _slow_links(node, end, links, guilty, within))
             }
             if directions:
                 own_links = [link for own in directions.values() for link in own]
@@ -124,6 +123,17 @@ def _nodes_by_links(
                 # Whatever else is slow about these links has the same cause, acknowledgements included.
                 explained |= {link for own in own_links for link in (own, own[::-1])}
     return found, explained
+
+
+def _between_parts(links: Collection[Link], judged: np.ndarray) -> np.ndarray:
+    """(N, N) the links between parts of the nodes, of two or more each, that only slow links connect."""
+    is_good = judged | judged.T
+    for one, other in links:
+        is_good[one, other] = is_good[other, one] = False
+    part = np.full(len(judged), -1)
+    for number, nodes in enumerate(connected_nodes((int(i), int(j)) for i, j in np.argwhere(is_good))):
+        part[list(nodes)] = number
+    return np.logical_and.outer(part >= 0, part >= 0) & np.not_equal.outer(part, part)
 
 
 def _guilty(links: Collection[Link], judged: np.ndarray, casts: Sequence[Collection[int]] | None) -> set[int]:

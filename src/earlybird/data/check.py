@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from earlybird.data import files
-from earlybird.data.covers import connected, smallest_covers
+from earlybird.data.covers import connected, connected_nodes, smallest_covers
 from earlybird.data.labels import counted, listed_briefly
 from earlybird.data.schema import (
     OMIT_EMPTY,
@@ -255,18 +255,77 @@ class Check(Record):
         for (measure, against), of_measure in found.items():
             slow = tuple(host for host in self.hosts if any(host in one.hosts for one in of_measure))
             others = tuple(host for host in self.hosts if host not in slow)
-            if (others or against) and len(slow) >= max(len(others), 2):
-                value, expected = (
-                    float(np.median([float(getattr(one, key)) for one in of_measure]))
-                    for key in ("value", "expected")
+            is_clock = measure in (CLOCK, DRIFT)
+            if (others or against or is_clock) and len(slow) >= max(len(others), 2):
+                values, expectations = (
+                    [float(getattr(one, key)) for one in of_measure] for key in ("value", "expected")
                 )
+                if is_clock and not others:
+                    value, expected = min(values), max(values)
+                else:
+                    value, expected = float(np.median(values)), float(np.median(expectations))
                 groups.append(Group(measure, slow, others, value, expected, against))
         return groups
+
+    def divisions(self) -> list["Division"]:
+        """Return the measures by which all links between parts of the good nodes are bad, in the order of the
+        findings. A part has two nodes or more."""
+        hosts = self.hosts
+        bad = {one.hosts[0] for one in self.findings if one.kind == NODE}
+        links = [one for one in self.findings if one.kind == LINK and not bad & set(one.hosts)]
+        is_bad = {frozenset(one.hosts) for one in links}
+        parts = connected_nodes(
+            (int(i), int(j))
+            for i, j in np.argwhere(self.send_s > 0)
+            if not bad & {hosts[i], hosts[j]} and {hosts[i], hosts[j]} not in is_bad
+        )
+        named = tuple(tuple(hosts[node] for node in sorted(nodes)) for nodes in parts)
+        divisions = []
+        for measure in dict.fromkeys(one.measure for one in links):
+            whole = Division(measure, named, 0.0, 0.0)
+            between = [one for one in links if whole.contains(one)]
+            # Messages that do not arrive have no value.
+            if len(between) > 1 and not any(isinstance(one.value, str) for one in between):
+                value, expected = (
+                    float(np.median([float(getattr(one, key)) for one in between]))
+                    for key in ("value", "expected")
+                )
+                divisions.append(Division(measure, named, value, expected))
+        return divisions
+
+
+@dataclass(frozen=True)
+class Division:
+    """Parts of the nodes between which all links are bad by `measure`, with the medians of these links and of
+    what was expected."""
+
+    measure: str
+    parts: tuple[tuple[str, ...], ...]
+    value: float
+    expected: float
+
+    def contains(self, finding: Finding) -> bool:
+        """Whether it is of a link between two parts, by this measure."""
+        if finding.kind != LINK or finding.measure != self.measure:
+            return False
+        touched = [k for k, part in enumerate(self.parts) for host in finding.hosts if host in part]
+        return len(set(touched)) == 2
+
+    @property
+    def sentence(self) -> str:
+        """Without a full stop."""
+        parts = "; ".join(listed_briefly(part, 8) for part in self.parts)
+        value, expected = (measure_text(self.measure, number) for number in (self.value, self.expected))
+        return (
+            f"there are {len(self.parts)} groups of nodes with slow links between them: {parts}; there "
+            f"{self.measure} {value}, others {expected}; look at the switches and cables between them"
+        )
 
 
 @dataclass(frozen=True)
 class Group:
-    """Two groups of nodes that differ by `measure`, with the medians of both; or `against` expectations."""
+    """Two groups of nodes that differ by `measure`, with the medians of both; or `against` expectations; or
+    nodes whose clocks all differ, without `others` and with the least and the largest value."""
 
     measure: str
     hosts: tuple[str, ...]
@@ -287,6 +346,12 @@ class Group:
             which = listed_briefly(self.hosts, 8) if self.others else f"all {len(self.hosts)} nodes"
             texts = (measure_text(self.measure, value) for value in (self.value, self.expected))
             return "{}: {} {}, expected {}".format(which, self.measure, *texts)
+        if not self.others:
+            least, largest = (measure_text(self.measure, value) for value in (self.value, self.expected))
+            return (
+                f"the clocks of all {len(self.hosts)} nodes are not synchronized: {self.measure} {least} to "
+                f"{largest}; which are right is not known; look at chronyc tracking or ntpq -p there"
+            )
         slow, fast = (
             f"{measure_text(self.measure, value)} at {listed_briefly(hosts, 8)}"
             for value, hosts in ((self.value, self.hosts), (self.expected, self.others))

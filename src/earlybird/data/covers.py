@@ -8,7 +8,6 @@ Neighbours = dict[int, set[int]]
 # Beyond, covers of connected links are no longer enumerated: a greedy one is taken.
 _MOST_EXACT = 40
 _MOST_STEPS = 5000
-_MOST_COVERS = 64
 
 
 class _TooManyError(Exception):
@@ -33,6 +32,11 @@ def connected(links: Iterable[Link]) -> list[list[Link]]:
     return list(groups.values())
 
 
+def connected_nodes(links: Iterable[Link]) -> list[set[int]]:
+    """Return the nodes that these links connect, in sets that none of them connects with another."""
+    return [{node for link in group for node in link} for group in connected(links)]
+
+
 def smallest_covers(links: Sequence[Link]) -> tuple[list[frozenset[int]], bool]:
     """The smallest sets of nodes of which each of some connected links has one, in ascending order, and
     whether that is certain.
@@ -49,8 +53,7 @@ def smallest_covers(links: Sequence[Link]) -> tuple[list[frozenset[int]], bool]:
     except _TooManyError:
         return [greedy], False
     least = min(map(len, found), default=len(greedy))
-    smallest = sorted((cover for cover in found if len(cover) == least), key=sorted)
-    return smallest[:_MOST_COVERS], True
+    return sorted((cover for cover in found if len(cover) == least), key=sorted), True
 
 
 def _neighbours(links: Iterable[Link]) -> Neighbours:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from earlybird.check.expectations import expected_of_check, parse_figure, with_figures
+from earlybird.check.facts import fact_findings
 from earlybird.check.load import busy_nodes, split_undecided
 from earlybird.check.measured import measured_from
 from earlybird.check.plan import make_plan
@@ -105,17 +106,44 @@ def finding(kind, hosts, measure, cause="look"):
     return Finding(kind, hosts, measure, 2.0, 1.0, cause)
 
 
-def test_of_nodes_that_were_busy_times_are_undecided_and_facts_are_not():
-    facts = [{"cores": 2, "load_of_others": load} for load in (0.3, 0.0, 0.9, 6.0)]
+def loads(*values, cores=2):
+    return [{"cores": cores, "load_of_others": load} for load in values]
+
+
+def test_if_most_nodes_were_busy_times_are_undecided_and_facts_are_not():
+    facts = loads(0.3, 2.0, 6.0, 6.0)
     busy = busy_nodes(HOSTS, facts)
-    assert busy == {"n3": "load 6 on 2 cores"}
+    assert busy == {"n1": "load 2 on 2 cores", "n2": "load 6 on 2 cores", "n3": "load 6 on 2 cores"}
+    assert fact_findings(HOSTS, facts, 0.1) == []
     assert busy_nodes(HOSTS, ()) == {}
     slow = finding(NODE, ("n3",), "sending bandwidth")
     link = finding(LINK, ("n0", "n3"), "latency")
-    shm, other = finding(NODE, ("n3",), "/dev/shm"), finding(NODE, ("n1",), "computation")
+    shm, other = finding(NODE, ("n3",), "/dev/shm"), finding(NODE, ("n0",), "computation")
     decided, undecided = split_undecided([slow, link, shm, other], busy)
     assert decided == [shm, other] and [one.hosts for one in undecided] == [("n3",), ("n0", "n3")]
     assert "undecided because n3 had load 6 on 2 cores" in undecided[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("values", "cores", "bad"),
+    [
+        ((0, 0, 0, 64, 0, 0, 0, 0), 64, ["n3"]),
+        ((0.3, 0, 0, 6), 2, ["n3"]),
+        ((33, 0, 40, 0, 1), 64, ["n0", "n2"]),
+        ((0, 31, 0), 64, []),
+        ((6, 6, 0, 0), 2, []),
+        ((6, 6, 6), 2, []),
+        ((6, 0), 2, []),
+    ],
+)
+def test_a_few_busy_nodes_among_idle_ones_are_bad_and_their_times_are_decided(values, cores, bad):
+    hosts, facts = [f"n{k}" for k in range(len(values))], loads(*values, cores=cores)
+    found = fact_findings(hosts, facts, 0.1)
+    assert [one.hosts[0] for one in found] == bad
+    assert {one.measure for one in found} <= {"load of others"}
+    if bad:
+        assert busy_nodes(hosts, facts) == {}
+        assert f"load of others {values[int(bad[0][1:])]:g}, others 0; " in found[0].sentence
 
 
 def test_undecided_suspicions_are_said_and_leave_no_node_out(measured):

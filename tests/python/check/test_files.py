@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from earlybird.cli.output.check import verdict
+from earlybird.cli.output.check import is_open, verdict
 from earlybird.data.check import LINK, NODE, Check, CheckedNode, Finding, check_from_json, load_check
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample
@@ -159,7 +159,7 @@ def test_two_groups_are_one_sentence_and_each_slow_node_a_testcase(in_process, t
 def test_which_of_two_nodes_of_a_bad_link_is_left_out_is_said_to_be_open(in_process, tmp_path):
     (tmp_path / "check.json").write_text(json.dumps(linked((1, 2)).to_json()))
     printed = in_process("show", "check.json").stdout
-    assert "For its bad links n1 is left out; that could be n2 instead, because which of them" in printed
+    assert "For bad links n1 is left out; that could be n2 instead, because which of them" in printed
 
 
 def test_links_that_were_not_judged_are_not_called_alike():
@@ -174,6 +174,18 @@ def test_two_nodes_are_not_called_alike():
     assert verdict(check) == "2 nodes and 1 link were measured, not judged"
     chapter = check_chapter(Material(checks=(check,)))
     assert "not judged" in chapter.sentence and chapter.answers[0].do == "check at least 3 nodes"
+    assert is_open(check, has_expected=False) and not is_open(check, has_expected=True)
+    assert not is_open(linked(), has_expected=False)
+
+
+@pytest.mark.parametrize("bad", [("n0",), ("n0", "n1")])
+def test_two_nodes_that_are_slower_than_expected_are_judged(bad):
+    found = tuple(Finding(NODE, (host,), "bandwidth", 1e8, 1e9, "by --expect", "expected") for host in bad)
+    check = replace(linked(nodes=2), findings=found)
+    which = "all of 2 nodes are" if len(bad) == 2 else "1 of 2 nodes is"
+    assert verdict(check).startswith(f"{which} to be left out: n0")
+    chapter = check_chapter(Material(checks=(check,)))
+    assert "not judged" not in chapter.sentence and "expected 1 GB/s" in chapter.answers[0].sentence
 
 
 def test_it_is_on_the_page_and_in_the_terminal():

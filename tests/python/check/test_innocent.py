@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from earlybird.check.measured import measured_from
-from earlybird.check.outliers import link_outliers
+from earlybird.check.outliers import link_outliers, outliers
 from earlybird.check.suspicions import confirmed, find_suspicions, unjudged_links
 from earlybird.check.verdicts import findings
-from earlybird.data.check import LINK, NODE, Check, CheckedNode, Finding
+from earlybird.cli.output.check import explanations
+from earlybird.data.check import LINK, NODE, Finding
 from earlybird.data.covers import connected, smallest_covers
-from tests.python.check.test_verdicts import SIZE_BYTES, judged, sharing, slower
+from tests.python.check.test_verdicts import SIZE_BYTES, check_of, judged, sharing, slower
 
 MODES = ("sending", "receiving", "sending and receiving")
 
@@ -39,14 +40,6 @@ def drawn(nodes, count, seed):
 def named(found):
     assert {one.kind for one in found} <= {NODE}
     return {int(one.hosts[0].removeprefix("node")) for one in found}
-
-
-def check_of(found, nodes):
-    values = np.zeros((nodes, nodes))
-    return Check(
-        "mpich", "hosts", SIZE_BYTES, SIZE_BYTES, 0.1, 1.0, 1.0, 2,
-        tuple(CheckedNode(f"node{k}") for k in range(nodes)), values, values, values, values, tuple(found),
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -121,6 +114,29 @@ def test_most_nodes_that_compute_or_receive_slowly_are_named(machine, measure, n
     assert named(found) == slow and {finding.measure for finding in found} == {name}
 
 
+@pytest.mark.parametrize("measure", ["compute", "incast", "outcast"])
+@pytest.mark.parametrize(
+    "factors",
+    [(1, 1.5, 5), (1, 2, 4), (1, 1.3, 1.7), (1, 1, 2, 4), (1, 2, 2, 4, 4, 4)]
+    + [tuple(np.repeat(levels, 3)) for levels in ((1, 2, 3), (1, 1.3, 1.7), (1, 2, 4), (1, 1.5, 5))],
+)
+def test_all_nodes_slower_than_the_fastest_are_named_whatever_their_rates(machine, measure, factors):
+    one = machine(len(factors))
+    one.change = lambda what, i, j, time_s: time_s * factors[i] if what == measure else time_s
+    assert named(judged(one)) == {node for node, factor in enumerate(factors) if factor > 1}
+
+
+def test_noisy_nodes_that_are_alike_are_not_of_several_rates():
+    """With 6 % of noise, in two launches."""
+    random = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(200):
+        nodes = int(random.integers(3, 13))
+        first, again = (outliers(random.lognormal(0, 0.06, nodes), 0.1)[0] for _ in range(2))
+        alarms += bool((first & again).any())
+    assert alarms <= 4
+
+
 @pytest.mark.parametrize("count", [1, 4, 6])
 def test_most_nodes_that_lose_segments_are_named(machine, count):
     one = machine(8)
@@ -160,15 +176,72 @@ def test_a_delayed_link_is_late_and_not_narrow(machine):
     assert {found.measure for found in judged(one)} == {"bandwidth"}
 
 
-@pytest.mark.parametrize("switches", [(4, 4), (3, 3, 2)])
-def test_distance_between_switches_makes_no_node_slow(machine, switches):
-    """No node of a group is slow for itself: links inside each of the groups are fast."""
-    switch = np.repeat(np.arange(len(switches)), switches)
-    one = machine(8)
-    one.change = lambda measure, i, j, time_s: (
-        1.5 * time_s if measure == "latency" and switch[i] != switch[j] else time_s
+def between(part, measures, factor, one_way=False):
+    """A change of the times of links from one part of the nodes to another."""
+
+    def change(measure, i, j, time_s):
+        hit = part[i] < part[j] if one_way else part[i] != part[j]
+        return time_s * factor if hit and measure in measures else time_s
+
+    return change
+
+
+@pytest.mark.parametrize("switches", [(4, 4), (3, 3, 2), (5, 3), (2, 2)])
+def test_distance_between_switches_makes_no_node_and_no_link_slow(machine, switches):
+    """Links between the groups are compared with each other."""
+    one = machine(sum(switches))
+    one.change = between(np.repeat(np.arange(len(switches)), switches), ("latency",), 1.5)
+    assert judged(one) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "factor", "one_way"),
+    [
+        (np.repeat(np.arange(len(switches)), switches), 10, False)
+        for switches in ((2, 2), (4, 2), (5, 3), (6, 2), (2, 2, 2), (3, 3, 3), (8, 8))
+    ]
+    + [(np.arange(8) % 2, 3, False), (np.arange(8) // 4, 3, True)],
+)
+@pytest.mark.parametrize("measure", ["bandwidth", "latency"])
+def test_a_slow_trunk_divides_the_nodes_and_none_of_them_is_accused(machine, part, factor, one_way, measure):
+    if one_way and measure == "latency":
+        return  # it has no direction
+    one = machine(len(part))
+    one.change = between(part, ("send", "both") if measure == "bandwidth" else (measure,), factor, one_way)
+    found = judged(one)
+    assert {(finding.kind, finding.measure) for finding in found} == {(LINK, measure)}
+    check = replace(check_of(found, len(part)), send_s=1.0 - np.eye(len(part)))
+    (division,) = check.divisions()
+    assert [set(hosts) for hosts in division.parts] == [
+        {f"node{k}" for k in np.flatnonzero(part == number)} for number in range(max(part) + 1)
+    ]
+    ratio = division.value / division.expected
+    assert (1 / ratio if measure == "bandwidth" else ratio) == pytest.approx(factor, rel=0.1)
+    assert explanations(check)[0] == division.sentence
+    # Those that are left are of one part, in which all links are fast.
+    assert len({part[k] for k in range(len(part)) if f"node{k}" not in check.bad_hosts()}) == 1
+
+
+def test_messages_that_do_not_arrive_between_groups_have_no_median():
+    links = [("node0", "node2"), ("node0", "node3"), ("node1", "node2"), ("node1", "node3")]
+    found = [Finding(LINK, hosts, "messages", "do not arrive", "arrive", "") for hosts in links]
+    check = replace(check_of(found, 4), send_s=np.kron(np.eye(2), np.ones((2, 2))) - np.eye(4))
+    assert check.divisions() == [] and len(explanations(check)) == len(links) + 1
+
+
+def test_a_slow_node_beside_a_slow_trunk_is_named_for_itself(machine):
+    part = np.repeat([0, 1], 4)
+    one, trunk, node = (
+        machine(8),
+        between(part, ("send", "both"), 10),
+        slow_nodes({1}, "sending and receiving", 3),
     )
-    assert not any(found.kind == NODE for found in judged(one))
+    one.change = lambda measure, i, j, time_s: max(
+        trunk(measure, i, j, time_s), node(measure, i, j, time_s), key=np.max
+    )
+    found = judged(one)
+    assert named([finding for finding in found if finding.kind == NODE]) == {1}
+    assert {finding.kind for finding in found} == {NODE, LINK}
 
 
 def test_groups_of_noisy_nodes_that_are_alike_are_not_found(machine):
@@ -195,6 +268,34 @@ def test_groups_of_noisy_nodes_that_are_alike_are_not_found(machine):
 def test_all_smallest_sets_of_nodes_that_explain_links_are_found(links, covers):
     found, is_certain = smallest_covers(links)
     assert is_certain and [set(cover) for cover in found] == covers
+
+
+def cliques(size, count):
+    """Cliques of so many nodes, each of which has a link to its like in the clique before."""
+    inside = [(k * size + i, k * size + j) for k in range(count) for i in range(size) for j in range(i)]
+    return inside + [(k * size + i, k * size + i - size) for k in range(1, count) for i in range(size)]
+
+
+@pytest.mark.parametrize(("size", "count", "number"), [(10, 2, 90), (12, 2, 132), (3, 6, 96)])
+def test_of_many_covers_that_are_as_small_none_is_omitted_and_no_node_is_accused_by_its_number(
+    machine, size, count, number
+):
+    links = cliques(size, count)
+    covers, is_certain = smallest_covers(links)
+    assert is_certain and len(covers) == number
+    assert not frozenset.intersection(*covers)
+    nodes = size * count + 9
+    one = machine(nodes)
+    pairs = {(i, j) for link in links for i, j in (link, link[::-1])}
+    one.change = lambda measure, i, j, time_s: (
+        3 * time_s if measure in ("send", "both") and (i, j) in pairs else time_s
+    )
+    found = judged(one)
+    assert {finding.kind for finding in found} == {LINK}
+    (sentence,) = [text for text in explanations(check_of(found, nodes)) if "that could be" in text]
+    choices = sentence.partition("that could be ")[2].partition(",")[0].split(" or ")
+    assert len(choices) == len(set(choices)) == 3 and choices[2] == f"{number - 3} other choices"
+    assert all(" in the place of " in choice for choice in choices[:2])
 
 
 def test_many_links_are_explained_approximately():

@@ -9,7 +9,7 @@ from earlybird.check.facts import fact_findings, fact_remarks
 from earlybird.check.measured import measured_from
 from earlybird.check.suspicions import confirmed, find_suspicions, unjudged_links
 from earlybird.check.verdicts import findings
-from earlybird.data.check import BOTH, COMPUTATION, LATENCY, LINK, NODE
+from earlybird.data.check import BOTH, COMPUTATION, LATENCY, LINK, NODE, Check, CheckedNode
 
 SIZE_BYTES = 1 << 20
 ETHERNET = {"mtu": 9000, "state": "up", "rate_mbit": 25000, "driver": "mlx5_core"}
@@ -28,6 +28,14 @@ def judged(machine, min_effect=0.1):
     before, again = (find_suspicions(one, like, min_effect) for one in (first, second))
     found = findings(confirmed(again, before), second, hosts, SIZE_BYTES, SIZE_BYTES)
     return found + fact_findings(hosts, second.facts, min_effect)
+
+
+def check_of(found, nodes):
+    values = np.zeros((nodes, nodes))
+    return Check(
+        "mpich", "hosts", SIZE_BYTES, SIZE_BYTES, 0.1, 1.0, 1.0, 2,
+        tuple(CheckedNode(f"node{k}") for k in range(nodes)), values, values, values, values, tuple(found),
+    )  # fmt: skip
 
 
 def named(machine):
@@ -221,6 +229,35 @@ def test_a_wrong_clock_is_named_with_its_offset(machine):
     assert [(found.hosts, found.value_text) for found in judged(one)] == [(("node0",), "+2 s")]
 
 
+@pytest.mark.parametrize(
+    ("offsets", "wrong"),
+    [
+        ((0, 5, 10), {0, 1, 2}),
+        ((0, 1, -1), {0, 1, 2}),
+        ((0, 2, 4, 6), {0, 1, 2, 3}),
+        ((0, 0, 3, 6), {0, 1, 2, 3}),
+        ((0, 0, 3, 3, 6, 6), set(range(6))),
+        (range(0, 60, 10), set(range(6))),
+        ((0, 0, 0, 3), {3}),
+        ((5, 0, 0, 0, 9), {0, 4}),
+        ((0, 0, 3, 3), {2, 3}),
+        ((0, 1, 2, 0, 0), {1, 2}),
+    ],
+)
+def test_clocks_far_from_those_of_the_majority_are_named_and_without_one_all(machine, offsets, wrong):
+    nodes = len(offsets)
+    for measure, unit in (("offsets_s", 1.0), ("drifts", 1e-3)):
+        one = machine(nodes)
+        setattr(one, measure, getattr(one, measure) + unit * np.array(offsets))
+        found = judged(one)
+        assert {int(finding.hosts[0].removeprefix("node")) for finding in found} == wrong
+        groups = check_of(found, nodes).groups()
+        assert bool(groups) == (2 * len(wrong) >= nodes)
+        assert all("which" in group.sentence and "not known" in group.sentence for group in groups)
+        if len(wrong) == nodes:
+            assert groups[0].sentence.startswith(f"the clocks of all {nodes} nodes are not synchronized: ")
+
+
 def test_a_drift_counts_beyond_what_the_comparisons_can_resolve(machine):
     """0.4 ms/s: of comparisons 0.1 s apart, errors of 2 us make 0.04 ms/s, and errors of 50 us 1 ms/s."""
     one = machine(4)
@@ -276,6 +313,45 @@ def test_interfaces_inside_a_node_may_differ_unless_they_carry_the_messages(mach
     carried = {"device_bytes": {"docker0": 9.0}, "device_bytes_before": {}}
     one.facts = {node: facts | carried for node, facts in one.facts.items()}
     assert {found.measure for found in judged(one)} == {"MTU of docker0", "state of docker0"}
+
+
+def ethernet(**values):
+    return {"interfaces": {"eth0": ETHERNET | values}, "device": "eth0"}
+
+
+def infiniband(rate):
+    return {"interfaces": {"ib0:1": {"state": "ACTIVE", "rate": rate}}}
+
+
+@pytest.mark.parametrize(
+    ("facts", "bad"),
+    [
+        ([ethernet(rate_mbit=10000)] * 4 + [ethernet(rate_mbit=100000)], []),
+        ([ethernet(rate_mbit=10000)] * 3 + [ethernet(rate_mbit=25000)] * 2, []),
+        ([ethernet(rate_mbit=25000)] * 3 + [ethernet(rate_mbit=1000)] * 3, [3, 4, 5]),
+        ([ethernet(rate_mbit=1000), ethernet(rate_mbit=10000), ethernet(rate_mbit=25000)], [0]),
+        ([infiniband("100 Gb/sec (4X EDR)")] * 3 + [infiniband("200 Gb/sec (4X HDR)")], []),
+        ([infiniband("100 Gb/sec (4X EDR)")] * 2 + [infiniband("25 Gb/sec (1X EDR)")] * 2, [2, 3]),
+        ([ethernet()] * 2 + [ethernet(mtu=1500)] * 2, [0, 1, 2, 3]),
+        ([ethernet(), ethernet(mtu=1500), ethernet(mtu=576)], [0, 1, 2]),
+        ([ethernet()] * 2 + [ethernet(state="down")] * 2, [2, 3]),
+        ([{"cores": 4, "cpu_limit": 4.0}] * 4 + [{"cores": 4, "cpu_limit": 8.0}], []),
+        ([{"cores": 4, "cpu_limit": 4.0}] * 4 + [{"cores": 4}], []),
+        ([{"cores": 4}] * 4 + [{"cores": 4, "cpu_limit": 4.0}], [4]),
+        ([{"cores": 4, "cpu_limit": 4.0}] * 4 + [{"cores": 4, "cpu_limit": 2.0}], [4]),
+    ],
+)
+def test_better_nodes_are_not_at_fault_and_halves_that_cannot_work_together_are(facts, bad):
+    found = fact_findings([f"node{k}" for k in range(len(facts))], facts, 0.1)
+    assert [one.hosts[0] for one in found] == [f"node{k}" for k in bad]
+    assert all(one.value_text != one.expected_text for one in found)
+
+
+def test_several_faster_interfaces_are_a_remark():
+    facts = [ethernet(rate_mbit=10000)] * 3 + [ethernet(rate_mbit=25000)] * 2
+    assert fact_remarks(list("abcde"), facts, 0.1) == [
+        "nodes differ in rate of eth0: 10000 Mbit/s on 3 nodes and 25000 Mbit/s on 2 nodes"
+    ]
 
 
 def test_that_most_nodes_have_less_is_a_remark():

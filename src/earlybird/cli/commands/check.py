@@ -73,7 +73,7 @@ def check(
     3 if no node is left (then there is no ok.txt), if the check could not complete, if nodes were too busy to
     decide, or if the result cannot be written.
     """
-    from earlybird.cli.output.check import print_check
+    from earlybird.cli.output.check import is_open, print_check
     from earlybird.cli.session.checking import expected_values, perform_check, planned_check
 
     effect = units.parse_fraction(min_effect, "--min-effect")
@@ -115,7 +115,7 @@ def check(
         return FAILED_VERDICT
     if found.findings:
         return 1
-    return FAILED_VERDICT if found.undecided else 0
+    return FAILED_VERDICT if is_open(found, expected is not None) else 0
 
 
 def _print_plan(plan, format: str) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Column, print_csv, print_json, print_table, table
-from earlybird.data.check import Check, CheckedNode
+from earlybird.data.check import Check, CheckedNode, Division, Group
 from earlybird.data.labels import capital, counted, listed_briefly
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.interop.junit import check_junit_xml
@@ -45,7 +45,7 @@ def print_failure(sentence: str, format: str) -> None:
 def verdict(check: Check) -> str:
     """`all 4 nodes and 6 links are alike`; `2 of 4 nodes are to be left out: node1 and node3`."""
     number, undecided = len(check.nodes), _undecided(check)
-    if not check.is_judged:
+    if not check.is_judged and not check.findings:
         return f"{number} nodes and {check.links_text} were measured, not judged"
     if not check.findings:
         alike = f"{check.alike_text} are alike"
@@ -55,6 +55,12 @@ def verdict(check: Check) -> str:
     what = "is" if len(bad) == 1 else "are"
     whole = "all" if len(bad) == number else len(bad)
     return f"{whole} of {number} nodes {what} to be left out: {listed_briefly(bad, 8)}{more}"
+
+
+def is_open(check: Check, has_expected: bool) -> bool:
+    """Whether a check without findings says nothing of its nodes: they were too busy, or too few to compare
+    them with each other and with nothing else."""
+    return bool(check.undecided) or not (check.is_judged or has_expected)
 
 
 def _undecided(check: Check) -> str:
@@ -68,21 +74,34 @@ def _undecided(check: Check) -> str:
 
 
 def explanations(check: Check) -> list[str]:
-    """Return sentences without full stops: two groups of nodes, other findings, what was not decided, and
+    """Return sentences without full stops: groups of nodes, other findings, what was not decided, and
     which nodes may be left out instead of others."""
-    groups = check.groups()
+    groups: list[Group | Division] = [*check.groups(), *check.divisions()]
     in_groups = {id(one) for group in groups for one in check.findings if group.contains(one)}
     sentences = [group.sentence for group in groups]
     sentences += [one.sentence for one in check.findings if id(one) not in in_groups]
     sentences += [one.sentence for one in check.undecided]
-    for first, *others in check.ties():
-        several = f" or {len(others) - 2} other choices" if len(others) > 2 else ""
-        instead = " or ".join(listed_briefly(hosts, 8) for hosts in others[:2])
-        sentences.append(
-            f"for its bad links {listed_briefly(first, 8)} is left out; that could be {instead}{several} "
-            "instead, because which of them is at fault is not known"
-        )
-    return sentences
+    return sentences + [_choices(first, others) for first, *others in check.ties()]
+
+
+def _choices(chosen: list[str], others: list[list[str]]) -> str:
+    """Return which nodes are left out for bad links, and by which others these may be replaced."""
+    common = set(chosen).intersection(*others)
+    own = [host for host in chosen if host not in common]
+    replacements = []
+    for hosts in others:
+        kept = set(hosts)
+        gone = [host for host in own if host not in kept]
+        place = " instead" if gone == own else f" in the place of {listed_briefly(gone, 8)}"
+        replacements.append(listed_briefly([host for host in hosts if host not in chosen], 8) + place)
+    # Long lists that are cut may have the same text.
+    named = list(dict.fromkeys(replacements))[:2]
+    more = len(others) - len(named)
+    several = [f"{counted(more, 'other choice')}"] if more else []
+    return (
+        f"for bad links {listed_briefly(own, 8)} {'is' if len(own) == 1 else 'are'} left out; that could be "
+        f"{' or '.join(named + several)}, because which of them is at fault is not known"
+    )
 
 
 def _print_table(check: Check) -> None:

@@ -1,7 +1,7 @@
 """The chapter on a check: which nodes and links are not as fast as the others."""
 
 from earlybird.data import labels
-from earlybird.data.check import MIN_JUDGED, NODE, Check, Finding
+from earlybird.data.check import MIN_JUDGED, NODE, Check, Division, Finding, Group
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.report.figures.links import bandwidth_map, latency_map
 from earlybird.report.material import Material
@@ -48,7 +48,7 @@ def _what(one: Check) -> str:
 def _sentence(one: Check) -> str:
     number = len(one.nodes)
     links = one.links_text
-    if not one.is_judged:
+    if not one.is_judged and not one.findings:
         return f"{number} nodes and {links} were measured, not judged."
     if not one.findings and one.undecided:
         return (
@@ -58,15 +58,16 @@ def _sentence(one: Check) -> str:
     if not one.findings:
         return f"{labels.capital(one.alike_text)} are alike."
     bad = one.bad_hosts()
-    groups = "".join(f" {labels.capital(group.sentence)}." for group in one.groups())
+    groups: list[Group | Division] = [*one.groups(), *one.divisions()]
+    sentences = "".join(f" {labels.capital(group.sentence)}." for group in groups)
     return (
         f"Of {number} nodes and {links} {labels.counted(len(one.findings), 'finding')}; leave out "
-        f"{labels.listed_briefly(bad)}.{groups}"
+        f"{labels.listed_briefly(bad)}.{sentences}"
     )
 
 
 def _answer(one: Check) -> Answer:
-    if not one.is_judged:
+    if not one.is_judged and not one.findings:
         return Answer(_what(one), "", "", _sentence(one), f"check at least {MIN_JUDGED} nodes")
     if not one.findings:
         do = "check again when the nodes are idle" if one.undecided else NOTHING
@@ -74,7 +75,8 @@ def _answer(one: Check) -> Answer:
     first, *others = one.findings
     more = f" ({labels.counted(len(others), 'more finding')})" if others else ""
     where = first.where if first.kind == NODE else labels.capital(first.where)
-    finding = f"{where}: {first.measure} {first.value_text}, others {first.expected_text}{more}."
+    compared = f"{first.against or 'others'} {first.expected_text}"
+    finding = f"{where}: {first.measure} {first.value_text}, {compared}{more}."
     return Answer(_what(one), first.value_text, "", finding, first.cause)
 
 
