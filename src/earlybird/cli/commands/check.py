@@ -70,8 +70,8 @@ def check(
     fault are named, and the others are checked.
 
     Exit status: 0 if all are alike, 1 if nodes are to be left out (ok.txt has the others), 2 for wrong input,
-    3 if no node is left (then there is no ok.txt), if the check could not complete, if nodes were too busy to
-    decide, or if the result cannot be written.
+    3 if no node is left (then there is no ok.txt), if the check could not complete, if nothing could be
+    decided (busy nodes, or two nodes without --expect), or if the result cannot be written.
     """
     from earlybird.cli.output.check import is_open, print_check
     from earlybird.cli.session.checking import expected_values, perform_check, planned_check
