@@ -174,8 +174,10 @@ def _launches(choice: AlgorithmChoice) -> list[str]:
     if not results:
         return []
     if choice.measured.are_launches_known:
-        is_single = max(result.launches for result in results) == 1
-        return ["a single launch decides nothing; measure with --launches 7"] if is_single else []
+        if max(result.launches for result in results) > 1:
+            return []
+        more = "" if options.share_cores(results) else "; measure with --launches 7"
+        return [f"a single launch decides nothing{more}"]
     return [
         "the profile has times without their launches, so that what is faster by chance is not left out; fit "
         "the run again with this version"

@@ -140,6 +140,10 @@ class PipelineQuestion:
             self.measured.predicted_speed_up(model, size_bytes, partitions, gamma) if is_shown else None,
             outlook.measured_speed_up,
             self._is_reliable(model),
+            launches=0 if outlook.result is None else outlook.result.launches,
+            shares_cores=options.share_cores(
+                self.measured.results_of(model) if outlook.result is None else [outlook.result]
+            ),
         )
         return Candidate(model, partitions, outlook, option)
 
@@ -202,7 +206,7 @@ def advise_pipeline(
         ranges,
         profile.id,
         (
-            *options.notes(of_all, ranked[0].option, f"{again} on an idle machine"),
+            *options.notes(of_all, ranked[0].option, f"{again} on an idle machine", "thread"),
             *left_out,
             *reservations(models, size_bytes, partitions, gamma, again),
             *kept_beyond(ranges, ranked[0], size_bytes),
