@@ -136,6 +136,22 @@ def test_advice_outside_the_measured_range_asks_for_the_placement_that_it_is_of(
     assert "1GiB" in given["sizes"] and "8" in given["sizes"].split(",")
 
 
+def test_what_is_measured_again_gets_a_free_name_and_is_fitted_with_the_runs_of_the_profile(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "more").mkdir()
+    folder = Path(__file__).parents[2] / "examples/collectives"
+    known = replace(load_profile(folder / "profile.json"), runs=({"id": "run-a"}, {"id": "run-b"}))
+    advice, _ = advise_collective(known, "bcast", 4, 1 << 30, layout="2x1x2", map_by="core")
+    (note,) = (note for note in advice.notes if "earlybird measure" in note)
+    measure, fit = re.findall(r"`(earlybird [^`]*)`", note)
+    assert str(parse(measure)["output"]) == "more2"
+    given = parse(fit)
+    assert [str(one) for one in given["sources"]] == ["RUN", "more2"] and str(given["output"]) == "PROFILE"
+    assert note.endswith("RUN being the runs of the profile (run-a, run-b)")
+
+
 def test_launch_options_are_those_of_the_profile_or_of_its_context():
     stated = Profile({}, extra={MEASURED_WITH: {"launcher": "cluster:p", "mpi": "mpich"}})
     assert LaunchOptions.of(stated).arguments == ["--launcher", "cluster:p", "--mpi", "mpich"]

@@ -12,7 +12,7 @@ from earlybird.advise.options import WORTH, Option
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.contexts import context_variables
-from earlybird.data.measure_commands import LaunchOptions, measure_command
+from earlybird.data.measure_commands import LaunchOptions, fit_together, free_run, measure_command
 from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile
 from earlybird.data.results import Result
@@ -196,7 +196,9 @@ def advise_pipeline(
     gammas = {one.partitions: delay_rate(one.partitions // threads) for one in candidates}
     contexts = [model.vcis for model in models if model.vcis is not None]
     launch = LaunchOptions.of(profile)
-    again = measure_pipelines_command(threads, size_bytes, gammas, level, contexts, launch)
+    run = free_run()
+    again = measure_pipelines_command(threads, size_bytes, gammas, level, contexts, launch, run)
+    repeat = f"{again} on an idle machine, {fit_together(profile, run)}"
     ranges = tuple(_size_ranges(question))
     return Advice(
         "pipeline",
@@ -206,7 +208,7 @@ def advise_pipeline(
         ranges,
         profile.id,
         (
-            *options.notes(of_all, ranked[0].option, f"{again} on an idle machine", "thread"),
+            *options.notes(of_all, ranked[0].option, repeat, "thread"),
             *left_out,
             *reservations(models, size_bytes, partitions, gamma, again),
             *kept_beyond(ranges, ranked[0], size_bytes),
