@@ -20,7 +20,7 @@ from earlybird.data.measure_commands import (
 from earlybird.data.profile import Profile, load_profile
 from earlybird.measure.collective import collective_groups
 from earlybird.measure.groups import Library, Options, Resources
-from earlybird.predict.collective import measure_hint
+from earlybird.predict.collective import measure_hint, sizes_around
 from earlybird.predict.pipelined import measure_pipelines_command
 from tests.python.test_docs import command_called, unknown_options
 
@@ -123,6 +123,20 @@ def test_the_commands_that_add_a_collective_measure_it_where_the_ranks_are(opera
         ]
         if operation != "barrier":
             assert {(point["ranks"], point["layout"]) for point in points} == {(4, "4x1x1")}
+
+
+@pytest.mark.parametrize(
+    "recorded, sizes",
+    [
+        ([0], "8B,32B,128B,512B"),
+        ([8, 8], "8B,32B,128B,512B"),
+        ([1 << 20], "16KiB,64KiB,256KiB,1MiB"),
+        ([4100, 24], "8B,24B,4KiB,16KiB"),
+        (range(8, 800, 8), "8B,120B,232B,344B,456B,568B,680B,792B"),
+    ],
+)
+def test_sizes_are_those_recorded_and_as_many_as_a_form_needs(recorded, sizes):
+    assert sizes_around(recorded) == sizes
 
 
 def test_advice_outside_the_measured_range_asks_for_the_placement_that_it_is_of():
