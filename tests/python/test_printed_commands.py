@@ -20,7 +20,7 @@ from earlybird.data.measure_commands import (
 from earlybird.data.profile import Profile, load_profile
 from earlybird.measure.collective import collective_groups
 from earlybird.measure.groups import Library, Options, Resources
-from earlybird.predict.collective import measure_hint
+from earlybird.predict.collective import measure_hint, sizes_around
 from earlybird.predict.pipelined import measure_pipelines_command
 from tests.python.test_docs import command_called, unknown_options
 
@@ -125,6 +125,20 @@ def test_the_commands_that_add_a_collective_measure_it_where_the_ranks_are(opera
             assert {(point["ranks"], point["layout"]) for point in points} == {(4, "4x1x1")}
 
 
+@pytest.mark.parametrize(
+    "recorded, sizes",
+    [
+        ([0], "8B,32B,128B,512B"),
+        ([8, 8], "8B,32B,128B,512B"),
+        ([1 << 20], "16KiB,64KiB,256KiB,1MiB"),
+        ([4100, 24], "8B,24B,4KiB,16KiB"),
+        (range(8, 800, 8), "8B,120B,232B,344B,456B,568B,680B,792B"),
+    ],
+)
+def test_sizes_are_those_recorded_and_as_many_as_a_form_needs(recorded, sizes):
+    assert sizes_around(recorded) == sizes
+
+
 def test_advice_outside_the_measured_range_asks_for_the_placement_that_it_is_of():
     folder = Path(__file__).parents[2] / "examples/collectives"
     known = load_profile(folder / "profile.json")
@@ -134,6 +148,22 @@ def test_advice_outside_the_measured_range_asks_for_the_placement_that_it_is_of(
     given = parse(command)
     assert (given["layout"], given["ranks"], given["launcher"]) == ("2x1x2", "4", "cluster:c")
     assert "1GiB" in given["sizes"] and "8" in given["sizes"].split(",")
+
+
+def test_what_is_measured_again_gets_a_free_name_and_is_fitted_with_the_runs_of_the_profile(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "more").mkdir()
+    folder = Path(__file__).parents[2] / "examples/collectives"
+    known = replace(load_profile(folder / "profile.json"), runs=({"id": "run-a"}, {"id": "run-b"}))
+    advice, _ = advise_collective(known, "bcast", 4, 1 << 30, layout="2x1x2", map_by="core")
+    (note,) = (note for note in advice.notes if "earlybird measure" in note)
+    measure, fit = re.findall(r"`(earlybird [^`]*)`", note)
+    assert str(parse(measure)["output"]) == "more2"
+    given = parse(fit)
+    assert [str(one) for one in given["sources"]] == ["RUN", "more2"] and str(given["output"]) == "PROFILE"
+    assert note.endswith("RUN being the runs of the profile (run-a, run-b)")
 
 
 def test_launch_options_are_those_of_the_profile_or_of_its_context():

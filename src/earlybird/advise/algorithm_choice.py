@@ -124,8 +124,12 @@ class AlgorithmChoice:
             has_default and model is self.default,
             None,
             outlook.measured_speed_up,
-            self._is_reliable(model),
+            self._is_reliable(model) or self._is_settled(model, size_bytes),
             model is self.default or not has_default or self._is_significant(candidate, size_bytes),
+            0 if outlook.result is None else outlook.result.launches,
+            options.share_cores(
+                self.measured.results_of(model) if outlook.result is None else [outlook.result]
+            ),
         )
         return Judged(candidate, outlook, option, outside)
 
@@ -134,6 +138,11 @@ class AlgorithmChoice:
             pair = [model, self.default] if self.default else [model]
             self._reliable[id(model)] = all(options.decides(self.measured.results_of(one)) for one in pair)
         return self._reliable[id(model)]
+
+    def _is_settled(self, model: AlgorithmModel, size_bytes: float) -> bool:
+        """Whether this size was measured often enough, whatever the launches at other sizes."""
+        pair = [model, self.default] if self.default else [model]
+        return all(options.settles(self.measured.results_at(one, size_bytes)) for one in pair)
 
     @cached_property
     def _significant(self) -> set[tuple[int, tuple[int, int]]]:

@@ -21,7 +21,7 @@ from earlybird.data.collective_configuration import Configuration, setting
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.layout import is_shape
-from earlybird.data.measure_commands import LaunchOptions, measure_command
+from earlybird.data.measure_commands import LaunchOptions, fit_together, free_run, measure_command
 from earlybird.data.mpich_selection import Selection
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes, size_argument
@@ -126,7 +126,7 @@ def _advise(
     if not ranked:
         raise InputError(f"nothing can be advised: {'; '.join(left_out)}")
     regions = [] if at_size_only else choice.over_sizes().regions()
-    again = _measure_again(choice, asked_bytes, ranked, LaunchOptions.of(profile))
+    again = _measure_again(choice, asked_bytes, ranked, profile)
     models = {id(one.model): one.model for one in candidates if one.form.algorithm in names}
     return Advice(
         "collective",
@@ -147,10 +147,10 @@ def _advise(
 
 
 def _measure_again(
-    choice: AlgorithmChoice, asked_bytes: int, ranked: Sequence[Judged], launch: LaunchOptions
+    choice: AlgorithmChoice, asked_bytes: int, ranked: Sequence[Judged], profile: Profile
 ) -> str:
     """Return the command that measures all algorithms at this placement and size: where nothing was measured
-    at this placement, also at the sizes that a form needs."""
+    at this placement, also at the sizes that a form needs; and the fit with the runs of the profile."""
     placed, asked = choice.placed, size_argument(asked_bytes)
     is_new = ranked[0].option.basis == EXTRAPOLATED
     measured = [one.outlook.result.launches for one in ranked if one.outlook.result]
@@ -164,7 +164,9 @@ def _measure_again(
     }
     if choice.operation == "barrier":
         del points["sizes"]
-    return f"`{measure_command('collective', points, launch)}` on an idle machine"
+    run = free_run()
+    command = measure_command("collective", points, LaunchOptions.of(profile), run)
+    return f"`{command}` on an idle machine, {fit_together(profile, run)}"
 
 
 def _launches(choice: AlgorithmChoice) -> list[str]:
@@ -174,8 +176,10 @@ def _launches(choice: AlgorithmChoice) -> list[str]:
     if not results:
         return []
     if choice.measured.are_launches_known:
-        is_single = max(result.launches for result in results) == 1
-        return ["a single launch decides nothing; measure with --launches 7"] if is_single else []
+        if max(result.launches for result in results) > 1:
+            return []
+        more = "" if options.share_cores(results) else "; measure with --launches 7"
+        return [f"a single launch decides nothing{more}"]
     return [
         "the profile has times without their launches, so that what is faster by chance is not left out; fit "
         "the run again with this version"

@@ -31,6 +31,8 @@ class Option:
         shared cores, with too few launches to tell.
     is_significant : False if among all that was measured a speed-up like this one is to be expected by
         chance.
+    launches : of this point; 0 if it was not measured.
+    shares_cores : whether ranks or threads shared cores where it was measured: more launches do not help.
     """
 
     name: str
@@ -43,6 +45,8 @@ class Option:
     measured_speed_up: Estimate | None = None
     is_reliable: bool = True
     is_significant: bool = True
+    launches: int = 0
+    shares_cores: bool = False
 
     @property
     def speed(self) -> Estimate:
@@ -85,6 +89,18 @@ def decides(results: Sequence[Result]) -> bool:
         if result.launches < ENOUGH_LAUNCHES and (2 * result.noisy > result.launches or result.oversubscribed)
     ]
     return 2 * len(weak) <= len(results)
+
+
+def settles(results: Sequence[Result]) -> bool:
+    """Whether all of these results of one point have enough launches on cores of their own, so that few
+    launches at other points do not count."""
+    enough = [one.launches >= ENOUGH_LAUNCHES and not one.oversubscribed for one in results]
+    return bool(enough) and all(enough)
+
+
+def share_cores(results: Sequence[Result]) -> bool:
+    """Whether ranks or threads shared cores in most of these results."""
+    return 2 * sum(result.oversubscribed for result in results) > len(results)
 
 
 def choose(options: Sequence[Option]) -> int:
@@ -137,8 +153,12 @@ def stays(current: Option, options: Sequence[Option]) -> bool:
     return not any(is_clearly_faster(option.speed, current.speed) for option in better)
 
 
-def notes(options: Sequence[Option], advised: Option, measure_again: str) -> list[str]:
-    """What the reader must know of this ranking, one sentence each; `measure_again` is the command."""
+def notes(options: Sequence[Option], advised: Option, measure_again: str, sharing: str = "rank") -> list[str]:
+    """What the reader must know of this ranking, one sentence each.
+
+    `measure_again` is the command; it is not asked for where `sharing`, ranks or threads, share cores.
+    """
+    own_core = f"{sharing}s share cores: more launches will not help; measure with a core for each {sharing}"
     texts = []
     for option in options:
         if option.contradicts():
@@ -155,26 +175,31 @@ def notes(options: Sequence[Option], advised: Option, measure_again: str) -> lis
     ]
     by_chance = [option for option in unclear if option.is_reliable and not option.is_significant]
     if by_chance and advised.is_reference:
+        more = (
+            own_core if _any_shares(by_chance) else f"measure again with more launches, with {measure_again}"
+        )
         texts.append(
             f"not advised, as among so many algorithms and sizes chance alone makes some as fast: "
-            f"{_listed(by_chance)}; measure again with more launches, with {measure_again}"
+            f"{_listed(by_chance)}; {more}"
         )
     unclear = [option for option in unclear if option not in by_chance]
     beyond_noise = [option for option in unclear if option.speed_up.low > 1 + MIN_EFFECT]
     if beyond_noise and advised.is_reference:
         listed = _listed(beyond_noise)
         texts.append(
-            f"not advised, as fewer than {ENOUGH_LAUNCHES} launches decide nothing where most times are "
-            f"noisy or of shared cores, those of {advised.name} or theirs: {listed}; measure again with "
-            f"{measure_again}"
+            f"not advised, as times on shared cores are noisy: {listed}; {own_core}"
+            if _any_shares(beyond_noise)
+            else f"not advised, as most times, of {advised.name} or of the methods listed here, are noisy "
+            f"and of fewer than {ENOUGH_LAUNCHES} launches: {listed}; measure again with {measure_again}"
         )
     unclear = [option for option in unclear if option not in beyond_noise]
     if unclear and advised.is_reference:
         is_noise = any(option.measured_speed_up is not None or not option.is_reliable for option in unclear)
         listed = _listed(unclear)
+        more = own_core if _any_shares(unclear) else f"measure again with {measure_again}"
         texts.append(
             f"{'too noisy' if is_noise else 'the model is too uncertain'} to tell whether these are faster "
-            f"than {advised.name}: {listed}; measure again with {measure_again}"
+            f"than {advised.name}: {listed}; {more}"
         )
     if advised.basis == EXTRAPOLATED:
         texts.append(
@@ -184,8 +209,20 @@ def notes(options: Sequence[Option], advised: Option, measure_again: str) -> lis
     return texts
 
 
+def _any_shares(options: Sequence[Option]) -> bool:
+    return any(option.shares_cores for option in options)
+
+
 def _listed(options: Sequence[Option]) -> str:
-    return ", ".join(f"{option.name}, speed-up {_spread(option.speed_up)}" for option in options)
+    return ", ".join(
+        f"{option.name}, speed-up {_spread(option.speed_up)}{_launches(option)}" for option in options
+    )
+
+
+def _launches(option: Option) -> str:
+    if not option.launches:
+        return ""
+    return f" in {option.launches} launch{'es' if option.launches > 1 else ''}"
 
 
 def _spread(estimate: Estimate) -> str:

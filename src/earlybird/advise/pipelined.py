@@ -12,7 +12,7 @@ from earlybird.advise.options import WORTH, Option
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.contexts import context_variables
-from earlybird.data.measure_commands import LaunchOptions, measure_command
+from earlybird.data.measure_commands import LaunchOptions, fit_together, free_run, measure_command
 from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile
 from earlybird.data.results import Result
@@ -140,6 +140,10 @@ class PipelineQuestion:
             self.measured.predicted_speed_up(model, size_bytes, partitions, gamma) if is_shown else None,
             outlook.measured_speed_up,
             self._is_reliable(model),
+            launches=0 if outlook.result is None else outlook.result.launches,
+            shares_cores=options.share_cores(
+                self.measured.results_of(model) if outlook.result is None else [outlook.result]
+            ),
         )
         return Candidate(model, partitions, outlook, option)
 
@@ -192,7 +196,9 @@ def advise_pipeline(
     gammas = {one.partitions: delay_rate(one.partitions // threads) for one in candidates}
     contexts = [model.vcis for model in models if model.vcis is not None]
     launch = LaunchOptions.of(profile)
-    again = measure_pipelines_command(threads, size_bytes, gammas, level, contexts, launch)
+    run = free_run()
+    again = measure_pipelines_command(threads, size_bytes, gammas, level, contexts, launch, run)
+    repeat = f"{again} on an idle machine, {fit_together(profile, run)}"
     ranges = tuple(_size_ranges(question))
     return Advice(
         "pipeline",
@@ -202,7 +208,7 @@ def advise_pipeline(
         ranges,
         profile.id,
         (
-            *options.notes(of_all, ranked[0].option, f"{again} on an idle machine"),
+            *options.notes(of_all, ranked[0].option, repeat, "thread"),
             *left_out,
             *reservations(models, size_bytes, partitions, gamma, again),
             *kept_beyond(ranges, ranked[0], size_bytes),

@@ -3,6 +3,8 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 from earlybird.data.collective_algorithms import family_of
@@ -92,3 +94,18 @@ def measure_command(
         text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))
     ]
     return shlex.join(["earlybird", "measure", *suites.split(), *given, *launch.arguments, "-o", run])
+
+
+def free_run() -> str:
+    """Return a name for a further run that nothing in the current folder has: `more`, `more2`, ..."""
+    names = (f"more{k if k > 1 else ''}" for k in count(1))
+    return next(name for name in names if not Path(name).exists())
+
+
+def fit_together(profile: Profile, run: str) -> str:
+    """Return how to fit `run` with the runs of the profile, of which only the ids are known: a run of few
+    points cannot be fitted alone."""
+    ids = list(dict.fromkeys(str(known["id"]) for known in profile.runs if known.get("id")))
+    runs = "the runs of the profile" if len(ids) != 1 else "the run of the profile"
+    named = f" ({', '.join(ids)})" if ids else ""
+    return f"then `earlybird fit RUN {run} -o PROFILE`, RUN being {runs}{named}"

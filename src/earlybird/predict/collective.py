@@ -22,7 +22,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAPPINGS, MAX_RANKS, Layout, level_phrase, parse_layout
 from earlybird.data.measure_commands import LaunchOptions, measure_command
 from earlybird.data.profile import Profile
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, size_argument
 from earlybird.models.collective import (
     Calls,
     CollectiveCosts,
@@ -42,6 +42,20 @@ _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}
 
 # Enough for a form of every algorithm, also of those for large messages alone.
 SIZES = "8,256,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB"
+# A form has as many points or more; above the bound, further sizes are smaller ones.
+_POINTS, _MOST_POINTS, _LARGE_BYTES = 4, 8, 4096
+
+
+def sizes_around(recorded_bytes: Iterable[int]) -> str:
+    """Return the `--sizes` that a form needs to predict these sizes: them, in whole doubles, and others
+    around them where they are too few."""
+    sizes = sorted({max(8, size // 8 * 8) for size in recorded_bytes})
+    if len(sizes) > _MOST_POINTS:
+        sizes = [sizes[k * (len(sizes) - 1) // (_MOST_POINTS - 1)] for k in range(_MOST_POINTS)]
+    while len(sizes) < _POINTS:
+        is_large = sizes[-1] >= _LARGE_BYTES and sizes[0] > 8
+        sizes = sorted({*sizes, max(8, sizes[0] // 32 * 8) if is_large else 4 * sizes[-1]})
+    return ",".join(size_argument(size) for size in sizes)
 
 
 def measure_hint(
@@ -50,6 +64,7 @@ def measure_hint(
     ranks: int | None = None,
     layout: str | None = None,
     map_by: str | None = None,
+    sizes: str = SIZES,
 ) -> str:
     """Return what adds an operation to a profile: a form has four points or more, also of algorithms
     for large messages alone, and a barrier has no sizes. Without `ranks` those of the layout are measured."""
@@ -59,7 +74,7 @@ def measure_hint(
         "ranks": "2,4,6,8" if is_barrier else ranks,
         "layout": None if is_barrier else layout,
         "map-by": None if map_by == MAPPINGS[0] else map_by,
-        "sizes": None if is_barrier else SIZES,
+        "sizes": None if is_barrier else sizes,
     }
     command = measure_command("collective", points, launch)
     return f"`{command}` and `earlybird fit RUN -o {operation}.json`, then add `--profile {operation}.json`"

@@ -61,6 +61,11 @@ class MeasuredCollectives:
         """The measured results of an algorithm on this placement."""
         return list(self._algorithms[id(model)].results.values())
 
+    def results_at(self, model: AlgorithmModel, size_bytes: float) -> list[Result]:
+        """Those of one size, with any segments."""
+        results = self._algorithms[id(model)].results
+        return [result for (size, _), result in results.items() if size == size_bytes]
+
     def sizes_bytes(self, model: AlgorithmModel) -> list[int]:
         """The sizes at which an algorithm was measured on this placement, in order."""
         return sorted({size for size, _ in self._algorithms[id(model)].results})

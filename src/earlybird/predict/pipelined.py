@@ -208,6 +208,7 @@ def measure_pipelines_command(
     level: str,
     vcis: Iterable[int] = (),
     launch: LaunchOptions = ANYWHERE,
+    run: str = "RUN",
 ) -> str:
     """The command that measures all methods at these points; a fit of its run replaces an extrapolation.
 
@@ -225,7 +226,7 @@ def measure_pipelines_command(
         "methods": "all",
         "launches": 7,
     }
-    return f"`{measure_command('pipeline', points, launch)}`"
+    return f"`{measure_command('pipeline', points, launch, run)}`"
 
 
 def reservations(

@@ -39,7 +39,7 @@ from earlybird.data.projection import (
 from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.predict.collective import measure_hint
+from earlybird.predict.collective import measure_hint, sizes_around
 from earlybird.record.collective_changes import (
     algorithm_changes,
     measured_place,
@@ -238,6 +238,7 @@ class _Projector:
         library = next((one.mpi for one in recording.ranks.values()), "")
         self._recorded_mpi = family_of({"library_version": library})
         self._remarks: dict[str, None] = {}
+        self._without_forms: dict[str, list[RecordedCollective]] = {}
         self._causes: dict[str, None] = {}
         self._launch = launch_of(recording, profile)
         self._undescribed: dict[float, str] = {}
@@ -303,6 +304,7 @@ class _Projector:
             )
         yield from lost_parts(self.recording)
         yield from self._remarks
+        yield from self._lacking_forms()
         changes = [change for phase in phases for change in phase.changes]
         if self._core_wait_share >= LEAST_CORE_WAIT:
             share = labels.percent(self._core_wait_share)
@@ -520,6 +522,18 @@ class _Projector:
         delay_s = share * float(np.median(outside_mpi_s(self.recording))) / measured.epochs
         return partitions, delay_s, f"by {labels.percent(share)} noise"
 
+    def _lacking_forms(self) -> Iterator[str]:
+        """Yield what measures each operation without forms, at the sizes of all phases."""
+        shape = self.place.text if is_shape(self.place.text) else None
+        own_core = (
+            "ranks shared cores, where this takes long and is noisy: measure with a core for each rank; "
+        ) * (self._core_wait_share >= LEAST_CORE_WAIT)
+        for operation, recorded in self._without_forms.items():
+            ranks = None if shape else recorded[0].ranks
+            sizes = sizes_around(one.size_bytes for one in recorded)
+            hint = measure_hint(operation, self._launch, ranks, shape, self.place.map_by, sizes)
+            yield f"{operation} is not projected: the profile has no forms of it; {own_core}{hint}"
+
     def _of_collective(
         self, measured: MeasuredPhase, one: RecordedCollective, notes: list[str]
     ) -> tuple[Cost | None, list[ProjectedChange]]:
@@ -539,10 +553,8 @@ class _Projector:
         except InputError as error:
             cause = str(error)
             if not any(form.operation == one.operation for form in self.profile.collectives):
-                shape = self.place.text if is_shape(self.place.text) else None
-                ranks = None if shape else one.ranks
-                hint = measure_hint(one.operation, self._launch, ranks, shape, self.place.map_by)
-                cause = f"the profile has no forms of it; {hint}"
+                self._without_forms.setdefault(one.operation, []).append(one)
+                return None, []
             self._remarks[f"{one.operation} is not projected: {cause}"] = None
             return None, []
         family = self._recorded_mpi or family_of(self.profile.context)

@@ -324,6 +324,27 @@ def test_too_few_launches_keep_the_default_and_say_so():
         assert any("single launch decides nothing" in one for one in advice.notes) == (launches == 1)
 
 
+@pytest.mark.parametrize("shares_cores", [False, True])
+def test_a_point_measured_again_is_not_asked_for_once_more(shares_cores):
+    """Few noisy launches at the other sizes do not count; on shared cores no launches help."""
+    sizes = [8 << k for k in range(6)]
+    forms = [
+        form("default", measured=[[8, size, 0, "node", 9e-5] for size in sizes]),
+        form("chain", "chain", measured=[[8, size, 0, "node", 3e-5] for size in sizes]),
+    ]
+    profile = profile_of(forms, launches=3)
+    rows = [
+        row
+        | {"noisy": row["launches"], "oversubscribed": shares_cores}
+        | ({"launches": 24} if row["size_bytes"] == 8 else {})
+        for row in profile.extra["results"]
+    ]
+    advice, _ = advise_collective(replace(profile, extra={"results": rows}), "bcast", 8, 8)
+    assert not any("measure again" in note for note in advice.notes)
+    assert (advice.ranked[0].method == "default") is shares_cores
+    assert any("in 24 launches; ranks share cores" in note for note in advice.notes) is shares_cores
+
+
 def test_a_speed_up_that_is_clear_alone_is_chance_among_many():
     """Seven launches that differ by 25 %, one speed-up of 1.2, and none anywhere else."""
     lucky, even = (1, 1.2, 1, 1, 1, 1), (1,) * 6

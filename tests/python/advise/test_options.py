@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from earlybird.advise.options import Option, choose, decides, notes, order, stays
+import pytest
+
+from earlybird.advise.options import Option, choose, decides, notes, order, settles, stays
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
@@ -50,8 +52,27 @@ def test_what_is_far_beyond_noise_is_not_called_unclear():
     fast = option("many", 350, 304, 403, is_reliable=False)
     assert names(REFERENCE, fast) == ["single", "many"]
     (note,) = notes((REFERENCE, fast), REFERENCE, "COMMAND")
-    assert note.startswith("not advised, as fewer than 5 launches") and "350.00 (304.00 .. 403.00)" in note
+    assert "fewer than 5 launches" in note and "350.00 (304.00 .. 403.00)" in note
     assert note.endswith("measure again with COMMAND")
+
+
+@pytest.mark.parametrize(
+    "slow", [(350, 304, 403, False, True), (1.3, 1.01, 1.5, False, True), (1.3, 1.1, 1.5, True, False)]
+)
+def test_where_ranks_share_cores_no_more_launches_are_asked_for(slow):
+    *speed_up, is_reliable, is_significant = slow
+    shared = option(
+        "many", *speed_up, launches=24, shares_cores=True,
+        is_reliable=is_reliable, is_significant=is_significant,
+    )  # fmt: skip
+    (note,) = notes((REFERENCE, shared), REFERENCE, "COMMAND")
+    assert "in 24 launches" in note and "COMMAND" not in note and "fewer than" not in note
+    assert note.endswith("ranks share cores: more launches will not help; measure with a core for each rank")
+
+
+def test_enough_launches_on_cores_of_their_own_settle_a_point():
+    assert settles([result(5, 5)]) and not settles([result(4)]) and not settles([])
+    assert not settles([result(24, oversubscribed=True)])
 
 
 def result(launches, noisy=0, oversubscribed=False):

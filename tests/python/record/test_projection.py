@@ -460,6 +460,15 @@ def test_what_is_unknown_is_left_out_with_a_note():
     (note,) = (note for note in found.notes if "allreduce is not projected" in note)
     assert "measure collective --op allreduce --layout 2x1x2 --sizes" in note
     assert "--hosts n0,n1 -o RUN" in note and "--profile allreduce.json" in note
+    assert "ranks shared cores" not in note
+
+
+def test_where_ranks_shared_cores_a_core_for_each_is_asked_for_before_measuring(monkeypatch):
+    bare = replace(profile(), levels={"inter_node": profile().levels["inter_node"]})
+    monkeypatch.setattr(type(HALVES), "core_wait_share", 0.4)
+    found = project(HALVES, bare, recorded_place(HALVES), Changes())
+    (note,) = (note for note in found.notes if "allreduce is not projected" in note)
+    assert note.index("measure with a core for each rank") < note.index("`earlybird measure")
 
 
 def test_a_layout_of_other_ranks_is_refused():
