@@ -1,10 +1,21 @@
-"""The name of an MPI with the environment variables that it is measured with: `mpich+MPIR_CVAR_X=1`."""
+"""The environment variables of an MPI: in its name, `mpich+MPIR_CVAR_X=1`, and in records of launches."""
 
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from earlybird.data.errors import InputError
+
+# What a launch record keeps of the environment, besides the variables of --env.
+RECORDED = re.compile(r"^(MPIR_|MPICH_|OMPI_|PMIX_|PRTE_|I_MPI_|UCX_|FI_|HYDRA_|SLURM_|OMP_|EARLYBIRD_)")
+# Variables that differ between launches without an effect on the cost of messages.
+BOOKKEEPING = re.compile(r"(SLURM_|EARLYBIRD_|PMI)|.*_ALLOW_RUN_AS_ROOT")
+# Variables that the launcher sets, for launch records without `set_by_launcher`.
+_BY_LAUNCHER = re.compile(
+    r"MPIR_CVAR_POLLS_BEFORE_YIELD$|OMPI_MCA_mpi_yield_when_idle$"
+    r"|I_MPI_THREAD_YIELD$|I_MPI_FABRICS$|I_MPI_PIN"
+)
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _BEGIN = re.compile(rf"\+(?={_NAME}=)")  # of a setting: the path of an mpicc and a value may contain a `+`
@@ -50,3 +61,9 @@ def alternatives(mpis: Sequence[str], variables: Iterable[str]) -> list[str]:
             for chosen in itertools.product(*values.values())
         )
     )
+
+
+def is_set_by_launcher(launch: Mapping[str, Any], name: str) -> bool:
+    """Tell whether earlybird, not the user, set the variable `name` of a launch record."""
+    listed = launch.get("set_by_launcher")
+    return bool(_BY_LAUNCHER.match(name)) if listed is None else name in listed

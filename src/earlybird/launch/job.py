@@ -15,12 +15,13 @@ from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
 from earlybird.data.files import read_whole_lines
 from earlybird.data.layout import Layout
+from earlybird.data.mpi_settings import RECORDED
 from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
 from earlybird.launch.process import STALL_CAUSE, Ended, Limits, run_tree
-from earlybird.launch.variables import RECORDED, refuse_conflicts, refuse_replaced, variables_to_set
+from earlybird.launch.variables import refuse_conflicts, refuse_replaced, variables_to_set
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import has_library, kernel_path, library_path, require_library
 

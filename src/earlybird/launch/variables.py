@@ -4,15 +4,17 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from earlybird.data.collective_algorithms import Forcing
 from earlybird.data.errors import InputError
+from earlybird.data.mpi_settings import BOOKKEEPING, RECORDED, is_set_by_launcher
 from earlybird.machine.flavours import Flavour
 
-# What a launch record keeps of the environment.
-RECORDED = re.compile(r"^(MPIR_|MPICH_|OMPI_|PMIX_|PRTE_|I_MPI_|UCX_|FI_|HYDRA_|SLURM_|OMP_|EARLYBIRD_)")
 # Open MPI's mpiexec passes only its own variables to other nodes, not those of the libraries below it.
 _LEFT_BEHIND = re.compile(r"^(UCX_|FI_|OMP_)")
+# What the flavour alone decides.
+_OF_FLAVOUR = frozenset({"I_MPI_ROOT"})
 _ADJUSTED_PART = re.compile("(I_MPI_ADJUST_[A-Z]+)_")
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -56,6 +58,31 @@ def refuse_replaced(mpi: Flavour, environment: Mapping[str, str], forcings: Iter
             raise InputError(
                 f"the variable {name}={value} selects algorithms, and so does this measurement; {remedy}, or "
                 "measure --algorithm default alone"
+            )
+
+
+def refuse_changed(mpi: Flavour, launches: Iterable[Mapping[str, Any]], where: Any) -> None:
+    """Raise InputError for a variable of the user that is another one now than in `launches`, the records of
+    earlier launches of `mpi` in the run `where`: its samples would be of two settings."""
+    present = mpi.environment() | dict(mpi.settings)
+    recorded_now = {name for name in present if RECORDED.match(name)}
+    for launch in launches:
+        recorded = launch.get("environment")
+        if not isinstance(recorded, Mapping) or not isinstance(launch.get("set_by_launcher"), list):
+            continue  # of an earlier version, which does not tell what the user set
+        for name in sorted(recorded.keys() | recorded_now):
+            before, now = recorded.get(name), present.get(name)
+            # What earlybird set it sets again, if the user does not.
+            again = now is None and is_set_by_launcher(launch, name)
+            if before == now or again or name in _OF_FLAVOUR or BOOKKEEPING.match(name):
+                continue
+            was, value = ("not set" if one is None else repr(one) for one in (before, now))
+            restore = f"unset {name}" if before is None else f"set {name}={before} again"
+            if is_set_by_launcher(launch, name):
+                restore = f"unset {name}, which earlybird sets itself"
+            raise InputError(
+                f"the variable {name} was {was} when {where} was measured and is {value} now, and a run has "
+                f"one setting; {restore}, or measure into another folder"
             )
 
 
