@@ -15,13 +15,17 @@ from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
 from earlybird.data.files import read_whole_lines
 from earlybird.data.layout import Layout
-from earlybird.data.mpi_settings import RECORDED
 from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
 from earlybird.launch.process import STALL_CAUSE, Ended, Limits, run_tree
-from earlybird.launch.variables import refuse_conflicts, refuse_replaced, variables_to_set
+from earlybird.launch.variables import (
+    recorded_variables,
+    refuse_conflicts,
+    refuse_replaced,
+    variables_to_set,
+)
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import has_library, kernel_path, library_path, require_library
 
@@ -62,6 +66,7 @@ def run_kernel(
     refuse_replaced(mpi, request.environment, request.settings.values())
     set_by_us = variables_to_set(mpi, invocation.env | of_points, invocation.preferred)
     environment = mpi.environment() | dict(mpi.settings) | set_by_us
+    recorded = environment  # without what preloading changes, such as PATH
     if request.preload:
         require_library(mpi)
     # A simulated MPI has neither library.
@@ -95,11 +100,7 @@ def run_kernel(
         "layout": request.layout.text,
         "binding": job.binding,
         "threads_per_rank": job.threads,
-        "environment": {
-            name: value
-            for name, value in sorted(environment.items())
-            if RECORDED.match(name) or name in mpi.settings
-        },
+        "environment": recorded_variables(mpi, recorded),
         "set_by_launcher": sorted(set_by_us),
         "settings": {
             method: {"communicator": dict(one.communicator), "call": dict(one.call)}

@@ -61,16 +61,24 @@ def refuse_replaced(mpi: Flavour, environment: Mapping[str, str], forcings: Iter
             )
 
 
+def recorded_variables(mpi: Flavour, environment: Mapping[str, str]) -> dict[str, str | None]:
+    """Return what a launch record keeps of `environment`: of variables of --env also that they are not set,
+    as None."""
+    names = {*filter(RECORDED.match, environment), *mpi.settings, *mpi.compared}
+    return {name: environment.get(name) for name in sorted(names)}
+
+
 def refuse_changed(mpi: Flavour, launches: Iterable[Mapping[str, Any]], where: Any) -> None:
     """Raise InputError for a variable of the user that is another one now than in `launches`, the records of
     earlier launches of `mpi` in the run `where`: its samples would be of two settings."""
-    present = mpi.environment() | dict(mpi.settings)
-    recorded_now = {name for name in present if RECORDED.match(name)}
+    present = recorded_variables(mpi, mpi.environment() | dict(mpi.settings))
     for launch in launches:
         recorded = launch.get("environment")
         if not isinstance(recorded, Mapping) or not isinstance(launch.get("set_by_launcher"), list):
             continue  # of an earlier version, which does not tell what the user set
-        for name in sorted(recorded.keys() | recorded_now):
+        for name in sorted(recorded.keys() | present.keys()):
+            if name not in recorded and not RECORDED.match(name):
+                continue  # an earlier version did not record it for the side that has the shell's
             before, now = recorded.get(name), present.get(name)
             # What earlybird set it sets again, if the user does not.
             again = now is None and is_set_by_launcher(launch, name)

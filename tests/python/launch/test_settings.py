@@ -116,3 +116,12 @@ def test_what_earlybird_and_batch_systems_set_may_change(monkeypatch):
     monkeypatch.setenv("FI_PROVIDER", "shm")
     with pytest.raises(InputError, match="unset FI_PROVIDER, which earlybird sets itself"):
         refuse_changed(mpi, [{"environment": recorded, "set_by_launcher": ["FI_PROVIDER"]}], "run")
+
+
+def test_variables_that_env_names_are_compared_where_they_are_recorded(monkeypatch):
+    mpi = launcher("mpich").mpi._replace(compared=("A",))
+    monkeypatch.setenv("A", "9")
+    refuse_changed(mpi, [{"environment": {}, "set_by_launcher": []}], "run")
+    for before in ("8", None):
+        with pytest.raises(InputError, match=r"the variable A was .* is '9' now"):
+            refuse_changed(mpi, [{"environment": {"A": before}, "set_by_launcher": []}], "run")
