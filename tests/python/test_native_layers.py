@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.launch.variables import RECORDED, SETTINGS
+from earlybird.data.mpi_settings import RECORDED, SETTINGS
 
 NATIVE = Path(__file__).parents[2] / "native"
 

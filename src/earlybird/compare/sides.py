@@ -12,7 +12,7 @@ from earlybird.data.baseline import Baseline, BaselinePoint
 from earlybird.data.benchmark_parameters import PARAMETERS, PROCESSES, THREADS
 from earlybird.data.collective_algorithms import COMPLETION, VERIFICATION
 from earlybird.data.errors import InputError
-from earlybird.data.mpi_settings import split_settings
+from earlybird.data.mpi_settings import BOOKKEEPING, RECORDED, is_set_by_launcher, split_settings
 from earlybird.data.run import UNNAMED_HOST, Run
 from earlybird.data.run_comparison import Difference, Point
 from earlybird.data.statistics import (
@@ -293,7 +293,7 @@ def differences(before: Side, after: Side) -> list[Difference]:
         names = {name: None for name in names if not name.startswith(_OF_ONE_MPI)}
     pairs = _statistics(before, after) | _parameters(before, after)
     pairs |= {
-        name: [side.circumstances.get(name, "") for side in (before, after)]
+        name: [side.circumstances.get(name, _absent(name)) for side in (before, after)]
         for name in names
         if not any(_is_unknown(name, side) for side in (before, after))
     }
@@ -303,6 +303,13 @@ def differences(before: Side, after: Side) -> list[Difference]:
         if one != other
     ]
     return sorted(found, key=lambda one: not one.prevents_comparison)
+
+
+def _absent(name: str) -> str:
+    """Say what it means that a side has nothing of the circumstance `name`: launch records have other
+    variables than those of MPIs only if --env names them."""
+    kind, _, variable = name.partition(".")
+    return "(not recorded)" if kind == "environment" and not RECORDED.match(variable) else ""
 
 
 def _is_unknown(name: str, side: Side) -> bool:
@@ -413,13 +420,42 @@ def _circumstances(
                 values.setdefault(name, set()).add(_text(launch[name]))
         for name in _MAPPINGS:
             for variable, value in (launch.get(name) or {}).items():
-                values.setdefault(f"{name}.{variable}", set()).add(_text(value))
+                # A variable of --env that is recorded as not set is an empty text, as an absent one.
+                values.setdefault(f"{name}.{variable}", set()).add("" if value is None else _text(value))
+    mixed = _mixed_variables(launches)
     for launch in launches:
         values.setdefault(f"{_PLACEMENT}{launch.get('layout', '')}", set()).add(_cores(launch))
     values |= {
         f"{_LIBRARY}{name}": {value} for name, value in _library_lines(launches).items() if name != "MPI"
     }
-    return {name: " | ".join(sorted(of_launches)) for name, of_launches in values.items()}
+    return {name: " | ".join(sorted(of_launches)) for name, of_launches in values.items()} | mixed
+
+
+def _mixed_variables(launches: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """List the values of variables that the user has changed between `launches`, of one MPI."""
+    records = [
+        launch
+        for launch in launches
+        if isinstance(launch.get("environment"), Mapping) and isinstance(launch.get("set_by_launcher"), list)
+    ]
+    of_user = {
+        name: None
+        for launch in records
+        for name in launch["environment"]
+        if not BOOKKEEPING.match(name) and not is_set_by_launcher(launch, name)
+    }
+    found = {}
+    for name in of_user:
+        values = [
+            launch["environment"].get(name)
+            for launch in records
+            if name in launch["environment"] or RECORDED.match(name)
+        ]
+        texts = sorted({_text(value) for value in values if value is not None})
+        texts += ["(none)"] if None in values else []
+        if len(texts) > 1:
+            found[f"environment.{name}"] = labels.listed(texts)
+    return found
 
 
 def _flavour(mpi: str) -> str:

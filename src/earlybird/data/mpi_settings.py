@@ -1,10 +1,29 @@
-"""The name of an MPI with the environment variables that it is measured with: `mpich+MPIR_CVAR_X=1`."""
+"""The environment variables of an MPI: in its name, `mpich+MPIR_CVAR_X=1`, and in records of launches."""
 
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from earlybird.data.errors import InputError
+
+# How the names of variables begin by which users set an MPI, the libraries below it and OpenMP, and choose
+# libraries; not of those in which launchers number their ranks. Kernels on nodes and the recorder keep the
+# same: native/kernels/nodes/facts.cpp, native/recorder/recording/settings.c.
+SETTINGS = (
+    "MPIR_", "MPICH_", "OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "I_MPI_", "HYDRA_", "UCX_", "FI_", "PSM2_",
+    "PSM3_", "OMP_", "KMP_", "GOMP_", "LD_PRELOAD", "LD_LIBRARY_PATH", "EARLYBIRD_",
+)  # fmt: skip
+# What a launch record keeps of the environment, besides the variables of --env. There is no rank yet: also
+# what starts them.
+RECORDED = re.compile("|".join((*SETTINGS, "OMPI_", "PRTE_", "PMIX_", "SLURM_")))
+# Variables that differ between launches without an effect on the cost of messages.
+BOOKKEEPING = re.compile(r"(SLURM_|EARLYBIRD_|PMI)|.*_ALLOW_RUN_AS_ROOT")
+# Variables that the launcher sets, for launch records without `set_by_launcher`.
+_BY_LAUNCHER = re.compile(
+    r"MPIR_CVAR_POLLS_BEFORE_YIELD$|OMPI_MCA_mpi_yield_when_idle$"
+    r"|I_MPI_THREAD_YIELD$|I_MPI_FABRICS$|I_MPI_PIN"
+)
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _BEGIN = re.compile(rf"\+(?={_NAME}=)")  # of a setting: the path of an mpicc and a value may contain a `+`
@@ -50,3 +69,9 @@ def alternatives(mpis: Sequence[str], variables: Iterable[str]) -> list[str]:
             for chosen in itertools.product(*values.values())
         )
     )
+
+
+def is_set_by_launcher(launch: Mapping[str, Any], name: str) -> bool:
+    """Tell whether earlybird, not the user, set the variable `name` of a launch record."""
+    listed = launch.get("set_by_launcher")
+    return bool(_BY_LAUNCHER.match(name)) if listed is None else name in listed

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from earlybird.data.errors import InputError
+from earlybird.data.mpi_settings import BOOKKEEPING, is_set_by_launcher
 from earlybird.data.profile import USUAL_CONTEXT
 from earlybird.data.run import Run, Sample
 from earlybird.data.units import format_bandwidth
@@ -28,13 +29,6 @@ _THRESHOLDS = {
     "inter_socket": _INSIDE_A_NODE,
     "inter_node": ("btl_tcp_eager_limit",),
 }
-# Variables that differ between launches without an effect on the cost of messages.
-_BOOKKEEPING = re.compile(r"(SLURM_|EARLYBIRD_|PMI)|.*_ALLOW_RUN_AS_ROOT")
-# Variables that the launcher sets, for launch records without `set_by_launcher`.
-_BY_LAUNCHER = re.compile(
-    r"MPIR_CVAR_POLLS_BEFORE_YIELD$|OMPI_MCA_mpi_yield_when_idle$"
-    r"|I_MPI_THREAD_YIELD$|I_MPI_FABRICS$|I_MPI_PIN"
-)
 # Variables that force algorithms of collectives.
 _FORCING = re.compile(
     r"I_MPI_ADJUST_|(OMPI_MCA_)?coll(_|$)"
@@ -166,10 +160,10 @@ def _require_one_environment(launches, names: str) -> None:
     recorded = [launch for launch in launches if isinstance(launch.get("environment"), Mapping)]
     variables = {name: None for launch in recorded for name in launch["environment"]}
     for name in variables:
-        if _BOOKKEEPING.match(name):
+        if BOOKKEEPING.match(name):
             continue
         values = {
-            launch["environment"].get(name) for launch in recorded if not _set_by_launcher(launch, name)
+            launch["environment"].get(name) for launch in recorded if not is_set_by_launcher(launch, name)
         }
         if len(values) > 1:
             first, second = sorted("not set" if value is None else repr(value) for value in values)[:2]
@@ -177,11 +171,6 @@ def _require_one_environment(launches, names: str) -> None:
                 f"{names}: the environment variable {name} is {first} in one part and {second} in another; "
                 "a profile describes one context: fit them separately"
             )
-
-
-def _set_by_launcher(launch, name: str) -> bool:
-    listed = launch.get("set_by_launcher")
-    return bool(_BY_LAUNCHER.match(name)) if listed is None else name in listed
 
 
 def _common(descriptions: Iterable[Mapping[str, Any]], keys: tuple[str, ...], names: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
 from earlybird.launch.process import STALL_CAUSE, Ended, Limits, run_tree
 from earlybird.launch.variables import (
-    RECORDED,
+    recorded_variables,
     refuse_conflicts,
     refuse_placement,
     refuse_replaced,
@@ -68,6 +68,7 @@ def run_kernel(
     refuse_replaced(mpi, request.environment, request.settings.values())
     set_by_us = variables_to_set(mpi, invocation.env | of_points, invocation.preferred)
     environment = mpi.environment() | dict(mpi.settings) | set_by_us
+    recorded = environment  # without what preloading changes, such as PATH
     if request.preload:
         require_library(mpi)
     # A simulated MPI has neither library.
@@ -101,11 +102,7 @@ def run_kernel(
         "layout": request.layout.text,
         "binding": job.binding,
         "threads_per_rank": job.threads,
-        "environment": {
-            name: value
-            for name, value in sorted(environment.items())
-            if RECORDED.match(name) or name in mpi.settings
-        },
+        "environment": recorded_variables(mpi, recorded),
         "set_by_launcher": sorted(set_by_us),
         "settings": {
             method: {"communicator": dict(one.communicator), "call": dict(one.call)}

@@ -4,22 +4,18 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from earlybird.data.collective_algorithms import Forcing
 from earlybird.data.errors import InputError
+from earlybird.data.mpi_settings import BOOKKEEPING, RECORDED, is_set_by_launcher
 from earlybird.machine.flavours import Flavour
 
-# How the names of variables begin by which users set an MPI, the libraries below it and OpenMP, and choose
-# libraries; not of those in which launchers number their ranks. Kernels on nodes and the recorder keep the
-# same: native/kernels/nodes/facts.cpp, native/recorder/recording/settings.c.
-SETTINGS = (
-    "MPIR_", "MPICH_", "OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "I_MPI_", "HYDRA_", "UCX_", "FI_", "PSM2_",
-    "PSM3_", "OMP_", "KMP_", "GOMP_", "LD_PRELOAD", "LD_LIBRARY_PATH", "EARLYBIRD_",
-)  # fmt: skip
-# What a launch record keeps of the environment, in which there is no rank yet: also what starts them.
-RECORDED = re.compile("|".join((*SETTINGS, "OMPI_", "PRTE_", "PMIX_", "SLURM_")))
 # Open MPI's mpiexec passes only its own variables to other nodes, not those of the libraries below it.
 _LEFT_BEHIND = re.compile(r"^(UCX_|FI_|OMP_)")
+# What the flavour decides, and what differs between shells for other programs: the MPI's version says which
+# libraries it means.
+_NO_SETTING = frozenset({"I_MPI_ROOT", "LD_LIBRARY_PATH"})
 _ADJUSTED_PART = re.compile("(I_MPI_ADJUST_[A-Z]+)_")
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -83,6 +79,39 @@ def refuse_replaced(mpi: Flavour, environment: Mapping[str, str], forcings: Iter
             raise InputError(
                 f"the variable {name}={value} selects algorithms, and so does this measurement; {remedy}, or "
                 "measure --algorithm default alone"
+            )
+
+
+def recorded_variables(mpi: Flavour, environment: Mapping[str, str]) -> dict[str, str | None]:
+    """Return what a launch record keeps of `environment`: of variables of --env also that they are not set,
+    as None."""
+    names = {*filter(RECORDED.match, environment), *mpi.settings, *mpi.compared}
+    return {name: environment.get(name) for name in sorted(names)}
+
+
+def refuse_changed(mpi: Flavour, launches: Iterable[Mapping[str, Any]], where: Any) -> None:
+    """Raise InputError for a variable of the user that is another one now than in `launches`, the records of
+    earlier launches of `mpi` in the run `where`: its samples would be of two settings."""
+    present = recorded_variables(mpi, mpi.environment() | dict(mpi.settings))
+    for launch in launches:
+        recorded = launch.get("environment")
+        if not isinstance(recorded, Mapping) or not isinstance(launch.get("set_by_launcher"), list):
+            continue  # of an earlier version, which does not tell what the user set
+        for name in sorted(recorded.keys() | present.keys()):
+            if name not in recorded and not RECORDED.match(name):
+                continue  # an earlier version did not record it for the side that has the shell's
+            before, now = recorded.get(name), present.get(name)
+            # What earlybird set it sets again, if the user does not.
+            again = now is None and is_set_by_launcher(launch, name)
+            if before == now or again or name in _NO_SETTING or BOOKKEEPING.match(name):
+                continue
+            was, value = ("not set" if one is None else repr(one) for one in (before, now))
+            restore = f"unset {name}" if before is None else f"set {name}={before} again"
+            if is_set_by_launcher(launch, name):
+                restore = f"unset {name}, which earlybird sets itself"
+            raise InputError(
+                f"the variable {name} was {was} when {where} was measured and is {value} now, and a run has "
+                f"one setting; {restore}, or measure into another folder"
             )
 
 

@@ -31,8 +31,8 @@ NAMES = (*WHEELS, "system", SIMULATED)
 class Flavour(
     namedtuple(
         "Flavour",
-        "name family version mpicc mpiexec env settings",
-        defaults=[MappingProxyType({}), MappingProxyType({})],
+        "name family version mpicc mpiexec env settings compared",
+        defaults=[MappingProxyType({}), MappingProxyType({}), ()],
     )
 ):
     """An MPI that can compile and start programs.
@@ -45,6 +45,7 @@ class Flavour(
     mpicc, mpiexec : paths of its compiler and of what starts its ranks.
     env : variables that its compiler and its programs need.
     settings : variables that the user wants launches to have.
+    compared : names of the variables that the settings of any side of a measurement have.
     """
 
     @property

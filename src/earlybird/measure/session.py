@@ -18,7 +18,7 @@ from earlybird.data.units import format_bytes
 from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
 from earlybird.launch.placement import require_placed
 from earlybird.launch.several import launchers_in
-from earlybird.launch.variables import refuse_conflicts, refuse_replaced
+from earlybird.launch.variables import refuse_changed, refuse_conflicts, refuse_replaced
 from earlybird.measure.groups import Group
 
 # Share of the budget for starting ranks and for filling and checking buffers; the rest is for timed
@@ -64,7 +64,8 @@ def measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Res
     """Append to `run` the samples of `plan` that it does not have yet.
 
     Launches are shuffled, and the points inside each, so that a drift of the machine affects all equally.
-    Raises InputError when another process measures into `run`, WorkError when a launch dies (what it had
+    Raises InputError when another process measures into `run`, or when variables of the user are no longer
+    as in its launches, WorkError when a launch dies (what it had
     completed is kept), KeyboardInterrupt after keeping what was complete.
     """
     with run.exclusive():
@@ -85,12 +86,27 @@ def refuse_conflicts_of(groups: Iterable[Group], launcher: Launcher) -> None:
             refuse_replaced(mpi, group.environment, group.settings.values())
 
 
+def _refuse_changed_variables(run: Run, samples: Iterable[Sample], launcher: Launcher) -> None:
+    """Raise InputError if `run` has launches of these MPIs with other variables of the user than now."""
+    ids_of: dict[str, set[str]] = {}
+    for sample in samples:
+        ids_of.setdefault(str(sample.config.get("mpi", "")), set()).add(sample.launch)
+    launches = run.launches()
+    for one in launchers_in(launcher):
+        mpi = getattr(one, "mpi", None)
+        if mpi is not None:
+            ids = ids_of.get(one.flavour, set())
+            refuse_changed(mpi, [launch for launch in launches if launch.get("id") in ids], run.path)
+
+
 def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Result:
     for group in plan.groups:
         launcher.check(group.layout)
+    held_samples = run.samples()
+    _refuse_changed_variables(run, held_samples, launcher)
     run.cut_unterminated_lines()
     order = random.Random(f"{plan.seed}:{len(run.launches())}")
-    held = _Held(run.samples())
+    held = _Held(held_samples)
     begin_s = time.monotonic()
     done = held.points(plan)
     samples, total = held.samples(plan), plan.num_samples()

@@ -56,6 +56,30 @@ def test_long_values_that_differ_late_differ(written):
     assert "a" in before and "b" in after and len(after) < 120
 
 
+def test_a_variable_that_changed_within_a_run_has_all_its_values(written):
+    ours = {"set_by_launcher": ["MPIR_CVAR_CH4_NUM_VCIS"]}
+    mixed, alone = written("a", [[1.0]] * 2, ours), written("b", [[1.0]], ours | {"environment": {}})
+    environment = {"UCX_TLS": "self", "MPIR_CVAR_CH4_NUM_VCIS": "2", "SLURM_JOB_ID": "7"}
+    launches = [ours | {"id": "l0", "environment": environment}, ours | {"id": "l1", "environment": {}}]
+    (mixed.path / "launches.ndjson").write_text("".join(json.dumps(one) + "\n" for one in launches))
+    found = {one.what: one.before for one in differences(side_of(mixed), side_of(alone))}
+    assert found["environment.UCX_TLS"] == "self and (none)"
+    assert found["environment.MPIR_CVAR_CH4_NUM_VCIS"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("environment", "text"), [({"A": "9"}, "9"), ({"A": None}, "(none)"), ({}, "(not recorded)")]
+)
+def test_a_variable_of_one_side_has_the_value_of_the_other(written, environment, text):
+    """Only variables that --env names are recorded, with the shell's value or as not set."""
+    sides = [
+        side_of(written(name, [[1.0]], {"environment": of_side}))
+        for name, of_side in (("a", environment), ("b", {"A": "2"}))
+    ]
+    (found,) = differences(*sides)
+    assert (found.what, found.shortened()) == ("environment.A", (text, "2"))
+
+
 def test_ranks_on_other_hosts_are_another_placement(written):
     sides = []
     for name in "ab":

@@ -22,10 +22,10 @@ def run(tmp_path, monkeypatch):
     """Run a script in the place of mpiexec and its ranks; `$OUT` is where samples go."""
     monkeypatch.setattr(jobs, "kernel_path", lambda mpi, kernel: tmp_path / kernel)
 
-    def launch(script: str, watch=None, settings=None, preferred=None, **more):
+    def launch(script: str, watch=None, settings=None, preferred=None, compared=(), **more):
         mpi = SimpleNamespace(
             name="none", family="mpich", version="0", environment=lambda: dict(os.environ),
-            settings=settings or {},
+            settings=settings or {}, compared=compared,
         )  # fmt: skip
         arguments = ("sh", "-c", script, "mpiexec")
         job = jobs.Job("local", mpi, "core", watch=watch)
@@ -58,6 +58,15 @@ def test_ranks_get_the_settings_of_their_mpi_and_the_record_has_them(run):
     assert launched.cause is None
     assert launched.record["environment"]["ANY_VARIABLE"] == "7"
     assert "ANY_VARIABLE" not in launched.record["set_by_launcher"]
+
+
+def test_the_record_has_variables_that_another_side_sets(run, monkeypatch):
+    monkeypatch.setenv("ANY_VARIABLE", "9")
+    monkeypatch.delenv("OTHER", raising=False)
+    record = run(_complete(), compared=("ANY_VARIABLE", "OTHER", "PATH")).record
+    assert record["environment"]["ANY_VARIABLE"] == "9"
+    assert record["environment"]["OTHER"] is None
+    assert record["environment"]["PATH"] == os.environ["PATH"]
 
 
 def test_a_variable_that_the_launch_needs_otherwise_is_refused(run, monkeypatch):

@@ -9,6 +9,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.launch.slurm import SrunLauncher
+from earlybird.launch.variables import refuse_changed
 from earlybird.machine.flavours import Flavour
 from earlybird.measure.groups import Group
 from earlybird.measure.session import refuse_conflicts_of
@@ -110,3 +111,44 @@ def test_algorithms_that_a_user_selects_are_measured_alone(monkeypatch, family, 
     refuse_conflicts_of([Group("collective", LAYOUT, point)], one)
     with pytest.raises(InputError, match=f"{variable}=1 .*unset {variable}"):
         refuse_conflicts_of([group], one)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "sentence"),
+    [
+        ("1", None, "UCX_TLS was '1' when run was measured and is not set now, .*; set UCX_TLS=1 again, or "),
+        (
+            None,
+            "2",
+            "UCX_TLS was not set when run was measured and is '2' now, .*; unset UCX_TLS, or measure",
+        ),
+        ("1", "2", "UCX_TLS was '1' when run was measured and is '2' now"),
+    ],
+)
+def test_a_run_is_not_continued_with_other_variables(monkeypatch, before, now, sentence):
+    def launch(value):
+        return {"environment": {} if value is None else {"UCX_TLS": value}, "set_by_launcher": []}
+
+    if now is not None:
+        monkeypatch.setenv("UCX_TLS", now)
+    refuse_changed(launcher("mpich").mpi, [launch(now), {"environment": {"UCX_TLS": "0"}}], "run")
+    with pytest.raises(InputError, match=sentence):
+        refuse_changed(launcher("mpich").mpi, [launch(now), launch(before)], "run")
+
+
+def test_what_earlybird_and_batch_systems_set_may_change(monkeypatch):
+    mpi = launcher("mpich", UCX_TLS="self").mpi
+    recorded = {"UCX_TLS": "self", "FI_PROVIDER": "tcp", "SLURM_JOB_ID": "7"}
+    refuse_changed(mpi, [{"environment": recorded, "set_by_launcher": ["FI_PROVIDER"]}], "run")
+    monkeypatch.setenv("FI_PROVIDER", "shm")
+    with pytest.raises(InputError, match="unset FI_PROVIDER, which earlybird sets itself"):
+        refuse_changed(mpi, [{"environment": recorded, "set_by_launcher": ["FI_PROVIDER"]}], "run")
+
+
+def test_variables_that_env_names_are_compared_where_they_are_recorded(monkeypatch):
+    mpi = launcher("mpich").mpi._replace(compared=("A",))
+    monkeypatch.setenv("A", "9")
+    refuse_changed(mpi, [{"environment": {}, "set_by_launcher": []}], "run")
+    for before in ("8", None):
+        with pytest.raises(InputError, match=r"the variable A was .* is '9' now"):
+            refuse_changed(mpi, [{"environment": {"A": before}, "set_by_launcher": []}], "run")

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.run import Run, Sample
 from earlybird.launch.launcher import Launched, Rules
 from earlybird.launch.several import SeveralMpis
+from earlybird.machine.flavours import Flavour
 from earlybird.measure import session
 from earlybird.measure.groups import Group
 from earlybird.measure.session import Plan, measure
@@ -390,3 +392,19 @@ def test_launches_of_several_mpis_alternate_and_each_goes_to_its_launcher(run):
     order = [sample.config["mpi"] for sample in run.samples()]
     for rounds in (order[:8], order[8:16], order[16:]):  # launch k of all before launch k+1 of any
         assert Counter(rounds) == {"a": 4, "b": 4}
+
+
+def test_a_run_is_not_continued_with_other_variables_of_the_same_mpi(run, monkeypatch):
+    launcher = FakeLauncher()
+    launcher.mpi = Flavour("fake", "mpich", "1", Path("/opt/mpicc"), Path("/opt/mpiexec"))
+    start(run, launcher, plan(launches=1))
+    path = run.path / "launches.ndjson"
+    records = [json.loads(line) | {"environment": {"UCX_TLS": "1"}, "set_by_launcher": []}
+               for line in path.read_text().splitlines()]  # fmt: skip
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    before = run.samples()
+    with pytest.raises(InputError, match="UCX_TLS was '1'"):
+        start(run, launcher, plan())
+    assert len(run.samples()) == len(before)
+    monkeypatch.setenv("UCX_TLS", "1")
+    start(run, launcher, plan(launches=1))

@@ -37,7 +37,8 @@ _SAME_LAUNCHER = {"slurm": "srun", "mpiexec": "local", "mpirun": "local"}
 def launchers_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, dict[str, Resources]]:
     """As `make_launcher`, for the one MPI of the settings or several, with the resources by flavour."""
     names = settings["mpi"] if isinstance(settings["mpi"], list) else [settings["mpi"]]
-    found = [make_launcher(settings | {"mpi": name}, seed) for name in names]
+    compared = tuple(dict.fromkeys(variable for name in names for variable in split_settings(name or "")[1]))
+    found = [make_launcher(settings | {"mpi": name}, seed, compared) for name in names]
     launchers = tuple(launcher for launcher, _ in found)
     resources = {launcher.flavour: of_mpi for launcher, of_mpi in found}
     if len(found) == 1:
@@ -64,20 +65,28 @@ def _require_cluster_again(settings: Mapping[str, Any]) -> None:
     raise InputError(f"the cluster {name} of this run is not running; start it again with `{restart}`")
 
 
-def make_launcher(settings: Mapping[str, Any], seed: int = 0) -> tuple[Launcher, Resources]:
+def make_launcher(
+    settings: Mapping[str, Any], seed: int = 0, compared: tuple[str, ...] = ()
+) -> tuple[Launcher, Resources]:
     """The launcher and its resources, from the settings of a run: `launcher`, `mpi`, `hosts`, `agent` and
-    `threads`, of which earlier versions stored fewer."""
+    `threads`, of which earlier versions stored fewer.
+
+    `compared` are variables of which other launchers of the run have settings.
+    """
     mpi, variables = split_settings(settings.get("mpi") or "")
     launcher, resources = _launcher_of(settings | {"mpi": mpi or None}, seed)
-    if not variables:
+    if not variables and not compared:
         return launcher, resources
-    if launcher.name == "synthetic":
+    if variables and launcher.name == "synthetic":
         raise InputError(
             f"--env has {next(iter(variables))}, but the launcher synthetic draws times without an MPI; "
             "omit it"
         )
-    of_mpi: Any = launcher  # all others have the MPI that they start
-    return replace(of_mpi, mpi=of_mpi.mpi._replace(settings=variables)), resources
+    mpi_of = getattr(launcher, "mpi", None)
+    if mpi_of is None:
+        return launcher, resources
+    of_mpi: Any = launcher
+    return replace(of_mpi, mpi=mpi_of._replace(settings=variables, compared=compared)), resources
 
 
 def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Resources]:
