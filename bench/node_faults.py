@@ -28,9 +28,13 @@ with IPRoute() as route:
     index = route.link_lookup(ifname={device!r})[0]
     route.tc("del", index=index, handle="1:", parent=0xffffffff)
     route.tc("add", "htb", index=index, handle="1:", default=0x10)
-    for number, rate in ((0x10010, {full}), (0x10020, {rate})):
-        route.tc("add-class", "htb", index=index, handle=number, parent="1:", rate=f"{{rate}}bit",
-                 burst={burst}, cburst={burst})
+    # Together they send at the full rate: a node with twice the routes would be faster than others.
+    for number, parent, rate, ceil in (
+        (0x10001, 0x10000, {full}, {full}), (0x10010, 0x10001, {full} - {rate}, {full}),
+        (0x10020, 0x10001, {rate}, {rate}),
+    ):
+        route.tc("add-class", "htb", index=index, handle=number, parent=parent, rate=f"{{rate}}bit",
+                 ceil=f"{{ceil}}bit", burst={burst}, cburst={burst})
     key = "0x" + socket.inet_aton({to!r}).hex() + "/0xffffffff+16"
     route.tc("add-filter", "u32", index=index, parent="1:", protocol=0x0800, prio=1, target=0x10020,
              keys=[key])

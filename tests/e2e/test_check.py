@@ -59,7 +59,7 @@ def test_faults_of_several_kinds_are_found_in_one_check_and_named(cluster, check
     assert named[("node1",), "/dev/shm"].value_text == "64 MiB"
     assert "node1: clock offset +2 s, others" in done.stdout
     # node2 is slow only from node1, and not named for itself.
-    assert found.bad_hosts() == ["node1"]
+    assert found.bad_hosts() == ["node1"], done.stdout + done.stderr
     assert (tmp_path / "checked" / "ok.txt").read_text() == "node0\nnode2\nnode3\n"
     assert (tmp_path / "checked" / "bad.txt").read_text() == "node1\n"
     # What was measured is a run, and the check is shown and reported again.
