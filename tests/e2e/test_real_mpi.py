@@ -361,7 +361,8 @@ def test_ranks_that_land_elsewhere_are_refused(any_mpi, earlybird, tmp_path, ref
     """Two names of one host: the layout says two nodes, the ranks share one."""
     (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,8\n")
     result = earlybird(
-        "replay", "pattern.csv", "--layout", "2x1x1", "--hosts", "localhost,127.0.0.1", "--mpi", any_mpi,
+        "replay", "pattern.csv", "--layout", "2x1x1", "--hosts", f"localhost,{os.uname().nodename}",
+        "--mpi", any_mpi,
         "-o", "run", check=False,
     )  # fmt: skip
     refused(result, "is not where the layout", status=1)
