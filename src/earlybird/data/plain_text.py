@@ -6,6 +6,7 @@ writes text for people or for other programs uses these functions; values in JSO
 """
 
 import re
+from typing import Any
 
 # The general categories Cc, Cf, Cs, Zl and Zp of Unicode, what else Unicode calls default ignorable, and
 # noncharacters.
@@ -39,3 +40,31 @@ def _is_printable_ascii(text: str) -> bool:
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return _NAMED.get(match[0]) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+
+
+# What makes a formula of a cell in spreadsheets, in their Japanese editions also the wide forms.
+_FORMULA = tuple("=+-@＝＋－＠")
+_NUMBER = re.compile(r"[-+]?([0-9]*\.?[0-9]*([eE][-+]?[0-9]+)?|inf|nan)")
+
+
+def csv_cell(value: Any) -> Any:
+    """Return the cell of a CSV for `value`: of a list its items, and no text that a spreadsheet would run as
+    a formula. Such a text is preceded by an apostrophe; numbers stay numbers."""
+    if isinstance(value, list | tuple):
+        value = " ".join(map(str, value))
+    if not isinstance(value, str):
+        return value
+    text = plain(value)
+    begin = text.lstrip()
+    is_formula = begin.startswith(_FORMULA) and not _NUMBER.fullmatch(begin)
+    return f"'{text}" if is_formula else text
+
+
+# A tag or a link begins with `<`, an entity, which would become the character again, with `&`; an underscore
+# within a word is no emphasis.
+_MARKUP = re.compile(r"[\\`*\[\]|~$]|<(?=[^\s=])|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_])")
+
+
+def markdown_text(text: str) -> str:
+    """Return `text` as a part of one line of Markdown that is displayed as it is."""
+    return _MARKUP.sub(r"\\\g<0>", plain_line(text))
