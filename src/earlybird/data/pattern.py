@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.kinds import require_path
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import MAX_BYTES
 
 HEADER = "src,dst,bytes"
@@ -151,8 +152,8 @@ def load_pattern(path: str | Path) -> Pattern:
     path = Path(path)
     if (path / "recording.json").exists():
         raise InputError(
-            f"{path} is a recording; write one exchange of it with `earlybird pattern recording {path} -o "
-            "exchange.csv` and give that file"
+            f"{path} is a recording; write one exchange of it with `earlybird pattern recording "
+            f"{path_argument(path)} -o exchange.csv` and give that file"
         )
     if path.suffix == ".npz":
         return _load_npz(path)
@@ -252,7 +253,8 @@ def _read_matrix_market(path: Path) -> tuple[np.ndarray, Callable[[int], str]]:
     if field == "pattern":
         raise InputError(
             f"{path} is a Matrix Market file without values (field pattern), so messages have no sizes; "
-            f"give an integer matrix of bytes, or partition it with `earlybird pattern mesh {path}`"
+            "give an integer matrix of bytes, or partition it with `earlybird pattern mesh "
+            f"{path_argument(path)}`"
         )
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(

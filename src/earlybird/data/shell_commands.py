@@ -28,9 +28,14 @@ def quoted(argument: str) -> str:
 
 
 def path_argument(path: str | Path) -> str:
-    """Return a path as one argument, which is no option if its name begins with a dash."""
+    """Return a path as one argument of a shell's command line, which is no option."""
+    return quoted(no_option(path))
+
+
+def no_option(path: str | Path) -> str:
+    """Return a path as an argument that no command takes for an option."""
     text = str(path)
-    return quoted(f"./{text}" if text.startswith("-") else text)
+    return f"./{text}" if text.startswith("-") else text
 
 
 def _in_dollar_quotes(character: str) -> str:
