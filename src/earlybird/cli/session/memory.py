@@ -5,10 +5,9 @@ from pathlib import Path
 
 from numpy.lib import format as npy_format
 
-from earlybird.data import units
+from earlybird.data import memory, units
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_pattern
-from earlybird.machine import hardware
 
 # Reading, preparing and predicting an exchange takes at most about this much for each message; the largest of
 # `python -m bench predictor` takes 130 to 350.
@@ -19,7 +18,7 @@ _BLOCK_BYTES = 1 << 20
 def load_fitting_pattern(path: str | Path) -> Pattern:
     """`load_pattern`; InputError instead if its messages need more memory than there is."""
     num_messages = _count_messages(Path(path))
-    needed, free = num_messages * BYTES_PER_MESSAGE, hardware.available_memory_bytes()
+    needed, free = num_messages * BYTES_PER_MESSAGE, memory.available_memory_bytes()
     if needed > free:
         raise InputError(
             f"{path} has {num_messages} messages, which take about {units.format_bytes(needed)} of memory, "
