@@ -17,7 +17,8 @@ from earlybird.data.errors import InputError, WriteError, is_of_the_path
 from earlybird.data.units import format_bytes
 
 # int() alone would also take 1_000 and digits of other scripts. 2**62, the largest size, is 4.6e18.
-_INTEGER = re.compile(r"\s*[+-]?0*(?:[0-9]{1,18}|[1-8][0-9]{18})\s*")
+# Spaces as int() strips them: \s also matches the separators of ASCII, at which it fails.
+_INTEGER = re.compile(r"[ \t\r\v\f]*[+-]?0*(?:[0-9]{1,18}|[1-8][0-9]{18})[ \t\r\v\f]*")
 
 
 @contextlib.contextmanager
