@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from earlybird.data.plain_text import plain_line
+from earlybird.data.plain_text import plain
 from earlybird.data.results import Result
 
 
@@ -97,10 +97,9 @@ def _labels(values: Mapping[str, Any]) -> str:
     labels: dict[str, str] = {}
     for name, value in values.items():
         if value not in (None, ""):
-            labels[_label_name(name, labels)] = (
-                plain_line(str(value)).replace("\\", "\\\\").replace('"', '\\"')
-            )
-    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
+            text = plain(str(value)).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            labels[_label_name(name, labels)] = text
+    return "{" + ",".join(f'{name}="{text}"' for name, text in labels.items()) + "}"
 
 
 def _label_name(name: str, taken: Collection[str]) -> str:
