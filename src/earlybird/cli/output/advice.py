@@ -159,7 +159,7 @@ def _extra_cells(one: Alternative | SizeRange, extra: Iterable[str]) -> list[str
 
 def _name(one: Alternative | SizeRange) -> str:
     """Display name of a method such as `pipeline:8192`, with the contexts that it requests."""
-    name, colon, bound = one.method.partition(":")
-    is_segmented = colon and "algorithm" in one.extra
+    name, _, bound = one.method.partition(":")
+    is_segmented = bound.isdecimal() and "algorithm" in one.extra
     text = f"{name}, segments of {format_bytes(int(bound))}" if is_segmented else one.method
     return text + (f", {labels.counted(one.extra['vcis'], 'context')}" if "vcis" in one.extra else "")
