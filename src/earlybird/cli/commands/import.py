@@ -186,7 +186,7 @@ def _import_profiles(source: Path, output: Path, json: bool) -> None:
         raise InputError(f"{output} exists already; choose another folder")
     profiles = load_thune_table(source)
     output.mkdir(parents=True)
-    written = [output / f"{cpu.replace(' ', '-').replace('/', '-')}.json" for cpu in profiles]
+    written = [output / (re.sub(r"[^\w.,()@+:-]", "-", cpu) + ".json") for cpu in profiles]
     for path, profile in zip(written, profiles.values(), strict=True):
         save_profile(profile, path)
     note(
