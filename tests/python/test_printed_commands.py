@@ -74,6 +74,12 @@ def test_every_command_in_a_text_exists_with_its_options():
     assert not wrong
 
 
+def test_only_one_module_quotes():
+    """It also takes care of characters that a terminal does not show, of backquotes and of leading dashes."""
+    others = [path for path in SOURCES if re.search(r"shlex\.(quote|join)\b", path.read_text())]
+    assert not others
+
+
 def test_commands_are_found_in_texts():
     assert list(printed(next(texts('f"run `earlybird fit {run} --nonsense` first"')))) == [
         ["earlybird", "fit", "X", "--nonsense"]
