@@ -43,7 +43,7 @@ def _fit(runs: Sequence[MeasuredRun], output: str, mpi: str = "") -> str:
     paths = " ".join(path_argument(run.path or RUN) for run in runs) or RUN
     mpis = {str(sample.config.get("mpi", "")) for run in runs for sample in run.samples}
     only = f" --mpi {quoted(mpi)}" if mpi and len(mpis) > 1 else ""
-    return f"earlybird fit {paths} -o {output}{only}"
+    return f"earlybird fit {paths} -o {path_argument(output)}{only}"
 
 
 def _kernels(run: MeasuredRun) -> set[str]:
@@ -94,10 +94,12 @@ def advice(
     with a form for which `is_fitted`, or with one fitted to `run` and written to `output`."""
     for k, profile in enumerate(material.profiles):
         if profile_mpi(profile) == mpi and any(map(is_fitted, _subjects(profile))):
-            path = path_argument(material.path_of("profiles", k) or PROFILE)
-            return f"run `{command} --profile {path}` for the calls and settings to use"
+            path = material.path_of("profiles", k) or PROFILE
+            return f"run `{command} --profile {path_argument(path)}` for the calls and settings to use"
     first = _fit([run], output, mpi)
-    return f"run `{first}`, then `{command} --profile {output}` for the calls and settings to use"
+    return (
+        f"run `{first}`, then `{command} --profile {path_argument(output)}` for the calls and settings to use"
+    )
 
 
 def _subjects(profile: Profile) -> list[Mapping[str, Any]]:
