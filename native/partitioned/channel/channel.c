@@ -3,6 +3,7 @@
 
 #include "partitioned/channel/issue.h"
 #include "partitioned/domain/send_queue.h"
+#include "partitioned/statistics/trace.h"
 
 int eb_channel_set_segments(eb_channel *channel, eb_segments segments) {
   const int rc = eb_wire_set_segments(&channel->wire, segments);
@@ -112,10 +113,10 @@ static void count_several(eb_channel *channel, int low, int high) {
 
 /* The same as eb_channel_pready for each, in few steps if nothing needs to be done for each. */
 __attribute__((noinline)) static int pready_several(eb_channel *channel, int low, int high) {
-  const bool is_staged = eb_buffer_is_staged(&channel->buffer);
-  const bool is_noted = eb_adaptation_is_observed(&channel->adaptation) || eb_statistics_on;
+  const bool is_staged = eb_buffer_is_staged(&channel->buffer), is_observed = eb_adaptation_is_observed(&channel->adaptation);
+  const bool is_noted = is_observed || eb_statistics_on, is_each = is_staged || is_observed || eb_trace_is_on();
   for (int first = low, end; first <= high; first = end) {
-    const int last = is_staged || is_noted ? first : high;
+    const int last = is_each ? first : high;
     end = eb_tracking_mark_several(&channel->tracking, first, last);
     if (end > first) {
       if (is_noted) note_ready(channel, first);
