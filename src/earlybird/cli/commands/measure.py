@@ -103,7 +103,7 @@ def measure(
         instead = f"; {way} writes {format}" if (way := _OTHER_FORMATS.get(format)) else ""
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
     if session.print_script is not None:
-        batch_script.check_script(place, session)
+        batch_script.check_script(session.print_script, place, resume=session.resume)
         if not suite and against is None:
             raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
     names = list(dict.fromkeys(suite))
@@ -237,7 +237,10 @@ class _Given:
         if "pipeline" in settings["suites"]:
             settings = {"methods": FIRST_PIPELINE_METHODS} | settings
         of_suites, threads = self.of_suites(), self.threads
-        given = {"hosts": self.place.hosts, "agent": self.place.agent, "quick": self.quick}
+        given = {
+            "hosts": self.place.hosts, "agent": self.place.agent, "srun": self.place.srun,
+            "quick": self.quick,
+        }  # fmt: skip
         measuring.refuse_changes(run, settings, given)
         chosen = suites.find_suites(settings["suites"])
         compares_threads = len(chosen) == 1 and chosen[0].compares_threads  # several suites do not
