@@ -125,6 +125,11 @@ def check_name(name: str) -> None:
         )
 
 
+def full_name(name: str) -> str:
+    """Return the name that the flavour has which is found by `name`: a path becomes absolute."""
+    return str(Path(name).expanduser().absolute()) if os.sep in name else name
+
+
 def _find(name: str) -> Flavour | None:
     check_name(name)
     if name in WHEELS:
@@ -138,7 +143,7 @@ def _find(name: str) -> Flavour | None:
         unpacked = simgrid_folder() / "usr" / "bin" / "smpicc"
         found = find_command("smpicc") or (str(unpacked) if unpacked.exists() else None)
         return _describe_simgrid(name, Path(found)) if found else None
-    mpicc = Path(name).expanduser().absolute()
+    mpicc = Path(full_name(name))
     if not mpicc.is_file() or not os.access(mpicc, os.X_OK):
         raise InputError(
             f"{name} is not an executable file; give the path of an mpicc, such as /opt/mpi/bin/mpicc"

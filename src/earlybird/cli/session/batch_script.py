@@ -9,6 +9,7 @@ import typer
 
 from earlybird.cli.options.command import given_arguments
 from earlybird.cli.options.shared import PlaceOptions, SessionOptions
+from earlybird.cli.session.foreign_runs import unstated
 from earlybird.data.errors import InputError
 
 KINDS = ("slurm",)
@@ -63,7 +64,8 @@ def print_slurm_script(
     command = context.command_path.split()  # with the suite, where it is a subcommand
     begin = [*command, *_given(context), "--launcher", "srun", "-o", str(run)]
     # A run stores the options it was started with, except the profile to compare with and the output format.
-    resume = [*command[:2], "--resume", *_given(context, {"profile", "format", "json"})]
+    again = {"profile", "format", "json", *_stated_again(context)}
+    resume = [*command[:2], "--resume", *_given(context, again)]
     minutes = math.ceil((2 * budget_s + _MARGIN_S) / 60)
     text = _SLURM.format(
         command=command[1],
@@ -75,6 +77,13 @@ def print_slurm_script(
         resume=shlex.join([*resume, "-o", str(run)]),
     )
     print(text + (shlex.join(["earlybird", *next_command]) + "\n" if next_command else ""), end="")
+
+
+def _stated_again(context: typer.Context) -> set[str]:
+    """Names of the options of the MPI that a run does not choose, see foreign_runs.py."""
+    mpis = context.params.get("mpi") or ()
+    has_path = any(map(unstated, [mpis] if isinstance(mpis, str) else mpis))
+    return {"mpi", "env"} if has_path or context.params.get("env") else set()
 
 
 def _given(context: typer.Context, only: set[str] | None = None) -> list[str]:
