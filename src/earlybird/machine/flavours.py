@@ -169,6 +169,13 @@ def _command(name: str) -> str | None:
     return find_command(name) if is_compiler_name(name) else None
 
 
+def full_name(name: str) -> str:
+    """Return the name of the flavour that is found by `name`: of a compiler on PATH or a path, the absolute
+    path."""
+    command = _command(name)
+    return str(Path(command or name).expanduser().absolute()) if command or os.sep in name else name
+
+
 def _find(name: str) -> Flavour | None:
     check_name(name)
     if name in WHEELS:
@@ -182,7 +189,7 @@ def _find(name: str) -> Flavour | None:
         unpacked = simgrid_folder() / "usr" / "bin" / "smpicc"
         found = find_command("smpicc") or (str(unpacked) if unpacked.exists() else None)
         return _describe_simgrid(name, Path(found)) if found else None
-    mpicc = Path(_command(name) or name).expanduser().absolute()
+    mpicc = Path(full_name(name))
     if not mpicc.is_file() or not os.access(mpicc, os.X_OK):
         raise InputError(
             f"{name} is not an executable file; give the path of an mpicc, such as /opt/mpi/bin/mpicc"

@@ -11,6 +11,7 @@ import typer
 from earlybird.cli.options.command import given_arguments
 from earlybird.cli.options.shared import PlaceOptions
 from earlybird.cli.output.printing import print_text
+from earlybird.cli.session.foreign_runs import unstated
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import command_text, path_argument, quoted
 from earlybird.launch.srun_arguments import parse_srun_arguments
@@ -74,7 +75,9 @@ def print_slurm_script(
     command = context.command_path.split()[1:]  # with the suite, where it is a subcommand
     lines = _CONTINUED.format(
         run=path_argument(run),
-        resume=_line([command[0], "--resume", *_given(context, _GIVEN_AGAIN), "-o", str(run)]),
+        resume=_line(
+            [command[0], "--resume", *_given(context, _GIVEN_AGAIN | _stated_again(context)), "-o", str(run)]
+        ),
         begin=_line([*command, *_given(context), "--launcher", "srun", "-o", str(run)]),
     )
     requests = f"#SBATCH --nodes={nodes}\n#SBATCH --requeue"
@@ -117,6 +120,13 @@ def _own_command() -> list[str]:
         return [str(called)]
     script = Path(sys.executable).absolute().with_name("earlybird")
     return [str(script)] if script.is_file() else [sys.executable, "-m", "earlybird"]
+
+
+def _stated_again(context: typer.Context) -> set[str]:
+    """Names of the options of the MPI that a run does not choose, see foreign_runs.py."""
+    mpis = context.params.get("mpi") or ()
+    has_path = any(map(unstated, [mpis] if isinstance(mpis, str) else mpis))
+    return {"mpi", "env"} if has_path or context.params.get("env") else set()
 
 
 def _given(context: typer.Context, only: Collection[str] | None = None) -> list[str]:

@@ -137,7 +137,7 @@ def compare_run(
             name: prediction.extra[name] for name in ("share", "mixed", "combine") if name in prediction.extra
         }
     compared = replace(compared, extra=extra)
-    files.write_json(run.path / "comparison.json", compared.to_json())
+    files.write_json(run.path / "comparison.json", compared.to_json(), follows_link=False)
     return compared
 
 
