@@ -1,12 +1,16 @@
 /* MPI_Wait, MPI_Test and their variants, for arrays that mix requests of the library and of the MPI.
  *
  * To the MPI a handle of ours is an inactive persistent request, which all these calls pass over. So they are given
- * the user's whole array, and our part is added to what they found.
+ * the user's whole array, and our part is added to what they found. Calls with a pointer that is NULL are the MPI's
+ * to report, before anything of ours is changed.
  */
 #include <sched.h>
 
 #include "interpose/complete.h"
 #include "interpose/interpose.h"
+
+/* NULL for a status, where that is not MPI_STATUS_IGNORE. */
+static bool is_missing(const MPI_Status *status) { return status == NULL && MPI_STATUS_IGNORE != NULL; }
 
 static MPI_Status *status_at(MPI_Status *statuses, int index) {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[index];
@@ -18,8 +22,8 @@ static int finish(eb_channel *channel, int rc, MPI_Status *status) {
 }
 
 EB_APART static int wait_one(MPI_Request *request, MPI_Status *status) {
-  eb_channel *channel = eb_channel_find(*request);
-  if (!channel) return PMPI_Wait(request, status);
+  eb_channel *channel = eb_at(request);
+  if (!channel || is_missing(status)) return PMPI_Wait(request, status);
   if (!channel->is_active) {
     eb_status_empty(status);
     return MPI_SUCCESS;
@@ -42,8 +46,8 @@ static bool poll_one(eb_channel *channel, MPI_Status *status, int *rc) {
 }
 
 EB_APART static int test_one(MPI_Request *request, int *flag, MPI_Status *status) {
-  eb_channel *channel = eb_channel_find(*request);
-  if (!channel) return PMPI_Test(request, flag, status);
+  eb_channel *channel = eb_at(request);
+  if (!channel || !flag || is_missing(status)) return PMPI_Test(request, flag, status);
   int rc = MPI_SUCCESS;
   *flag = 1;
   if (!channel->is_active) eb_status_empty(status);
@@ -100,6 +104,7 @@ static int many_failed(eb_channel *failed, int rc, const MPI_Status *statuses) {
 }
 
 EB_APART static int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  if (!requests || is_missing(statuses)) return PMPI_Waitall(count, requests, statuses);
   const bool has_statuses = statuses != MPI_STATUSES_IGNORE;
   const own_requests own = finish_all(count, requests, true, has_statuses);
   int rc = MPI_SUCCESS;
@@ -114,7 +119,7 @@ EB_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses
 }
 
 EB_APART static int test_all(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
-  if (!eb_any_ours(count, requests)) return PMPI_Testall(count, requests, flag, statuses);
+  if (!eb_any_ours(count, requests) || !flag || is_missing(statuses)) return PMPI_Testall(count, requests, flag, statuses);
   *flag = 0;
   for (int r = 0; r < count; r++) {
     eb_channel *channel = eb_channel_find(requests[r]);
@@ -156,7 +161,8 @@ static int poll_any(int count, const MPI_Request *requests, MPI_Status *status, 
 }
 
 EB_APART static int test_any(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
-  if (!eb_any_ours(count, requests)) return PMPI_Testany(count, requests, index, flag, status);
+  if (!eb_any_ours(count, requests) || !index || !flag || is_missing(status))
+    return PMPI_Testany(count, requests, index, flag, status);
   bool any;
   int rc;
   const int ours = poll_any(count, requests, status, &any, &rc);
@@ -181,7 +187,7 @@ static void pause_polling(unsigned *round) {
 }
 
 EB_APART static int wait_any(int count, MPI_Request requests[], int *index, MPI_Status *status) {
-  if (!eb_any_ours(count, requests)) return PMPI_Waitany(count, requests, index, status);
+  if (!eb_any_ours(count, requests) || !index || is_missing(status)) return PMPI_Waitany(count, requests, index, status);
   for (unsigned round = 0;; pause_polling(&round)) {
     int flag;
     const int rc = test_any(count, requests, index, &flag, status);
@@ -194,7 +200,8 @@ EB_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Sta
 }
 
 EB_APART static int test_some(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
-  if (!eb_any_ours(incount, requests)) return PMPI_Testsome(incount, requests, outcount, indices, statuses);
+  if (!eb_any_ours(incount, requests) || !outcount || !indices || is_missing(statuses))
+    return PMPI_Testsome(incount, requests, outcount, indices, statuses);
   int rc = PMPI_Testsome(incount, requests, outcount, indices, statuses);
   if (rc != MPI_SUCCESS) return rc;
   int num = *outcount == MPI_UNDEFINED ? 0 : *outcount;
@@ -220,7 +227,8 @@ EB_EXPORT int MPI_Testsome(int incount, MPI_Request requests[], int *outcount, i
 }
 
 EB_APART static int wait_some(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
-  if (!eb_any_ours(incount, requests)) return PMPI_Waitsome(incount, requests, outcount, indices, statuses);
+  if (!eb_any_ours(incount, requests) || !outcount || !indices || is_missing(statuses))
+    return PMPI_Waitsome(incount, requests, outcount, indices, statuses);
   for (unsigned round = 0;; pause_polling(&round)) {
     const int rc = test_some(incount, requests, outcount, indices, statuses);
     if (rc != MPI_SUCCESS || *outcount != 0) return rc;
@@ -234,7 +242,7 @@ EB_EXPORT int MPI_Waitsome(int incount, MPI_Request requests[], int *outcount, i
 
 EB_APART static int get_status(MPI_Request request, int *flag, MPI_Status *status) {
   eb_channel *channel = eb_ours(request);
-  if (!channel) return PMPI_Request_get_status(request, flag, status);
+  if (!channel || !flag || is_missing(status)) return PMPI_Request_get_status(request, flag, status);
   bool done = true;
   int rc = channel->is_active ? eb_channel_test(channel, &done) : MPI_SUCCESS;
   if (rc == MPI_SUCCESS && done && channel->is_active) rc = eb_channel_deliver(channel);
@@ -260,7 +268,8 @@ EB_EXPORT int eb_get_status_some(int incount, const MPI_Request *requests, int *
     AS(MPI_Request_get_status_some);
 
 EB_EXPORT int eb_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses) {
-  if (!eb_any_ours(count, requests)) return PMPI_Request_get_status_all(count, (MPI_Request *)requests, flag, statuses);
+  if (!eb_any_ours(count, requests) || !flag || is_missing(statuses))
+    return PMPI_Request_get_status_all(count, (MPI_Request *)requests, flag, statuses);
   for (int r = 0; r < count; r++) {
     const int rc = get_status(requests[r], flag, status_at(statuses, r));
     if (rc != MPI_SUCCESS || !*flag) return rc;
@@ -276,7 +285,8 @@ static bool is_idle(MPI_Request request) {
 }
 
 EB_EXPORT int eb_get_status_any(int count, const MPI_Request *requests, int *index, int *flag, MPI_Status *status) {
-  if (!eb_any_ours(count, requests)) return PMPI_Request_get_status_any(count, (MPI_Request *)requests, index, flag, status);
+  if (!eb_any_ours(count, requests) || !index || !flag || is_missing(status))
+    return PMPI_Request_get_status_any(count, (MPI_Request *)requests, index, flag, status);
   bool any = false;
   for (int r = 0; r < count; r++) {
     eb_channel *channel = eb_ours(requests[r]);
@@ -293,7 +303,7 @@ EB_EXPORT int eb_get_status_any(int count, const MPI_Request *requests, int *ind
 }
 
 EB_EXPORT int eb_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses) {
-  if (!eb_any_ours(incount, requests))
+  if (!eb_any_ours(incount, requests) || !outcount || !indices || is_missing(statuses))
     return PMPI_Request_get_status_some(incount, (MPI_Request *)requests, outcount, indices, statuses);
   int rc = PMPI_Request_get_status_some(incount, (MPI_Request *)requests, outcount, indices, statuses);
   if (rc != MPI_SUCCESS) return rc;

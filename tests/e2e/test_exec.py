@@ -336,13 +336,6 @@ def test_ranks_on_other_nodes_are_reached_with_our_variables(mpi, cluster, early
     assert [one["reached"] for one in outside] == ["0", "0"]
 
 
-@pytest.fixture(scope="module")
-def slurm():
-    started, process = real_slurm.start()
-    yield started
-    real_slurm.stop(started, process)
-
-
 def test_ranks_of_srun_are_reached(slurm, where_of, any_mpi, tmp_path):
     if any_mpi == "openmpi":
         pytest.skip("needs an MPI that speaks PMI-2")

@@ -12,7 +12,6 @@ import psutil
 import pytest
 
 from earlybird.data.recording import load_recording
-from tests import slurm as real
 from tests.conftest import EARLYBIRD
 from tests.e2e.test_exec_launchers import compile_for
 from tests.python.interop.test_monitoring import rows
@@ -21,13 +20,6 @@ pytestmark = pytest.mark.mpi
 
 RING = Path(__file__).parents[1] / "recorded" / "eztrace" / "ring.c"
 ALLOCATED = ("salloc", "-Q", "-N2", "--exclusive")
-
-
-@pytest.fixture(scope="module")
-def slurm():
-    started, process = real.start()
-    yield started
-    real.stop(started, process)
 
 
 @pytest.fixture

@@ -223,6 +223,13 @@ def test_a_variable_without_sense_ends_the_job_with_the_remedy(variable, value, 
     assert status == 2 and text.count(f"earlybird: {variable} is '{value}'; {remedy}\n") == 1, text[-3000:]
 
 
+def test_an_error_of_an_argument_ends_a_job_with_its_message_by_default(mpi, compiled):
+    program = compiled(find_flavour(mpi), "fatal_argument", linked=True)
+    status, text = run_ranks(find_flavour(mpi), 1, [program], {}, 60)
+    assert status not in (0, None)
+    assert "the datatype of a partitioned transfer is not committed" in text, text[-3000:]
+
+
 def outcomes_in(text: str, names: Sequence[str]) -> dict[str, str]:
     """The status in the lines that report these cases, which several worlds print."""
     ended = {name: status for status, name in re.findall(r"^(ok|failed) (\w+)", text, re.MULTILINE)}

@@ -31,7 +31,7 @@ _OF_MACHINE = (
     "host", "cpu_model", "cores", "sockets", "hardware_threads", "memory_bytes", "kernel", "governor",
 )  # fmt: skip
 _OF_LAUNCH = (
-    "version", "mpi_standard", "launcher", "network", "transport", "binding", "threads_per_rank",
+    "version", "mpi_standard", "launcher", "srun", "network", "transport", "binding", "threads_per_rank",
     "thread_level", "preloaded", "set_by_launcher", "oversubscribed", "simulated_machine",
     "datatype",
 )  # fmt: skip

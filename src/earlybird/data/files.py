@@ -22,18 +22,20 @@ _INTEGER = re.compile(r"[ \t\r\v\f]*[+-]?0*(?:[0-9]{1,18}|[1-8][0-9]{18})[ \t\r\
 
 
 @contextlib.contextmanager
-def replace_when_complete(path: str | Path) -> Iterator[Path]:
+def replace_when_complete(path: str | Path, *, follows_link: bool = True) -> Iterator[Path]:
     """Yield a temporary path; rename it over `path` when the block succeeds, remove it otherwise.
 
-    Links are followed. A device or a pipe is written to, never replaced.
+    A link is followed, unless not `follows_link`, as in a folder that may come from others. A device or a
+    pipe is written to, never replaced.
     Raises InputError when the folder does not exist or cannot be written, WriteError when the disk is full.
     """
     path = Path(path)
     try:
-        target = Path(os.path.realpath(path))
+        target = Path(os.path.realpath(path if follows_link else path.parent))
+        target = target if follows_link else target / path.name
         if target.is_dir():
             raise InputError(f"cannot write {path}: it is a folder; give the name of a file")
-        is_stream = path.exists() and not path.is_file()
+        is_stream = follows_link and path.exists() and not path.is_file()
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=None if is_stream else target.parent)
     except ValueError as error:
         raise InputError(
@@ -57,7 +59,7 @@ def replace_when_complete(path: str | Path) -> Iterator[Path]:
 
 def _put_in_place(temporary: Path, target: Path) -> None:
     # mkstemp makes the file private; set the old file's mode, or the mode of an ordinary open().
-    if target.exists():
+    if target.exists() and not target.is_symlink():
         mode = target.stat().st_mode & 0o777
     else:
         umask = os.umask(0)
@@ -70,15 +72,15 @@ def _put_in_place(temporary: Path, target: Path) -> None:
     os.replace(temporary, target)
 
 
-def write_text(path: str | Path, text: str) -> None:
+def write_text(path: str | Path, text: str, *, follows_link: bool = True) -> None:
     """Write `text` to `path` atomically: readers see the old file or the new one."""
-    with replace_when_complete(path) as temporary:
+    with replace_when_complete(path, follows_link=follows_link) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: str | Path, value: Any) -> None:
+def write_json(path: str | Path, value: Any, *, follows_link: bool = True) -> None:
     """Write `value` as indented JSON, see `write_text`."""
-    write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n", follows_link=follows_link)
 
 
 # The most that is read of one file as a whole: a pattern of 100 million messages, a deck of a billion cells.
@@ -421,7 +423,7 @@ def append_lines(path: str | Path, lines: Iterable[str]) -> None:
         return
     path = Path(path)
     try:
-        with open(path, "ab", buffering=0) as stream:
+        with open(path, "ab", buffering=0, opener=_no_link) as stream:
             length_before = stream.tell()
             try:
                 data = memoryview(text.encode("utf-8"))
@@ -441,13 +443,19 @@ def cut_unterminated_line(path: str | Path) -> int:
     if not path.exists():
         return 0
     try:
-        data = path.read_bytes()
-        keep = data.rfind(b"\n") + 1
-        if keep < len(data):
-            os.truncate(path, keep)
+        with open(path, "r+b", opener=_no_link) as stream:
+            data = stream.read()
+            keep = data.rfind(b"\n") + 1
+            if keep < len(data):
+                stream.truncate(keep)
     except OSError as error:
         raise _cannot_write(path, error) from error
     return len(data) - keep
+
+
+def _no_link(path: str, flags: int) -> int:
+    """Open a file of a folder that may come from others: a link could name any file of this user."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _cannot_write(path: Path, error: OSError) -> Exception:

@@ -16,7 +16,7 @@ MESSAGES = "pingpong contention completion"
 # The key of a profile with the launch options of its runs.
 MEASURED_WITH = "measured_with"
 DEFAULT_CLUSTER = "virtual"
-_OPTIONS = ("launcher", "hosts", "agent", "mpi")
+_OPTIONS = ("launcher", "hosts", "agent", "srun", "mpi")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class LaunchOptions:
     launcher: str = ""
     hosts: str = ""
     agent: str = ""
+    srun: str = ""
     mpi: str = ""
 
     @classmethod

@@ -1,12 +1,11 @@
 """Run: a folder of raw measurements (`run.json`, `launches.ndjson`, `samples.ndjson`), append-only."""
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 
-from earlybird.data import files
+from earlybird.data import files, folders
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.kinds import require_path
 from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
@@ -23,6 +22,7 @@ from earlybird.data.statistics import Statistic, statistic_of
 from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.run/1"
+_APPENDED = ("launches.ndjson", "samples.ndjson")
 UNNAMED_HOST = "imported"  # of runs that were imported without the name of a machine
 
 
@@ -110,12 +110,18 @@ class Run:
 
     @classmethod
     def create(
-        cls, path: str | Path, *, machine: Mapping[str, Any], command: list[str], seed: int, **extra: Any
+        cls,
+        path: str | Path,
+        *,
+        machine: Mapping[str, Any],
+        command: list[str],
+        seed: int,
+        contents: Callable[[Path], None] | None = None,
+        **extra: Any,
     ) -> "Run":
-        """Make the folder with its `run.json`; InputError when anything is already there."""
+        """Make the folder with its `run.json`, whole or not at all; InputError when anything is already
+        there. `contents` writes what else belongs to it into the folder that it is given."""
         path = Path(path)
-        if path.exists():
-            raise InputError(f"{path} exists already; choose another name")
         now = datetime.now(UTC)
         header = {
             "schema": SCHEMA,
@@ -126,16 +132,17 @@ class Run:
             "seed": seed,
         } | extra
         try:
-            path.mkdir(parents=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with folders.create_whole(path) as folder:
+                files.write_json(folder / "run.json", header)
+                if contents is not None:
+                    contents(folder)
+        except FileExistsError as error:
+            raise InputError(f"{path} exists already; choose another name") from error
         except OSError as error:
             raise InputError(
                 f"cannot create the folder {path}: {error.strerror}; choose another place"
             ) from error
-        try:
-            files.write_json(path / "run.json", header)
-        except BaseException:
-            path.rmdir()  # a folder without run.json is no run, and would be in the way of the next try
-            raise
         return cls(path, header)
 
     @classmethod
@@ -189,10 +196,16 @@ class Run:
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
         """One process at a time appends to a run; InputError when another one does. Ends with the process."""
-        with open(self.path / "run.json") as stream:
+        for name in ("run.json", *_APPENDED):
+            if (self.path / name).is_symlink():
+                raise InputError(
+                    f"{self.path / name} is a link, and nothing outside of a run is written; put a copy of "
+                    "the file that it names in its place"
+                )
+        with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+                stack.enter_context(folders.locked(self.path / "run.json"))
+            except folders.Locked as error:
                 raise InputError(
                     f"another earlybird is measuring into {self.path}; wait for it or end it, then try again"
                 ) from error
@@ -200,7 +213,7 @@ class Run:
 
     def cut_unterminated_lines(self) -> None:
         """Remove an incomplete last line; call before appending to an existing run."""
-        for name in ("launches.ndjson", "samples.ndjson"):
+        for name in _APPENDED:
             files.cut_unterminated_line(self.path / name)
 
     def append_launch(self, launch: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ INTEL = "Intel(R) MPI Library for Linux* OS, Version 2021.9 Build 1 (id: 0)\nCop
 
 
 @pytest.fixture
-def mpicc(tmp_path):
+def mpicc(tmp_path, nothing_installed):
     """Make a folder with an mpicc and an mpiexec that says `banner`; return the path of the mpicc."""
 
     def make(banner: str, folder: str = "mpi") -> Path:
@@ -110,7 +110,7 @@ def test_a_wheel_is_known_without_starting_its_mpiexec(mpicc, tmp_path, monkeypa
     for name in flavours.WHEELS:
         version = flavours.WHEELS[name][0].split("==")[1]
         mpicc("of no MPI at all", f"home/mpi/{name}-{version}")
-        flavours.installed_marker(name).write_text("")
+        (flavours.wheel_folder(name) / "installed").write_text("")
         flavours._describe.cache_clear()
         found = flavours.find_flavour(name)
         assert (found.family, found.version) == (name, version)
@@ -132,7 +132,7 @@ def test_a_path_with_a_blank_is_refused(mpicc):
 def test_an_unusable_mpicc_on_path_hides_no_other_flavour(mpicc, tmp_path, monkeypatch):
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
     wheel = mpicc(HYDRA.format("x"), "home/mpi/mpich-" + flavours.WHEELS["mpich"][0].split("==")[1])
-    flavours.installed_marker("mpich").write_text("")
+    (flavours.wheel_folder("mpich") / "installed").write_text("")
     monkeypatch.setenv("PATH", f"{mpicc('nothing known', 'site').parent}{os.pathsep}{os.environ['PATH']}")
     assert [(found.name, found.mpicc) for found in flavours.present_flavours()] == [("mpich", wheel)]
 
@@ -144,7 +144,7 @@ def test_the_library_of_an_installed_flavour_is_found_before_a_persons_own(
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
     version = flavours.WHEELS[name][0].split("==")[1]
     libraries = mpicc(banner, f"home/mpi/{name}-{version}").parent.parent / "lib"
-    flavours.installed_marker(name).write_text("")
+    (flavours.wheel_folder(name) / "installed").write_text("")
 
     def library_path() -> str:
         flavours._describe.cache_clear()
@@ -188,7 +188,7 @@ def test_an_interrupted_installation_does_not_count(mpicc, tmp_path, monkeypatch
         flavours.find_flavour("mpich")
 
 
-def test_every_wheel_has_a_folder_of_its_own(tmp_path, monkeypatch):
+def test_every_wheel_has_a_folder_of_its_own(tmp_path, monkeypatch, nothing_installed):
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path))
     folders = {flavours.wheel_folder(name) for name in flavours.WHEELS}
     assert len(folders) == len(flavours.WHEELS)

@@ -29,7 +29,7 @@ def sources(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def flavour(tmp_path, sources, monkeypatch):
+def flavour(tmp_path, sources, monkeypatch, nothing_installed):
     """An MPI that consists of an mpicc and a libmpi, and an empty home."""
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
     for name in install.JOB_VARIABLES:
@@ -223,4 +223,4 @@ def test_a_wheel_that_cannot_be_installed_is_one_sentence(flavour, tmp_path, mon
     with pytest.raises(WorkError, match="cannot install mpich from PyPI") as raised:
         install.install_flavour("mpich", silent)
     assert "\n" not in str(raised.value)
-    assert not install.flavours.installed_marker("mpich").exists()
+    assert not install.flavours.is_installed("mpich")

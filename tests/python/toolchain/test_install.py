@@ -7,13 +7,13 @@ from earlybird.toolchain import install
 
 
 @pytest.fixture
-def intel(tmp_path, monkeypatch):
+def intel(tmp_path, monkeypatch, nothing_installed):
     """The folder of an installation of Intel MPI by an earlier version, with its modules for gfortran."""
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path))
     folder = flavours.wheel_folder("intel")
     (folder / "include" / "mpi" / "gfortran" / "12.4.0").mkdir(parents=True)
     (folder / "include" / "mpi" / "gfortran" / "12.4.0" / "mpi.mod").write_text("a module")
-    flavours.installed_marker("intel").write_text("")
+    (flavours.wheel_folder("intel") / "installed").write_text("")
     return folder
 
 

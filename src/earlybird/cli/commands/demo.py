@@ -149,8 +149,10 @@ def _run(
 
     _say(4, "replaying the exchange on real MPI")
     effort = suited_to(resources, Effort(REPLAY_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed))
-    replayed = create_run(folder / "replay", "replay", effort, starter, {"layout": layout.text, **place})
-    save_pattern(pattern, replayed.path / "pattern.npz")
+    replayed = create_run(
+        folder / "replay", "replay", effort, starter, {"layout": layout.text, **place},
+        lambda folder: save_pattern(pattern, folder / "pattern.npz"),
+    )  # fmt: skip
     groups = suites.exchange_groups(pattern, layout, starter.flavour, resources.link_bytes_per_s)
     run_session(replayed, starter, groups, effort, quiet, resumable=False)
     comparison = compare_run(replayed, pattern, layout, [profile], predictions)

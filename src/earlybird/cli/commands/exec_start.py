@@ -8,7 +8,7 @@ from collections import namedtuple
 from pathlib import Path
 
 from earlybird.cli.output.notes import note
-from earlybird.cli.session.mpi import choose_flavour
+from earlybird.cli.session.mpi import built_flavours, choose_flavour
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.launch import command_programs, interpose
@@ -124,6 +124,11 @@ def _interposed(
     programs = command_programs.programs_of(
         command, flavour, environment, library.with_name(ABI_LIBRARY).exists()
     )
+    if programs.other_mpi and request.mpi is None and not interpose.inside():
+        other = _suitable_flavour(command)
+        if other is not None:
+            note(f"earlybird: the program is not built against {flavour.name}; --mpi {other.name} is used")
+            return prepare(request._replace(mpi=other.name))
     # What keeps libearlybird out of a program keeps the recorder out, too.
     sentences = [
         sentence.replace("libearlybird", "the recorder") if request.records else sentence
@@ -146,6 +151,16 @@ def _interposed(
         others=request.others,
     )
     return program, [command[0], *rest], environment
+
+
+def _suitable_flavour(command: list[str]) -> Flavour | None:
+    """The first MPI that is built and that the programs of `command` are built against."""
+    for flavour in built_flavours():
+        has_abi_library = library_path(flavour).with_name(ABI_LIBRARY).exists()
+        environment = interpose.without(flavour.environment())
+        if not command_programs.programs_of(command, flavour, environment, has_abi_library).other_mpi:
+            return flavour
+    return None
 
 
 def _costs(path: Path, flavour: Flavour) -> str:

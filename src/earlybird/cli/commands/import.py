@@ -250,23 +250,28 @@ def _import(
     dates = [one.started.isoformat() for _, _, one in found if one.started is not None]
     begun = started or min(dates, default=None)
     when = {} if begun is None else {"started": _time(begun)}
-    run = Run.create(
+
+    def save_launches(folder: Path) -> None:
+        run = Run(folder, {})
+        for number, (source, text, one) in enumerate(found):
+            launch = f"import-{number}"
+            run.append_launch({
+                "id": launch, "launcher": "import", "flavour": mpi, "version": version,
+                "tool": f"{one.tool} {one.version}".strip(), "hidden": one.hidden, "file": source.name,
+                "sha256": hashlib.sha256(text.encode()).hexdigest(), "datatype": one.datatype,
+            })  # fmt: skip
+            run.append_samples(_samples(one, launch, mpi, level))
+
+    Run.create(
         output,
         machine={"host": host},
         command=["earlybird", "import", *map(str, sources)],
         seed=0,
         earlybird=__version__,
         settings={"imported": True, "mpi": mpi},
+        contents=save_launches,
         **when,
     )
-    for number, (source, text, one) in enumerate(found):
-        launch = f"import-{number}"
-        run.append_launch({
-            "id": launch, "launcher": "import", "flavour": mpi, "version": version,
-            "tool": f"{one.tool} {one.version}".strip(), "hidden": one.hidden, "file": source.name,
-            "sha256": hashlib.sha256(text.encode()).hexdigest(), "datatype": one.datatype,
-        })  # fmt: skip
-        run.append_samples(_samples(one, launch, mpi, level))
     count = sum(len(positive(one.points)) for _, _, one in found)
     note(f"wrote {output}: {counted(count, 'value')} from {counted(len(found), 'launch', 'launches')}")
     if zeros := sum(len(one.points) for _, _, one in found) - count:

@@ -24,8 +24,8 @@ from earlybird.data.recording import (
     Recording,
     discard_if_empty,
     load_recording,
+    recording_into,
     save_functions,
-    start_recording,
 )
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import parse_bytes, size_argument
@@ -111,8 +111,13 @@ def record(
     runtimes = () if openmp is None else (openmp_runtime(openmp),)
     request = Request(command, mpi, not interpose, None, records=True, others=runtimes)
     program, arguments, environment = prepare(request)
-    start_recording(output, {"command": command, **_facts()})
-    environment |= {"EARLYBIRD_RECORD": str(output.resolve()), **kept}
+    with recording_into(output, {"command": command, **_facts()}):
+        environment |= {"EARLYBIRD_RECORD": str(output.resolve()), **kept}
+        return _record(output, program, arguments, environment, json)
+
+
+def _record(output: Path, program: str, arguments: list[str], environment: dict[str, str], json: bool) -> int:
+    """Run the command, print what its ranks recorded in `output`, and return the exit status."""
     try:
         status = _run(program, arguments, environment, json)
     except InputError:

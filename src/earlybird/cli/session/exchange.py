@@ -137,7 +137,7 @@ def compare_run(
             name: prediction.extra[name] for name in ("share", "mixed", "combine") if name in prediction.extra
         }
     compared = replace(compared, extra=extra)
-    files.write_json(run.path / "comparison.json", compared.to_json())
+    files.write_json(run.path / "comparison.json", compared.to_json(), follows_link=False)
     return compared
 
 
@@ -174,7 +174,7 @@ def _context_notes(mpi: str, launch: Mapping[str, Any], profile: Profile, levels
     notes = []
     if fitted != mpi:
         notes.append(f"the profile was measured with {fitted}, the replay with {mpi}")
-    threads, network = (
+    threads, network, srun = (
         [context.get(key) or usual for context in (profile.context, launch)]
         for key, usual in USUAL_CONTEXT.items()
     )
@@ -182,4 +182,6 @@ def _context_notes(mpi: str, launch: Mapping[str, Any], profile: Profile, levels
         notes.append(f"the profile was measured with --threads {threads[0]}, the replay with {threads[1]}")
     if "inter_node" in needed and network[0] != network[1]:
         notes.append(f"the profile's network is {network[0]}, the replay's is {network[1]}")
+    if srun[0] != srun[1]:
+        notes.append(f"the profile was measured with srun {srun[0]}, the replay with srun {srun[1]}")
     return notes

@@ -1,6 +1,7 @@
 """Selects the MPI of a command, with or without `--mpi`."""
 
 import os
+from collections.abc import Iterator
 
 from earlybird.data.errors import InputError
 from earlybird.launch import interpose
@@ -19,6 +20,11 @@ def simulated_flavour(name: str | None) -> flavours.Flavour:
     return flavour
 
 
+def built_flavours() -> Iterator[flavours.Flavour]:
+    """The named MPIs for which the native code is built."""
+    return filter(is_built, flavours.present_flavours())
+
+
 def choose_flavour(name: str | None) -> flavours.Flavour:
     """The flavour `name`, else the flavour of an enclosing `exec`, else the first one that is built."""
     name = name or os.environ.get(interpose.FLAVOUR)
@@ -30,9 +36,9 @@ def choose_flavour(name: str | None) -> flavours.Flavour:
                 "example, or another --mpi"
             )
         return flavour
-    for flavour in flavours.present_flavours():
-        if is_built(flavour):
-            return flavour
+    flavour = next(built_flavours(), None)
+    if flavour is not None:
+        return flavour
     raise InputError(
         "no MPI is built yet; run `earlybird build --mpi mpich` (or openmpi, intel, system) first, or give "
         "the path of one that is built with --mpi /path/to/mpicc"
