@@ -84,6 +84,9 @@ def test_settings_that_name_a_file_next_to_them(folder, tmp_path, capsys):
 
 
 def test_a_batch_script(in_process, folder, tmp_path, any_mpi):
+    own = tmp_path / "earlybird"
+    own.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\" >> called\n")
+    own.chmod(0o755)
     script = in_process(
         "measure",
         "pingpong",
@@ -96,8 +99,7 @@ def test_a_batch_script(in_process, folder, tmp_path, any_mpi):
         "-o",
         folder / "run",
     ).stdout
-    called = "earlybird() { printf '%s\\n' \"$@\" > called; }\n" + script
-    subprocess.run(["bash", "-c", called], cwd=tmp_path, check=True)
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True)
     assert str(folder / "run") in (tmp_path / "called").read_text()
 
 
