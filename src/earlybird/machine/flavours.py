@@ -164,6 +164,11 @@ def check_name(name: str) -> None:
         )
 
 
+def full_name(name: str) -> str:
+    """The name of the flavour that is given by `name`: a path is absolute."""
+    return name if name in NAMES else str(Path(_command(name) or name).expanduser().absolute())
+
+
 def _command(name: str) -> str | None:
     """The path of `name` if it is an MPI's compiler on PATH, such as mpicc.mpich."""
     return find_command(name) if is_compiler_name(name) else None
@@ -182,7 +187,7 @@ def _find(name: str) -> Flavour | None:
         unpacked = simgrid_folder() / "usr" / "bin" / "smpicc"
         found = find_command("smpicc") or (str(unpacked) if unpacked.exists() else None)
         return _describe_simgrid(name, Path(found)) if found else None
-    mpicc = Path(_command(name) or name).expanduser().absolute()
+    mpicc = Path(full_name(name))
     if not mpicc.is_file() or not os.access(mpicc, os.X_OK):
         raise InputError(
             f"{name} is not an executable file; give the path of an mpicc, such as /opt/mpi/bin/mpicc"
