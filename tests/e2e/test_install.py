@@ -60,9 +60,14 @@ def test_an_installed_earlybird_holds_all_sources_and_measures(any_mpi, tmp_path
     }
     environment |= {"EARLYBIRD_HOME": str(home()), "PATH": "/usr/local/bin:/usr/bin:/bin"}
 
+    # As the module files find it: a folder without the other programs of the environment.
+    link = tmp_path / "bin" / "earlybird"
+    link.parent.mkdir()
+    link.symlink_to(bin_folder / "earlybird")
+
     def earlybird(*arguments) -> str:
         result = subprocess.run(
-            [bin_folder / "earlybird", *arguments],
+            [link, *arguments],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
