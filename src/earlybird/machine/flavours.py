@@ -164,11 +164,6 @@ def check_name(name: str) -> None:
         )
 
 
-def full_name(name: str) -> str:
-    """The name of the flavour that is given by `name`: a path is absolute."""
-    return name if name in NAMES else str(Path(_command(name) or name).expanduser().absolute())
-
-
 def _command(name: str) -> str | None:
     """The path of `name` if it is an MPI's compiler on PATH, such as mpicc.mpich."""
     return find_command(name) if is_compiler_name(name) else None
