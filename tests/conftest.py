@@ -145,7 +145,7 @@ def mpi(request) -> str:
 @pytest.fixture(autouse=True)
 def handlers_of_signals() -> Iterator[None]:
     """A command that runs in this process changes them for good."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
     yield
     for number, handler in handlers.items():
         signal.signal(number, handler)

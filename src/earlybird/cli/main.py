@@ -93,8 +93,11 @@ def _interrupt(number: int, frame: Any) -> None:
 def run() -> None:
     """Entry point of the console script; prints a traceback only if EARLYBIRD_DEBUG is set."""
     prepare_streams()
-    # `kill`, a batch system's time limit and Ctrl-C all end a measurement in the same way.
+    # `kill`, a batch system's time limit, the end of a terminal and Ctrl-C all end a measurement in the same
+    # way.
     signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, _interrupt)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell's background jobs ignore it
         signal.signal(signal.SIGINT, _interrupt)
     command = next(iter(sys.argv[1:]), "")

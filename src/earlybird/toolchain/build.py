@@ -22,6 +22,9 @@ ABI_LIBRARY = "libearlybird_abi.so"
 # In the same folder: what `earlybird record` preloads, before libearlybird.
 RECORDER, ABI_RECORDER = "libearlybird_recorder.so", "libearlybird_recorder_abi.so"
 
+# The results of the feature probes, which a complete build has.
+COMPLETE = "features.json"
+
 
 def native_sources() -> Path:
     """The folder of CMakeLists.txt: inside an installed package, or of the checkout this package is run
@@ -48,7 +51,7 @@ def _prefix_name(flavour: Flavour) -> str:
 
 
 def _is_complete(prefix: Path) -> bool:
-    return (prefix / "features.json").exists()
+    return (prefix / COMPLETE).exists()
 
 
 def is_built(flavour: Flavour) -> bool:
@@ -59,7 +62,7 @@ def features(flavour: Flavour) -> dict[str, bool]:
     """Results of the feature probes; empty if nothing is built."""
     import json
 
-    path = native_prefix(flavour) / "features.json"
+    path = native_prefix(flavour) / COMPLETE
     return json.loads(path.read_text()) if path.exists() else {}
 
 
@@ -112,7 +115,7 @@ def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
     from earlybird.toolchain.install import inside_job, locked, refuse_inside_job
 
     prefix = native_prefix(flavour)
-    # What somebody else has built for all is taken as it is: he decides about its compilers.
+    # An administrator's build is taken as it is, whatever compilers this user has.
     if _is_complete(prefix) and (inside_job() or prefix.parent.parent != home()):
         return prefix
     refuse_inside_job(flavour.name)

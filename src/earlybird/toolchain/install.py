@@ -44,12 +44,25 @@ def install_flavour(name: str, say: Callable[[str], None]) -> None:
             "--disable-pip-version-check",
         ]
         _run(
-            [*pip, "install", "--quiet", "--no-deps", *flavours.WHEELS[name]],
+            [
+                *pip,
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--require-hashes",
+                "--requirement",
+                str(wheel_requirements(name)),
+            ],
             f"cannot install {name} from PyPI; check the network and that `{Path(sys.executable).name} -m "
             f"pip` works",
         )
         _link_modules(folder)
         (folder / flavours.INSTALLED).write_text("\n".join(flavours.WHEELS[name]) + "\n")
+
+
+def wheel_requirements(name: str) -> Path:
+    """The file with the versions of WHEELS and the hashes of these wheels, which `make lock` writes."""
+    return Path(__file__).parent / "wheels" / f"{name}.txt"
 
 
 def _link_modules(folder: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.machine import flavours
-from earlybird.machine.home import home
+from earlybird.machine.home import home, homes
 
 HYDRA = "HYDRA build details:\n    Version:    4.2.1\n    Configure options:  '--prefix=/opt/{}'\n"
 OPEN_MPI = "mpiexec (Open MPI) 5.0.6\n\nReport bugs to nobody\n"
@@ -206,3 +206,56 @@ def test_home_is_the_user_folder_outside_a_virtual_environment(tmp_path, monkeyp
     monkeypatch.setattr("sys.base_prefix", "/usr")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert home() == tmp_path / "earlybird"
+
+
+@pytest.fixture
+def users(tmp_path, monkeypatch):
+    """A home beside the installation that this user may not write to, and the user's own data folder."""
+    shared = tmp_path / "prefix" / "share" / "earlybird"
+    shared.mkdir(parents=True)
+    monkeypatch.delenv("EARLYBIRD_HOME", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "own"))
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "prefix"))
+    monkeypatch.setattr(
+        "earlybird.machine.home.__file__", str(tmp_path / "src" / "earlybird" / "x" / "home.py")
+    )
+    # Root may write anywhere.
+    may_write = os.access
+    monkeypatch.setattr(
+        os,
+        "access",
+        lambda path, mode: not str(path).startswith(str(tmp_path / "prefix")) and may_write(path, mode),
+    )
+    return shared, tmp_path / "own" / "earlybird"
+
+
+def test_a_user_writes_to_an_own_home_and_finds_what_is_beside_the_installation(users):
+    shared, own = users
+    assert home() == own and homes() == [own, shared]
+
+
+def test_a_shared_home_that_is_given_is_read_and_not_written(users, monkeypatch, tmp_path):
+    shared, own = users
+    given = tmp_path / "prefix" / "given"
+    given.mkdir()
+    monkeypatch.setenv("EARLYBIRD_HOME", str(given))
+    assert home() == own and homes() == [own, given, shared]
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "mine"))
+    assert homes() == [tmp_path / "mine", shared]
+
+
+def test_a_package_outside_of_the_environment_has_builds_beside_it(users, monkeypatch, tmp_path):
+    package = tmp_path / "site" / "lib64" / "python3.12" / "site-packages" / "earlybird"
+    monkeypatch.setattr("earlybird.machine.home.__file__", str(package / "machine" / "home.py"))
+    assert homes()[1:] == [users[0], tmp_path / "site" / "share" / "earlybird"]
+
+
+def test_a_user_without_a_home_directory_is_told_what_to_set(monkeypatch):
+    monkeypatch.delenv("EARLYBIRD_HOME", raising=False)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("sys.prefix", "/usr")
+    monkeypatch.setattr("sys.base_prefix", "/usr")
+    monkeypatch.setattr(os, "getuid", lambda: 4242424)
+    with pytest.raises(InputError, match="set EARLYBIRD_HOME"):
+        home()

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +30,7 @@ from earlybird.data.recording import (
 )
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import parse_bytes, size_argument
+from earlybird.launch.process import adopt_orphans, remove_left_of_adopted
 from earlybird.machine.hardware import describe
 from earlybird.machine.openmp import openmp_runtime
 from earlybird.machine.symbols import function_names, source_lines
@@ -208,7 +210,11 @@ def _name_functions(recording: Recording) -> Recording:
 
 def _run(program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool) -> int:
     """The exit status of the command; as a shell's if a signal ended it. Signals to this process reach it."""
-    awaited = {*_PASSED_ON, signal.SIGCHLD}
+    # What is ignored, as SIGHUP under nohup, the command ignores as well.
+    passed_on = {number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN}
+    awaited = {*passed_on, signal.SIGCHLD}
+    adopt_orphans()  # ranks may outlive a launcher that is killed
+    begin_s = time.time()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
         try:
@@ -220,11 +226,13 @@ def _run(program: str, arguments: list[str], environment: dict[str, str], is_qui
             raise cannot_run(program, error) from error
         while process.poll() is None:
             came = signal.sigwaitinfo(awaited)
-            if came.si_signo in _PASSED_ON and came.si_code != _OF_KERNEL:
+            if came.si_signo in passed_on and came.si_code != _OF_KERNEL:
                 process.send_signal(came.si_signo)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     status = process.returncode
+    if status:
+        remove_left_of_adopted(begin_s)
     return status if status >= 0 else 128 - status
 
 
