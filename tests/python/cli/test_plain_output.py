@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import pty
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,6 +15,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import print_table
+from earlybird.cli.output.progress import ProgressLine
+from earlybird.cli.output.streams import PlainStream
 from earlybird.data.plain_text import plain
 from earlybird.data.run import Run, Sample
 from tests.recordings import on_disk, ring
@@ -217,14 +222,40 @@ def test_names_of_files_and_options_are_plain_in_errors(in_process):
         assert_lines(in_process(*arguments, check=False).stderr)
 
 
+def test_only_own_escapes_reach_a_terminal(monkeypatch):
+    master, slave = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    with open(master, "rb", buffering=0) as shown, open(slave, "w") as terminal:
+        for name in ("stdout", "stderr"):
+            monkeypatch.setattr(f"sys.{name}", PlainStream(terminal))
+        print_table(["node"], [[HOSTILE]], left=["node"])
+        progress = ProgressLine()
+        progress.update(1, 4, HOSTILE, 3.0, None)
+        note(HOSTILE)
+        progress.close()
+        terminal.flush()
+        text = shown.read(1 << 16).decode()
+    assert "\\u001b]8;;" in text and "\x1b[" in text
+    own = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+    assert_plain(own.sub("", text))
+
+
+def calls(*names):
+    """The calls of these functions in commands, as (place, call)."""
+    for path in sorted((SOURCES / "cli").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in names:
+                yield f"{path.name}:{node.lineno}", node
+
+
 def test_only_the_printing_functions_print():
     """Of the text of others they make plain lines."""
-    own = {"printing.py", "streams.py", "notes.py", "main.py", "parser.py"}
-    prints = [
-        f"{path.name}:{node.lineno}"
-        for path in sorted((SOURCES / "cli").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
-        if path.name not in own and isinstance(node, ast.Call)
-        and ast.unparse(node.func) in ("print", "sys.stdout.write", "sys.stderr.write")
-    ]  # fmt: skip
-    assert not prints
+    own = ("printing.py", "streams.py", "notes.py", "main.py", "parser.py")
+    places = [place for place, _ in calls("print", "sys.stdout.write", "sys.stderr.write")]
+    assert not [place for place in places if not place.startswith(own)]
+
+
+def test_a_printed_line_is_one_line():
+    texts = [(place, ast.unparse(call)) for place, call in calls("print_line", "note")]
+    assert len(texts) > 100
+    assert not [place for place, text in texts if re.search(r"(?<!\\)\\n", text)]

@@ -53,10 +53,9 @@ def doctor(json: bool = AS_JSON) -> None:
         f"{machine['kernel']}, load {machine['load']}"
     )
     print_line(
-        "caches: "
-        + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"])
-        + "\n"
+        "caches: " + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"])
     )
+    print_line()
     named = {flavour.name: flavour for flavour in present}
     rows = [
         _row(named[name]) if name in named else _absent_row(name, absent[name]) for name in flavours.NAMES

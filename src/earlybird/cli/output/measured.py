@@ -74,7 +74,7 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
             of_kernel = [result for result in found if result.kernel == kernel]
             columns, same = fitted_columns(columns_of(of_kernel), of_kernel)
             print_line()
-            print_line(f"{kernel}: {same}" if same else f"\n{kernel}")
+            print_line(f"{kernel}: {same}" if same else kernel)
             print_table(*table(columns, of_kernel), left=LEFT)
             for remark in remarks(run, of_kernel, [one for one in samples if one.kernel == kernel]):
                 print_line(remark)
