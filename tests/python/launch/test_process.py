@@ -39,8 +39,8 @@ def nothing_is_left(monkeypatch, request):
                 left.append(process)
         except (psutil.Error, OSError):
             continue
-    # A process that was just killed may still be about to end.
-    ends_s = time.monotonic() + 0.5
+    # A process that was just killed, or that has just killed others, may still be about to end.
+    ends_s = time.monotonic() + 5.0
     while (alive := [one for one in left if is_alive(one)]) and time.monotonic() < ends_s:
         time.sleep(0.01)
     for process in alive:
