@@ -121,18 +121,18 @@ def test_an_interrupt_leaves_nothing():
         run("sleep 100 & sleep 100", progress=progress)
 
 
-def test_a_second_interrupt_leaves_nothing_either():
+def test_a_second_interrupt_leaves_nothing_either(tmp_path):
     """An impatient person presses Ctrl-C again while the tree is being ended."""
-    calls = iter(range(3))
+    refuses = tmp_path / "refuses"  # to be ended, so that this takes until the second interrupt
 
     def progress():
-        if next(calls, None) is None:
+        if refuses.exists():
             threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
             raise KeyboardInterrupt
         return 0
 
     with pytest.raises(KeyboardInterrupt):
-        run(STUBBORN, progress=progress)
+        run(STUBBORN.replace("sleep", f"touch {refuses}; sleep"), progress=progress)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
