@@ -30,6 +30,7 @@ static int check_all(int count, MPI_Request requests[]) {
 
 /* Those of the MPI between ours are started by one call, as the program asked. */
 EB_APART static int start_all(int count, MPI_Request requests[]) {
+  if (count > 0 && !requests) return eb_raise(NULL, MPI_ERR_ARG, "MPI_Startall was called without requests");
   if (!eb_any_ours(count, requests)) return PMPI_Startall(count, requests);
   int rc = check_all(count, requests), first = 0;
   for (int r = 0; r < count && rc == MPI_SUCCESS; r++) {
