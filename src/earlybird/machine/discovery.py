@@ -58,6 +58,11 @@ def find_mpis(known: list[Flavour]) -> tuple[list[Flavour], list[Unusable]]:
     return flavours, unusable
 
 
+def same_mpi(first: Flavour, second: Flavour) -> bool:
+    """Whether both are compilers of one MPI."""
+    return _identity(first) == _identity(second)
+
+
 def _identity(flavour: Flavour) -> tuple[str, ...]:
     """What two compilers of one MPI share, such as Intel's mpicc and mpiicx."""
     is_sites = flavour.mpiexec.name in SITE_LAUNCHERS

@@ -11,7 +11,7 @@ from earlybird.data.units import format_bytes
 from earlybird.machine import flavours, hardware
 from earlybird.machine.abilities import abilities
 from earlybird.machine.commands import find_command
-from earlybird.machine.discovery import Unusable, find_mpis
+from earlybird.machine.discovery import Unusable, find_mpis, same_mpi
 from earlybird.machine.home import home, homes
 from earlybird.toolchain.build import features, is_built
 
@@ -36,7 +36,11 @@ def doctor(json: bool = AS_JSON) -> None:
             present.append(flavours.find_flavour(name))
         except InputError as error:
             absent[name] = str(error)
-    others, unusable = find_mpis(present)
+    # `system` may be built under a name of its own, such as mpicc.openmpi.
+    others, unusable = find_mpis(
+        [flavour for flavour in present if flavour.name != "system" or is_built(flavour)]
+    )
+    others = [flavour for flavour in others if is_built(flavour) or not _is_system(flavour, present)]
     machine = hardware.describe()
     can = {name: ability.to_json() for name, ability in abilities().items()}
     if json:
@@ -70,6 +74,11 @@ def doctor(json: bool = AS_JSON) -> None:
     for name, ability in can.items():
         text = "; ".join(filter(None, [ability["cause"], ability["remedy"]])) or _MEANS.get(name, "")
         print_line(f"{'yes' if ability['can'] else 'no ':<4}{name:<18}{text}".rstrip())
+
+
+def _is_system(flavour: flavours.Flavour, present: list[flavours.Flavour]) -> bool:
+    """Whether it is the MPI of the mpicc on PATH."""
+    return any(same_mpi(flavour, other) for other in present if other.name == "system")
 
 
 def _to_json(flavour: flavours.Flavour) -> dict[str, Any]:

@@ -21,8 +21,13 @@ def simulated_flavour(name: str | None) -> flavours.Flavour:
 
 
 def built_flavours() -> Iterator[flavours.Flavour]:
-    """The named MPIs for which the native code is built."""
-    return filter(is_built, flavours.present_flavours())
+    """The MPIs for which the native code is built: the named ones, then the others of this machine."""
+    present = flavours.present_flavours()
+    yield from filter(is_built, present)
+    # Only where none of the named ones is taken: finding all takes as long as starting each.
+    from earlybird.machine.discovery import find_mpis
+
+    yield from filter(is_built, find_mpis(present)[0])
 
 
 def choose_flavour(name: str | None) -> flavours.Flavour:
