@@ -1,4 +1,4 @@
-"""What works in a real Slurm: daemons of one's own here, whose nodes have other names than they give themselves.
+"""What works in a real Slurm: daemons of its own here, whose nodes have other names than they say themselves.
 
 Jobs measure, check, and run the printed scripts; skipped where Slurm's daemons are not installed.
 """
