@@ -244,9 +244,9 @@ def refused():
 
 @pytest.fixture(scope="module")
 def slurm():
-    """A real Slurm of two nodes, n1 and n2."""
+    """A real Slurm of two nodes, n1 and n2, that have other names themselves."""
     try:
-        started, process = real_slurm.start()
+        started, process = real_slurm.start(domain=real_slurm.DOMAIN)
     except real_slurm.Unavailable as error:
         pytest.skip(str(error))
     yield started

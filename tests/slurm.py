@@ -16,6 +16,8 @@ from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel", "sinfo", "unshare")
 NODES = ("n1", "n2")
+# Follows the name that Slurm has for a node in the name that the node has itself.
+DOMAIN = "-ib.site.example"
 _libc = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _UP_S = 90.0
