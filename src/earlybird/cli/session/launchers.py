@@ -1,6 +1,7 @@
 """Selects the launcher and the MPI from a command's options."""
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -59,10 +60,13 @@ def _require_cluster_again(settings: Mapping[str, Any]) -> None:
     links = state.LINKS.fullmatch(settings.get("network") or "")
     if kind != "cluster" or links is None or name in [cluster.name for cluster in state.all_running()]:
         return
-    restart = f"earlybird cluster up --nodes {settings.get('nodes', 'N')} --rate {links[1]}mbit --name {name}"
+    restart = ["earlybird", "cluster", "up", "--nodes", str(settings.get("nodes", "N"))]
+    restart += ["--rate", f"{links[1]}mbit", "--name", name]
     if links[2]:
-        restart += f" --send-buffer {links[2].replace(' ', '')}"
-    raise InputError(f"the cluster {name} of this run is not running; start it again with `{restart}`")
+        restart += ["--send-buffer", links[2].replace(" ", "")]
+    raise InputError(
+        f"the cluster {name} of this run is not running; start it again with `{shlex.join(restart)}`"
+    )
 
 
 def make_launcher(
