@@ -163,6 +163,15 @@ def test_mpis_that_no_variables_combine_to_are_named_one_by_one():
     assert options_of(["mpich+X=1"], has_env=False) == ["--mpi", "mpich+X=1"]
 
 
+def test_a_command_to_start_a_cluster_again_is_quoted(earlybird, refused, folder):
+    links = "virtual links of $(touch) Mbit/s each way"
+    folder("measure", launcher="cluster:a;touch ran", network=links, nodes="2;touch ran")
+    ended = earlybird("measure", "--resume", "-o", "foreign", check=False)
+    refused(ended, "not running")
+    words = shlex.split(ended.stderr.split("`")[1])
+    assert words[4:] == ["2;touch ran", "--rate", "$(touch)mbit", "--name", "a;touch ran"]
+
+
 @pytest.mark.parametrize("name", ["samples.ndjson", "launches.ndjson", "run.json"])
 def test_links_of_a_folder_are_not_written_through(earlybird, refused, folder, tmp_path, name):
     path = folder("measure", launcher="synthetic:planted.json", mpi="synthetic")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from earlybird.cli.options.shared import PlaceOptions
+from earlybird.cli.session.mpi import choose_flavour
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import options_of, split_settings
 from earlybird.data.run import Run
@@ -38,7 +39,8 @@ def refuse_unstated(
 
     `mpis` are what is to be measured, with their settings. The names of flavours find installations of this
     user or the MPI on PATH. The path of an mpicc, next to which mpiexec is, must be among `stated_mpis` (of
-    --mpi) or be that of an enclosing `exec`, and a setting among those or `stated_variables` (of --env).
+    --mpi), or be that of an enclosing `exec` or of the MPI that is taken without --mpi; a setting must be
+    among those or `stated_variables` (of --env).
     """
     missing: list[str] = []
     if any(unstated(mpi, stated_mpis, stated_variables) for mpi in mpis):
@@ -60,7 +62,16 @@ def unstated(mpi: str, stated_mpis: Sequence[str] = (), stated_variables: Sequen
     variables = {f"{name}={value}" for _, of_mpi in stated for name, value in of_mpi.items()}
     name, settings = split_settings(mpi)
     needed = {text for text in (f"{key}={value}" for key, value in settings.items()) if not _is_tuning(text)}
-    return (os.sep in name and name not in names) or not needed <= variables | set(stated_variables)
+    is_other = os.sep in name and name not in names and name != _chosen_without_name()
+    return is_other or not needed <= variables | set(stated_variables)
+
+
+def _chosen_without_name() -> str | None:
+    """The name of the MPI that this invocation would take without --mpi."""
+    try:
+        return choose_flavour(None).name
+    except InputError:
+        return None
 
 
 def _is_tuning(setting: str) -> bool:
