@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from earlybird.data.errors import FAILED_VERDICT, EarlybirdError
+from earlybird.data.errors import FAILED_VERDICT, EarlybirdError, is_of_the_path
 
 # The command `x` is `command` in the module earlybird.cli.commands.x. Modules are imported on demand, so that
 # `--help` and small commands start quickly.
@@ -119,7 +119,9 @@ def run() -> None:
         sentence = (
             f"cannot read or write {path}: {error.strerror}; check the path, permissions and free space"
         )
-        status = _complain(sentence, failed)
+        status = _complain(sentence, 2 if error.filename and is_of_the_path(error) else failed)
+    except MemoryError:
+        status = _complain("there is not enough memory; give smaller input, or free some memory", failed)
     except Exception as error:
         status = _usage_status(error)
         if status is None:

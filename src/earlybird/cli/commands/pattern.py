@@ -21,10 +21,9 @@ from earlybird.cli.options.mesh import (
 )
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format, print_data
-from earlybird.data import files, units
+from earlybird.data import files, memory, units
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
-from earlybird.machine import hardware
 
 if TYPE_CHECKING:
     from earlybird.patterns.recorded_epochs import RecordedExchanges
@@ -102,7 +101,7 @@ def halo(
         neighbours=neighbours,
         periodic=periodic,
         rank_order=rank_order,
-        available_bytes=hardware.available_memory_bytes(),
+        available_bytes=memory.available_memory_bytes(),
     )
     _finish(pattern, output, ranks[0] * ranks[1] * ranks[2], {}, format)
 
@@ -130,7 +129,7 @@ def random(
         max_size_bytes=units.parse_bytes(max_size, "--max-size"),
         distribution=distribution,
         seed=seed,
-        available_bytes=hardware.available_memory_bytes(),
+        available_bytes=memory.available_memory_bytes(),
     )
     _finish(pattern, output, ranks, {}, format)
 
@@ -163,7 +162,7 @@ def near(
         mean_size_bytes=units.parse_bytes(mean_size, "--mean-size"),
         unevenness=unevenness,
         seed=seed,
-        available_bytes=hardware.available_memory_bytes(),
+        available_bytes=memory.available_memory_bytes(),
     )
     _finish(pattern, output, ranks, {}, format)
 

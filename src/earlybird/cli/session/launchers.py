@@ -11,7 +11,7 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.session.mpi import choose_flavour, simulated_flavour
 from earlybird.cli.session.synthetic_moments import expected_moments
 from earlybird.compare.results import delay_rate
-from earlybird.data import labels
+from earlybird.data import labels, memory
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.mpi_settings import split_settings
@@ -240,7 +240,7 @@ def _with_library(resources: Resources, flavour: flavours.Flavour) -> Resources:
         persistent_collectives=capabilities.get("has_persistent_collectives", False),
         earlybird=has_library(flavour),
     )
-    memory_bytes = hardware.available_memory_bytes()
+    memory_bytes = memory.available_memory_bytes()
     return replace(resources, family=flavour.family, library=library, memory_bytes=memory_bytes)
 
 
