@@ -17,6 +17,7 @@ from earlybird.data.kinds import require_path
 from earlybird.data.layout import MAX_RANKS
 from earlybird.data.matrix_market import parse_matrix_market
 from earlybird.data.npz import read_integer_columns
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import MAX_BYTES, format_bytes
 
 HEADER = "src,dst,bytes"
@@ -161,8 +162,8 @@ def load_pattern(path: str | Path, bytes_per_message: int = BYTES_PER_MESSAGE) -
     path = Path(path)
     if (path / "recording.json").exists():
         raise InputError(
-            f"{path} is a recording; write one exchange of it with `earlybird pattern recording {path} -o "
-            "exchange.csv` and give that file"
+            f"{path} is a recording; write one exchange of it with `earlybird pattern recording "
+            f"{path_argument(path)} -o exchange.csv` and give that file"
         )
     if path.suffix == ".npz":
         return _load_npz(path, bytes_per_message)
@@ -259,7 +260,8 @@ def _read_matrix_market(path: Path, bytes_per_message: int) -> tuple[np.ndarray,
     if matrix.value is None:
         raise InputError(
             f"{path} is a Matrix Market file without values (field pattern), so messages have no sizes; "
-            f"give an integer matrix of bytes, or partition it with `earlybird pattern mesh {path}`"
+            "give an integer matrix of bytes, or partition it with `earlybird pattern mesh "
+            f"{path_argument(path)}`"
         )
     if matrix.num_rows != matrix.num_columns:
         raise InputError(

@@ -5,6 +5,7 @@ from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from earlybird.data.shell_commands import quoted
 from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.programs import SONAMES, Program, read_program
@@ -267,12 +268,12 @@ def _of_another_mpi(name: str, program: Program, flavour: Flavour) -> str:
     return (
         f"{name} is built against {program.built_against} (it needs {program.libmpi}) and this is "
         f"{flavour.name} ({SONAMES[flavour.family]}), so libearlybird stays out of it; {remedy} it with "
-        f"`earlybird exec --mpi {flavour.name} -- mpicc`"
+        f"`earlybird exec --mpi {quoted(flavour.name)} -- mpicc`"
     )
 
 
 def _static(name: str, why: str, flavour: Flavour) -> str:
     return (
         f"libearlybird cannot be put between {name} and {flavour.name} {flavour.version}: {why}; link it "
-        f"with the MPI's shared library, as `earlybird exec --mpi {flavour.name} -- mpicc` does"
+        f"with the MPI's shared library, as `earlybird exec --mpi {quoted(flavour.name)} -- mpicc` does"
     )

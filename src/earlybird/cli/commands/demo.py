@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shlex
 import shutil
 import sys
 import time
@@ -28,6 +27,7 @@ from earlybird.data.files import write_json
 from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import save_profile
+from earlybird.data.shell_commands import path_argument
 from earlybird.machine import hardware
 from earlybird.measure import suites
 
@@ -85,10 +85,10 @@ def demo(
         return
     print(text)
     print_errors(comparison)
-    quoted = shlex.quote(str(folder))
-    command = "earlybird" if shutil.which("earlybird") else shlex.quote(sys.argv[0])
-    print(f"\nreport: {output}; raw data: {quoted}; {spent_s:.0f} s in total")
-    print(f"next: {command} predict {quoted}/mesh.csv --profile {quoted}/profile.json --layout {layout.text}")
+    command = "earlybird" if shutil.which("earlybird") else path_argument(sys.argv[0])
+    print(f"\nreport: {output}; raw data: {folder}; {spent_s:.0f} s in total")
+    arguments = f"{path_argument(folder / 'mesh.csv')} --profile {path_argument(folder / 'profile.json')}"
+    print(f"next: {command} predict {arguments} --layout {layout.text}")
 
 
 def _run(

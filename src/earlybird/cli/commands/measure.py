@@ -1,6 +1,5 @@
 """`earlybird measure`: run suites into a run folder."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from earlybird.data import labels, units
 from earlybird.data.collective_algorithms import UNMODELLED
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
+from earlybird.data.shell_commands import command_text, no_option
 from earlybird.measure import reproduce, suites
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
 from earlybird.measure.options import thread_counts
@@ -211,13 +211,12 @@ def _measure(
         print_run(run, result.samples, format)
     status = sides.compare_measured(run, settings, prints=format == "table")
     fitted = _can_be_fitted(groups) and not compares_paper
-    of_one = f" --mpi {shlex.quote(next(iter(resources)))}" if len(resources) > 1 else ""
-    next_command = (
-        f"fit {run.path}{of_one} -o {_profile_name(settings['suites'])}"
-        if fitted
-        else f"report {run.path} -o report.html"
-    )
-    note(f"samples of {labels.listed(list(resources))} are in {run.path}; next: earlybird {next_command}")
+    of_one = ["--mpi", next(iter(resources))] if len(resources) > 1 else []
+    name = no_option(run.path)
+    next_command = ["fit", name, *of_one] if fitted else ["report", name]
+    output_name = _profile_name(settings["suites"]) if fitted else "report.html"
+    following = command_text(["earlybird", *next_command, "-o", output_name])
+    note(f"samples of {labels.listed(list(resources))} are in {run.path}; next: {following}")
     return status
 
 

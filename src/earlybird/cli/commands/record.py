@@ -1,6 +1,5 @@
 """`earlybird record`: runs a program and records who sends how much to whom, and in which calls."""
 
-import shlex
 import signal
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from earlybird.data.recording import (
     save_functions,
     start_recording,
 )
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import parse_bytes, size_argument
 from earlybird.machine.hardware import describe
 from earlybird.machine.openmp import openmp_runtime
@@ -163,7 +163,7 @@ def _print(path: Path, as_json: bool) -> None:
         note(f"warning: {sentence}")
     if recording.ranks or as_json:
         print_recording(recording, Format.json if as_json else Format.table)
-        note(f"next: earlybird report {shlex.quote(str(path))} -o report.html")
+        note(f"next: earlybird report {path_argument(path)} -o report.html")
 
 
 def _name_functions(recording: Recording) -> Recording:
@@ -187,7 +187,7 @@ def _name_functions(recording: Recording) -> Recording:
         cause = str(error).partition(";")[0]
         note(
             f"warning: functions are not named: {cause}; when it can be written, run `earlybird record "
-            f"--merge {shlex.quote(str(recording.path))}`"
+            f"--merge {path_argument(recording.path)}`"
         )
         return recording
     return load_recording(recording.path)

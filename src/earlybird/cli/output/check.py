@@ -1,7 +1,6 @@
 """Prints a check: the values of every node, what is not as the others, and the verdict."""
 
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from earlybird.cli.output.printing import Column, print_csv, print_json, print_t
 from earlybird.data.check import Check, CheckedNode, Division, Group
 from earlybird.data.labels import capital, counted, listed_briefly
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.interop.junit import check_junit_xml
+from earlybird.interop.junit import check_junit_xml, failed_check_xml
 
 
 def print_check(check: Check, format: str) -> None:
@@ -32,14 +31,7 @@ def print_failure(sentence: str, format: str) -> None:
     if format == "json":
         print_json({"error": sentence})
     elif format == "junit":
-        root = ElementTree.Element("testsuites")
-        suite = ElementTree.SubElement(
-            root, "testsuite", name="earlybird check", tests="1", failures="0", errors="1", skipped="0"
-        )
-        case = ElementTree.SubElement(suite, "testcase", classname="check", name="completes")
-        ElementTree.SubElement(case, "error", message=sentence)
-        ElementTree.indent(root)
-        print(ElementTree.tostring(root, encoding="unicode", xml_declaration=True))
+        print(failed_check_xml(sentence))
 
 
 def verdict(check: Check) -> str:

@@ -7,6 +7,7 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import (
     Column,
     interval_text,
+    markdown_table,
     print_csv,
     print_json,
     print_table,
@@ -14,6 +15,7 @@ from earlybird.cli.output.printing import (
 )
 from earlybird.data import labels, units
 from earlybird.data.guidelines import HOLDS, OUTCOMES, VIOLATED, GuidelineCheck, GuidelineChecks
+from earlybird.data.plain_text import markdown_text
 from earlybird.interop.junit import guidelines_xml
 
 
@@ -90,11 +92,10 @@ def _print_table(found: GuidelineChecks) -> None:
 
 def _markdown(found: GuidelineChecks) -> str:
     checks = _ordered(found)
-    lines = [f"**{labels.flavour(found.mpi)}, {found.run}**: {summary(found)}", ""]
+    what = markdown_text(f"{labels.flavour(found.mpi)}, {found.run}")
+    lines = [f"**{what}**: {summary(found)}", ""]
     if checks:
         columns = [*_columns(checks), Column("to do", lambda one: one.remedy)]
-        header, rows = table(columns, checks)
-        cells = [header, ["---"] * len(header), *rows]
-        lines += [f"| {' | '.join(map(str, row))} |" for row in cells] + [""]
-    lines += [f"- unchecked: {text}" for text in found.not_checked()]
+        lines += [*markdown_table(*table(columns, checks)), ""]
+    lines += [f"- unchecked: {markdown_text(text)}" for text in found.not_checked()]
     return "\n".join(lines).rstrip()

@@ -9,6 +9,7 @@ from earlybird.cli.output.printing import (
     Column,
     Format,
     interval_text,
+    markdown_table,
     print_csv,
     print_data,
     print_json,
@@ -18,6 +19,7 @@ from earlybird.cli.output.printing import (
 from earlybird.data import units
 from earlybird.data.baseline import Baseline
 from earlybird.data.labels import counted, listed_briefly, signed_percent
+from earlybird.data.plain_text import markdown_text
 from earlybird.data.points import point_texts, texts_by_id
 from earlybird.data.run_comparison import (
     FASTER,
@@ -155,17 +157,12 @@ def difference_text(one: Difference) -> str:
 def _markdown(comparison: RunComparison) -> str:
     """The changed and the inconclusive points as a table; the others only in the summary."""
     changes = [one for one in _ordered(comparison) if one.verdict != SAME]
-    lines = [f"**{comparison.before} -> {comparison.after}**: {summary(comparison)}", ""]
+    sides = markdown_text(f"{comparison.before} -> {comparison.after}")
+    lines = [f"**{sides}**: {summary(comparison)}", ""]
     if changes:
-        header, rows = table(_columns(_texts(comparison)), changes)
-        cells = [header, ["---"] * len(header), *([_escaped(cell) for cell in row] for row in rows)]
-        lines += [f"| {' | '.join(row)} |" for row in cells] + [""]
-    lines += [f"- differs: {_escaped(difference_text(one))}" for one in comparison.differences]
+        lines += [*markdown_table(*table(_columns(_texts(comparison)), changes)), ""]
+    lines += [f"- differs: {markdown_text(difference_text(one))}" for one in comparison.differences]
     for what, points in (("before", comparison.only_before), ("after", comparison.only_after)):
         if points:
             lines.append(f"- {counted(len(points), 'point')} only {what}")
     return "\n".join(lines).rstrip()
-
-
-def _escaped(cell: object) -> str:
-    return str(cell).replace("|", "\\|")

@@ -1,7 +1,6 @@
 """Batch scripts that measure: `measure` and `replay` print them with --print-script."""
 
 import math
-import shlex
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import typer
 from earlybird.cli.options.command import given_arguments
 from earlybird.cli.options.shared import PlaceOptions, SessionOptions
 from earlybird.data.errors import InputError
+from earlybird.data.shell_commands import command_text, path_argument
 
 KINDS = ("slurm",)
 # Options that the script sets itself, or that do not apply in it.
@@ -69,12 +69,12 @@ def print_slurm_script(
         command=command[1],
         nodes=nodes,
         time=f"{minutes // 60:02d}:{minutes % 60:02d}:00",
-        folder=shlex.quote(str(Path(sys.argv[0]).absolute().parent)),
-        run=shlex.quote(str(run)),
-        begin=shlex.join(begin),
-        resume=shlex.join([*resume, "-o", str(run)]),
+        folder=path_argument(Path(sys.argv[0]).absolute().parent),
+        run=path_argument(run),
+        begin=command_text(begin),
+        resume=command_text([*resume, "-o", str(run)]),
     )
-    print(text + (shlex.join(["earlybird", *next_command]) + "\n" if next_command else ""), end="")
+    print(text + (command_text(["earlybird", *next_command]) + "\n" if next_command else ""), end="")
 
 
 def _given(context: typer.Context, only: set[str] | None = None) -> list[str]:

@@ -17,6 +17,7 @@ from earlybird.data.clocks import doubt
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import format_seconds, parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Rules
@@ -187,7 +188,7 @@ def run_session(
 
     `resumable` says whether the calling command can continue the run.
     """
-    again = f"; continue with --resume -o {run.path}" if resumable else ""
+    again = f"; continue with --resume -o {path_argument(run.path)}" if resumable else ""
     launcher = with_link_measured(launcher)
     progress = ProgressLine(quiet)
     try:

@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import os
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Collection, Iterator
@@ -14,6 +13,7 @@ from typing import Any
 
 from earlybird.data import files
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.shell_commands import command_text
 from earlybird.data.units import format_bytes
 from earlybird.launch.cluster import network
 from earlybird.machine.namespaces import Mode
@@ -252,7 +252,7 @@ def begin_job(cluster: Cluster) -> None:
         # Never closed here, and programs started from here do not inherit it.
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        os.write(lock, f"process {os.getpid()} ({shlex.join(['earlybird', *sys.argv[1:]])})".encode())
+        os.write(lock, f"process {os.getpid()} ({command_text(['earlybird', *sys.argv[1:]])})".encode())
         _jobs_of_this_process[path] = path.stat().st_ino
 
 
