@@ -8,7 +8,7 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_json
+from earlybird.cli.output.printing import print_json, print_line
 from earlybird.machine import flavours
 from earlybird.toolchain.build import build_native
 from earlybird.toolchain.install import install_flavour
@@ -40,7 +40,7 @@ def build(
             print_json({"built": built})
             return
         for flavour, prefix in prepared:
-            print(f"{flavour.name} {flavour.version} is ready: {prefix}")
+            print_line(f"{flavour.name} {flavour.version} is ready: {prefix}")
 
 
 def _prepare(name: str) -> tuple[flavours.Flavour, Path]:

@@ -12,6 +12,7 @@ import typer
 from earlybird.cli.options.command import make_command
 from earlybird.cli.options.shared import MpiOption, PlaceOptions, QuietOption
 from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import print_line
 from earlybird.data import files, units
 from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError, WriteError
 
@@ -125,7 +126,7 @@ def _print_plan(plan, format: str) -> None:
     if format == CheckFormat.junit:
         raise InputError("--plan has no testcases for --format junit; give table, csv or json")
     if not print_data(format, value, [value]):
-        print(plan.sentence())
+        print_line(plan.sentence())
 
 
 @contextmanager

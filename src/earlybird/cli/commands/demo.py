@@ -15,7 +15,7 @@ from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption, QuietOption
 from earlybird.cli.output.exchange import print_errors
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_json
+from earlybird.cli.output.printing import print_json, print_line, print_text
 from earlybird.cli.session.demo_place import chosen_place
 from earlybird.cli.session.exchange import compare_run, predict_all
 from earlybird.cli.session.launchers import make_launcher
@@ -83,12 +83,13 @@ def demo(
         done = {"page": str(output), "data": str(folder), "launcher": launcher, "layout": layout.text}
         print_json(done | {"spent_s": spent_s, "comparison": comparison.to_json()})
         return
-    print(text)
+    print_text(f"{text}\n")
     print_errors(comparison)
     command = "earlybird" if shutil.which("earlybird") else path_argument(sys.argv[0])
-    print(f"\nreport: {output}; raw data: {folder}; {spent_s:.0f} s in total")
+    print_line()
+    print_line(f"report: {output}; raw data: {folder}; {spent_s:.0f} s in total")
     arguments = f"{path_argument(folder / 'mesh.csv')} --profile {path_argument(folder / 'profile.json')}"
-    print(f"next: {command} predict {arguments} --layout {layout.text}")
+    print_line(f"next: {command} predict {arguments} --layout {layout.text}")
 
 
 def _run(

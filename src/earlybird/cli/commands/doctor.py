@@ -4,7 +4,7 @@ from typing import Any
 
 from earlybird import __version__
 from earlybird.cli.options.command import AS_JSON, make_command
-from earlybird.cli.output.printing import print_json, print_table
+from earlybird.cli.output.printing import print_json, print_line, print_table
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.data.units import format_bytes
@@ -33,21 +33,21 @@ def doctor(json: bool = AS_JSON) -> None:
         present = [flavour for flavour in rows if flavour["mpicc"]]
         print_json({"earlybird": __version__, "flavours": present} | machine | {"can": can})
         return
-    print(
+    print_line(
         f"{machine['cpu_model']}: {counted(machine['cores'], 'core')} on "
         f"{counted(machine['sockets'], 'socket')}, {format_bytes(machine['memory_bytes'])} of memory, "
         f"{machine['kernel']}, load {machine['load']}"
     )
-    print(
+    print_line(
         "caches: "
         + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"])
         + "\n"
     )
     print_table(_COLUMNS, [_row(flavour) for flavour in rows], left=(_COLUMNS[0], _COLUMNS[-1]))
-    print()
+    print_line()
     for name, ability in can.items():
         text = "; ".join(filter(None, [ability["cause"], ability["remedy"]])) or _MEANS.get(name, "")
-        print(f"{'yes' if ability['can'] else 'no ':<4}{name:<18}{text}".rstrip())
+        print_line(f"{'yes' if ability['can'] else 'no ':<4}{name:<18}{text}".rstrip())
 
 
 def _flavour(name: str) -> dict[str, Any]:

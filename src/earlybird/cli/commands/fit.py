@@ -8,7 +8,7 @@ import typer
 from earlybird.cli.options.command import FORMAT, make_command
 from earlybird.cli.output.collective_forms import print_comparison, print_regressions
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_json
+from earlybird.cli.output.printing import Format, print_json, print_line
 from earlybird.cli.output.profile import print_profile
 from earlybird.data import files
 from earlybird.data.collective_form import CollectiveForm
@@ -158,13 +158,14 @@ def _selection(observations, forms: list[CollectiveForm], times: str) -> tuple[l
 
 def _print_selection(observations, forms: list[CollectiveForm], times: str) -> None:
     results, verdicts = _selection(observations, forms, times)
-    print()
+    print_line()
     print_comparison(forms)
-    print(f"\nAICc: from the likelihood of times in us, lower is better; times are {times}")
+    print_line()
+    print_line(f"AICc: from the likelihood of times in us, lower is better; times are {times}")
     print_regressions(results)
-    print()
+    print_line()
     for text in verdicts:
-        print(text)
+        print_line(text)
 
 
 def _selection_json(observations, forms: list[CollectiveForm], times: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from earlybird.cli.options.shared import MpisOption, PlaceOptions, RunOption, Se
 from earlybird.cli.options.suites import make_suite_group
 from earlybird.cli.output.measured import check_one_column, print_run, print_with_paper
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_table
+from earlybird.cli.output.printing import Format, print_data, print_line, print_table
 from earlybird.cli.session import batch_script, measuring, sides
 from earlybird.cli.session.launchers import is_simulated, launchers_of
 from earlybird.data import labels, units
@@ -279,8 +279,9 @@ def _list_suites(format: str) -> None:
     if not print_data(format, {"suites": listed}, listed):
         header = list(listed[0])
         print_table(header, [list(one.values()) for one in listed], left=header)
-        print("\nearlybird measure " + " ".join(suites.SUITES) + " -o run")
-        print("earlybird measure SUITE --help    the options of a suite")
+        print_line()
+        print_line("earlybird measure " + " ".join(suites.SUITES) + " -o run")
+        print_line("earlybird measure SUITE --help    the options of a suite")
 
 
 def _can_be_fitted(groups: Sequence[Group]) -> bool:

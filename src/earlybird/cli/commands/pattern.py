@@ -20,7 +20,7 @@ from earlybird.cli.options.mesh import (
     three_sides,
 )
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data
+from earlybird.cli.output.printing import Format, print_data, print_line
 from earlybird.data import files, memory, units
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
@@ -352,10 +352,12 @@ def print_summary(summary: dict[str, Any]) -> None:
         for key in ("smallest_bytes", "median_bytes", "largest_bytes", "total_bytes")
     )
     if "cells" in summary:
-        print(f"mesh      {summary['cells']} cells, {summary['edge_cut']} pairs of neighbours separated")
-    print(f"pattern   {summary['file']}: {summary['messages']} messages, {summary['ranks']} ranks, {total}")
-    print(f"a message {smallest} to {largest}, median {median}")
-    print(
+        print_line(f"mesh      {summary['cells']} cells, {summary['edge_cut']} pairs of neighbours separated")
+    print_line(
+        f"pattern   {summary['file']}: {summary['messages']} messages, {summary['ranks']} ranks, {total}"
+    )
+    print_line(f"a message {smallest} to {largest}, median {median}")
+    print_line(
         f"a rank    sends {summary['fewest_sent_by_a_rank']} to {summary['most_sent_by_a_rank']} messages, "
         f"receives {summary['fewest_received_by_a_rank']} to {summary['most_received_by_a_rank']}"
     )

@@ -18,6 +18,7 @@ from earlybird.cli.options.shared import MpiOption
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.cli.output.recording import print_recording
+from earlybird.cli.output.streams import discard
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import (
     Recording,
@@ -126,8 +127,15 @@ def record(
     else:
         try:
             _print(output, json)
+            sys.stdout.flush()
         except (InputError, WorkError) as error:  # the status is the command's
             note(f"warning: {error}")
+        except BrokenPipeError:
+            discard(sys.stdout)
+        except OSError as error:
+            discard(sys.stdout)
+            note(f"warning: cannot write the output: {error.strerror}; the recording is in {output}")
+            status = status or 1
     return status
 
 

@@ -9,7 +9,7 @@ import typer
 
 from earlybird.cli.options.command import make_command
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_data, print_table
+from earlybird.cli.output.printing import print_data, print_line, print_table
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
@@ -238,7 +238,7 @@ def _show_pattern(pattern: Pattern, source: Path, format: ShowFormat) -> None:
     summary = {"file": str(source)} | summary_of(pattern, pattern.num_ranks_named)
     if not print_data(format, summary | {"exchange": messages}, messages, header):
         print_summary(summary)
-        print()
+        print_line()
         print_table(header, rows)
 
 

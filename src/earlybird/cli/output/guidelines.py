@@ -10,7 +10,9 @@ from earlybird.cli.output.printing import (
     markdown_table,
     print_csv,
     print_json,
+    print_line,
     print_table,
+    print_text,
     table,
 )
 from earlybird.data import labels, units
@@ -26,9 +28,9 @@ def print_guidelines(found: GuidelineChecks, format: str, *, strict: bool = Fals
     elif format == "csv":
         print_csv([one.row() for one in found.checks])
     elif format == "junit":
-        print(guidelines_xml(found, strict=strict))
+        print_text(guidelines_xml(found, strict=strict))
     elif format == "markdown":
-        print(_markdown(found))
+        print_text(_markdown(found))
     else:
         _print_table(found)
     for text in found.notes:
@@ -77,17 +79,17 @@ def _print_table(found: GuidelineChecks) -> None:
     if checks:
         header, rows = table(_columns(checks), checks)
         print_table(header, rows, left=["guideline", "mapped by", "outcome"])
-        print()
+        print_line()
     _print_rules(found)
-    print()
-    print(f"run       {found.run}")
-    print(f"MPI       {labels.flavour(found.mpi)}")
-    print(f"result    {summary(found)}")
+    print_line()
+    print_line(f"run       {found.run}")
+    print_line(f"MPI       {labels.flavour(found.mpi)}")
+    print_line(f"result    {summary(found)}")
     for one in checks:
         if one.outcome == VIOLATED:
-            print(f"to do     {one.subject()} on {one.ranks} ranks: {one.remedy}")
+            print_line(f"to do     {one.subject()} on {one.ranks} ranks: {one.remedy}")
     for text in found.not_checked():
-        print(f"unchecked {text}")
+        print_line(f"unchecked {text}")
 
 
 def _markdown(found: GuidelineChecks) -> str:

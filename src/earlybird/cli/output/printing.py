@@ -95,6 +95,16 @@ def _console() -> "Console":
     return Console(file=drawing(sys.stdout), highlight=False)
 
 
+def print_line(text: str = "") -> None:
+    """Print one line on stdout."""
+    print(plain_line(text))
+
+
+def print_text(text: str) -> None:
+    """Print lines on stdout that end with a newline."""
+    print(text, end="" if text.endswith("\n") else "\n")
+
+
 def print_json(value: Any) -> None:
     """Print JSON on stdout, in ASCII; NaN is an error."""
     print(json.dumps(value, indent=1, allow_nan=False))
@@ -132,12 +142,13 @@ def print_table(
     wider than WIDE_TABLE: those with names that may be long, not those with what a user may copy. On a
     terminal only the first rows of a long one are printed, without --all.
     """
+    header = [plain_line(name) for name in header]
     cells = [[plain_line(str(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty():
         is_long = len(cells) > LONG_TABLE and not _prints_all
         _print_on_terminal(header, cells[:FIRST_ROWS] if is_long else cells, left)
         if is_long:
-            print(f"{len(cells) - FIRST_ROWS} more rows; --all prints them")
+            print_line(f"{len(cells) - FIRST_ROWS} more rows; --all prints them")
         return
     widths = _folded_widths(header, cells, folded)
     for row in [header, *cells]:

@@ -13,7 +13,9 @@ from earlybird.cli.output.printing import (
     print_csv,
     print_data,
     print_json,
+    print_line,
     print_table,
+    print_text,
     table,
 )
 from earlybird.data import units
@@ -51,13 +53,13 @@ def print_run_comparisons(comparisons: Sequence[RunComparison], format: str, *, 
         ]
         print_csv(rows)
     elif format == "junit":
-        print(junit_xml(comparisons, strict=strict))
+        print_text(junit_xml(comparisons, strict=strict))
     elif format == "markdown":
-        print("\n\n".join(map(_markdown, comparisons)))
+        print_text("\n\n".join(map(_markdown, comparisons)))
     else:
         for number, one in enumerate(comparisons):
             if number:
-                print()
+                print_line()
             _print_table(one)
     for text in dict.fromkeys(text for one in comparisons for text in one.notes):
         note(f"warning: {text}")
@@ -87,9 +89,9 @@ def print_baseline(baseline: Baseline, format: Format) -> None:
     print_table(["point", "time", "launches"], cells, left=["point"])
     lines = {"run": f"{baseline.run_id}, {baseline.started}"} | baseline.circumstances
     width = max(map(len, lines)) + 2
-    print()
+    print_line()
     for name, text in lines.items():
-        print(f"{name:<{width}}{text}".rstrip())
+        print_line(f"{name:<{width}}{text}".rstrip())
 
 
 def summary(comparison: RunComparison) -> str:
@@ -136,17 +138,17 @@ def _print_table(comparison: RunComparison) -> None:
     changes, texts = _ordered(comparison), _texts(comparison)
     header, rows = table(_columns(texts), changes)
     print_table(header, rows, left=["point", "verdict"])
-    print()
-    print(f"before    {comparison.before}")
-    print(f"after     {comparison.after}")
-    print(f"result    {summary(comparison)}")
+    print_line()
+    print_line(f"before    {comparison.before}")
+    print_line(f"after     {comparison.after}")
+    print_line(f"result    {summary(comparison)}")
     for what, points in (("before", comparison.only_before), ("after", comparison.only_after)):
         if points:
-            print(f"only {what:<6} {listed_briefly([texts[id(one)] for one in points])}")
+            print_line(f"only {what:<6} {listed_briefly([texts[id(one)] for one in points])}")
     for one in comparison.differences[:_MOST_DIFFERENCES]:
-        print(f"differs   {difference_text(one)}")
+        print_line(f"differs   {difference_text(one)}")
     if (more := len(comparison.differences) - _MOST_DIFFERENCES) > 0:
-        print(f"differs   in {counted(more, 'other thing')}; --json lists all")
+        print_line(f"differs   in {counted(more, 'other thing')}; --json lists all")
 
 
 def difference_text(one: Difference) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from earlybird.cli.options.command import given_arguments
 from earlybird.cli.options.shared import PlaceOptions, SessionOptions
+from earlybird.cli.output.printing import print_text
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import command_text, path_argument
 
@@ -74,7 +75,7 @@ def print_slurm_script(
         begin=command_text(begin),
         resume=command_text([*resume, "-o", str(run)]),
     )
-    print(text + (command_text(["earlybird", *next_command]) + "\n" if next_command else ""), end="")
+    print_text(text + (command_text(["earlybird", *next_command]) + "\n" if next_command else ""))
 
 
 def _given(context: typer.Context, only: set[str] | None = None) -> list[str]:
