@@ -13,7 +13,8 @@ from random import Random
 from typing import Any
 
 # What stands in the place of a file.
-SPECIAL = ("absent", "folder", "fifo", "loop", "endless", "dangling", "unreadable")
+SPECIAL = ("absent", "folder", "loop", "endless", "dangling", "unreadable", "fifo")
+_OFTEN = (4, 4, 4, 4, 4, 4, 1)  # whoever reads a fifo waits for a writer
 
 
 class Special(str):
@@ -44,7 +45,7 @@ def mutate(files: Mapping[str, bytes], changeable: tuple[str, ...], random: Rand
     changed: Files = dict(files)
     notes = []
     if random.random() < 0.04:
-        name, special = random.choice(changeable), Special(random.choice(SPECIAL))
+        name, special = random.choice(changeable), Special(random.choices(SPECIAL, _OFTEN)[0])
         return changed | {name: special}, f"{name} is {special}"
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         name = random.choice(changeable)

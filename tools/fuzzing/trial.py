@@ -41,6 +41,7 @@ _SIGNED = re.compile(
 )
 # No time on earth, and no count of a program that could have run.
 _MOST = 1e30
+_RANKS = ("rank", "src", "dst", "node", "socket", "ranks", "nodes")
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,8 @@ def _wrong_json(text: str, where: str) -> list[str]:
 def _out_of_range(value: Any, key: str) -> str:
     """The first number of a JSON value that cannot be right, with its key; "" without one."""
     if isinstance(value, dict):
-        return next(filter(None, (_out_of_range(item, str(name)) for name, item in value.items())), "")
+        names = ((f"{key}.{name}", item) for name, item in value.items())
+        return next(filter(None, (_out_of_range(item, name) for name, item in names)), "")
     if isinstance(value, list):
         return next(filter(None, (_out_of_range(item, key) for item in value)), "")
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -263,6 +265,6 @@ def _out_of_range(value: Any, key: str) -> str:
         not math.isfinite(value)
         or abs(value) > _MOST
         or (value < 0 and not _SIGNED.search(key))
-        or (key in ("rank", "src", "dst", "node", "socket", "ranks", "nodes") and value >= 1 << 31)
+        or (key.rpartition(".")[2] in _RANKS and value >= 1 << 31)
     )
-    return f"{key[:40]} is {value:.3g}" if is_wrong else ""
+    return f"{key[-40:]} is {value:.3g}" if is_wrong else ""
