@@ -230,6 +230,9 @@ def _wrong_file(path: Path) -> list[str]:
         return []
     if path.suffix == ".json":
         return _wrong_json(path.read_text(), f"a file *{path.suffix}")
+    if path.suffix == ".ndjson":
+        found = (_wrong_json(line, "a line of *.ndjson") for line in path.read_text().splitlines())
+        return next(filter(None, found), [])
     if path.suffix == ".html":
         return _wrong_text("the page", path.read_text())
     if path.suffix == ".xml":
