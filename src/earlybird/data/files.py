@@ -405,7 +405,7 @@ def read_integer_rows(path: str | Path, what: str, header: str) -> Iterator[tupl
         cells = line.split(",")
         if len(cells) != len(names):
             raise InputError(f"{path} line {number} has {len(cells)} columns; each row is {header}")
-        bad = next((cell.strip() for cell in cells if not _INTEGER.fullmatch(cell)), None)
+        bad = next((cell.strip(" \t") for cell in cells if not _INTEGER.fullmatch(cell)), None)
         if bad is not None:
             raise InputError(
                 f"{path} line {number}: {bad[:60]!r} is not a whole number that fits 64 bits; "

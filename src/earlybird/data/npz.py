@@ -60,7 +60,5 @@ def _integers(archive: zipfile.ZipFile, name: str, path: str | Path) -> np.ndarr
     with archive.open(f"{name}.npy") as stream:
         array = npy_format.read_array(stream, allow_pickle=False)
     if array.max(initial=0) > np.iinfo(np.int64).max:
-        raise InputError(
-            f"the array {name} of {path} has {array.max()}, which is beyond 63 bits; give smaller numbers"
-        )
+        raise InputError(f"the array {name} of {path} has {array.max()}, beyond 63 bits; give smaller ones")
     return array.astype(np.int64, copy=False)

@@ -192,7 +192,7 @@ def archive_with_header(shape, kind, data=b""):
         (archive_of(src=[[0]], dst=[1], bytes=[8]), "differ in length"),
         (archive_of(src=[0.5], dst=[1], bytes=[8]), "not integers"),
         (archive_of(src=[0], dst=[1]), "must hold src, dst and bytes"),
-        (archive_of(src=np.array([2**64 - 1], np.uint64), dst=[1], bytes=[8]), "is beyond 63 bits"),
+        (archive_of(src=np.array([2**64 - 1], np.uint64), dst=[1], bytes=[8]), "beyond 63 bits"),
         (archive_with_header((10**12,), "<i8", bytes(8)), "not a readable"),
         (archive_with_header((-1,), "<i8", bytes(8)), "not a readable"),
         (archive_with_header((2**62, 4), "<i8"), "differ in length"),
