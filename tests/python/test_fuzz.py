@@ -66,7 +66,7 @@ def write_and_refuse():
 
 
 def kill():
-    os.kill(os.getpid(), signal.SIGSEGV)
+    os.kill(os.getpid(), signal.SIGSYS)
 
 
 def take_memory():
@@ -76,7 +76,7 @@ def take_memory():
 @pytest.mark.parametrize(
     ("action", "expected"),
     [
-        (fail, "internal error"), (write_and_refuse, "left half"), (kill, "signal (SIGSEGV"),
+        (fail, "internal error"), (write_and_refuse, "left half"), (kill, "signal (SIGSYS"),
         (take_memory, "memory"), (lambda: print("\x1b[31m"), "the character U+001B on stdout"),
         (lambda: sys.exit(1), "status 1"), (lambda: sys.exit(2), "0 sentences of a refusal"),
     ],

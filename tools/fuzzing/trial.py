@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 
 from earlybird.cli import main
 from earlybird.data.errors import FAILED_VERDICT
+from earlybird.data.schema import MOST_S
 
 MOST_CPU_S, MOST_WALL_S = 10, 20
 MOST_BYTES = 1 << 30
@@ -39,7 +40,7 @@ _SIGNED = re.compile(
     "difference|saved|change|error|effect|offset|lead|residual|intercept|ahead|slope|skew|peer|tag|drift|seed|coefficient|"
     "exponent|correlation|gain|earlier|later|delta|log|bias|score|estimate"
 )
-# No time on earth, and no count of a program that could have run.
+# No count of a program that could have run.
 _MOST = 1e30
 _RANKS = ("rank", "src", "dst", "node", "socket", "ranks", "nodes")
 
@@ -266,7 +267,7 @@ def _out_of_range(value: Any, key: str) -> str:
         return ""
     is_wrong = (
         not math.isfinite(value)
-        or abs(value) > _MOST
+        or abs(value) > (MOST_S if key.endswith("_s") and not key.endswith("per_s") else _MOST)
         or (value < 0 and not _SIGNED.search(key))
         or (key.rpartition(".")[2] in _RANKS and value >= 1 << 31)
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from earlybird.data.schema import Bytes, Count, Extra, Natural, NotNegative, Number, Record, decode
+from earlybird.data.schema import Bytes, Count, Extra, NotNegative, Number, Rank, Ranks, Record, decode
 
 PIPELINE_SCHEMA = "earlybird.pipeline-prediction/1"
 COLLECTIVE_SCHEMA = "earlybird.collective-prediction/1"
@@ -17,7 +17,7 @@ class PredictedMethod(Record):
     """The time of one send method, with the keys of docs/files.md."""
 
     method: str
-    vcis: Count | None = None
+    vcis: Ranks | None = None
     time_s: NotNegative
     speed_up: NotNegative | None = None
     messages: Count
@@ -35,7 +35,7 @@ class PipelinePrediction(Record):
     schema: ClassVar[str] = PIPELINE_SCHEMA
 
     level: str
-    threads: Count
+    threads: Ranks
     partitions: Count
     size_bytes: Bytes
     gamma_s_per_byte: NotNegative
@@ -81,9 +81,9 @@ class CollectivePrediction(Record):
     schema: ClassVar[str] = COLLECTIVE_SCHEMA
 
     operation: str
-    ranks: Count
+    ranks: Ranks
     size_bytes: Bytes
-    root: Natural
+    root: Rank
     layout: str
     map_by: str
     mpi: str

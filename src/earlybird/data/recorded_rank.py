@@ -13,6 +13,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import base_name
+from earlybird.data.schema import MOST_S
 
 SCHEMA = "earlybird.recording/1"
 # The roles of entries: see native/recorder/recording/table.h.
@@ -48,8 +49,8 @@ _OPEN_CALL = np.dtype(
         ("tag", "i4"), ("bytes", "u8"), ("reserved", "u8", 3),
     ]
 )  # fmt: skip
-# What a rank can have counted in a run, and the seconds of a time: those of the year 9999.
-_MOST, _MOST_SECONDS = 2**62, 253_402_300_799
+# What a rank can have counted in a run, and the last second of the year 9999.
+_MOST, _END_OF_CALENDAR_S = 2**62, 253_402_300_799
 _MOST_SIZE_CLASS = 64
 _SUMMED = frozenset(("calls", "messages", "bytes", "time_ns", "epochs"))
 _SHOWN = 60  # characters of a wrong value
@@ -307,10 +308,10 @@ def _number(value: Mapping[str, Any], name: str, least: int = 0, most: int = _MO
     return number
 
 
-def _seconds(value: Mapping[str, Any], name: str) -> float:
-    """The same of a time, or of another number that is not negative and not near the end of the calendar."""
+def _seconds(value: Mapping[str, Any], name: str, most: float = MOST_S) -> float:
+    """The same of a time, or of another number that is not negative."""
     number = value[name]
-    if not isinstance(number, int | float) or not 0 <= number <= _MOST_SECONDS:
+    if not isinstance(number, int | float) or not 0 <= number <= most:
         raise ValueError(f"{name} is {str(number)[:_SHOWN]}")
     return float(number)
 
@@ -419,7 +420,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             return None
         size = _number(header, "size", 1, _MOST_RANKS)
         rank = _number(header, "rank", 0, size - 1)
-        if run_ns > _MOST_SECONDS * 10**9:
+        if run_ns > MOST_S * 10**9:
             raise ValueError(f"the run took {run_ns} ns")
         for rows in (*blocks, pending):
             require_events(rows, size)
@@ -452,7 +453,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             settings=_of_user(header.get("settings", {})),
             binding=tuple(_number({"binding": core}, "binding") for core in header.get("binding", ())),
             load=tuple(_seconds({"load": mean}, "load") for mean in header.get("load", ())),
-            begin_s=_seconds(header, "begin_s") if "begin_s" in header else 0.0,
+            begin_s=_seconds(header, "begin_s", _END_OF_CALENDAR_S) if "begin_s" in header else 0.0,
             epoch_samples=epochs,
             open_calls=open_calls,
         )  # fmt: skip
@@ -502,14 +503,14 @@ def _open_calls(
         return ()
     num = max(min(num, len(data) // slot_bytes - 1), 0)
     seen_s = (written - zero) * tick_s if written else None
-    if seen_s is not None and abs(seen_s) > _MOST_SECONDS:
+    if seen_s is not None and abs(seen_s) > MOST_S:
         return ()
     opened = []
     # The slots follow each other, and the first one is the head's.
     for thread, slot in enumerate(np.frombuffer(data, _OPEN_CALL, num + 1)[1:]):
         since_s = (int(slot["begin_ticks"]) - zero) * tick_s
         is_known = slot["call"] < len(calls) and OUTSIDE_PEER <= slot["peer"] < num_ranks
-        if slot["begin_ticks"] == 0 or not is_known or abs(since_s) > _MOST_SECONDS:
+        if slot["begin_ticks"] == 0 or not is_known or abs(since_s) > MOST_S:
             continue
         site = int(slot["site"])
         call = calls[slot["call"]]

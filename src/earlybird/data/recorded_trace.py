@@ -11,6 +11,7 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import AGAIN, read_whole, require_events
 from earlybird.data.recording import Recording
+from earlybird.data.schema import MOST_S
 
 # The format: see native/recorder/recording/trace.h.
 _HEAD = struct.Struct("=QQQdQQQQ")
@@ -43,8 +44,6 @@ _COMMON = np.dtype(
 )  # fmt: skip
 # The clocks are compared over the run, unless that is too short for it.
 _LEAST_COMPARED_NS = 10**8
-# From the beginning of a run to any of its calls: 30 years.
-_MOST_APART_S = 1e9
 NO_TAG = -1
 MESSAGE, ONE_CALL, POLLS, COMPLETION = range(4)  # kinds of records
 
@@ -171,7 +170,7 @@ def load_trace(path: Path, num_calls: int, num_ranks: int) -> RankTrace | None:
     try:
         require_events(rows, num_ranks)
         if np.any(end_s < begin_s) or any(
-            np.any(np.abs(moments - times.clocks_s[0, 1]) > _MOST_APART_S)
+            np.any(np.abs(moments - times.clocks_s[0, 1]) > MOST_S)
             for moments in (begin_s, end_s, posted_or_begin_s)
         ):
             raise ValueError("a call begins or ends at a time of no run")
