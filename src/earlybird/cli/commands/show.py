@@ -1,9 +1,8 @@
 """`earlybird show`: prints any file or run folder of earlybird again."""
 
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -124,12 +123,14 @@ def _show_json(source: Path, format: ShowFormat) -> None:
             print_node_counts(node_counts_from_json(value, where), format)
         case "earlybird.pipeline-prediction/1":
             from earlybird.cli.commands.predict_pipeline import print_methods
+            from earlybird.data.method_predictions import pipeline_prediction_from_json
 
-            _print_or_refuse(print_methods, value, where, format)
+            print_methods(pipeline_prediction_from_json(value, where).to_json(), format)
         case "earlybird.collective-prediction/1":
             from earlybird.cli.commands.predict_collective import print_algorithms
+            from earlybird.data.method_predictions import collective_prediction_from_json
 
-            _print_or_refuse(print_algorithms, value, where, format)
+            print_algorithms(collective_prediction_from_json(value, where).to_json(), format)
         case "earlybird.comparison/1":
             from earlybird.cli.output.exchange import print_comparison
             from earlybird.data.comparison import comparison_from_json
@@ -193,17 +194,6 @@ def _show_recording(source: Path, format: ShowFormat) -> None:
     for sentence in remarks(recording):
         note(f"warning: {sentence}")
     print_recording(recording, format)
-
-
-def _print_or_refuse(
-    print_value: Callable[[Any, ShowFormat], None], value: dict[str, Any], where: str, format: ShowFormat
-) -> None:
-    try:
-        print_value(value, format)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"{where} is incomplete ({error!r}); make it again with `earlybird predict --json`"
-        ) from error
 
 
 # The files in a run folder that say what its samples mean.
