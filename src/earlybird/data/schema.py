@@ -164,7 +164,12 @@ def require_ascending(starts: Sequence[int]) -> None:
 
 
 def _convert(value: Any, kind: Any) -> Any:
-    return msgspec.convert(value, kind, dec_hook=_array, str_keys=True)
+    try:
+        return msgspec.convert(value, kind, dec_hook=_array, str_keys=True)
+    except UnicodeEncodeError:
+        raise msgspec.ValidationError(
+            "it has a key with half of a surrogate pair, which is no text"
+        ) from None
 
 
 def _require_limits(record: Record, where: str = "") -> None:

@@ -33,6 +33,7 @@ HOSTILE = (
     "=1+\x1b[31m\x07\r\x9b2J\x1b]8;;http://x\x1b\\\u202e\u2066\u200b\u00ad\x7f\x00\ufffe\nforged: line\t|<b>"
     "&#8238;[x](y)`id`{0}$(id)\udcff\ud800"
 )
+KEY = HOSTILE[:-2]  # without halves of surrogate pairs, which are refused in keys
 FORGED = re.compile(r"^forged", re.MULTILINE)
 
 
@@ -96,7 +97,7 @@ def hostile_run(tmp_path):
             machine={"host": HOSTILE, "cores": 2},
             command=["earlybird", HOSTILE],
             seed=1,
-            settings={"mpi": HOSTILE, "network": HOSTILE, HOSTILE: HOSTILE},
+            settings={"mpi": HOSTILE, "network": HOSTILE, KEY: HOSTILE},
         )
         for launch in range(3):
             run.append_launch(
@@ -111,7 +112,7 @@ def hostile_run(tmp_path):
                         "mpi": f"mpich-{HOSTILE}",
                         "size_bytes": size,
                         "level": HOSTILE,
-                        HOSTILE: HOSTILE,
+                        KEY: HOSTILE,
                     },
                     launch=str(launch),
                     times_s=np.array([1e-6, 1.1e-6, 1e-6]) * factor,
@@ -182,6 +183,13 @@ def test_a_run_is_plain_when_it_is_shown_or_exported(hostile_run, in_process, tm
     assert_csv(in_process("show", run, "--format", "csv").stdout)
     in_process("export", run, "--to", "openmetrics", "-o", "run.prom")
     assert_lines((tmp_path / "run.prom").read_text())
+
+
+def test_a_key_that_is_no_text_is_refused(hostile_run, in_process, refused):
+    run = hostile_run("run")
+    header = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(header | {"\udcff": 1}))
+    refused(in_process("show", run, check=False), "surrogate")
 
 
 def test_a_recording_is_plain(in_process, tmp_path):
