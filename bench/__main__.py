@@ -31,6 +31,7 @@ from bench import (
     projection_checks,
     recorder_cost,
     recorder_kills,
+    session_kills,
     simgrid_exchanges,
     temucin_suite,
 )
@@ -55,6 +56,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "program-advice": program_advice.main,
     "recorder-cost": recorder_cost.main,
     "recorder-kills": recorder_kills.main,
+    "session-kills": session_kills.main,
     "command-times": command_times.main,
     "pipeline-advice": pipeline_advice.main,
     "predictor": predictor.main,
@@ -72,7 +74,8 @@ WITH_OPTIONS = (
     "command-times", "motif-styles", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
     "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
-    "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "aggregation-advice",
+    "recorder-cost", "recorder-kills", "session-kills", "temucin-suite", "layout-advice",
+    "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
     "predictor-growth",
 )  # fmt: skip
