@@ -33,6 +33,7 @@ from bench import (
     recorder_kills,
     session_kills,
     simgrid_exchanges,
+    slurm_cluster,
     temucin_suite,
 )
 from earlybird.data.errors import InputError
@@ -66,6 +67,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "aggregation-advice": aggregation_advice.main,
     "compare-power": compare_power.main,
     "check-faults": check_faults.main,
+    "slurm-cluster": slurm_cluster.main,
     "collective-accuracy": collective_accuracy.main,
     "collective-advice": collective_advice.main,
 }
@@ -77,7 +79,7 @@ WITH_OPTIONS = (
     "recorder-cost", "recorder-kills", "session-kills", "temucin-suite", "layout-advice",
     "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
-    "predictor-growth",
+    "predictor-growth", "slurm-cluster",
 )  # fmt: skip
 
 

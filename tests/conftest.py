@@ -21,8 +21,9 @@ from earlybird.data.errors import EarlybirdError
 from earlybird.launch.temporary_files import remove_left
 from earlybird.machine.flavours import WHEELS, find_flavour
 from earlybird.machine.home import home
-from earlybird.toolchain.build import is_built, native_prefix
+from earlybird.toolchain.build import is_built, native_prefix, own_prefix
 from tests import selection
+from tests import slurm as real_slurm
 
 # Without bytecode, each of the hundreds of processes that tests start would compile all modules again, which
 # is a third of the time that `earlybird` needs to start, and pytest all tests.
@@ -166,8 +167,14 @@ def own_home(any_mpi, tmp_path, monkeypatch) -> Path:
     (folder / "native").mkdir(parents=True)
     (folder / "mpi").symlink_to(home() / "mpi")
     monkeypatch.setenv("EARLYBIRD_HOME", str(folder))
-    native_prefix(find_flavour(any_mpi)).symlink_to(build)
+    own_prefix(find_flavour(any_mpi)).symlink_to(build)
     return folder
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch) -> None:
+    """Only EARLYBIRD_HOME counts: what is built in this environment is not looked up."""
+    monkeypatch.setattr("earlybird.machine.home.installation_homes", list)
 
 
 @pytest.fixture
@@ -233,3 +240,14 @@ def assert_refused(result: subprocess.CompletedProcess, *texts: str, status: int
 @pytest.fixture
 def refused():
     return assert_refused
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    """A real Slurm of two nodes, n1 and n2, that have other names themselves."""
+    try:
+        started, process = real_slurm.start(domain=real_slurm.DOMAIN)
+    except real_slurm.Unavailable as error:
+        pytest.skip(str(error))
+    yield started
+    real_slurm.stop(started, process)

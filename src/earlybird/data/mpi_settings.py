@@ -17,8 +17,9 @@ SETTINGS = (
 # What a launch record keeps of the environment, besides the variables of --env. There is no rank yet: also
 # what starts them.
 RECORDED = re.compile("|".join((*SETTINGS, "OMPI_", "PRTE_", "PMIX_", "SLURM_")))
-# Variables that differ between launches without an effect on the cost of messages.
-BOOKKEEPING = re.compile(r"(SLURM_|EARLYBIRD_|PMI)|.*_ALLOW_RUN_AS_ROOT")
+# Variables that differ between launches without an effect on the cost of messages; of Slurm's, those that
+# choose a network and a frequency have one.
+BOOKKEEPING = re.compile(r"(SLURM_(?!(NETWORK|CPU_FREQ_REQ)$)|EARLYBIRD_|PMI)|.*_ALLOW_RUN_AS_ROOT")
 # Variables that the launcher sets, for launch records without `set_by_launcher`.
 _BY_LAUNCHER = re.compile(
     r"MPIR_CVAR_POLLS_BEFORE_YIELD$|OMPI_MCA_mpi_yield_when_idle$"

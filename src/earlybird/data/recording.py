@@ -331,11 +331,10 @@ def load_recording(path: str | Path) -> Recording:
 
 
 def _hidden(path: Path) -> tuple[str, str] | None:
-    try:
-        call, library = (path / HIDDEN).read_text(errors="replace").splitlines()[:2]
-    except (OSError, ValueError):
+    if not (path / HIDDEN).is_file():
         return None
-    return call, library
+    call, _, library = files.read_text(path / HIDDEN, "recording", "surrogateescape").partition("\n")
+    return (call, library.partition("\n")[0]) if library else None
 
 
 def _load_names(path: Path) -> PlaceNames:

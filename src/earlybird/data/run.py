@@ -17,12 +17,15 @@ import numpy as np
 from earlybird.data import files, folders
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.kinds import require_path
+from earlybird.data.run_keys import check_header, check_launch
 from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
 from earlybird.data.statistics import Statistic, statistic_of
 from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.run/1"
 _APPENDED = ("launches.ndjson", "samples.ndjson")
+# A time from the clock of one node to that of another may be below 0, by what their comparison is off.
+_MOST_CLOCK_ERROR_S = 1.0
 UNNAMED_HOST = "imported"  # of runs that were imported without the name of a machine
 
 
@@ -71,6 +74,8 @@ class Sample(Record):
         count = len(self.times_s)
         if self.statistic is not None and count != 1:
             raise ValueError(f"statistic is {self.statistic!r} of {count} times_s; it is of a single one")
+        if not self.times_s.min(initial=0) >= -_MOST_CLOCK_ERROR_S:
+            raise ValueError(f"times_s has {self.times_s.min():g}; give seconds of 0 or more")
         if self.times_s.ndim != 1 or self.warmup >= count:
             raise ValueError(f"times_s must be numbers, more of them than warmup ({self.warmup})")
         if self.rank_times_s is not None and (self.rank_times_s.ndim, len(self.rank_times_s)) != (2, count):
@@ -162,7 +167,8 @@ class Run:
         header = files.read_json(path / "run.json", "run", SCHEMA)
         if isinstance(header.get("settings"), dict):
             header["settings"] = files.with_current_keys(header["settings"])
-        if not isinstance(header.get("id"), str):
+        check_header(header, f"the run {path / 'run.json'}")
+        if "id" not in header:
             raise InputError(f"the run {path / 'run.json'} has no id; give a folder that `measure` wrote")
         return cls(path, header)
 
@@ -224,7 +230,11 @@ class Run:
         files.append_lines(self.path / "samples.ndjson", lines)
 
     def launches(self) -> list[dict[str, Any]]:
-        return [value for _, value in self._lines("launches.ndjson")]
+        launches = []
+        for number, value in self._lines("launches.ndjson"):
+            check_launch(value, f"{self.path / 'launches.ndjson'} line {number}")
+            launches.append(value)
+        return launches
 
     def samples(self) -> list[Sample]:
         """Every complete sample, in the order written; an unterminated last line is left out."""
@@ -234,7 +244,7 @@ class Run:
         """The same one by one: times of hundreds of ranks need not be held together."""
         path = self.path / "samples.ndjson"
         settings = self.header.get("settings")
-        is_imported = isinstance(settings, dict) and settings.get("imported")
+        is_imported = settings is not None and settings.get("imported")
         launches = {str(launch.get("id")): launch for launch in self.launches()} if is_imported else {}
         for number, value in self._lines(path.name):
             sample = sample_from_json(value, f"{path} line {number}")
@@ -246,7 +256,10 @@ class Run:
     def sha256(self) -> str:
         """Digest of the samples, which identifies the data of a fitted profile."""
         path = self.path / "samples.ndjson"
-        return hashlib.sha256(path.read_bytes() if path.exists() else b"").hexdigest()
+        digest = hashlib.sha256()
+        for block in files.read_blocks(path, "run file", None) if path.exists() else ():
+            digest.update(block)
+        return digest.hexdigest()
 
     def _lines(self, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
         path = self.path / name
@@ -254,8 +267,8 @@ class Run:
             return
         for number, line in enumerate(files.read_whole_lines(path, "run file"), start=1):
             try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as error:
+                value = files.parse_json(line)
+            except ValueError as error:
                 raise InputError(
                     f"{path} line {number} is not JSON ({error}); the file was changed by hand"
                 ) from error

@@ -21,6 +21,7 @@ from earlybird.data.layout import LEVELS
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import save_profile
 from earlybird.data.run import UNNAMED_HOST, Run, Sample
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.statistics import STATISTICS, Statistic
 from earlybird.data.tables import THUNE_HEADER, load_thune_table
 from earlybird.interop.imb_outputs import read_imb
@@ -185,11 +186,12 @@ def _import_profiles(source: Path, output: Path, json: bool) -> None:
         raise InputError(f"{output} exists already; choose another folder")
     profiles = load_thune_table(source)
     output.mkdir(parents=True)
-    written = [output / f"{cpu.replace(' ', '-').replace('/', '-')}.json" for cpu in profiles]
+    written = [output / (re.sub(r"[^\w.,()@+:-]", "-", cpu) + ".json") for cpu in profiles]
     for path, profile in zip(written, profiles.values(), strict=True):
         save_profile(profile, path)
     note(
-        f"wrote {output}: {counted(len(written), 'profile')}; next: earlybird predict --profile {written[0]}"
+        f"wrote {output}: {counted(len(written), 'profile')}; next: earlybird predict --profile "
+        f"{path_argument(written[0])}"
     )
     if json:
         print_json({"profiles": list(map(str, written))})
@@ -281,7 +283,8 @@ def _import(
             f"warning: {counted(len(rough), 'value')} printed with one digit, rounded by up to "
             f"{percent(max(rough))}"
         )
-    note(f"next: earlybird show {output}, or earlybird compare {output} OTHER_RUN/")
+    run = path_argument(output)
+    note(f"next: earlybird show {run}, or earlybird compare {run} OTHER_RUN/")
     if json:
         print_json({"run": str(output), "launches": len(found), "values": count})
 

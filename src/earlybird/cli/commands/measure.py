@@ -1,6 +1,5 @@
 """`earlybird measure`: run suites into a run folder."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from earlybird.cli.options.shared import MpisOption, PlaceOptions, RunOption, Se
 from earlybird.cli.options.suites import make_suite_group
 from earlybird.cli.output.measured import check_one_column, print_run, print_with_paper
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_table
+from earlybird.cli.output.printing import Format, print_data, print_line, print_table
 from earlybird.cli.session import batch_script, measuring, sides
 from earlybird.cli.session.foreign_runs import refuse_unstated, unstated
 from earlybird.cli.session.launchers import is_simulated, launchers_of
@@ -20,6 +19,7 @@ from earlybird.data import labels, units
 from earlybird.data.collective_algorithms import UNMODELLED
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
+from earlybird.data.shell_commands import command_text, no_option
 from earlybird.measure import reproduce, suites
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
 from earlybird.measure.options import thread_counts
@@ -104,7 +104,7 @@ def measure(
         instead = f"; {way} writes {format}" if (way := _OTHER_FORMATS.get(format)) else ""
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
     if session.print_script is not None:
-        batch_script.check_script(place, session)
+        batch_script.check_script(session.print_script, place, resume=session.resume)
         if not suite and against is None:
             raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
     names = list(dict.fromkeys(suite))
@@ -236,13 +236,12 @@ def _measure(
         print_run(run, result.samples, format)
     status = sides.compare_measured(run, settings, prints=format == "table")
     fitted = _can_be_fitted(groups) and not compares_paper
-    of_one = f" --mpi {shlex.quote(next(iter(resources)))}" if len(resources) > 1 else ""
-    next_command = (
-        f"fit {run.path}{of_one} -o {_profile_name(settings['suites'])}"
-        if fitted
-        else f"report {run.path} -o report.html"
-    )
-    note(f"samples of {labels.listed(list(resources))} are in {run.path}; next: earlybird {next_command}")
+    of_one = ["--mpi", next(iter(resources))] if len(resources) > 1 else []
+    name = no_option(run.path)
+    next_command = ["fit", name, *of_one] if fitted else ["report", name]
+    output_name = _profile_name(settings["suites"]) if fitted else "report.html"
+    following = command_text(["earlybird", *next_command, "-o", output_name])
+    note(f"samples of {labels.listed(list(resources))} are in {run.path}; next: {following}")
     return status
 
 
@@ -263,7 +262,10 @@ class _Given:
         if "pipeline" in settings["suites"]:
             settings = {"methods": FIRST_PIPELINE_METHODS} | settings
         of_suites, threads = self.of_suites(), self.threads
-        given = {"hosts": self.place.hosts, "agent": self.place.agent, "quick": self.quick}
+        given = {
+            "hosts": self.place.hosts, "agent": self.place.agent, "srun": self.place.srun,
+            "quick": self.quick,
+        }  # fmt: skip
         measuring.refuse_changes(run, settings, given)
         chosen = suites.find_suites(settings["suites"])
         compares_threads = len(chosen) == 1 and chosen[0].compares_threads  # several suites do not
@@ -305,8 +307,9 @@ def _list_suites(format: str) -> None:
     if not print_data(format, {"suites": listed}, listed):
         header = list(listed[0])
         print_table(header, [list(one.values()) for one in listed], left=header)
-        print("\nearlybird measure " + " ".join(suites.SUITES) + " -o run")
-        print("earlybird measure SUITE --help    the options of a suite")
+        print_line()
+        print_line("earlybird measure " + " ".join(suites.SUITES) + " -o run")
+        print_line("earlybird measure SUITE --help    the options of a suite")
 
 
 def _can_be_fitted(groups: Sequence[Group]) -> bool:

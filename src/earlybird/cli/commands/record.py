@@ -1,6 +1,5 @@
 """`earlybird record`: runs a program and records who sends how much to whom, and in which calls."""
 
-import shlex
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from earlybird.cli.options.shared import MpiOption
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.cli.output.recording import print_recording
+from earlybird.cli.output.streams import discard
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import (
     Recording,
@@ -28,6 +28,7 @@ from earlybird.data.recording import (
     recording_into,
     save_functions,
 )
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import parse_bytes, size_argument
 from earlybird.launch.process import adopt_orphans, remove_left_of_adopted
 from earlybird.machine.hardware import describe
@@ -133,8 +134,15 @@ def _record(output: Path, program: str, arguments: list[str], environment: dict[
     else:
         try:
             _print(output, json)
+            sys.stdout.flush()
         except (InputError, WorkError) as error:  # the status is the command's
             note(f"warning: {error}")
+        except BrokenPipeError:
+            discard(sys.stdout)
+        except OSError as error:
+            discard(sys.stdout)
+            note(f"warning: cannot write the output: {error.strerror}; the recording is in {output}")
+            status = status or 1
     return status
 
 
@@ -170,7 +178,7 @@ def _print(path: Path, as_json: bool) -> None:
         note(f"warning: {sentence}")
     if recording.ranks or as_json:
         print_recording(recording, Format.json if as_json else Format.table)
-        note(f"next: earlybird report {shlex.quote(str(path))} -o report.html")
+        note(f"next: earlybird report {path_argument(path)} -o report.html")
 
 
 def _name_functions(recording: Recording) -> Recording:
@@ -194,7 +202,7 @@ def _name_functions(recording: Recording) -> Recording:
         cause = str(error).partition(";")[0]
         note(
             f"warning: functions are not named: {cause}; when it can be written, run `earlybird record "
-            f"--merge {shlex.quote(str(recording.path))}`"
+            f"--merge {path_argument(recording.path)}`"
         )
         return recording
     return load_recording(recording.path)

@@ -85,13 +85,14 @@ def replay(
     With --then several exchanges follow each other, as through the leaders of `advise aggregate`.
     """
     if session.print_script is not None:
-        batch_script.check_script(place, session)
+        batch_script.check_script(session.print_script, place, resume=session.resume)
     if session.resume:
         run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget, session)
         mpi = mpi and in_full(mpi)
         measuring.refuse_changes(
-            run, settings, {"mpi": mpi, "hosts": place.hosts, "agent": place.agent, "layout": layout}
-        )
+            run, settings,
+            {"mpi": mpi, "hosts": place.hosts, "agent": place.agent, "srun": place.srun, "layout": layout},
+        )  # fmt: skip
         refuse_unstated(
             run, settings, place,
             mpis=listed_mpis(settings["mpi"]), stated_mpis=listed_mpis(mpi), has_env=False,

@@ -3,7 +3,6 @@ environment, which the command line must name again."""
 
 import os
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from earlybird.cli.session.mpi import choose_flavour
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import options_of, split_settings
 from earlybird.data.run import Run
+from earlybird.data.shell_commands import command_text
 from earlybird.launch import interpose
 from earlybird.machine.flavours import full_name
 
@@ -45,13 +45,13 @@ def refuse_unstated(
     missing: list[str] = []
     if any(unstated(mpi, stated_mpis, stated_variables) for mpi in mpis):
         missing += options_of(mpis, has_env=has_env)
-    for name in ("hosts", "agent"):
+    for name in ("hosts", "agent", "srun"):
         if settings.get(name) is not None and getattr(place, name) is None:
             missing += [f"--{name}", str(settings[name])]
     if missing:
         raise InputError(
             f"a run folder may come from others, so programs, hosts and variables are not taken from "
-            f"{run.path}; if you trust what it names, add `{shlex.join(missing)}`"
+            f"{run.path}; if you trust what it names, add `{command_text(missing)}`"
         )
 
 

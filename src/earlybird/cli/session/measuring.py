@@ -17,6 +17,7 @@ from earlybird.data.clocks import doubt
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import format_seconds, parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Rules
@@ -34,7 +35,7 @@ _OVERRUN = 1.5
 _SIMULATED_MIN_ITERATIONS, _SIMULATED_TARGET = 3, 0.25
 
 # Settings that a run does not choose, see foreign_runs.py.
-_GIVEN_AGAIN = ("hosts", "agent")
+_GIVEN_AGAIN = ("hosts", "agent", "srun")
 
 
 class Interrupted(EarlybirdError):
@@ -196,7 +197,7 @@ def run_session(
 
     `resumable` says whether the calling command can continue the run.
     """
-    again = f"; continue with --resume -o {run.path}" if resumable else ""
+    again = f"; continue with --resume -o {path_argument(run.path)}" if resumable else ""
     launcher = with_link_measured(launcher)
     progress = ProgressLine(quiet)
     try:

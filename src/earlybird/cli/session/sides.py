@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import print_line
 from earlybird.compare.sides import Side, mpis_of, side_of
 from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError
 from earlybird.data.mpi_settings import alternatives, split_settings, with_settings
@@ -101,7 +102,7 @@ def compare_measured(run: Run, settings: Mapping[str, Any], *, prints: bool) -> 
         note(f"warning: not compared: {error}")
         return FAILED_VERDICT
     if prints:
-        print()
+        print_line()
         print_run_comparisons(found, "table")
     return int(any(one.count(SLOWER) for one in found))
 

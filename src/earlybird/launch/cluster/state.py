@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import re
-import shlex
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.shell_commands import command_text
 from earlybird.data.units import format_bytes
 from earlybird.launch.cluster import network
 from earlybird.machine import private_folder
@@ -280,7 +280,7 @@ def begin_job(cluster: Cluster) -> None:
         lock = folder.open(_JOB, os.O_RDWR | os.O_CREAT)
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.ftruncate(lock, 0)
-        os.write(lock, f"process {os.getpid()} ({shlex.join(['earlybird', *sys.argv[1:]])})".encode())
+        os.write(lock, f"process {os.getpid()} ({command_text(['earlybird', *sys.argv[1:]])})".encode())
         _jobs_of_this_process[cluster.name] = _identity_of_job(folder)
 
 
