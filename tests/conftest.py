@@ -21,7 +21,7 @@ from earlybird.data.errors import EarlybirdError
 from earlybird.launch.temporary_files import remove_left
 from earlybird.machine.flavours import WHEELS, find_flavour
 from earlybird.machine.home import home
-from earlybird.toolchain.build import is_built, native_prefix
+from earlybird.toolchain.build import is_built, native_prefix, own_prefix
 from tests import selection
 from tests import slurm as real_slurm
 
@@ -145,7 +145,7 @@ def mpi(request) -> str:
 @pytest.fixture(autouse=True)
 def handlers_of_signals() -> Iterator[None]:
     """A command that runs in this process changes them for good."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
     yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -167,8 +167,14 @@ def own_home(any_mpi, tmp_path, monkeypatch) -> Path:
     (folder / "native").mkdir(parents=True)
     (folder / "mpi").symlink_to(home() / "mpi")
     monkeypatch.setenv("EARLYBIRD_HOME", str(folder))
-    native_prefix(find_flavour(any_mpi)).symlink_to(build)
+    own_prefix(find_flavour(any_mpi)).symlink_to(build)
     return folder
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch) -> None:
+    """Only EARLYBIRD_HOME counts: what is built in this environment is not looked up."""
+    monkeypatch.setattr("earlybird.machine.home.installation_homes", list)
 
 
 @pytest.fixture

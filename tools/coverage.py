@@ -22,7 +22,7 @@ NATIVE_FLAGS = "--coverage -fprofile-update=atomic"
 def build_native() -> None:
     """Install a native build with counters in the folder that EARLYBIRD_HOME names."""
     flavour = find_flavour("mpich")
-    prefix = build.native_prefix(flavour)
+    prefix = build.own_prefix(flavour)
     options = [
         f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_BUILD_TYPE=Debug",
         f"-DCMAKE_C_FLAGS={NATIVE_FLAGS}", f"-DCMAKE_CXX_FLAGS={NATIVE_FLAGS}",

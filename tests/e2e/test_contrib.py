@@ -26,6 +26,7 @@ MODULES = ROOT / "contrib" / "modulefiles"
 PACKAGE = ROOT / "contrib" / "spack" / "packages" / "earlybird" / "package.py"
 EXPECTED = [
     "setenv LIBEARLYBIRD /opt/earlybird/lib/libearlybird.so",
+    "prepend-path PATH /opt/earlybird/bin",
     "prepend-path PKG_CONFIG_PATH /opt/earlybird/lib/pkgconfig",
     "prepend-path CMAKE_PREFIX_PATH /opt/earlybird",
 ]
@@ -64,7 +65,9 @@ def loaded(interpreter: str, stand_in: str, module: str, tmp_path: Path) -> tupl
     ("interpreter", "stand_in", "module"),
     [("tclsh", TCL, "earlybird.tcl"), ("lua", LUA, "earlybird.lua"), ("luajit", LUA, "earlybird.lua")],
 )
-def test_a_module_names_the_library_and_preloads_it_nowhere(interpreter, stand_in, module, tmp_path):
+def test_a_module_offers_the_command_and_names_the_library_and_preloads_it_nowhere(
+    interpreter, stand_in, module, tmp_path
+):
     said, help_text = loaded(interpreter, stand_in, module, tmp_path)
     assert said == EXPECTED
     assert "EARLYBIRD_OFF=1" in help_text

@@ -92,7 +92,8 @@ def test_a_sites_launcher_preloads_the_library_in_the_rank_alone(
     assert output["preload"] == str(library_path(find_flavour(any_mpi)))
     assert output["arguments"] == "a b"
     assert record.read_text().splitlines()[:2] == ["own=", "whole=1"]
-    assert len(list((own_home / "launchers").iterdir())) == 1
+    # None where the same scripts are in the installation's home already.
+    assert len(list((own_home / "launchers").glob("*"))) <= 1
     assert "earlybird" not in result.stderr
 
 

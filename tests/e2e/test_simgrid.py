@@ -106,20 +106,23 @@ def test_suites_of_threads_and_partitions_are_refused(earlybird, refused, simgri
         refused(result, suite, "pingpong")
 
 
-def test_without_simgrid_every_method_to_ask_for_it_says_how_to_get_it(earlybird, refused, tmp_path):
+def test_without_simgrid_every_method_to_ask_for_it_says_how_to_get_it(
+    in_process, refused, tmp_path, monkeypatch, nothing_installed
+):
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("sh", "uname"):
         os.symlink(shutil.which(name), programs / name)
-    absent = {"EARLYBIRD_HOME": str(tmp_path / "home"), "PATH": str(programs)}
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(programs))
     for arguments in (
         ("measure", "pingpong", "--launcher", "simgrid:2x2x2", "-o", "run"),
         ("measure", "pingpong", "--mpi", "simgrid", "-o", "run"),
         ("exec", "--mpi", "simgrid", "--", "true"),
         ("build", "--mpi", "simgrid"),
     ):
-        refused(earlybird(*arguments, env=absent, check=False), "SimGrid is not installed", "install")
-    assert "no  simulation" in earlybird("doctor", env=absent).stdout
+        refused(in_process(*arguments, check=False), "SimGrid is not installed", "install")
+    assert "no  simulation" in in_process("doctor").stdout
 
 
 def test_a_wave_reaches_the_corner_of_the_next_sweep_before_it_starts(earlybird, simgrid):

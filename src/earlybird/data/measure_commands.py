@@ -1,6 +1,5 @@
 """Commands that measure what an answer lacks: with the MPI and the launcher of the profile that lacks it."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -10,6 +9,7 @@ from typing import Any
 from earlybird.data.collective_algorithms import family_of
 from earlybird.data.profile import Profile
 from earlybird.data.recording import Recording
+from earlybird.data.shell_commands import command_text, path_argument
 
 # What a profile of messages is fitted to.
 MESSAGES = "pingpong contention completion"
@@ -99,7 +99,7 @@ def measure_command(
     given = [
         text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))
     ]
-    return shlex.join(["earlybird", "measure", *suites.split(), *given, *launch.arguments, "-o", run])
+    return command_text(["earlybird", "measure", *suites.split(), *given, *launch.arguments, "-o", run])
 
 
 def free_run() -> str:
@@ -114,4 +114,4 @@ def fit_together(profile: Profile, run: str) -> str:
     ids = list(dict.fromkeys(str(known["id"]) for known in profile.runs if known.get("id")))
     runs = "the runs of the profile" if len(ids) != 1 else "the run of the profile"
     named = f" ({', '.join(ids)})" if ids else ""
-    return f"then `earlybird fit RUN {run} -o PROFILE`, RUN being {runs}{named}"
+    return f"then `earlybird fit RUN {path_argument(run)} -o PROFILE`, RUN being {runs}{named}"

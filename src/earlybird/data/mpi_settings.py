@@ -72,6 +72,22 @@ def alternatives(mpis: Sequence[str], variables: Iterable[str]) -> list[str]:
     )
 
 
+def options_of(mpis: Sequence[str], *, has_env: bool = True) -> list[str]:
+    """Return the arguments that name these MPIs with their settings, by --mpi and, if a command `has_env`,
+    --env."""
+    names = list(dict.fromkeys(split_settings(mpi)[0] for mpi in mpis))
+    variables: list[str] = []
+    for mpi in mpis:
+        of_mpi = split_settings(mpi)[1]
+        every = dict.fromkeys(name for other in mpis for name in split_settings(other)[1])
+        variables += [f"{name}={of_mpi[name]}" if name in of_mpi else name for name in every]
+    variables = list(dict.fromkeys(variables))
+    if not has_env or alternatives(names, variables) != list(mpis):
+        names, variables = list(mpis), []
+    given = [("--mpi", name) for name in names] + [("--env", variable) for variable in variables]
+    return [argument for option in given for argument in option]
+
+
 def is_set_by_launcher(launch: Mapping[str, Any], name: str) -> bool:
     """Tell whether earlybird, not the user, set the variable `name` of a launch record."""
     listed = launch.get("set_by_launcher")

@@ -1,19 +1,29 @@
 """Determines, before a command starts, whether libearlybird can interpose on its programs."""
 
 import os
+import re
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from earlybird.data.errors import InputError
+from earlybird.data.shell_commands import quoted
 from earlybird.machine.commands import find_command
+from earlybird.machine.compilers import Mpi, mpi_of_launcher
 from earlybird.machine.flavours import Flavour
-from earlybird.machine.programs import SONAMES, Program, read_program
+from earlybird.machine.programs import ABI, SONAMES, Program, read_program
 
 # Names of launchers; shims/launcher.sh knows the options of each.
 LAUNCHERS = (
     "mpiexec", "mpirun", "mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich", "mpiexec.openmpi",
     "mpirun.openmpi", "orterun", "prterun", "srun", "flux", "jsrun", "aprun", "palsrun", "ibrun",
 )  # fmt: skip
+_OF_SITES = ("srun", "flux", "jsrun", "aprun", "palsrun", "ibrun", "prterun")
+# What sites and distributions append to tell MPIs apart. MPICH's other process managers, and mpirun_rsh of
+# MVAPICH, have options of their own.
+_SUFFIXED = re.compile(
+    r"(?:mpiexec|mpirun)(?:[.-](?!gforker|remshell|slurm|py$|sh$)|_(?=openmpi|mpich|mvapich|intel)).+"
+)
 # Programs that start others, or that load an MPI while they run: their libraries are not those of the ranks.
 _NOT_THE_PROGRAM = frozenset(
     [
@@ -104,6 +114,9 @@ def programs_of(
         )
     launches = _launches(arguments[at:])
     seen = [_candidates(launch, environment) for launch in launches]
+    sentence = _started_by_another_mpi(arguments[at], _using_mpi(seen), flavour, environment)
+    if sentence is not None:
+        return CommandPrograms((sentence,), other_mpi=True)
     is_standard_abi = has_abi_library and _are_of_standard_abi(seen)
     sentences, other_mpi = _said_of(seen, None, flavour, is_standard_abi)
     return CommandPrograms(
@@ -124,9 +137,14 @@ class _Candidate(namedtuple("_Candidate", "argument path program")):
     """
 
 
+def is_launcher(name: str) -> bool:
+    """Whether a program of that name starts ranks."""
+    return name in LAUNCHERS or _SUFFIXED.fullmatch(name) is not None
+
+
 def launcher_at(arguments: Sequence[str]) -> int | None:
     """The position of the launcher in the arguments of a command."""
-    return next((k for k, argument in enumerate(arguments) if os.path.basename(argument) in LAUNCHERS), None)
+    return next((k for k, argument in enumerate(arguments) if is_launcher(os.path.basename(argument))), None)
 
 
 def _launches(arguments: Sequence[str]) -> list[list[str]]:
@@ -184,6 +202,41 @@ def _said_of(
     if not using and not any(sentences):
         sentences = [_without_mpi(candidates, command) for candidates in launches]
     return tuple(dict.fromkeys(filter(None, sentences))), False
+
+
+def _started_by_another_mpi(
+    argument: str, using: Sequence[_Candidate], flavour: Flavour, environment: Mapping[str, str]
+) -> str | None:
+    """What is wrong where the launcher `argument` is of another MPI than a program that it starts."""
+    programs = [candidate for candidate in using if candidate.program.abi in _REMEDIES]
+    launcher = find_command(argument, environment["PATH"]) if programs else None
+    mpi = _mpi_of(launcher, flavour) if launcher else None
+    if mpi is None or mpi.abi is None:
+        return None
+    for candidate in programs:
+        program = candidate.program
+        if program.abi != mpi.abi:
+            own = flavour.mpiexec if program.suits(flavour.family) else f"that of {program.built_against}"
+            return (
+                f"{argument} is the launcher of {mpi.label}, but {candidate.argument} is built against "
+                f"{program.built_against} (it needs {program.libmpi}): each of its processes would be alone "
+                f"in a job of its own, so libearlybird stays out of it; start it with {own}"
+            )
+    return None
+
+
+def _mpi_of(launcher: str, flavour: Flavour) -> Mpi | None:
+    """Whose launcher it is, asked of the launcher only where that is in doubt; None for one that does not
+    answer or starts programs of any MPI."""
+    name = os.path.basename(launcher)
+    if os.path.realpath(launcher) == os.path.realpath(flavour.mpiexec):
+        return Mpi(flavour.family, flavour.version, ABI.get(flavour.family))
+    if name in _OF_SITES:
+        return None
+    try:
+        return mpi_of_launcher(launcher, {})
+    except InputError:
+        return None
 
 
 def _unreached(candidates: Sequence[_Candidate], command: str | None, flavour: Flavour) -> str | None:
@@ -267,12 +320,12 @@ def _of_another_mpi(name: str, program: Program, flavour: Flavour) -> str:
     return (
         f"{name} is built against {program.built_against} (it needs {program.libmpi}) and this is "
         f"{flavour.name} ({SONAMES[flavour.family]}), so libearlybird stays out of it; {remedy} it with "
-        f"`earlybird exec --mpi {flavour.name} -- mpicc`"
+        f"`earlybird exec --mpi {quoted(flavour.name)} -- mpicc`"
     )
 
 
 def _static(name: str, why: str, flavour: Flavour) -> str:
     return (
         f"libearlybird cannot be put between {name} and {flavour.name} {flavour.version}: {why}; link it "
-        f"with the MPI's shared library, as `earlybird exec --mpi {flavour.name} -- mpicc` does"
+        f"with the MPI's shared library, as `earlybird exec --mpi {quoted(flavour.name)} -- mpicc` does"
     )

@@ -1,7 +1,7 @@
 """Preload libearlybird, the recorder or both in the ranks that a command starts, and in no other process."""
 
 import os
-import zlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,12 +10,13 @@ from earlybird.launch.command_programs import (
     LAUNCHERS,
     UNKNOWN,
     CommandPrograms,
+    is_launcher,
     launcher_at,
     programs_of,
 )
 from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
-from earlybird.machine.home import home
+from earlybird.machine.home import scripts_folder
 from earlybird.machine.programs import SONAMES
 from earlybird.toolchain.build import ABI_LIBRARY, ABI_RECORDER, LIBRARY, RECORDER, library_path
 
@@ -24,8 +25,9 @@ PREFIX = "EARLYBIRD_EXEC_"
 FLAVOUR = f"{PREFIX}MPI"
 _LIBRARIES, _RECORDERS = (LIBRARY, ABI_LIBRARY), (RECORDER, ABI_RECORDER)
 _OURS = (*_LIBRARIES, *_RECORDERS)
-# What separates entries of LD_PRELOAD, and of srun's --export.
-_SEPARATORS = dict.fromkeys(map(ord, " \t\n:,"))
+# What separates entries of LD_PRELOAD, and of srun's --export, and what the dynamic linker replaces in them.
+_NOT_IN_ENTRIES = re.compile(r"[ \t\n:,]|\$\{?(ORIGIN|LIB|PLATFORM)\b")
+_WHY_NOT = "its path has a blank, a colon, a comma, or a $LIB, $ORIGIN or $PLATFORM"
 _SHIMS = Path(__file__).parent / "shims"
 # In the folder of the shims: how to call each launcher.
 _SPOKEN = ".launchers"
@@ -93,22 +95,22 @@ def wrap(
     preloaded = ":".join(map(str, [*[recorder] * records, *[library] * interposes, *others]))
     for other in others:
         if not _can_be_preloaded(other):
-            raise InputError(
-                f"{other} cannot be preloaded: its path has a blank, a colon or a comma; give another path"
-            )
+            raise InputError(f"{other} cannot be preloaded: {_WHY_NOT}; give another path")
     if not _can_be_preloaded(library):
         raise InputError(
-            f"{library} cannot be preloaded: its path has a blank, a colon or a comma; set EARLYBIRD_HOME to "
-            "a folder without one and run `earlybird build` again, or give --no-interpose"
+            f"{library} cannot be preloaded: {_WHY_NOT}; set EARLYBIRD_HOME to a folder without one and run "
+            "`earlybird build` again, or give --no-interpose"
         )
     name = os.path.basename(arguments[0])
-    shims = _shims({name} if name in LAUNCHERS else set(), environment["PATH"])
+    shims = _shims(name, flavour.mpiexec.name, environment["PATH"])
     # A site's launcher, in another folder than the MPI, is queried for its family.
-    same_folder = flavour.mpiexec.parent == flavour.mpicc.parent
+    own_folder = flavour.tools(environment["PATH"])
+    if own_folder is None and flavour.mpiexec.parent == flavour.mpicc.parent:
+        own_folder = flavour.mpiexec.parent
     inner = environment | {
         f"{PREFIX}LIBRARY": preloaded,
         f"{PREFIX}FAMILY": flavour.family,
-        f"{PREFIX}BIN": str(flavour.mpiexec.parent) if same_folder else "",
+        f"{PREFIX}BIN": str(own_folder or ""),
         f"{PREFIX}SHIMS": str(shims),
         FLAVOUR: flavour.name,
         "PATH": f"{shims}{os.pathsep}{environment['PATH']}",
@@ -120,7 +122,7 @@ def wrap(
             inner[f"{PREFIX}LATE"] = "yes"
     if found.is_whole_job and interposes:
         inner.setdefault("EARLYBIRD_WHOLE_JOB", "1")  # what a person set stays
-    if name in LAUNCHERS:
+    if is_launcher(name):
         return [str(shims / name), *arguments[1:]], inner | {
             f"{PREFIX}LAUNCHER": os.path.abspath(arguments[0])
         }
@@ -130,7 +132,7 @@ def wrap(
 
 
 def _can_be_preloaded(path: Path) -> bool:
-    return str(path).translate(_SEPARATORS) == str(path)
+    return _NOT_IN_ENTRIES.search(str(path)) is None
 
 
 def _late_libmpi(flavour: Flavour) -> Path | None:
@@ -173,40 +175,13 @@ def through_shim(
     return [*arguments[:position], *launched], inner
 
 
-def _shims(names: set[str], path: str) -> Path:
-    """A folder with a shim for `names` and for every launcher on `path`: no other, because scripts look for
-    srun to learn whether they are under Slurm."""
-    names = names | {name for name in LAUNCHERS if find_command(name, path) is not None}
+def _shims(called: str, mpiexec: str, path: str) -> Path:
+    """A folder with a shim for the launcher `called`, and for every launcher on `path`, the MPI's `mpiexec`
+    among them: no other, because scripts look for srun to learn whether they are under Slurm."""
+    names = {name for name in (*LAUNCHERS, mpiexec) if find_command(name, path) is not None} | {called}
+    names = set(filter(is_launcher, names))
     spoken = {file.name: file.read_bytes() for file in sorted((_SHIMS / "launchers").iterdir())}
     text = (_SHIMS / "launcher.sh").read_bytes()
-    key = zlib.crc32(b"\0".join([text, *spoken.values(), *map(os.fsencode, sorted(names))]))
-    folder = home() / "launchers" / f"{key:08x}"
-    if not folder.is_dir():
-        _make_shims(folder, dict.fromkeys(sorted(names), text), spoken)
-    return folder
-
-
-def _make_shims(folder: Path, shims: Mapping[str, bytes], spoken: Mapping[str, bytes]) -> None:
-    """Write the folder of shims, whole or not at all."""
-    import shutil
-    import tempfile
-
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        new_folder = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
-    except OSError as error:
-        raise InputError(
-            f"cannot write in {folder.parent}: {error.strerror}; set EARLYBIRD_HOME to a folder you may "
-            "write to, or give --no-interpose"
-        ) from error
-    (new_folder / _SPOKEN).mkdir()
-    for name, text in spoken.items():
-        (new_folder / _SPOKEN / name).write_bytes(text)
-    for name, text in shims.items():
-        (new_folder / name).write_bytes(text)
-        (new_folder / name).chmod(0o755)
-    new_folder.chmod(0o755)
-    try:
-        new_folder.rename(folder)
-    except OSError:  # another exec created it first
-        shutil.rmtree(new_folder, ignore_errors=True)
+    files = {f"{_SPOKEN}/{name}": content for name, content in spoken.items()}
+    files |= dict.fromkeys(sorted(names), text)
+    return scripts_folder("launchers", files, lambda path: path in names)

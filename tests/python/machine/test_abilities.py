@@ -51,8 +51,10 @@ def test_doctor_counts_in_words_aligns_paths_and_leaves_no_yes_bare(monkeypatch,
     can = {name: abilities.Ability(True) for name in abilities.abilities()}
     can["inter_node"] = abilities.Ability(True, "", "ask srun")
     monkeypatch.setattr(doctor, "abilities", lambda: can)
-    rows = [["mpich", "5", "built", "yes", "/a"], ["intel", "2", "built", "no", "/a/longer/path"]]
-    monkeypatch.setattr(doctor, "_row", lambda flavour: rows[flavour["name"] != "mpich"])
+    rows = [["mpich", "MPICH", "5", "mpiexec", "built", "yes", "/a"]]
+    rows += [["intel", "Intel MPI", "2", "mpiexec", "built", "no", "/a/longer/path"]]
+    monkeypatch.setattr(doctor, "_row", lambda flavour: rows[flavour.name != "mpich"])
+    monkeypatch.setattr(doctor, "_absent_row", lambda name, cause: rows[name != "mpich"])
     machine = hardware.describe() | {"cores": 1, "sockets": 1}
     monkeypatch.setattr(hardware, "describe", lambda: machine)
     output = _doctor(monkeypatch, capsys).splitlines()
@@ -62,7 +64,7 @@ def test_doctor_counts_in_words_aligns_paths_and_leaves_no_yes_bare(monkeypatch,
     assert len(yes) == len(can) and all(len(line.split()) > 2 for line in yes)
 
 
-def test_doctor_says_what_to_do_about_an_absent_flavour(monkeypatch, capsys, tmp_path):
+def test_doctor_says_what_to_do_about_an_absent_flavour(monkeypatch, capsys, tmp_path, nothing_installed):
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path))
     output = _doctor(monkeypatch, capsys)
     assert "earlybird build --mpi openmpi" in output

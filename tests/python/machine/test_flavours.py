@@ -7,7 +7,7 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.machine import flavours
-from earlybird.machine.home import home
+from earlybird.machine.home import home, homes
 
 HYDRA = "HYDRA build details:\n    Version:    4.2.1\n    Configure options:  '--prefix=/opt/{}'\n"
 OPEN_MPI = "mpiexec (Open MPI) 5.0.6\n\nReport bugs to nobody\n"
@@ -15,7 +15,7 @@ INTEL = "Intel(R) MPI Library for Linux* OS, Version 2021.9 Build 1 (id: 0)\nCop
 
 
 @pytest.fixture
-def mpicc(tmp_path):
+def mpicc(tmp_path, nothing_installed):
     """Make a folder with an mpicc and an mpiexec that says `banner`; return the path of the mpicc."""
 
     def make(banner: str, folder: str = "mpi") -> Path:
@@ -110,7 +110,7 @@ def test_a_wheel_is_known_without_starting_its_mpiexec(mpicc, tmp_path, monkeypa
     for name in flavours.WHEELS:
         version = flavours.WHEELS[name][0].split("==")[1]
         mpicc("of no MPI at all", f"home/mpi/{name}-{version}")
-        flavours.installed_marker(name).write_text("")
+        (flavours.wheel_folder(name) / "installed").write_text("")
         flavours._describe.cache_clear()
         found = flavours.find_flavour(name)
         assert (found.family, found.version) == (name, version)
@@ -132,7 +132,7 @@ def test_a_path_with_a_blank_is_refused(mpicc):
 def test_an_unusable_mpicc_on_path_hides_no_other_flavour(mpicc, tmp_path, monkeypatch):
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
     wheel = mpicc(HYDRA.format("x"), "home/mpi/mpich-" + flavours.WHEELS["mpich"][0].split("==")[1])
-    flavours.installed_marker("mpich").write_text("")
+    (flavours.wheel_folder("mpich") / "installed").write_text("")
     monkeypatch.setenv("PATH", f"{mpicc('nothing known', 'site').parent}{os.pathsep}{os.environ['PATH']}")
     assert [(found.name, found.mpicc) for found in flavours.present_flavours()] == [("mpich", wheel)]
 
@@ -144,7 +144,7 @@ def test_the_library_of_an_installed_flavour_is_found_before_a_persons_own(
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
     version = flavours.WHEELS[name][0].split("==")[1]
     libraries = mpicc(banner, f"home/mpi/{name}-{version}").parent.parent / "lib"
-    flavours.installed_marker(name).write_text("")
+    (flavours.wheel_folder(name) / "installed").write_text("")
 
     def library_path() -> str:
         flavours._describe.cache_clear()
@@ -188,7 +188,7 @@ def test_an_interrupted_installation_does_not_count(mpicc, tmp_path, monkeypatch
         flavours.find_flavour("mpich")
 
 
-def test_every_wheel_has_a_folder_of_its_own(tmp_path, monkeypatch):
+def test_every_wheel_has_a_folder_of_its_own(tmp_path, monkeypatch, nothing_installed):
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path))
     folders = {flavours.wheel_folder(name) for name in flavours.WHEELS}
     assert len(folders) == len(flavours.WHEELS)
@@ -206,3 +206,56 @@ def test_home_is_the_user_folder_outside_a_virtual_environment(tmp_path, monkeyp
     monkeypatch.setattr("sys.base_prefix", "/usr")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert home() == tmp_path / "earlybird"
+
+
+@pytest.fixture
+def users(tmp_path, monkeypatch):
+    """A home beside the installation that this user may not write to, and the user's own data folder."""
+    shared = tmp_path / "prefix" / "share" / "earlybird"
+    shared.mkdir(parents=True)
+    monkeypatch.delenv("EARLYBIRD_HOME", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "own"))
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "prefix"))
+    monkeypatch.setattr(
+        "earlybird.machine.home.__file__", str(tmp_path / "src" / "earlybird" / "x" / "home.py")
+    )
+    # Root may write anywhere.
+    may_write = os.access
+    monkeypatch.setattr(
+        os,
+        "access",
+        lambda path, mode: not str(path).startswith(str(tmp_path / "prefix")) and may_write(path, mode),
+    )
+    return shared, tmp_path / "own" / "earlybird"
+
+
+def test_a_user_writes_to_an_own_home_and_finds_what_is_beside_the_installation(users):
+    shared, own = users
+    assert home() == own and homes() == [own, shared]
+
+
+def test_a_shared_home_that_is_given_is_read_and_not_written(users, monkeypatch, tmp_path):
+    shared, own = users
+    given = tmp_path / "prefix" / "given"
+    given.mkdir()
+    monkeypatch.setenv("EARLYBIRD_HOME", str(given))
+    assert home() == own and homes() == [own, given, shared]
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "mine"))
+    assert homes() == [tmp_path / "mine", shared]
+
+
+def test_a_package_outside_of_the_environment_has_builds_beside_it(users, monkeypatch, tmp_path):
+    package = tmp_path / "site" / "lib64" / "python3.12" / "site-packages" / "earlybird"
+    monkeypatch.setattr("earlybird.machine.home.__file__", str(package / "machine" / "home.py"))
+    assert homes()[1:] == [users[0], tmp_path / "site" / "share" / "earlybird"]
+
+
+def test_a_user_without_a_home_directory_is_told_what_to_set(monkeypatch):
+    monkeypatch.delenv("EARLYBIRD_HOME", raising=False)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("sys.prefix", "/usr")
+    monkeypatch.setattr("sys.base_prefix", "/usr")
+    monkeypatch.setattr(os, "getuid", lambda: 4242424)
+    with pytest.raises(InputError, match="set EARLYBIRD_HOME"):
+        home()

@@ -29,7 +29,7 @@ def sources(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def flavour(tmp_path, sources, monkeypatch):
+def flavour(tmp_path, sources, monkeypatch, nothing_installed):
     """An MPI that consists of an mpicc and a libmpi, and an empty home."""
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
     for name in install.JOB_VARIABLES:
@@ -223,4 +223,21 @@ def test_a_wheel_that_cannot_be_installed_is_one_sentence(flavour, tmp_path, mon
     with pytest.raises(WorkError, match="cannot install mpich from PyPI") as raised:
         install.install_flavour("mpich", silent)
     assert "\n" not in str(raised.value)
-    assert not install.flavours.installed_marker("mpich").exists()
+    assert not install.flavours.is_installed("mpich")
+
+
+def test_an_administrators_build_is_used_by_who_may_not_write_there(flavour, tmp_path, monkeypatch):
+    """Whatever compilers that user has, and without a lock or a key beside the build."""
+    shared = tmp_path / "home"
+    prefix = build.build_native(flavour, silent)
+    before = {path: path.lstat().st_mtime_ns for path in shared.rglob("*")}
+    monkeypatch.setattr("earlybird.machine.home.installation_homes", lambda: [shared])
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "own"))
+    monkeypatch.setenv("CXX", "true")
+    assert build.is_built(flavour) and build.native_prefix(flavour) == prefix
+    assert build.build_native(flavour, lambda text: pytest.fail(text)) == prefix
+    assert {path: path.lstat().st_mtime_ns for path in shared.rglob("*")} == before
+    # Other sources are built in the user's own home, which then comes first.
+    (build.native_sources() / "more.cpp").write_text("")
+    own = build.build_native(flavour, silent)
+    assert own.is_relative_to(tmp_path / "own") and build.native_prefix(flavour) == own

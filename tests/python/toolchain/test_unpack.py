@@ -28,7 +28,7 @@ touch "$3/usr/lib/simgrid/smpimain"
 
 
 @pytest.fixture
-def machine(tmp_path, monkeypatch):
+def machine(tmp_path, monkeypatch, nothing_installed):
     """An empty home and a PATH with the programs given alone."""
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
     for name in install.JOB_VARIABLES:

@@ -1,4 +1,4 @@
-"""`earlybird build`: install MPI flavours if needed and compile the native code for them."""
+"""`earlybird build`: install MPI flavours if needed and compile the native code for them, or remove both."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,11 +8,16 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_json
+from earlybird.cli.output.printing import print_json, print_line
+from earlybird.data.units import format_bytes
 from earlybird.machine import flavours
+from earlybird.machine.home import home, homes
 from earlybird.toolchain.build import build_native
 from earlybird.toolchain.install import install_flavour
+from earlybird.toolchain.remove import remove_builds
 from earlybird.toolchain.unpack import unpack_simgrid
+
+_DEFAULT = "mpich"
 
 
 def build(
@@ -20,15 +25,27 @@ def build(
         list[str],
         typer.Option(
             help="mpich, openmpi, intel, system (the mpicc on PATH), simgrid or the path of an mpicc; may be "
-            "repeated."
+            "repeated.",
+            show_default="mpich",
         ),
-    ] = ["mpich"],  # noqa: B006  typer only reads it
+    ] = [],  # noqa: B006  typer only reads it
+    remove: Annotated[
+        bool,
+        typer.Option(
+            "--remove",
+            help="Remove instead what was installed and built for the MPIs of --mpi, or everything without "
+            "--mpi. Builds of other users and beside an installation stay.",
+        ),
+    ] = False,
     json: bool = AS_JSON,
 ) -> None:
     """Install an MPI flavour if needed and compile the native code for it. A repeated build does nothing."""
+    if remove:
+        _print_removed(mpi, json)
+        return
     for name in mpi:
         flavours.check_name(name)
-    names = list(dict.fromkeys(mpi))
+    names = list(dict.fromkeys(mpi or [_DEFAULT]))
     # In parallel: CMake's probes and pip's downloads leave cores idle.
     with ThreadPoolExecutor(len(names)) as pool:
         prepared = pool.map(_prepare, names)
@@ -40,7 +57,30 @@ def build(
             print_json({"built": built})
             return
         for flavour, prefix in prepared:
-            print(f"{flavour.name} {flavour.version} is ready: {prefix}")
+            print_line(f"{flavour.name} {flavour.version} is ready: {prefix}")
+
+
+def _print_removed(names: list[str], json: bool) -> None:
+    """Remove what was built, and print it with the space that this frees."""
+    folder = home()
+    others = [str(other) for other in homes() if other != folder and other.is_dir()]
+    removed, kept = remove_builds(names)
+    freed_bytes = sum(size_bytes for _, size_bytes in removed)
+    if kept:
+        note(f"warning: {', '.join(map(str, kept))} stay, because they are other users'")
+    if others:
+        note(f"earlybird: what is in {', '.join(others)} stays")
+    if json:
+        items = [{"path": str(path), "size_bytes": size_bytes} for path, size_bytes in removed]
+        print_json(
+            {"home": str(folder), "removed": items, "kept": [*map(str, kept)], "freed_bytes": freed_bytes}
+        )
+        return
+    for path, size_bytes in removed:
+        print_line(f"removed {path}, {format_bytes(size_bytes)}")
+    print_line(
+        f"{format_bytes(freed_bytes)} freed in {folder}" if removed else f"nothing to remove in {folder}"
+    )
 
 
 def _prepare(name: str) -> tuple[flavours.Flavour, Path]:
@@ -54,5 +94,10 @@ def _prepare(name: str) -> tuple[flavours.Flavour, Path]:
 
 
 command = make_command(
-    build, name="build", example="earlybird build --mpi mpich --mpi /opt/openmpi/bin/mpicc"
+    build,
+    name="build",
+    example=[
+        "earlybird build --mpi mpich --mpi /opt/openmpi/bin/mpicc",
+        "earlybird build --remove --mpi intel",
+    ],
 )

@@ -1,6 +1,5 @@
 """`earlybird check`: whether every node and link of a job is as fast as the others."""
 
-import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,10 @@ import typer
 from earlybird.cli.options.command import make_command
 from earlybird.cli.options.shared import MpiOption, PlaceOptions, PrintScriptOption, QuietOption
 from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import print_line
 from earlybird.data import files, units
 from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError, WriteError
+from earlybird.data.shell_commands import quoted
 
 
 class CheckFormat(StrEnum):
@@ -136,7 +137,7 @@ def _print_plan(plan, format: str) -> None:
     if format == CheckFormat.junit:
         raise InputError("--plan has no testcases for --format junit; give table, csv or json")
     if not print_data(format, value, [value]):
-        print(plan.sentence())
+        print_line(plan.sentence())
 
 
 @contextmanager
@@ -169,7 +170,7 @@ def _print_exclusion(found) -> None:
 
     if found.launcher != "srun" or not (bad := found.bad_hosts()):
         return
-    nodes = shlex.quote(node_expression(bad))
+    nodes = quoted(node_expression(bad))
     note(
         f"next: srun --exclude={nodes}, sbatch --exclude={nodes}, or as an administrator: scontrol update "
         f"nodename={nodes} state=drain reason='earlybird check'"

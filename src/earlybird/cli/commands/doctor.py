@@ -4,15 +4,19 @@ from typing import Any
 
 from earlybird import __version__
 from earlybird.cli.options.command import AS_JSON, make_command
-from earlybird.cli.output.printing import print_json, print_table
+from earlybird.cli.output.printing import print_json, print_line, print_table
 from earlybird.data.errors import InputError
-from earlybird.data.labels import counted
+from earlybird.data.labels import FLAVOURS, counted
 from earlybird.data.units import format_bytes
 from earlybird.machine import flavours, hardware
 from earlybird.machine.abilities import abilities
+from earlybird.machine.commands import find_command
+from earlybird.machine.discovery import Unusable, find_mpis, same_mpi
+from earlybird.machine.home import home, homes
 from earlybird.toolchain.build import features, is_built
 
-_COLUMNS = ("MPI", "version", "native code", "partitioned", "path or remedy")
+_COLUMNS = ("MPI", "family", "version", "launcher", "native code", "partitioned", "path or remedy")
+_LEFT = ("MPI", "family", "launcher", "path or remedy")
 # The meaning of an unqualified "yes".
 _MEANS = {
     "intra_socket": "ranks on one socket have a core each",
@@ -26,37 +30,61 @@ _MEANS = {
 
 def doctor(json: bool = AS_JSON) -> None:
     """Report what this machine can run and measure; each "no" with its cause and remedy."""
-    rows = [_flavour(name) for name in flavours.NAMES]
+    present, absent = [], {}
+    for name in flavours.NAMES:
+        try:
+            present.append(flavours.find_flavour(name))
+        except InputError as error:
+            absent[name] = str(error)
+    # `system` may be built under a name of its own, such as mpicc.openmpi.
+    others, unusable = find_mpis(
+        [flavour for flavour in present if flavour.name != "system" or is_built(flavour)]
+    )
+    others = [flavour for flavour in others if is_built(flavour) or not _is_system(flavour, present)]
     machine = hardware.describe()
     can = {name: ability.to_json() for name, ability in abilities().items()}
     if json:
-        present = [flavour for flavour in rows if flavour["mpicc"]]
-        print_json({"earlybird": __version__, "flavours": present} | machine | {"can": can})
+        found = {
+            "homes": [str(folder) for folder in homes()],
+            "flavours": [_to_json(flavour) for flavour in (*present, *others)],
+            "unusable": [{"mpicc": str(mpicc), "cause": cause} for mpicc, cause in unusable],
+        }
+        print_json({"earlybird": __version__} | found | machine | {"can": can})
         return
-    print(
+    print_line(
         f"{machine['cpu_model']}: {counted(machine['cores'], 'core')} on "
         f"{counted(machine['sockets'], 'socket')}, {format_bytes(machine['memory_bytes'])} of memory, "
         f"{machine['kernel']}, load {machine['load']}"
     )
-    print(
-        "caches: "
-        + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"])
-        + "\n"
+    print_line(
+        "caches: " + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"])
     )
-    print_table(_COLUMNS, [_row(flavour) for flavour in rows], left=(_COLUMNS[0], _COLUMNS[-1]))
-    print()
+    print_line()
+    named = {flavour.name: flavour for flavour in present}
+    rows = [
+        _row(named[name]) if name in named else _absent_row(name, absent[name]) for name in flavours.NAMES
+    ]
+    rows += [_row(flavour) for flavour in others] + [_unusable_row(mpi) for mpi in unusable]
+    print_table(_COLUMNS, rows, left=_LEFT)
+    shared = [str(folder) for folder in homes()[1:] if folder.is_dir()]
+    also = f"; those in {', '.join(shared)} are used, too" if shared else ""
+    print_line()
+    print_line(f"builds are written to {home()}{also}")
+    print_line()
     for name, ability in can.items():
         text = "; ".join(filter(None, [ability["cause"], ability["remedy"]])) or _MEANS.get(name, "")
-        print(f"{'yes' if ability['can'] else 'no ':<4}{name:<18}{text}".rstrip())
+        print_line(f"{'yes' if ability['can'] else 'no ':<4}{name:<18}{text}".rstrip())
 
 
-def _flavour(name: str) -> dict[str, Any]:
-    try:
-        flavour = flavours.find_flavour(name)
-    except InputError as error:
-        return {"name": name, "version": "", "mpicc": "", "built": False, "remedy": str(error)}
+def _is_system(flavour: flavours.Flavour, present: list[flavours.Flavour]) -> bool:
+    """Whether it is the MPI of the mpicc on PATH."""
+    return any(same_mpi(flavour, other) for other in present if other.name == "system")
+
+
+def _to_json(flavour: flavours.Flavour) -> dict[str, Any]:
     return {
-        "name": name,
+        "name": flavour.name,
+        "family": flavour.family,
         "version": flavour.version,
         "mpicc": str(flavour.mpicc),
         "mpiexec": str(flavour.mpiexec),
@@ -66,17 +94,29 @@ def _flavour(name: str) -> dict[str, Any]:
     }
 
 
-def _row(flavour: dict[str, Any]) -> list[str]:
-    name = flavour["name"]
-    if not flavour["mpicc"]:
-        if name == flavours.SIMULATED:
-            return [name, "-", "-", "-", "optional; see simulation below"]
-        remedy = f"earlybird build --mpi {name}" if name in flavours.WHEELS else "no mpicc on PATH"
-        return [name, "-", "-", "-", remedy]
-    if not flavour["built"]:
-        return [name, flavour["version"], "not built", "-", f"earlybird build --mpi {name}"]
-    partitioned = "yes" if flavour["features"].get("has_partitioned") else "no"
-    return [name, flavour["version"], "built", partitioned, flavour["mpicc"]]
+def _row(flavour: flavours.Flavour) -> list[str]:
+    mpiexec = flavour.mpiexec
+    launcher = mpiexec.name if mpiexec.parent == flavour.mpicc.parent else str(mpiexec)
+    identity = [flavour.name, FLAVOURS[flavour.family], flavour.version, launcher]
+    if not is_built(flavour):
+        return [*identity, "not built", "-", f"earlybird build --mpi {flavour.name}"]
+    partitioned = "yes" if features(flavour).get("has_partitioned") else "no"
+    return [*identity, "built", partitioned, str(flavour.mpicc)]
+
+
+def _absent_row(name: str, cause: str) -> list[str]:
+    family = FLAVOURS[name] if name != "system" else "-"
+    if name == flavours.SIMULATED:
+        remedy = "optional; see simulation below"
+    elif name in flavours.WHEELS:
+        remedy = f"earlybird build --mpi {name}"
+    else:
+        remedy = cause if find_command("mpicc") else "no mpicc on PATH"
+    return [name, family, "-", "-", "-", "-", remedy]
+
+
+def _unusable_row(mpi: Unusable) -> list[str]:
+    return [str(mpi.mpicc), "-", "-", "-", "unusable", "-", mpi.cause]
 
 
 command = make_command(doctor, name="doctor", example="earlybird doctor --json")

@@ -8,8 +8,9 @@ from collections import namedtuple
 from pathlib import Path
 
 from earlybird.cli.output.notes import note
-from earlybird.cli.session.mpi import choose_flavour
+from earlybird.cli.session.mpi import built_flavours, choose_flavour
 from earlybird.data.errors import InputError
+from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.launch import command_programs, interpose
 from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
@@ -90,7 +91,8 @@ def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
 
 def _not_found(name: str) -> str:
     if os.path.isfile(name):
-        remedy = f"run chmod +x {name}" if os.sep in name else f"give its path, ./{name}"
+        here = quoted(f"./{name}")
+        remedy = f"run chmod +x {path_argument(name)}" if os.sep in name else f"give its path, {here}"
         return f"the file {name} is not a command that can be run; {remedy}"
     return f"the command {name!r} is neither on PATH nor a file; check its name"
 
@@ -110,17 +112,23 @@ def _interposed(
     library = library_path(flavour)
     if not library.exists() and may_refuse:
         raise InputError(
-            f"the recorder is not built for {flavour.name}; run `earlybird build --mpi {flavour.name}`"
+            f"the recorder is not built for {flavour.name}; run `earlybird build --mpi "
+            f"{quoted(flavour.name)}`"
         )
     if not library.exists():
         note(
             f"earlybird: libearlybird is not built for {flavour.name} and is not preloaded; run "
-            f"`earlybird build --mpi {flavour.name}`"
+            f"`earlybird build --mpi {quoted(flavour.name)}`"
         )
         return program, command, environment
     programs = command_programs.programs_of(
         command, flavour, environment, library.with_name(ABI_LIBRARY).exists()
     )
+    if programs.other_mpi and request.mpi is None and not interpose.inside():
+        other = _suitable_flavour(command)
+        if other is not None:
+            note(f"earlybird: the program is not built against {flavour.name}; --mpi {other.name} is used")
+            return prepare(request._replace(mpi=other.name))
     # What keeps libearlybird out of a program keeps the recorder out, too.
     sentences = [
         sentence.replace("libearlybird", "the recorder") if request.records else sentence
@@ -143,6 +151,16 @@ def _interposed(
         others=request.others,
     )
     return program, [command[0], *rest], environment
+
+
+def _suitable_flavour(command: list[str]) -> Flavour | None:
+    """The first MPI that is built and that the programs of `command` are built against."""
+    for flavour in built_flavours():
+        has_abi_library = library_path(flavour).with_name(ABI_LIBRARY).exists()
+        environment = interpose.without(flavour.environment())
+        if not command_programs.programs_of(command, flavour, environment, has_abi_library).other_mpi:
+            return flavour
+    return None
 
 
 def _costs(path: Path, flavour: Flavour) -> str:

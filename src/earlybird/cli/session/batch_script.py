@@ -2,7 +2,6 @@
 
 import math
 import os
-import shlex
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -11,7 +10,10 @@ import typer
 
 from earlybird.cli.options.command import given_arguments
 from earlybird.cli.options.shared import PlaceOptions
+from earlybird.cli.output.printing import print_text
+from earlybird.cli.session.foreign_runs import unstated
 from earlybird.data.errors import InputError
+from earlybird.data.shell_commands import command_text, path_argument, quoted
 from earlybird.launch.srun_arguments import parse_srun_arguments
 from earlybird.machine.home import home
 
@@ -72,8 +74,10 @@ def print_slurm_script(
     """
     command = context.command_path.split()[1:]  # with the suite, where it is a subcommand
     lines = _CONTINUED.format(
-        run=shlex.quote(str(run)),
-        resume=_line([command[0], "--resume", *_given(context, _GIVEN_AGAIN), "-o", str(run)]),
+        run=path_argument(run),
+        resume=_line(
+            [command[0], "--resume", *_given(context, _GIVEN_AGAIN | _stated_again(context)), "-o", str(run)]
+        ),
         begin=_line([*command, *_given(context), "--launcher", "srun", "-o", str(run)]),
     )
     requests = f"#SBATCH --nodes={nodes}\n#SBATCH --requeue"
@@ -84,7 +88,7 @@ def print_slurm_script(
 def print_check_script(context: typer.Context, output: Path | None, budget_s: float) -> None:
     """Print a script that checks all nodes of its allocation; its status is that of the check."""
     line = _line(["check", *_given(context), "--launcher", "srun"])
-    folder = '"check-$SLURM_JOB_ID"' if output is None else shlex.quote(str(output))
+    folder = '"check-$SLURM_JOB_ID"' if output is None else path_argument(output)
     nodes = "sbatch --nodes=64 SCRIPT, or sbatch --nodelist=n[1-64] SCRIPT"
     submit = f"submit it with the nodes to check:\n#   {nodes}"
     _print("check", submit, "#SBATCH --no-requeue", budget_s, f"{line} -o {folder}")
@@ -93,7 +97,7 @@ def print_check_script(context: typer.Context, output: Path | None, budget_s: fl
 def _print(command: str, submit: str, requests: str, budget_s: float, body: str) -> None:
     minutes = math.ceil((2 * budget_s + _MARGIN_S) / 60)
     # Sites may not pass the variables of the shell on to jobs.
-    environment = f"export {_HOME}={shlex.quote(str(home()))}\n" if os.environ.get(_HOME) else ""
+    environment = f"export {_HOME}={quoted(str(home()))}\n" if os.environ.get(_HOME) else ""
     text = _SLURM.format(
         command=command,
         submit=submit,
@@ -102,12 +106,12 @@ def _print(command: str, submit: str, requests: str, budget_s: float, body: str)
         environment=environment,
         body=body,
     )
-    print(text, end="")
+    print_text(text)
 
 
 def _line(arguments: Sequence[str]) -> str:
     """Return the command line of this installation: another `earlybird` may precede it on the job's PATH."""
-    return shlex.join([*_own_command(), *arguments])
+    return command_text([*_own_command(), *arguments])
 
 
 def _own_command() -> list[str]:
@@ -116,6 +120,13 @@ def _own_command() -> list[str]:
         return [str(called.absolute())]
     script = Path(sys.executable).absolute().with_name("earlybird")
     return [str(script)] if script.is_file() else [sys.executable, "-m", "earlybird"]
+
+
+def _stated_again(context: typer.Context) -> set[str]:
+    """Names of the options of the MPI that a run does not choose, see foreign_runs.py."""
+    mpis = context.params.get("mpi") or ()
+    has_path = any(map(unstated, [mpis] if isinstance(mpis, str) else mpis))
+    return {"mpi", "env"} if has_path or context.params.get("env") else set()
 
 
 def _given(context: typer.Context, only: Collection[str] | None = None) -> list[str]:

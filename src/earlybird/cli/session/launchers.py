@@ -10,11 +10,12 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.session.mpi import choose_flavour, simulated_flavour
 from earlybird.cli.session.synthetic_moments import expected_moments
 from earlybird.compare.results import delay_rate
-from earlybird.data import labels
+from earlybird.data import labels, memory
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import Profile, load_profile
+from earlybird.data.shell_commands import command_text
 from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.launch.cluster import link, state
 from earlybird.launch.cluster.launcher import ClusterLauncher
@@ -59,10 +60,13 @@ def _require_cluster_again(settings: Mapping[str, Any]) -> None:
     links = state.LINKS.fullmatch(settings.get("network") or "")
     if kind != "cluster" or links is None or name in [cluster.name for cluster in state.all_running()]:
         return
-    restart = f"earlybird cluster up --nodes {settings.get('nodes', 'N')} --rate {links[1]}mbit --name {name}"
+    restart = ["earlybird", "cluster", "up", "--nodes", str(settings.get("nodes", "N"))]
+    restart += ["--rate", f"{links[1]}mbit", "--name", name]
     if links[2]:
-        restart += f" --send-buffer {links[2].replace(' ', '')}"
-    raise InputError(f"the cluster {name} of this run is not running; start it again with `{restart}`")
+        restart += ["--send-buffer", links[2].replace(" ", "")]
+    raise InputError(
+        f"the cluster {name} of this run is not running; start it again with `{command_text(restart)}`"
+    )
 
 
 def make_launcher(
@@ -247,7 +251,7 @@ def _with_library(resources: Resources, flavour: flavours.Flavour) -> Resources:
         persistent_collectives=capabilities.get("has_persistent_collectives", False),
         earlybird=has_library(flavour),
     )
-    memory_bytes = hardware.available_memory_bytes()
+    memory_bytes = memory.available_memory_bytes()
     return replace(resources, family=flavour.family, library=library, memory_bytes=memory_bytes)
 
 

@@ -1,6 +1,7 @@
 """Selects the MPI of a command, with or without `--mpi`."""
 
 import os
+from collections.abc import Iterator
 
 from earlybird.data.errors import InputError
 from earlybird.launch import interpose
@@ -19,6 +20,16 @@ def simulated_flavour(name: str | None) -> flavours.Flavour:
     return flavour
 
 
+def built_flavours() -> Iterator[flavours.Flavour]:
+    """The MPIs for which the native code is built: the named ones, then the others of this machine."""
+    present = flavours.present_flavours()
+    yield from filter(is_built, present)
+    # Only where none of the named ones is taken: finding all takes as long as starting each.
+    from earlybird.machine.discovery import find_mpis
+
+    yield from filter(is_built, find_mpis(present)[0])
+
+
 def choose_flavour(name: str | None) -> flavours.Flavour:
     """The flavour `name`, else the flavour of an enclosing `exec`, else the first one that is built."""
     name = name or os.environ.get(interpose.FLAVOUR)
@@ -30,9 +41,9 @@ def choose_flavour(name: str | None) -> flavours.Flavour:
                 "example, or another --mpi"
             )
         return flavour
-    for flavour in flavours.present_flavours():
-        if is_built(flavour):
-            return flavour
+    flavour = next(built_flavours(), None)
+    if flavour is not None:
+        return flavour
     raise InputError(
         "no MPI is built yet; run `earlybird build --mpi mpich` (or openmpi, intel, system) first, or give "
         "the path of one that is built with --mpi /path/to/mpicc"
