@@ -311,6 +311,14 @@ def test_nodes_are_those_of_one_component_of_a_heterogeneous_job(srun, monkeypat
         num_allocated_nodes(2)
 
 
+@pytest.mark.parametrize("name", ["SLURM_NNODES", "SLURM_HET_SIZE"])
+@pytest.mark.parametrize("text", ["two", "2-4", "", "\u00b2", "9" * 5000])
+def test_a_number_of_nodes_that_is_none_is_refused(monkeypatch, name, text):
+    monkeypatch.setenv(name, text)
+    with pytest.raises(InputError, match=f"the variable {name} is "):
+        num_allocated_nodes()
+
+
 def test_nodes_are_those_of_the_job_within_a_step_of_some(monkeypatch):
     monkeypatch.setenv("SLURM_NNODES", "1")
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "4")
