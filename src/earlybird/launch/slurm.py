@@ -292,7 +292,7 @@ def _spoken_by(mpi: Flavour) -> tuple[str, ...]:
         pmi = any(name.startswith(("libpmi.so", "libpmi2.so")) for name in libraries)
         return (PMIX, PMI2) if pmi else (PMIX,)
     if mpi.family == "intel":
-        return (PMI2,)
+        return (PMI2, PMIX)  # it loads libpmix.so itself
     if any(map(is_cray_mpich, libraries)):
         return ("cray_shasta", PMI2)
     return (PMIX, PMI2) if pmix else (PMI2,)

@@ -253,6 +253,7 @@ CRAY = ["libmpi_gnu_123.so.12", "libc.so.6"]
         ("openmpi", [], NEW, "--mpi=pmi2", "pmi2", None, None),
         ("openmpi", ["libpmi2.so.0"], NEW, "--mpi=pmi2", "", None, "pmi2"),
         ("intel", [], NEW, "--mpi=*", "", None, "pmi2"),
+        ("intel", [], NEW, "--mpi=pmix", "", None, "pmix"),
         ("intel", [], NEW, "--mpi=pmi2", "", "--mpi=pmix", None),
     ],
 )
