@@ -20,7 +20,7 @@ help:
 	@echo "make demo                                measure, fit, predict, replay; write report.html"
 	@echo "make test [JOBS=2]                       run all tests, JOBS files in parallel"
 	@echo "make lint                                check the formatting, types and code of both languages"
-	@echo "make fuzz [SECONDS=20]                   feed every parser of the native code with random input, 20 s each"
+	@echo "make fuzz [SECONDS=20]                   give every parser and every command damaged input, 20 s each"
 	@echo "make coverage [TESTS=tests/native]       show which lines of Python, C and C++ the tests run"
 	@echo "make docs                                build the documentation as a site in build/site, and check its links"
 	@echo "make lock                                renew requirements/: the versions and hashes of what the targets install"

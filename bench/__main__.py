@@ -32,6 +32,7 @@ from bench import (
     recorder_cost,
     recorder_kills,
     simgrid_exchanges,
+    slurm_cluster,
     temucin_suite,
 )
 from earlybird.data.errors import InputError
@@ -64,6 +65,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "aggregation-advice": aggregation_advice.main,
     "compare-power": compare_power.main,
     "check-faults": check_faults.main,
+    "slurm-cluster": slurm_cluster.main,
     "collective-accuracy": collective_accuracy.main,
     "collective-advice": collective_advice.main,
 }
@@ -74,7 +76,7 @@ WITH_OPTIONS = (
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
     "recorder-cost", "recorder-kills", "temucin-suite", "layout-advice", "aggregation-advice",
     "cluster-exchanges", "simgrid-exchanges", "paper-tables", "other-benchmarks", "check-faults",
-    "predictor-growth",
+    "predictor-growth", "slurm-cluster",
 )  # fmt: skip
 
 

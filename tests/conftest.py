@@ -23,6 +23,7 @@ from earlybird.machine.flavours import WHEELS, find_flavour
 from earlybird.machine.home import home
 from earlybird.toolchain.build import is_built, native_prefix, own_prefix
 from tests import selection
+from tests import slurm as real_slurm
 
 # Without bytecode, each of the hundreds of processes that tests start would compile all modules again, which
 # is a third of the time that `earlybird` needs to start, and pytest all tests.
@@ -144,7 +145,7 @@ def mpi(request) -> str:
 @pytest.fixture(autouse=True)
 def handlers_of_signals() -> Iterator[None]:
     """A command that runs in this process changes them for good."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
     yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -239,3 +240,14 @@ def assert_refused(result: subprocess.CompletedProcess, *texts: str, status: int
 @pytest.fixture
 def refused():
     return assert_refused
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    """A real Slurm of two nodes, n1 and n2, that have other names themselves."""
+    try:
+        started, process = real_slurm.start(domain=real_slurm.DOMAIN)
+    except real_slurm.Unavailable as error:
+        pytest.skip(str(error))
+    yield started
+    real_slurm.stop(started, process)

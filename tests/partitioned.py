@@ -34,6 +34,8 @@ ABI_CASES = [
     "derived_types_deliver_every_byte_and_leave_gaps_alone",
     "a_bad_argument_of_init_calls_the_error_handler",
     "misuse_of_a_request_gives_its_error_class",
+    "a_handle_an_address_or_a_size_that_cannot_be_gives_its_error_class",
+    "a_null_pointer_is_an_error_and_leaves_a_transfer_as_it_is",
     "every_tag_up_to_tag_ub_delivers",
 ]
 

@@ -1,81 +1,69 @@
-"""Builds the fuzz targets of native/fuzz and runs them: python -m tools.fuzz SECONDS [TARGET]...
+"""Runs the fuzz targets of the native parsers and of the formats: python -m tools.fuzz SECONDS [TARGET]..."""
 
-With Clang the targets are libFuzzer programs, otherwise programs of native/fuzz/driver.cpp.
-"""
-
-import os
-import shutil
-import subprocess
+import argparse
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from earlybird.data.errors import InputError
-from earlybird.machine.flavours import find_flavour
-from earlybird.toolchain.build import json_header, native_sources
-from tools.configured import ROOT, environment_of
+from tools.configured import ROOT
+from tools.fuzzing import formats, inputs, native
 
-CORPUS = native_sources() / "fuzz" / "corpus"
-
-
-def target_names() -> list[str]:
-    """The targets: each has a corpus."""
-    return sorted(folder.name for folder in CORPUS.iterdir())
+FOLDER = ROOT / "build" / "fuzz"
 
 
-def has_clang() -> bool:
-    return bool(shutil.which("clang") and shutil.which("clang++"))
+def main(arguments: Sequence[str]) -> int:
+    of_native, of_formats = native.target_names(), formats.available()
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.fuzz", description="A failing input is left in build/fuzz/found/TARGET."
+    )
+    parser.add_argument("seconds", type=float, help="time of each target")
+    names = [*of_native, *of_formats, "native", "formats"]
+    parser.add_argument(
+        "targets", nargs="*", metavar="TARGET", help=f"one of {', '.join(names)}; default: all"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same inputs of formats")
+    parser.add_argument("--inputs", type=int, help="so many inputs of each format instead of SECONDS")
+    given = parser.parse_args(arguments)
+    targets = given.targets or ["native", "formats"]
+    unknown = [name for name in targets if name not in names]
+    if unknown:
+        parser.error(f"there is no target {unknown[0]}; give one of {', '.join(names)}")
+    chosen = [name for name in of_native if name in targets or "native" in targets]
+    failed = bool(chosen) and _run_native(chosen, given.seconds)
+    tallies = []
+    chosen = [name for name in of_formats if name in targets or "formats" in targets]
+    for tally in _tallies(chosen, given):
+        tallies.append(tally)
+        print(tally, flush=True)
+        for kind, count in tally.failures.most_common():
+            print(f"  {count} x {kind} (in {tally.kept.get(kind, 'no input')})", file=sys.stderr, flush=True)
+    if len(tallies) > 1:
+        print(inputs.total(tallies))
+    return int(failed or any(tally.failures for tally in tallies))
 
 
-def build(folder: Path) -> None:
-    """Compile all targets in `folder`, against the headers of MPICH."""
-    environment = environment_of("mpich")
-    if has_clang():
-        environment |= {"CC": "clang", "CXX": "clang++"}
-    include = find_flavour("mpich").mpicc.parent.parent / "include"
-    cmake = shutil.which("cmake", path=environment["PATH"]) or "cmake"
-    options = ["-G", "Ninja", f"-DEARLYBIRD_MPI_INCLUDE={include}", *json_header()]
-    for command in (
-        [cmake, "-S", native_sources() / "fuzz", "-B", folder, *options],
-        [cmake, "--build", folder],
-    ):
-        made = subprocess.run(command, env=environment, capture_output=True, text=True)
-        if made.returncode != 0:
-            raise InputError(f"the fuzz targets do not compile:\n{made.stdout}{made.stderr}")
+def _tallies(names: Sequence[str], given: argparse.Namespace) -> Iterator[inputs.Tally]:
+    return inputs.run_all(names, given.seconds, FOLDER / "found", given.seed, given.inputs)
 
 
-def run(folder: Path, name: str, seconds: float, scratch: Path) -> subprocess.CompletedProcess[str]:
-    """Run a target on its corpus and then on mutations for some seconds; `scratch` gets a failing input."""
-    scratch.mkdir(parents=True, exist_ok=True)
-    arguments = [str(CORPUS / name), str(seconds)]
-    if has_clang():
-        # New inputs go into the first folder. A time of 0 would have no limit.
-        found = scratch / "corpus"
-        found.mkdir(exist_ok=True)
-        arguments = [f"-max_total_time={max(1, round(seconds))}", "-max_len=4096", str(found), arguments[0]]
-    options = {"UBSAN_OPTIONS": "print_stacktrace=1", "ASAN_OPTIONS": "detect_leaks=1"}
-    return subprocess.run(
-        [str(folder / name), *arguments],
-        env=dict(os.environ) | options, cwd=scratch, capture_output=True, text=True, errors="replace",
-    )  # fmt: skip
-
-
-def main(arguments: list[str]) -> int:
-    seconds, names = float(arguments[0]), arguments[1:] or target_names()
-    folder = ROOT / "build" / "fuzz"
+def _run_native(names: Sequence[str], seconds: float) -> bool:
+    """Run targets of native/fuzz; whether one failed."""
     try:
-        build(folder)
+        native.build(FOLDER)
     except InputError as error:
         print(error, file=sys.stderr)
-        return 2
+        return True
     failed = False
     for name in names:
-        result = run(folder, name, seconds, folder / "found" / name)
+        found: Path = FOLDER / "found" / name
+        result = native.run(FOLDER, name, seconds, found)
         failed |= result.returncode != 0
         last = (result.stdout.strip() or result.stderr.strip()).splitlines()[-1:]
         print(f"{name}: {last[0] if last and result.returncode == 0 else 'failed'}", flush=True)
         if result.returncode != 0:
-            print(result.stdout, result.stderr, f"(in {folder / 'found' / name})", file=sys.stderr)
-    return int(failed)
+            print(result.stdout, result.stderr, f"(in {found})", file=sys.stderr)
+    return failed
 
 
 if __name__ == "__main__":

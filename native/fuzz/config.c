@@ -55,6 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   text[size] = '\0';
   set_environment(text);
   free(text);
+  eb_config_note_key(EARLYBIRD_INFO_SEGMENTS);
   if (eb_config_read(&config, problem, sizeof problem)) check(&config);
   else if (problem[0] == '\0') abort();
   (void)eb_config_wants_progress_thread();

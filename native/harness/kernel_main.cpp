@@ -21,6 +21,14 @@ int start_mpi(int *argc, char ***argv, int threads, bool multiple) {
   return thread_level;
 }
 
+// Without the process manager that an MPI speaks, each rank is one of a world of its own.
+void require_connected(const Team &team, int ranks) {
+  if (ranks == 0 || team.size() == ranks) return;
+  refuse("the launch has " + std::to_string(ranks) + " ranks, but this one is in a world of " + std::to_string(team.size()) +
+         ": the ranks did not find each other, because what started them does not offer the process manager of this MPI; under "
+         "srun give another plugin, such as --srun --mpi=pmix (srun --mpi=list), else the mpiexec of this MPI");
+}
+
 }  // namespace
 
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
@@ -31,6 +39,7 @@ int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &
   const int thread_level = start_mpi(&argc, &argv, request.threads, multiple);
   {
     Team team(MPI_COMM_WORLD);
+    require_connected(team, request.ranks);
     accepts(team);
     Crew crew(request.threads);
     const std::string record = record_launch(team, crew, thread_level);

@@ -1,12 +1,27 @@
 /* MPI_Wait, MPI_Test and their variants, for arrays that mix requests of the library and of the MPI.
  *
  * To the MPI a handle of ours is an inactive persistent request, which all these calls pass over. So they are given
- * the user's whole array, and our part is added to what they found.
+ * the user's whole array, and our part is added to what they found. While requests of ours exist, pointers
+ * that are NULL are reported here, before anything of ours is changed: MPICH's functions for the standard's ABI do not
+ * check them.
  */
 #include <sched.h>
 
 #include "interpose/complete.h"
 #include "interpose/interpose.h"
+
+/* NULL for a status, where that is not MPI_STATUS_IGNORE. */
+static bool is_missing(const MPI_Status *status) { return status == NULL && MPI_STATUS_IGNORE != NULL; }
+
+/* NULL for an array of so many requests, or statuses, or for what a call writes to. */
+static bool lacks(int count, const MPI_Request *requests, const MPI_Status *statuses, const int *output) {
+  return !output || (count > 0 && (!requests || is_missing(statuses)));
+}
+
+/* The view is that of the request, if there is one. */
+static int refuse_null(const eb_view *view) {
+  return eb_raise(view, MPI_ERR_ARG, "a call that tests or completes requests was given NULL for what it reads or writes");
+}
 
 static MPI_Status *status_at(MPI_Status *statuses, int index) {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[index];
@@ -18,8 +33,9 @@ static int finish(eb_channel *channel, int rc, MPI_Status *status) {
 }
 
 EB_APART static int wait_one(MPI_Request *request, MPI_Status *status) {
-  eb_channel *channel = eb_channel_find(*request);
+  eb_channel *channel = eb_at(request);
   if (!channel) return PMPI_Wait(request, status);
+  if (is_missing(status)) return refuse_null(channel->view);
   if (!channel->is_active) {
     eb_status_empty(status);
     return MPI_SUCCESS;
@@ -42,8 +58,9 @@ static bool poll_one(eb_channel *channel, MPI_Status *status, int *rc) {
 }
 
 EB_APART static int test_one(MPI_Request *request, int *flag, MPI_Status *status) {
-  eb_channel *channel = eb_channel_find(*request);
+  eb_channel *channel = eb_at(request);
   if (!channel) return PMPI_Test(request, flag, status);
+  if (!flag || is_missing(status)) return refuse_null(channel->view);
   int rc = MPI_SUCCESS;
   *flag = 1;
   if (!channel->is_active) eb_status_empty(status);
@@ -100,6 +117,7 @@ static int many_failed(eb_channel *failed, int rc, const MPI_Status *statuses) {
 }
 
 EB_APART static int wait_all(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  if (lacks(count, requests, statuses, &count)) return refuse_null(NULL);
   const bool has_statuses = statuses != MPI_STATUSES_IGNORE;
   const own_requests own = finish_all(count, requests, true, has_statuses);
   int rc = MPI_SUCCESS;
@@ -114,6 +132,7 @@ EB_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses
 }
 
 EB_APART static int test_all(int count, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
+  if (lacks(count, requests, statuses, flag)) return refuse_null(NULL);
   if (!eb_any_ours(count, requests)) return PMPI_Testall(count, requests, flag, statuses);
   *flag = 0;
   for (int r = 0; r < count; r++) {
@@ -156,6 +175,7 @@ static int poll_any(int count, const MPI_Request *requests, MPI_Status *status, 
 }
 
 EB_APART static int test_any(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
+  if (lacks(count, requests, status, flag) || !index) return refuse_null(NULL);
   if (!eb_any_ours(count, requests)) return PMPI_Testany(count, requests, index, flag, status);
   bool any;
   int rc;
@@ -181,6 +201,7 @@ static void pause_polling(unsigned *round) {
 }
 
 EB_APART static int wait_any(int count, MPI_Request requests[], int *index, MPI_Status *status) {
+  if (lacks(count, requests, status, index)) return refuse_null(NULL);
   if (!eb_any_ours(count, requests)) return PMPI_Waitany(count, requests, index, status);
   for (unsigned round = 0;; pause_polling(&round)) {
     int flag;
@@ -194,6 +215,7 @@ EB_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Sta
 }
 
 EB_APART static int test_some(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
+  if (lacks(incount, requests, statuses, outcount) || (incount > 0 && !indices)) return refuse_null(NULL);
   if (!eb_any_ours(incount, requests)) return PMPI_Testsome(incount, requests, outcount, indices, statuses);
   int rc = PMPI_Testsome(incount, requests, outcount, indices, statuses);
   if (rc != MPI_SUCCESS) return rc;
@@ -220,6 +242,7 @@ EB_EXPORT int MPI_Testsome(int incount, MPI_Request requests[], int *outcount, i
 }
 
 EB_APART static int wait_some(int incount, MPI_Request requests[], int *outcount, int indices[], MPI_Status statuses[]) {
+  if (lacks(incount, requests, statuses, outcount) || (incount > 0 && !indices)) return refuse_null(NULL);
   if (!eb_any_ours(incount, requests)) return PMPI_Waitsome(incount, requests, outcount, indices, statuses);
   for (unsigned round = 0;; pause_polling(&round)) {
     const int rc = test_some(incount, requests, outcount, indices, statuses);
@@ -235,6 +258,7 @@ EB_EXPORT int MPI_Waitsome(int incount, MPI_Request requests[], int *outcount, i
 EB_APART static int get_status(MPI_Request request, int *flag, MPI_Status *status) {
   eb_channel *channel = eb_ours(request);
   if (!channel) return PMPI_Request_get_status(request, flag, status);
+  if (!flag || is_missing(status)) return refuse_null(channel->view);
   bool done = true;
   int rc = channel->is_active ? eb_channel_test(channel, &done) : MPI_SUCCESS;
   if (rc == MPI_SUCCESS && done && channel->is_active) rc = eb_channel_deliver(channel);
@@ -260,6 +284,7 @@ EB_EXPORT int eb_get_status_some(int incount, const MPI_Request *requests, int *
     AS(MPI_Request_get_status_some);
 
 EB_EXPORT int eb_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses) {
+  if (!eb_none_live() && lacks(count, requests, statuses, flag)) return refuse_null(NULL);
   if (!eb_any_ours(count, requests)) return PMPI_Request_get_status_all(count, (MPI_Request *)requests, flag, statuses);
   for (int r = 0; r < count; r++) {
     const int rc = get_status(requests[r], flag, status_at(statuses, r));
@@ -276,6 +301,7 @@ static bool is_idle(MPI_Request request) {
 }
 
 EB_EXPORT int eb_get_status_any(int count, const MPI_Request *requests, int *index, int *flag, MPI_Status *status) {
+  if (!eb_none_live() && (lacks(count, requests, status, flag) || !index)) return refuse_null(NULL);
   if (!eb_any_ours(count, requests)) return PMPI_Request_get_status_any(count, (MPI_Request *)requests, index, flag, status);
   bool any = false;
   for (int r = 0; r < count; r++) {
@@ -293,6 +319,7 @@ EB_EXPORT int eb_get_status_any(int count, const MPI_Request *requests, int *ind
 }
 
 EB_EXPORT int eb_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices, MPI_Status *statuses) {
+  if (!eb_none_live() && (lacks(incount, requests, statuses, outcount) || (incount > 0 && !indices))) return refuse_null(NULL);
   if (!eb_any_ours(incount, requests))
     return PMPI_Request_get_status_some(incount, (MPI_Request *)requests, outcount, indices, statuses);
   int rc = PMPI_Request_get_status_some(incount, (MPI_Request *)requests, outcount, indices, statuses);

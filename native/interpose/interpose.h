@@ -21,9 +21,12 @@ static inline bool eb_none_live(void) { return EB_LIKELY(__atomic_load_n(&eb_num
 /* The channel of a handle, NULL for a handle of the MPI. */
 static inline eb_channel *eb_ours(MPI_Request handle) { return eb_none_live() ? NULL : eb_channel_find(handle); }
 
-/* Is any of them ours? */
+/* The same through a pointer, which the MPI's own call reports if it is NULL. */
+static inline eb_channel *eb_at(const MPI_Request *handle) { return handle ? eb_channel_find(*handle) : NULL; }
+
+/* Is any of them ours? Not if the array is NULL. */
 static inline bool eb_any_ours(int count, const MPI_Request *handles) {
-  if (eb_none_live()) return false;
+  if (eb_none_live() || !handles) return false;
   for (int r = 0; r < count; r++)
     if (eb_channel_find(handles[r])) return true;
   return false;

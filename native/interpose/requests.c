@@ -12,15 +12,27 @@ static int start(eb_channel *channel) {
 }
 
 EB_APART static int start_any(MPI_Request *request) {
-  eb_channel *channel = eb_channel_find(*request);
+  eb_channel *channel = eb_at(request);
   return channel ? start(channel) : PMPI_Start(request);
 }
 
 EB_EXPORT int MPI_Start(MPI_Request *request) { return eb_none_live() ? PMPI_Start(request) : start_any(request); }
 
+/* An array with a request that cannot be started starts none of ours. */
+static int check_all(int count, MPI_Request requests[]) {
+  for (int r = 0; r < count; r++) {
+    eb_channel *channel = eb_channel_find(requests[r]);
+    if (channel && channel->is_active) return start(channel);
+    if (requests[r] == MPI_REQUEST_NULL) return PMPI_Startall(1, &requests[r]);
+  }
+  return MPI_SUCCESS;
+}
+
 /* Those of the MPI between ours are started by one call, as the program asked. */
 EB_APART static int start_all(int count, MPI_Request requests[]) {
-  int rc = MPI_SUCCESS, first = 0;
+  if (count > 0 && !requests) return eb_raise(NULL, MPI_ERR_ARG, "MPI_Startall was called without requests");
+  if (!eb_any_ours(count, requests)) return PMPI_Startall(count, requests);
+  int rc = check_all(count, requests), first = 0;
   for (int r = 0; r < count && rc == MPI_SUCCESS; r++) {
     eb_channel *channel = eb_channel_find(requests[r]);
     if (!channel) continue;
@@ -28,7 +40,7 @@ EB_APART static int start_all(int count, MPI_Request requests[]) {
     if (rc == MPI_SUCCESS) rc = start(channel);
     first = r + 1;
   }
-  return rc == MPI_SUCCESS && (first < count || count < 1) ? PMPI_Startall(count - first, &requests[first]) : rc;
+  return rc == MPI_SUCCESS && first < count ? PMPI_Startall(count - first, &requests[first]) : rc;
 }
 
 EB_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
@@ -62,7 +74,7 @@ static bool end_active(eb_channel *channel, int *rc) {
 }
 
 EB_APART static int free_one(MPI_Request *request) {
-  eb_channel *channel = eb_channel_find(*request);
+  eb_channel *channel = eb_at(request);
   int rc;
   if (!channel) return PMPI_Request_free(request);
   if (channel->is_active && !end_active(channel, &rc)) return rc;
@@ -74,7 +86,7 @@ EB_EXPORT int MPI_Request_free(MPI_Request *request) { return eb_none_live() ? P
 /* An inactive or complete request cannot be cancelled; programs try this in their cleanup. */
 EB_EXPORT int MPI_Cancel(MPI_Request *request) {
   static atomic_flag is_noted = ATOMIC_FLAG_INIT;
-  eb_channel *channel = eb_ours(*request);
+  eb_channel *channel = eb_none_live() ? NULL : eb_at(request);
   if (!channel) return PMPI_Cancel(request);
   bool done = true;
   const int rc = channel->is_active ? eb_channel_test(channel, &done) : MPI_SUCCESS;

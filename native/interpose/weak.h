@@ -51,6 +51,7 @@
 #pragma weak PMPI_Dist_graph_create
 #pragma weak PMPI_Dist_graph_create_adjacent
 #pragma weak PMPI_Errhandler_free
+#pragma weak PMPI_Error_class
 #pragma weak PMPI_File_get_errhandler
 #pragma weak PMPI_Gather
 #pragma weak PMPI_Gatherv
@@ -64,6 +65,7 @@
 #pragma weak PMPI_Group_translate_ranks
 #pragma weak PMPI_Improbe
 #pragma weak PMPI_Info_get
+#pragma weak PMPI_Info_set
 #pragma weak PMPI_Init
 #pragma weak PMPI_Init_thread
 #pragma weak PMPI_Intercomm_create
@@ -102,6 +104,7 @@
 #pragma weak PMPI_Type_get_envelope
 #pragma weak PMPI_Type_get_envelope_c
 #pragma weak PMPI_Type_get_extent
+#pragma weak PMPI_Type_get_true_extent
 #pragma weak PMPI_Type_size
 #pragma weak PMPI_Type_size_x
 #pragma weak PMPI_Unpack

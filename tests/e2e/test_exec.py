@@ -336,11 +336,7 @@ def test_ranks_on_other_nodes_are_reached_with_our_variables(mpi, cluster, early
     assert [one["reached"] for one in outside] == ["0", "0"]
 
 
-@pytest.fixture(scope="module")
-def slurm():
-    started, process = real_slurm.start()
-    yield started
-    real_slurm.stop(started, process)
+OWN_NAMES = [f"{node}{real_slurm.DOMAIN}" for node in real_slurm.NODES]
 
 
 def test_ranks_of_srun_are_reached(slurm, where_of, any_mpi, tmp_path):
@@ -358,7 +354,7 @@ def test_ranks_of_srun_are_reached(slurm, where_of, any_mpi, tmp_path):
         assert result.returncode == 0, result.stderr
         output = ranks(result.stdout)
         assert_reached(output, 2, any_mpi)
-        assert sorted(one["host"] for one in output) == list(real_slurm.NODES)
+        assert sorted(one["host"] for one in output) == OWN_NAMES
         assert [one["note"] for one in output] == [NOTE, NOTE]
     assert output[0]["arguments"] == "--export=x"
     # An mpiexec that starts its daemons with srun, which then must not be reached.

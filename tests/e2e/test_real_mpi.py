@@ -284,7 +284,7 @@ def test_a_launch_ends_at_its_time_limit(any_mpi, earlybird, tmp_path, refused):
     refused(earlybird(*arguments, "-o", "run", check=False), "time limit", status=1)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_an_interrupted_replay_is_resumed(any_mpi, long_replay, in_process, tmp_path, number):
     process = long_replay(any_mpi)
     process.send_signal(number)

@@ -12,22 +12,15 @@ import psutil
 import pytest
 
 from earlybird.data.recording import load_recording
-from tests import slurm as real
 from tests.conftest import EARLYBIRD
 from tests.e2e.test_exec_launchers import compile_for
 from tests.python.interop.test_monitoring import rows
+from tests.slurm import DOMAIN
 
 pytestmark = pytest.mark.mpi
 
 RING = Path(__file__).parents[1] / "recorded" / "eztrace" / "ring.c"
 ALLOCATED = ("salloc", "-Q", "-N2", "--exclusive")
-
-
-@pytest.fixture(scope="module")
-def slurm():
-    started, process = real.start()
-    yield started
-    real.stop(started, process)
 
 
 @pytest.fixture
@@ -65,8 +58,7 @@ def _hosts(launch) -> list[str]:
 
 
 def test_measure_and_replay_under_srun(mpi, allocated, refused, tmp_path):
-    # Both nodes have this machine's network and folder for temporary files: enough for PMI, not for PMIx.
-    levels = "intra_socket" if mpi == "openmpi" else "intra_socket,inter_node"
+    levels = "intra_socket,inter_node"
     arguments = ("--mpi", mpi, "--launcher", "srun", "--launches", "1", "--budget", "2s")
     measured = allocated(
         "measure", "pingpong", "--quick", "--sizes", "8,64KiB", "--levels", levels, *arguments, "-o", "run"
@@ -82,6 +74,7 @@ def test_measure_and_replay_under_srun(mpi, allocated, refused, tmp_path):
     }
     for launch in _launches(tmp_path / "run"):
         assert launch["launcher"] == "srun"
+        assert set(_hosts(launch)) <= {"n1", "n2"}  # not the names that the nodes have themselves
         assert len(set(_hosts(launch))) == (2 if launch["layout"] == "2x1x1" else 1)
     (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,100000\n1,2,1000\n2,3,0\n3,0,8\n")
     # More ranks than cores of a node, each bound to one.
@@ -231,7 +224,7 @@ def test_hosts_of_an_allocation_are_reached(mpi, allocated, tmp_path):
     result = allocated(*arguments, "--mpi", mpi, "--hosts", "n1,n2", "-o", "run")
     assert result.returncode == 0, result.stderr
     (launch,) = _launches(tmp_path / "run")
-    assert _hosts(launch) == ["n1", "n2"]
+    assert _hosts(launch) == [f"{node}{DOMAIN}" for node in ("n1", "n2")]  # mpiexec does not know Slurm's
 
 
 def test_record_under_srun(mpi, allocated, tmp_path):
@@ -242,6 +235,32 @@ def test_record_under_srun(mpi, allocated, tmp_path):
     result = allocated("record", "--mpi", mpi, "-o", "rec", "--json", "--", *command)
     assert result.returncode == 0, result.stderr
     recording = load_recording(tmp_path / "rec")
-    assert sorted(one.host for one in recording.ranks.values()) == ["n1", "n1", "n2", "n2"]
+    assert sorted(one.host for one in recording.ranks.values()) == [
+        f"{node}{DOMAIN}" for node in ("n1", "n1", "n2", "n2")
+    ]
     ring = [(rank, (rank + 1) % 4, 3, 3000 * (rank + 1)) for rank in range(4)]
     assert rows(recording.sent()) == sorted([*ring, (2, 0, 1, 40), (3, 1, 1, 40)])
+
+
+def test_arguments_of_the_user_reach_srun_and_are_asked_for_again(any_mpi, allocated, refused, tmp_path):
+    arguments = ("measure", "pingpong", "--sizes", "8", "--levels", "intra_socket", "--mpi", any_mpi)
+    more = ("--launcher", "srun", "--launches", "1", "--budget", "1s", "-o", "run")
+    result = allocated(*arguments, *more, "--srun", "--comment=mine --mpi=none")
+    assert result.returncode == 1 and "the ranks did not find each other" in result.stderr, result.stderr
+    (launch,) = _launches(tmp_path / "run")
+    assert launch["srun"] == "--comment=mine --mpi=none"
+    assert {"--comment=mine", "--mpi=none"} <= set(launch["command_line"])
+    resumed = allocated("measure", "--resume", "-o", "run", "--srun", "--comment=other")
+    refused(resumed, "--srun is --comment=other", "with --comment=mine --mpi=none")
+
+
+def test_a_component_of_a_heterogeneous_job(any_mpi, slurm, tmp_path):
+    if any_mpi == "openmpi":
+        pytest.skip("needs an MPI that speaks PMI-2")
+    components = ("salloc", "-Q", "-N1", "--exclusive", ":", "-N1", "--exclusive", EARLYBIRD)
+    arguments = ("measure", "pingpong", "--sizes", "8", "--launcher", "srun", "--mpi", any_mpi)
+    more = ("--launches", "1", "--budget", "1s", "--srun", "--het-group=1", "-o", "run")
+    result = slurm.run(*components, *arguments, *more, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    (launch,) = _launches(tmp_path / "run")
+    assert _hosts(launch) == ["n2", "n2"]

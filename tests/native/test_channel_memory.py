@@ -48,10 +48,24 @@ def test_a_cache_line_for_each_partition_is_a_sender_s_alone(mpi, held_bytes):
     assert held["receiver"] <= REQUEST_BYTES + 4 * SEGMENT_BYTES + 256 * PARTITION_BYTES
 
 
-def test_more_segments_than_16_bits_name_deliver():
-    """On MPICH: the time of Open MPI grows with the square of the messages that are expected at once."""
+def run_size_cases(names: list[str], env: dict[str, str] | None = None) -> None:
     if not suite_program(find_flavour("mpich")).exists():
         pytest.skip("mpich is not built")
-    case = "a_request_of_more_segments_than_16_bits_name_delivers"
-    found = run_cases(find_flavour("mpich"), 2, [case], env={"EARLYBIRD_SEGMENTS": "partition"}, timeout_s=60)
+    found = run_cases(find_flavour("mpich"), 2, names, env=env, timeout_s=100, max_launches=2)
     assert {name: outcome for name, outcome in found.items() if outcome.status != "ok"} == {}
+
+
+def test_more_segments_than_16_bits_name_deliver():
+    """On MPICH: the time of Open MPI grows with the square of the messages that are expected at once."""
+    case = "a_request_of_more_segments_than_16_bits_name_delivers"
+    run_size_cases([case], {"EARLYBIRD_SEGMENTS": "partition"})
+
+
+def test_more_partitions_than_have_states_deliver_and_take_a_bit_of_each():
+    run_size_cases(
+        [
+            "a_request_of_2_to_the_31_empty_partitions_takes_a_bit_of_each_ready_one",
+            "a_request_of_a_million_partitions_delivers",
+            "a_request_of_a_million_partitions_with_gaps_delivers",
+        ]
+    )

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from tools import fuzz
+from tools.fuzzing import native
 
 STOPS_AT_X = """
 #include <cstdint>
@@ -15,14 +15,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 
 
 def test_every_target_has_a_corpus():
-    folder = fuzz.CORPUS.parent
+    folder = native.CORPUS.parent
     files = [path for ending in ("*.c", "*.cpp") for path in folder.glob(ending)]
-    assert fuzz.target_names() == sorted({path.stem for path in files} - {"driver", "refusing"})
+    assert native.target_names() == sorted({path.stem for path in files} - {"driver", "refusing"})
 
 
 def test_a_target_that_stops_leaves_the_input(tmp_path):
     (tmp_path / "program.cpp").write_text(STOPS_AT_X)
-    driver = fuzz.CORPUS.parent / "driver.cpp"
+    driver = native.CORPUS.parent / "driver.cpp"
     program = tmp_path / "program"
     flags = ["-std=c++17", "-g", "-fsanitize=address,undefined"]
     subprocess.run(["c++", *flags, tmp_path / "program.cpp", driver, "-o", program], check=True, timeout=120)

@@ -52,7 +52,8 @@ class Launch:
 LAUNCHES = {
     launch.name: launch
     for launch in (
-        Launch("2_ranks", 2, "multiple"),
+        # With 15 bits, requests of many tags run out of tags sooner.
+        Launch("2_ranks", 2, "multiple", without=HUNDRED_THOUSAND[1:]),
         # What another number of ranks, mode, tag space or communicator can change; all of it is run above.
         Launch(
             "3_ranks_on_a_duplicate",
@@ -221,6 +222,13 @@ def test_a_variable_without_sense_ends_the_job_with_the_remedy(variable, value, 
     command = [suite_program(flavour), FAMILIES["order"][0]]
     status, text = run_ranks(flavour, 2, command, {variable: value}, 60)
     assert status == 2 and text.count(f"earlybird: {variable} is '{value}'; {remedy}\n") == 1, text[-3000:]
+
+
+def test_an_error_of_an_argument_ends_a_job_with_its_message_by_default(mpi, compiled):
+    program = compiled(find_flavour(mpi), "fatal_argument", linked=True)
+    status, text = run_ranks(find_flavour(mpi), 1, [program], {}, 60)
+    assert status not in (0, None)
+    assert "the datatype of a partitioned transfer is not committed" in text, text[-3000:]
 
 
 def outcomes_in(text: str, names: Sequence[str]) -> dict[str, str]:

@@ -352,4 +352,4 @@ def test_files_of_recorded_ranks(tmp_path, data):
 def test_traces(tmp_path, recording, data):
     path = tmp_path / "rank-0.trace"
     path.write_bytes(data.draw(flipped((recording / "rank-0.trace").read_bytes())))
-    accepts_or_refuses(load_trace, path, 300)
+    accepts_or_refuses(load_trace, path, 300, 2)

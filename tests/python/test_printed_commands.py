@@ -74,6 +74,41 @@ def test_every_command_in_a_text_exists_with_its_options():
     assert not wrong
 
 
+def test_only_one_module_quotes():
+    """It also takes care of characters that a terminal does not show, of backquotes and of leading dashes."""
+    others = {path.name for path in SOURCES if re.search(r"shlex\.(quote|join)\b", path.read_text())}
+    assert others <= {"srun_arguments.py"}  # whose text is for shlex.split
+
+
+def commands_with_values(source):
+    """(the command up to a value, the value as it is written) in the formatted texts of a module."""
+    for node in ast.walk(ast.parse(source)):
+        text = ""
+        for part in node.values if isinstance(node, ast.JoinedStr) else ():
+            if isinstance(part, ast.Constant):
+                text += part.value
+                continue
+            within = re.search(r"(`|next: |use it with: |with --resume )([^`]*)$", text)
+            if within and (within[1] != "`" or text.count("`") % 2):
+                yield within[2], ast.unparse(part.value)
+            text += "X"
+
+
+def test_paths_and_hosts_in_commands_are_quoted():
+    quoted = re.compile(r"(quoted|path_argument|command_text|measure_command|_\w+|commands\.\w+)\(")
+    foreign = re.compile(r"\b(path|output|source|folder|hosts?|file|name)\b|sys\.")
+    known = {"Path(sys.executable).name", "cluster.name", "self.name", "name", "flavour_name"}
+    values = {
+        (path.name, command, value)
+        for path in SOURCES
+        for command, value in commands_with_values(path.read_text())
+    }
+    assert len(values) > 50
+    assert not [
+        one for one in values if foreign.search(one[2]) and not quoted.match(one[2]) and one[2] not in known
+    ]
+
+
 def test_commands_are_found_in_texts():
     assert list(printed(next(texts('f"run `earlybird fit {run} --nonsense` first"')))) == [
         ["earlybird", "fit", "X", "--nonsense"]

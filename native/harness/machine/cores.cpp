@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -38,6 +39,9 @@ int topology_number(int cpu, const char *name) {
 }  // namespace
 
 std::string host_name() {
+  const char *variable = std::getenv("EARLYBIRD_NODE_NAME_IN");
+  const char *stated = variable == nullptr ? nullptr : std::getenv(variable);
+  if (stated != nullptr && *stated != '\0') return stated;
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   return name;

@@ -12,6 +12,8 @@ struct Cpu {
   int core;     // within its socket; hardware threads of one core share it
 };
 
+// The name of this node in the variable that EARLYBIRD_NODE_NAME_IN names, if a launcher has set that, else the one that
+// the node has itself: a batch system may know the node by another name, and takes no other.
 std::string host_name();
 
 // The CPUs that the calling thread may use now, in ascending order.

@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;  // the config of a sample has the order of the point
 
 // A larger number is a typing error: no socket has so many cores.
-constexpr int max_threads = 1024;
+constexpr int max_threads = 1024, max_ranks = 1 << 30;
 constexpr int max_int = std::numeric_limits<int>::max();
 
 // A copy of a JSON object, from which each known key is taken; whatever is left is unknown.
@@ -118,6 +118,7 @@ Request options_of(const Json &value) {
   options.take("pattern", request.pattern);
   request.methods = methods_of(options);
   request.control_variables = control_variables_of(options, request.methods);
+  options.take("ranks", request.ranks, 0, max_ranks);
   options.take("threads", request.threads, 1, max_threads);
   options.take("seed", request.seed, 0, max_int);
   StopRules &rules = request.rules;

@@ -68,6 +68,7 @@ struct Request {
   std::string pattern;  // the messages of an exchange
   std::vector<std::string> methods;  // to measure interleaved at every point, if a kernel has several
   std::map<std::string, MethodOptions> control_variables;  // by method
+  int ranks = 0;  // of the launch; 0 if they are not to be counted
   int threads = 1;  // per rank
   int seed = 1;  // of random computation times
   StopRules rules;

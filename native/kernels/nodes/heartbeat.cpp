@@ -2,11 +2,12 @@
 #include "kernels/nodes/heartbeat.hpp"
 
 #include <fcntl.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+
+#include "harness/machine/cores.hpp"
 
 namespace earlybird {
 
@@ -14,11 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds interval(250), step(10);
 
-std::string path_in(const std::string &folder) {
-  utsname name{};
-  uname(&name);
-  return folder + "/beat." + name.nodename;
-}
+std::string path_in(const std::string &folder) { return folder + "/beat." + host_name(); }
 
 }  // namespace
 

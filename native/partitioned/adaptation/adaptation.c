@@ -11,6 +11,7 @@
 #include "partitioned/process/clock.h"
 #include "partitioned/process/send_time.h"
 #include "partitioned/segmentation/search.h"
+#include "partitioned/wire/tracking.h"
 
 #define NEVER UINT64_MAX
 /* The program has changed if another segmentation now promises this much more than when the current one was found. */
@@ -85,6 +86,8 @@ int eb_adaptation_begin(eb_adaptation *own, const eb_transfer *transfer, eb_wire
   if (!transfer->is_send || transfer->mode.kind != EB_AUTO || own->next_due == NEVER) return MPI_SUCCESS;
   if (transfer->num_partitions == 1 && !eb_planner_can_gain(transfer->cost, transfer->total_bytes, transfer->partition_bytes))
     return MPI_SUCCESS;
+  /* The times of more partitions than that would take more memory than their data. */
+  if (transfer->num_partitions > EB_MAX_PARTITION_STATES) return MPI_SUCCESS;
   own->trial = calloc(1, sizeof *own->trial);
   return own->trial ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
@@ -280,6 +283,7 @@ static int decide(eb_adaptation *own, int64_t *end_byte, uint64_t *next_due) {
   *next_due = NEVER;
   if (max_segments(transfer) < 2) return 0;
   if (transfer->mode.kind != EB_AUTO) return cut_equally(transfer, end_byte);
+  if (!trial && transfer->num_partitions > 1) return 0;
   if (!trial) { /* no segmentation can be better */
     end_byte[0] = transfer->total_bytes;
     return 1;

@@ -35,7 +35,7 @@ typedef struct {
   uint64_t next_due;         /* the start in which the next segmentation message is sent */
   int64_t *message;          /* see adaptation.c */
   eb_segments next_segments; /* num 0: as now */
-  eb_trial *trial;           /* a sender's; NULL: of one partition, which no segmentation makes faster */
+  eb_trial *trial;           /* a sender's; NULL: of one partition, which no segmentation makes faster, or of very many */
   eb_expected_feedback *feedback[EB_NUM_RECORDS]; /* the sender's, of the last starts, or NULL */
   _Atomic double done_s[EB_NUM_RECORDS];     /* by each side's clock: the last partition ready, or everything arrived */
   eb_time_spent spent[EB_NUM_RECORDS];

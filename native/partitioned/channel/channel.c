@@ -3,6 +3,7 @@
 
 #include "partitioned/channel/issue.h"
 #include "partitioned/domain/send_queue.h"
+#include "partitioned/statistics/trace.h"
 
 int eb_channel_set_segments(eb_channel *channel, eb_segments segments) {
   const int rc = eb_wire_set_segments(&channel->wire, segments);
@@ -93,22 +94,60 @@ __attribute__((noinline)) static void note_ready(eb_channel *channel, int partit
   if (eb_statistics_on) eb_statistics_pready(&channel->statistics, partition);
 }
 
+/* An error is reported when the request completes: the segment leaves all the same, because the receiver waits for it. */
+static void pack(eb_channel *channel, int partition) {
+  eb_mpi_enter();
+  const int rc = eb_buffer_pack(&channel->buffer, partition);
+  eb_mpi_leave();
+  if (rc != MPI_SUCCESS) eb_wire_set_error(&channel->wire, rc);
+}
+
+/* Counts marked partitions. Until their last segment is counted, the segments stay; from then on a thread that waits may start the
+ * request again with others, or free it. */
+static void count_several(eb_channel *channel, int low, int high) {
+  eb_tracking *const tracking = &channel->tracking;
+  const int last = eb_tracking_range(tracking, high).last;
+  for (int s = eb_tracking_range(tracking, low).first; s <= last; s++)
+    if (eb_tracking_count_several(tracking, s, eb_tracking_num_within(tracking, s, low, high))) eb_issue(channel, s);
+}
+
+/* The same as eb_channel_pready for each, in few steps if nothing needs to be done for each. */
+__attribute__((noinline)) static int pready_several(eb_channel *channel, int low, int high) {
+  const bool is_staged = eb_buffer_is_staged(&channel->buffer), is_observed = eb_adaptation_is_observed(&channel->adaptation);
+  const bool is_noted = is_observed || eb_statistics_on, is_each = is_staged || is_observed || eb_trace_is_on();
+  for (int first = low, end; first <= high; first = end) {
+    const int last = is_each ? first : high;
+    end = eb_tracking_mark_several(&channel->tracking, first, last);
+    if (end > first) {
+      if (is_noted) note_ready(channel, first);
+      if (is_staged) pack(channel, first);
+      count_several(channel, first, end - 1);
+    }
+    if (end <= last) return MPI_ERR_ARG;
+  }
+  return MPI_SUCCESS;
+}
+
 int eb_channel_pready(eb_channel *channel, int partition) {
   eb_tracking *const tracking = &channel->tracking;
+  if (eb_tracking_is_searched(tracking)) return pready_several(channel, partition, partition);
   if (!eb_tracking_mark(tracking, partition)) return MPI_ERR_ARG;
   if (__builtin_expect(eb_adaptation_is_observed(&channel->adaptation) || eb_statistics_on, 0)) note_ready(channel, partition);
-  if (__builtin_expect(eb_buffer_is_staged(&channel->buffer), 0)) {
-    /* An error is reported when the request completes: the segment leaves all the same, because the receiver waits for it. */
-    eb_mpi_enter();
-    const int rc = eb_buffer_pack(&channel->buffer, partition);
-    eb_mpi_leave();
-    if (rc != MPI_SUCCESS) eb_wire_set_error(&channel->wire, rc);
-  }
+  if (__builtin_expect(eb_buffer_is_staged(&channel->buffer), 0)) pack(channel, partition);
   /* Read before the last segment is counted: from then on a thread that waits may start the request again with other segments,
    * or free it. */
-  const eb_segment_range range = eb_tracking_range(tracking, partition);
+  const eb_segment_range range = eb_tracking_stored_range(tracking, partition);
   for (int s = range.first; s <= range.last; s++)
     if (eb_tracking_count(tracking, s)) eb_issue(channel, s); /* at every thread level: see issue.h */
+  return MPI_SUCCESS;
+}
+
+int eb_channel_pready_range(eb_channel *channel, int low, int high) {
+  if (eb_tracking_is_searched(&channel->tracking)) return pready_several(channel, low, high);
+  for (int p = low; p <= high; p++) {
+    const int rc = eb_channel_pready(channel, p);
+    if (rc != MPI_SUCCESS) return rc;
+  }
   return MPI_SUCCESS;
 }
 

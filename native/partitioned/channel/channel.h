@@ -33,6 +33,8 @@ int eb_channel_start(eb_channel *channel);
 /* Marks a partition; the thread that completes a segment issues it. The partition must be in range and the
  * channel an active sender; MPI_ERR_ARG when the partition was marked before. Any number of threads. */
 int eb_channel_pready(eb_channel *channel, int partition);
+/* The same for the partitions low .. high, up to the first that was marked before. */
+int eb_channel_pready_range(eb_channel *channel, int low, int high);
 
 /* Has all of it arrived (or left)? Makes progress. When *done, nothing of the transfer is left but eb_channel_finish. */
 int eb_channel_test(eb_channel *channel, bool *done);

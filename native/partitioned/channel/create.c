@@ -120,7 +120,8 @@ static int fill(eb_channel *channel, const eb_channel_arguments *given) {
   int rc = eb_buffer_begin(&channel->buffer, given->buffer, given->count, given->type, transfer);
   if (rc != MPI_SUCCESS) return rc;
   const bool is_spread = given->is_send && eb_world.multiple && given->num_partitions <= MAX_SPREAD_PARTITIONS;
-  if (eb_tracking_begin(&channel->tracking, given->num_partitions, is_spread) != 0) return MPI_ERR_NO_MEM;
+  const bool is_marked = given->is_send || eb_buffer_is_staged(&channel->buffer);
+  if (eb_tracking_begin(&channel->tracking, given->num_partitions, is_spread, is_marked) != 0) return MPI_ERR_NO_MEM;
   eb_wire_begin(&channel->wire, transfer, &channel->buffer);
   rc = eb_adaptation_begin(&channel->adaptation, transfer, &channel->wire);
   return rc == MPI_SUCCESS ? set_up_in_order(channel) : rc;

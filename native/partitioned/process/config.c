@@ -2,6 +2,7 @@
 #include "partitioned/process/config.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,11 +93,19 @@ refused:
   return false;
 }
 
+static atomic_bool has_keys;
+
+void eb_config_note_key(const char *key) {
+  if (key && (strcmp(key, EARLYBIRD_INFO_SEGMENTS) == 0 || strcmp(key, EARLYBIRD_INFO_AGGR_SIZE) == 0)) has_keys = true;
+}
+
 eb_mode eb_config_mode(const eb_config *config, MPI_Info info) {
   eb_mode mode = config->mode;
   char text[64];
   int found;
-  if (info == MPI_INFO_NULL) return mode;
+  /* The MPIs' own calls do not read the info: programs with a handle that is freed, or was never set, run with them, but a read
+   * ends the process (Open MPI) or calls the handler of MPI_COMM_SELF (MPICH). */
+  if (info == MPI_INFO_NULL || !has_keys) return mode;
   /* MPI 4.1 section 10: an info value that an implementation does not understand is ignored. */
   if (PMPI_Info_get(info, EARLYBIRD_INFO_SEGMENTS, sizeof text - 1, text, &found) == MPI_SUCCESS && found)
     (void)read_segments(text, &mode);

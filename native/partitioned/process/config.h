@@ -33,6 +33,9 @@ bool eb_config_read(eb_config *config, char *problem, int problem_size);
 /* Does the environment ask for a progress thread? Needed before MPI_Init. */
 bool eb_config_wants_progress_thread(void);
 
+/* The program sets a key of an info. The infos of requests are read if any was one of ours. */
+void eb_config_note_key(const char *key);
+
 /* The mode of one request: the info's keys where they make sense, else those of the environment. */
 eb_mode eb_config_mode(const eb_config *config, MPI_Info info);
 

@@ -8,8 +8,12 @@
 #define CANONICAL_MAX 4
 #define ALIGNMENT_BYTES INT64_C(64)
 
+/* With its request and its state a segment takes 80 bytes: 1.3 GB for so many. The system may promise much more memory than it has,
+ * and end the process when it is written. */
+#define MAX_SEGMENTS (INT64_C(1) << 24)
+
 static int allocate(int64_t num, eb_segments *made) {
-  if (num > INT32_MAX - 1) return -1;
+  if (num > MAX_SEGMENTS) return -1;
   made->first_byte = malloc(((size_t)num + 1) * sizeof *made->first_byte);
   made->num = (int)num;
   return made->first_byte ? 0 : -1;

@@ -2,6 +2,7 @@
 #include "partitioned/statistics/trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -80,7 +81,11 @@ void eb_trace_begin(void) {
 static void write_trace(const char *text, const int *lengths, int64_t lost) {
   char temporary[1100];
   snprintf(temporary, sizeof temporary, "%s.part", eb_world.config.trace);
-  FILE *file = fopen(temporary, "w");
+  /* In a shared folder, such as /tmp, a link of this name could be another user's: none is followed. */
+  (void)unlink(temporary);
+  const int descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
+  if (descriptor >= 0 && !file) close(descriptor);
   bool written = file != NULL;
   size_t total = 0;
   for (int r = 0; r < eb_domain.size; r++) total += (size_t)lengths[r];

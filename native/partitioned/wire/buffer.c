@@ -44,21 +44,35 @@ static bool is_plain(MPI_Datatype type) {
   return plain;
 }
 
+/* No process can have a larger buffer, and 1 GiB for each segment would be segments without end. */
+#define MAX_TOTAL_BYTES (INT64_C(1) << 48)
+
+/* The bytes of a partition and of the transfer; false if no buffer holds the elements. */
+static bool multiply(MPI_Count count, MPI_Count size, MPI_Aint extent, eb_transfer *transfer) {
+  int64_t part_extent, extents;
+  if (count == 0 || size == 0) return true;
+  if (size < 0) return false; /* MPI_UNDEFINED: of more bytes than an MPI_Count can express */
+  return !__builtin_mul_overflow((int64_t)count, (int64_t)size, &transfer->partition_bytes) &&
+         !__builtin_mul_overflow(transfer->partition_bytes, (int64_t)transfer->num_partitions, &transfer->total_bytes) &&
+         !__builtin_mul_overflow((int64_t)count, (int64_t)extent, &part_extent) &&
+         !__builtin_mul_overflow(part_extent, (int64_t)transfer->num_partitions, &extents) &&
+         transfer->total_bytes <= MAX_TOTAL_BYTES && extents <= MAX_TOTAL_BYTES && extents >= -MAX_TOTAL_BYTES;
+}
+
 int eb_buffer_begin(eb_buffer *buffer, void *user, MPI_Count count, MPI_Datatype type, eb_transfer *transfer) {
   MPI_Count size;
   MPI_Aint lower_bound;
   int rc = PMPI_Type_size_x(type, &size);
   if (rc != MPI_SUCCESS) return rc;
   if ((rc = PMPI_Type_get_extent(type, &lower_bound, &buffer->extent)) != MPI_SUCCESS) return rc;
-  if (__builtin_mul_overflow((int64_t)count, (int64_t)size, &transfer->partition_bytes) ||
-      __builtin_mul_overflow(transfer->partition_bytes, (int64_t)transfer->num_partitions, &transfer->total_bytes))
-    return MPI_ERR_COUNT;
+  if (!multiply(count, size, buffer->extent, transfer)) return MPI_ERR_COUNT;
+  /* No data travels to or from MPI_PROC_NULL, and its buffer must stay as it is (MPI 4.1 section 3.10). */
+  if (eb_transfer_is_null(transfer)) transfer->partition_bytes = transfer->total_bytes = 0;
   buffer->user = user;
   buffer->count = count;
   buffer->element_bytes = size;
   buffer->partition_bytes = transfer->partition_bytes;
-  /* No data travels to or from MPI_PROC_NULL, and its buffer must stay as it is (MPI 4.1 section 3.10). */
-  if (transfer->total_bytes == 0 || eb_transfer_is_null(transfer) || is_plain(type)) return MPI_SUCCESS;
+  if (transfer->total_bytes == 0 || is_plain(type)) return MPI_SUCCESS;
   if (size > INT_MAX) return MPI_ERR_TYPE; /* more than the pack calls can take at once */
   buffer->staging = malloc((size_t)transfer->total_bytes);
   if (!buffer->staging) return MPI_ERR_NO_MEM;

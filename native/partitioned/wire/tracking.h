@@ -16,8 +16,7 @@ typedef struct {
   atomic_bool has_arrived;             /* a test has found it complete */
 } eb_segment_state;
 
-/* Small, because a request may have thousands. If a transfer has more segments than fit into 16 bits, the ranges are stored
- * separately: see eb_tracking_range. */
+/* Small, because a request may have thousands of partitions. */
 typedef struct {
   uint16_t first_segment, last_segment;
   _Atomic uint16_t done_at; /* the start in which it became ready, or was unpacked */
@@ -27,20 +26,29 @@ typedef struct {
   int first, last;
 } eb_segment_range;
 
+/* With more partitions, a request takes one bit of each instead of its state, and the system provides that memory when the bits
+ * are written: MPI allows 2^31 - 1 partitions, of which most may have no bytes. */
+#define EB_MAX_PARTITION_STATES (1 << 20)
+
 /* The members belong to tracking.h and tracking.c. */
 typedef struct {
   int num_partitions, num_segments;
+  bool is_searched; /* the states do not contain the segments of the partitions: see eb_tracking_range */
   eb_segment_state *segments; /* [num_segments] */
-  char *partitions;           /* [num_partitions] of stride partition_stride */
+  char *partitions;           /* [num_partitions] of stride partition_stride; NULL: too many */
   size_t partition_stride;
-  eb_segment_range *wide_ranges; /* [num_partitions], or NULL where the partitions' states hold them */
-  uint16_t generation;           /* of the current start, never 0 */
+  _Atomic uint64_t *done_bits; /* [num_partitions / 64], if there are no states: is it ready, or unpacked, in this start? */
+  bool has_bits_set;
+  const eb_segments *map; /* the wire's */
+  int64_t partition_bytes;
+  uint16_t generation; /* of the current start, never 0 */
 } eb_tracking;
 
-/* All of these return 0, or -1 when memory is short. `is_spread`: each partition has a separate cache line. */
-int eb_tracking_begin(eb_tracking *tracking, int num_partitions, bool is_spread);
+/* All of these return 0, or -1 when memory is short. `is_spread`: each partition has a separate cache line. `is_marked`:
+ * partitions will be marked, or set unpacked. */
+int eb_tracking_begin(eb_tracking *tracking, int num_partitions, bool is_spread, bool is_marked);
 void eb_tracking_end(eb_tracking *tracking);
-/* Sets which partitions each segment holds. No segment has arrived. */
+/* Sets which partitions each segment holds. No segment has arrived. The pointer must stay valid. */
 int eb_tracking_map(eb_tracking *tracking, const eb_segments *segments, int64_t partition_bytes);
 
 /* A new start: no partition is ready or unpacked. */
@@ -55,14 +63,36 @@ static inline eb_partition_state *eb_tracking_partition(const eb_tracking *track
   return (eb_partition_state *)(tracking->partitions + (size_t)partition * tracking->partition_stride);
 }
 
-/* The segments that a partition overlaps. */
-static inline eb_segment_range eb_tracking_range(const eb_tracking *tracking, int partition) {
-  if (__builtin_expect(tracking->wide_ranges != NULL, 0)) return tracking->wide_ranges[partition];
+/* Are there too many partitions for a state of each, or too many segments for the 16 bits of a state? Then partitions are marked and
+ * counted by the functions for several partitions. */
+static inline bool eb_tracking_is_searched(const eb_tracking *tracking) { return __builtin_expect(tracking->is_searched, 0); }
+
+eb_segment_range eb_tracking_search(const eb_tracking *tracking, int partition);
+
+/* The segments that a partition overlaps, if they are stored. */
+static inline eb_segment_range eb_tracking_stored_range(const eb_tracking *tracking, int partition) {
   const eb_partition_state *state = eb_tracking_partition(tracking, partition);
   return (eb_segment_range){state->first_segment, state->last_segment};
 }
 
-/* Marks a partition of a sender; false if it was marked before in this start. */
+static inline eb_segment_range eb_tracking_range(const eb_tracking *tracking, int partition) {
+  return eb_tracking_is_searched(tracking) ? eb_tracking_search(tracking, partition)
+                                           : eb_tracking_stored_range(tracking, partition);
+}
+
+/* The number of the partitions low .. high that overlap a segment. */
+int eb_tracking_num_within(const eb_tracking *tracking, int segment, int low, int high);
+
+/* Marks the partitions low .. high of a sender; returns the first that was marked before in this start, where it ends, or else
+ * high + 1. */
+int eb_tracking_mark_several(eb_tracking *tracking, int low, int high);
+
+/* Counts ready partitions of a segment; true for the last ones. */
+static inline bool eb_tracking_count_several(eb_tracking *tracking, int segment, int num) {
+  return atomic_fetch_sub_explicit(&tracking->segments[segment].num_unready, num, memory_order_acq_rel) == num;
+}
+
+/* Marks a partition of a sender that has a state; false if it was marked before in this start. */
 static inline bool eb_tracking_mark(eb_tracking *tracking, int partition) {
   eb_partition_state *state = eb_tracking_partition(tracking, partition);
   /* Not an atomic exchange: two threads that make one partition ready at once are two errors already. */
@@ -99,10 +129,18 @@ static inline bool eb_tracking_is_covered(const eb_tracking *tracking, int parti
 
 /* Has a partition of a receiver been unpacked in this start? */
 static inline bool eb_tracking_is_unpacked(const eb_tracking *tracking, int partition) {
+  if (tracking->done_bits) {
+    const uint64_t word = atomic_load_explicit(&tracking->done_bits[partition / 64], memory_order_acquire);
+    return word >> partition % 64 & 1;
+  }
   return atomic_load_explicit(&eb_tracking_partition(tracking, partition)->done_at, memory_order_acquire) == tracking->generation;
 }
 
 static inline void eb_tracking_set_unpacked(eb_tracking *tracking, int partition) {
+  if (tracking->done_bits) {
+    (void)atomic_fetch_or_explicit(&tracking->done_bits[partition / 64], UINT64_C(1) << partition % 64, memory_order_release);
+    return;
+  }
   atomic_store_explicit(&eb_tracking_partition(tracking, partition)->done_at, tracking->generation, memory_order_release);
 }
 

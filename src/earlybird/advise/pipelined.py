@@ -16,6 +16,7 @@ from earlybird.data.measure_commands import LaunchOptions, fit_together, free_ru
 from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile
 from earlybird.data.results import Result
+from earlybird.data.shell_commands import quoted
 from earlybird.data.units import format_bytes
 from earlybird.predict.measured_pipelines import MeasuredPipelines, Outlook
 from earlybird.predict.pipelined import (
@@ -326,8 +327,12 @@ def _alternative(question: PipelineQuestion, candidate: Candidate, size_bytes: i
 def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
     """The calls and settings to send with this method."""
     name, _, bound = model.method.partition(":")
-    text = ACTIONS.get(name, name).format(partitions=labels.counted(partitions, "partition"), mpi=mpi)
-    settings = [f"EARLYBIRD_AGGR_SIZE={bound}"] if bound else []
+    text = (
+        ACTIONS[name].format(partitions=labels.counted(partitions, "partition"), mpi=quoted(mpi))
+        if name in ACTIONS
+        else name
+    )
+    settings = [f"EARLYBIRD_AGGR_SIZE={quoted(bound)}"] if bound else []
     if model.vcis is not None:
         settings += context_settings(mpi, model.vcis)
     return f"{text}; {' '.join(settings)}" if settings else text

@@ -1,10 +1,10 @@
 """What to know of the sums of a recording: ranks without a file or an end, other jobs, shared cores."""
 
-import shlex
 from collections.abc import Sequence
 
 from earlybird.data import labels, units
 from earlybird.data.recording import LEAST_CORE_WAIT, Recording
+from earlybird.data.shell_commands import path_argument
 
 _MOST_RANKS, _MOST_OPEN = 8, 8
 # Of a page that was not mapped: see native/recorder/recording/open_calls.h.
@@ -35,7 +35,7 @@ def remarks(recording: Recording) -> list[str]:
             "no rank called MPI_Init of an MPI that the recorder reaches, so nothing was recorded; check "
             "that the command starts an MPI program that is linked with the shared library of this MPI; if "
             f"the files are on other nodes, copy them to {recording.path} and run `earlybird record --merge "
-            f"{shlex.quote(str(recording.path))}`, else remove that folder"
+            f"{path_argument(recording.path)}`, else remove that folder"
         )
     elif recording.size == 1:
         said.append(

@@ -320,6 +320,8 @@ def stopped_finding(host: str, doing: str) -> Finding:
 
 
 def killed_finding(host: str, how: str) -> Finding:
-    """A node whose rank was ended by a signal, as mpiexec reports."""
-    cause = f"mpiexec reports {how}: look for the out-of-memory killer in dmesg, and at limits of the job"
+    """A node whose rank was ended by a signal, as mpiexec or srun reports."""
+    cause = (
+        f"the launcher reports {how}: look for the out-of-memory killer in dmesg, and at limits of the job"
+    )
     return Finding(NODE, (host,), RANK, "was killed", "run", cause)

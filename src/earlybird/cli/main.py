@@ -8,7 +8,9 @@ import sys
 import time
 from typing import Any
 
-from earlybird.data.errors import FAILED_VERDICT, EarlybirdError
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.streams import discard, prepare_streams
+from earlybird.data.errors import FAILED_VERDICT, EarlybirdError, is_of_the_path
 
 # The command `x` is `command` in the module earlybird.cli.commands.x. Modules are imported on demand, so that
 # `--help` and small commands start quickly.
@@ -90,12 +92,14 @@ def _interrupt(number: int, frame: Any) -> None:
 
 def run() -> None:
     """Entry point of the console script; prints a traceback only if EARLYBIRD_DEBUG is set."""
-    # `kill`, a batch system's time limit and Ctrl-C all end a measurement in the same way.
+    prepare_streams()
+    # `kill`, a batch system's time limit, the end of a terminal and Ctrl-C all end a measurement in the same
+    # way.
     signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, _interrupt)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell's background jobs ignore it
         signal.signal(signal.SIGINT, _interrupt)
-    if sys.stdout is None:  # closed by the shell
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     command = next(iter(sys.argv[1:]), "")
     failed = FAILED_VERDICT if command in _VERDICTS else 1
     status: Any = 0
@@ -110,16 +114,18 @@ def run() -> None:
         status = _complain("interrupted", 130)
     except BrokenPipeError:
         # The reader of our output (head, less) has exited: this is not an error.
-        _discard_output()
+        discard(sys.stdout)
         status = status or (FAILED_VERDICT if command in _VERDICTS else 0)
     except OSError as error:
         if error.filename is None:
-            _discard_output()
+            discard(sys.stdout)
         path = error.filename or "the output"
         sentence = (
             f"cannot read or write {path}: {error.strerror}; check the path, permissions and free space"
         )
-        status = _complain(sentence, failed)
+        status = _complain(sentence, 2 if error.filename and is_of_the_path(error) else failed)
+    except MemoryError:
+        status = _complain("there is not enough memory; give smaller input, or free some memory", failed)
     except Exception as error:
         status = _usage_status(error)
         if status is None:
@@ -132,7 +138,7 @@ def run() -> None:
     try:
         sys.stdout.flush()
     except OSError:  # after a failure, whose status counts
-        _discard_output()
+        discard(sys.stdout)
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -152,11 +158,6 @@ def _dispatch(arguments: list[str]) -> object:
         if isinstance(ended.__context__, BrokenPipeError):  # for which the library exits with 1
             raise ended.__context__ from None
         raise
-
-
-def _discard_output() -> None:
-    """What is still buffered could not be written at the end of the process either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage_status(error: Any) -> int | None:
@@ -186,5 +187,5 @@ def _plain(text: str) -> str:
 
 
 def _complain(sentence: str, status: int) -> int:
-    print(f"earlybird: {sentence}", file=sys.stderr)
+    note(f"earlybird: {sentence}")
     return status

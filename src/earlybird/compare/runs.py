@@ -26,6 +26,7 @@ from earlybird.data.run_comparison import (
     Verdict,
 )
 from earlybird.data.schema import Estimate
+from earlybird.data.shell_commands import quoted
 from earlybird.data.statistics import MEAN, MEDIAN, SLOWEST_RANK_MEAN, STATISTICS, Statistic
 
 # All points of a launch share its luck, so a false alarm is one of many points. With 3 %, at most 1 % of the
@@ -69,7 +70,7 @@ def compare_sides(
             if side.is_host_unnamed and host and not other.is_host_unnamed:
                 reason = (
                     f"{side.name} was imported without --host; if it was measured on {host}, import it again "
-                    f"with --host {host}"
+                    f"with --host {quoted(host)}"
                 )
         raise InputError(
             f"{before.name} and {after.name} differ in {what}: {reason}, or compare them with --anyway"

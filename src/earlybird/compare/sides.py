@@ -15,6 +15,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import BOOKKEEPING, RECORDED, is_set_by_launcher, split_settings
 from earlybird.data.run import UNNAMED_HOST, Run
 from earlybird.data.run_comparison import Difference, Point
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.statistics import (
     MEAN,
     MEDIAN,
@@ -30,7 +31,7 @@ _OF_MACHINE = (
     "host", "cpu_model", "cores", "sockets", "hardware_threads", "memory_bytes", "kernel", "governor",
 )  # fmt: skip
 _OF_LAUNCH = (
-    "version", "mpi_standard", "launcher", "network", "transport", "binding", "threads_per_rank",
+    "version", "mpi_standard", "launcher", "srun", "network", "transport", "binding", "threads_per_rank",
     "thread_level", "preloaded", "set_by_launcher", "oversubscribed", "simulated_machine",
     "datatype",
 )  # fmt: skip
@@ -195,7 +196,9 @@ def mpis_of(run: Run) -> list[str]:
 
 def _chosen(run: Run, held: Sequence[str], mpi: str | None, preferred: str | None) -> str:
     if not held:
-        raise InputError(f"{run.path} has no samples; measure, or continue it with --resume -o {run.path}")
+        raise InputError(
+            f"{run.path} has no samples; measure, or continue it with --resume -o {path_argument(run.path)}"
+        )
     if mpi is not None and mpi not in held:
         raise InputError(f"{run.path} has no samples of {mpi}; it has those of {labels.listed(held)}")
     if mpi is None and len(held) > 1 and preferred not in held:

@@ -9,7 +9,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.run import Scalar
-from earlybird.data.schema import OMIT_EMPTY, Extra, Record, Share, decode
+from earlybird.data.schema import OMIT_EMPTY, Extra, Record, Share, decode, require_not_negative
 from earlybird.data.statistics import MEDIAN, Statistic
 
 SCHEMA = "earlybird.baseline/1"
@@ -38,6 +38,7 @@ class BaselinePoint(Record):
     rounding: Share = field(default=0.0, metadata=OMIT_EMPTY)
 
     def __post_init__(self) -> None:
+        require_not_negative(self, "launch_medians_s", "launch_means_s", "launch_slowest_rank_means_s")
         if self.launch_medians_s.ndim != 1 or not len(self.launch_medians_s):
             raise ValueError("launch_medians_s must be a list of numbers, one for each launch")
         for name in ("launch_means_s", "launch_slowest_rank_means_s"):

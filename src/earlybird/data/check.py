@@ -10,16 +10,20 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.covers import connected, connected_nodes, smallest_covers
 from earlybird.data.labels import counted, listed_briefly
+from earlybird.data.run_keys import Facts
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Bytes,
-    Count,
     Extra,
     Natural,
     NotNegative,
     Number,
+    Rank,
+    Ranks,
     Record,
+    check_keys,
     decode,
+    require_not_negative,
 )
 from earlybird.data.units import format_bandwidth, format_seconds
 
@@ -157,10 +161,10 @@ class Check(Record):
     launcher: str
     size_bytes: Bytes
     cast_bytes: Bytes
-    min_effect: Number
+    min_effect: NotNegative
     planned_s: NotNegative
     spent_s: NotNegative
-    launches: Count
+    launches: Ranks
     nodes: tuple[CheckedNode, ...]
     latency_s: np.ndarray
     send_s: np.ndarray
@@ -169,11 +173,12 @@ class Check(Record):
     findings: tuple[Finding, ...] = ()
     undecided: tuple[Finding, ...] = field(default=(), metadata=OMIT_EMPTY)
     notes: tuple[str, ...] = ()
-    measured_nodes: Natural = field(default=0, metadata=OMIT_EMPTY)
+    measured_nodes: Rank = field(default=0, metadata=OMIT_EMPTY)
     unjudged_links: Natural = field(default=0, metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        require_not_negative(self, "latency_s", "send_s", "both_s", "lost_share")
         shape = (len(self.nodes), len(self.nodes))
         for name in ("latency_s", "send_s", "both_s", "lost_share"):
             if getattr(self, name).shape != shape:
@@ -372,4 +377,8 @@ def load_check(path: str | Path) -> Check:
 
 
 def check_from_json(value: Mapping[str, Any], where: str = "the check") -> Check:
-    return decode(value, Check, where, "make it again with `earlybird check --json`")
+    remedy = "make it again with `earlybird check --json`"
+    check = decode(value, Check, where, remedy)
+    for node in check.nodes:
+        check_keys(node.facts, Facts, f"{where}, facts of {node.host}", remedy)
+    return check

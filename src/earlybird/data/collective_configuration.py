@@ -18,6 +18,7 @@ from earlybird.data.collective_algorithms import (
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_algorithms import FAMILIES, MPICH_LABELS, Algorithm
 from earlybird.data.mpich_selection import Selection, SelectionRule, is_selectable
+from earlybird.data.plain_text import plain_line
 
 # The number of each operation in Open MPI 5's files of rules.
 _OPENMPI_NUMBERS = {
@@ -300,7 +301,7 @@ def _of_parts(
 ) -> Configuration:
     return Configuration(
         kind,
-        "\n".join(lines) + "\n",
+        "\n".join(map(plain_line, lines)) + "\n",
         use,
         tuple(region for part in parts for region in part.regions),
         {region: reason for part in parts for region, reason in part.left_out.items()},

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from earlybird.data import files
-from earlybird.data.schema import OMIT_EMPTY, Extra, Number, Record, decode
+from earlybird.data.schema import OMIT_EMPTY, Extra, Number, Record, decode, require_not_negative
 
 SCHEMA = "earlybird.comparison/1"
 
@@ -54,6 +54,9 @@ class Comparison(Record):
     empty: EmptyExchange | None = field(default=None, metadata=OMIT_EMPTY)
 
     def __post_init__(self) -> None:
+        require_not_negative(self, "measured_s")
+        if not len(self.measured_s):
+            raise ValueError("measured_s has no rank; give one time per rank")
         if any(times_s.shape != (len(self.measured_s),) for times_s in self.predicted_s.values()):
             raise ValueError("measured_s and predicted_s have different lengths")
         if not self.predicted_s.keys() == self.error.keys() == self.slowest_error.keys():

@@ -1,7 +1,23 @@
 """The two kinds of errors of a command: invalid input (exit 2) or failed work (exit 1)."""
 
+import errno
+
 # Of a command whose status 1 is a verdict (a point is slower, a node is to be left out), if it has none.
 FAILED_VERDICT = 3
+
+
+# Of a path that was given: it is not there, is of another kind, has no valid name or is not for this user to
+# use, as is a read-only file system. Another path mends these, so that they are invalid input; a full or
+# broken disk is failed work.
+_OF_THE_PATH = frozenset((
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES,
+    errno.EPERM, errno.EROFS, errno.ENXIO, errno.ENODEV,
+))  # fmt: skip
+
+
+def is_of_the_path(error: OSError) -> bool:
+    """Whether another path would mend it, so that an InputError is to be raised."""
+    return error.errno in _OF_THE_PATH
 
 
 class EarlybirdError(Exception):

@@ -1,34 +1,41 @@
-"""Atomic file access: replace by renaming, append whole lines."""
+"""All access to files: reads within bounds of kind and size, replaces by renaming, appends whole lines."""
 
 import contextlib
-import errno
 import json
+import math
 import os
 import re
+import select
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from earlybird.data.errors import InputError, WriteError
+from earlybird.data import memory
+from earlybird.data.errors import InputError, WriteError, is_of_the_path
+from earlybird.data.units import format_bytes
 
 # int() alone would also take 1_000 and digits of other scripts. 2**62, the largest size, is 4.6e18.
-_INTEGER = re.compile(r"\s*[+-]?0*(?:[0-9]{1,18}|[1-8][0-9]{18})\s*")
+# Spaces as int() strips them: \s also matches the separators of ASCII, at which it fails.
+_INTEGER = re.compile(r"[ \t\r\v\f]*[+-]?0*(?:[0-9]{1,18}|[1-8][0-9]{18})[ \t\r\v\f]*")
 
 
 @contextlib.contextmanager
-def replace_when_complete(path: str | Path) -> Iterator[Path]:
+def replace_when_complete(path: str | Path, *, follows_link: bool = True) -> Iterator[Path]:
     """Yield a temporary path; rename it over `path` when the block succeeds, remove it otherwise.
 
-    Links are followed. A device or a pipe is written to, never replaced.
+    A link is followed, unless not `follows_link`, as in a folder that may come from others. A device or a
+    pipe is written to, never replaced.
     Raises InputError when the folder does not exist or cannot be written, WriteError when the disk is full.
     """
     path = Path(path)
     try:
-        target = Path(os.path.realpath(path))
+        target = Path(os.path.realpath(path if follows_link else path.parent))
+        target = target if follows_link else target / path.name
         if target.is_dir():
             raise InputError(f"cannot write {path}: it is a folder; give the name of a file")
-        is_stream = path.exists() and not path.is_file()
+        is_stream = follows_link and path.exists() and not path.is_file()
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=None if is_stream else target.parent)
     except ValueError as error:
         raise InputError(
@@ -52,7 +59,7 @@ def replace_when_complete(path: str | Path) -> Iterator[Path]:
 
 def _put_in_place(temporary: Path, target: Path) -> None:
     # mkstemp makes the file private; set the old file's mode, or the mode of an ordinary open().
-    if target.exists():
+    if target.exists() and not target.is_symlink():
         mode = target.stat().st_mode & 0o777
     else:
         umask = os.umask(0)
@@ -65,21 +72,63 @@ def _put_in_place(temporary: Path, target: Path) -> None:
     os.replace(temporary, target)
 
 
-def write_text(path: str | Path, text: str) -> None:
+def write_text(path: str | Path, text: str, *, follows_link: bool = True) -> None:
     """Write `text` to `path` atomically: readers see the old file or the new one."""
-    with replace_when_complete(path) as temporary:
+    with replace_when_complete(path, follows_link=follows_link) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: str | Path, value: Any) -> None:
+def write_json(path: str | Path, value: Any, *, follows_link: bool = True) -> None:
     """Write `value` as indented JSON, see `write_text`."""
-    write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n", follows_link=follows_link)
 
 
-def read_text(path: str | Path, what: str) -> str:
-    """Return the text of `path`; `what` names it in the InputError when it cannot be read."""
-    with _readable(path, what):
-        return Path(path).read_text(encoding="utf-8-sig")
+# The most that is read of one file as a whole: a pattern of 100 million messages, a deck of a billion cells.
+# What is larger was not meant, such as a sparse disk image, /proc/kcore, or a pipe that does not end.
+MOST_BYTES = 4 << 30
+# Of a line of a file that is read line by line: times of a million ranks.
+MOST_LINE_BYTES = 256 << 20
+# The most of a JSON file: the times of ten million ranks.
+_MOST_JSON_BYTES = 1 << 30
+# A text is held as bytes and as characters while it is taken apart, and then as values.
+_MEMORY_PER_BYTE = 4
+_BLOCK_BYTES = 1 << 20
+_NO_WRITER_S = 5.0
+_NO_DATA_S = 600.0  # a benchmark whose output is piped may be silent for minutes
+_UNREADABLE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+# Of JSON: records of records of lists have some 10.
+_MOST_NESTED = 64
+_NESTABLE = frozenset((dict, list))
+_NESTED = f"it is nested more than {_MOST_NESTED} levels deep"
+
+
+def read_bytes(path: str | Path, what: str, most_bytes: int = MOST_BYTES) -> bytes:
+    """Return the content of `path`; `what` names it in the InputError when it cannot be read.
+
+    All reading goes through `read_blocks`, which says what is read.
+    """
+    return b"".join(read_blocks(path, what, most_bytes))
+
+
+def read_text(path: str | Path, what: str, errors: str = "strict", most_bytes: int = MOST_BYTES) -> str:
+    """Return the UTF-8 text of `path`; `what` names it in the InputError when it cannot be read.
+
+    With `errors` "surrogateescape" names in other encodings survive, otherwise they are refused. Text has no
+    NUL characters, at which readers in C would end.
+    """
+    data = read_bytes(path, what, most_bytes)
+    try:
+        text = data.decode("utf-8-sig", errors)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"the {what} {path} is not text (byte {error.start + 1} is not UTF-8); give a UTF-8 text file"
+        ) from None
+    if (position := text.find("\0")) >= 0:
+        line = text.count("\n", 0, position) + 1
+        raise InputError(
+            f"the {what} {path} is not text (line {line} has a NUL byte); give a UTF-8 text file"
+        )
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def read_whole_lines(path: str | Path, what: str) -> Iterator[str]:
@@ -87,10 +136,138 @@ def read_whole_lines(path: str | Path, what: str) -> Iterator[str]:
 
     Not splitlines(): JSON text may contain U+2028 and similar characters, which do not end a line here.
     """
-    with _readable(path, what), open(path, encoding="utf-8-sig", newline="\n") as stream:
-        for line in stream:
-            if line.endswith("\n"):
-                yield line[:-1]
+    parts: list[bytes] = []
+    num_bytes, number = 0, 0
+    for block in read_blocks(path, what, most_bytes=None):
+        *ended, rest = block.split(b"\n")
+        for end in ended:
+            number += 1
+            line = b"".join((*parts, end))
+            parts, num_bytes = [], 0
+            try:
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError:
+                raise InputError(
+                    f"the {what} {path} is not text (line {number} is not UTF-8); give a UTF-8 text file"
+                ) from None
+        parts.append(rest)
+        num_bytes += len(rest)
+        if num_bytes > MOST_LINE_BYTES:
+            raise InputError(
+                f"the {what} {path} line {number + 1} has more than {format_bytes(MOST_LINE_BYTES)}; "
+                "give a file that earlybird wrote"
+            )
+
+
+def read_blocks(path: str | Path, what: str, most_bytes: int | None = MOST_BYTES) -> Iterator[bytes]:
+    """Yield the content of `path` in blocks: of a regular file, of a pipe up to its end, or of a terminal.
+
+    Raises InputError, with nothing read, for devices, which may have no end or act when they are opened,
+    sockets, folders and a file that has more than `most_bytes` or does not fit into memory; for a pipe to
+    which nobody writes, and for one that exceeds `most_bytes` or is silent for too long.
+    """
+    with _readable(path, what):
+        descriptor = _open_to_read(path, what)
+        try:
+            status = os.fstat(descriptor)
+            if most_bytes is not None:
+                _require_size(status.st_size, path, what, most_bytes)
+            num_bytes = 0
+            next_block = _pipe_block if stat.S_ISFIFO(status.st_mode) else _waited_block
+            while block := next_block(descriptor, path, what):
+                num_bytes += len(block)
+                # Files of /proc have a size of 0, and a file may grow.
+                if most_bytes is not None and num_bytes > most_bytes:
+                    raise _too_large(path, what, f"more than {format_bytes(most_bytes)}", most_bytes)
+                yield block
+        finally:
+            os.close(descriptor)
+
+
+def _open_to_read(path: str | Path, what: str) -> int:
+    """A descriptor that does not block; the kind of file is known before, as opening some devices acts."""
+    kind = os.stat(path).st_mode
+    if not stat.S_ISCHR(kind):
+        _require_readable_kind(kind, path, what)
+    elif not _is_terminal(path):
+        raise _wrong_kind(path, what, "a device")
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not os.isatty(descriptor):
+            _require_readable_kind(os.fstat(descriptor).st_mode, path, what)  # it may be another by now
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _require_readable_kind(mode: int, path: str | Path, what: str) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError
+    if (kind := _UNREADABLE.get(stat.S_IFMT(mode))) is not None:
+        raise _wrong_kind(path, what, kind)
+
+
+def _wrong_kind(path: str | Path, what: str, kind: str) -> InputError:
+    return InputError(f"the {what} {path} is {kind}; give a regular file or a pipe")
+
+
+def _is_terminal(path: str | Path) -> bool:
+    """Whether it is the terminal of this process, as /dev/stdin is where nothing is redirected."""
+    device = os.stat(path).st_rdev
+    for descriptor in (0, 1, 2):
+        with contextlib.suppress(OSError):
+            if os.isatty(descriptor) and os.fstat(descriptor).st_rdev == device:
+                return True
+    return False
+
+
+def _waited_block(descriptor: int, path: str | Path, what: str) -> bytes:
+    while True:
+        try:
+            return os.read(descriptor, _BLOCK_BYTES)
+        except BlockingIOError:
+            if not _poll(descriptor, _NO_DATA_S):
+                raise InputError(
+                    f"the {what} {path} gave no data for {_NO_DATA_S:g} s; give a file, or a pipe that ends"
+                ) from None
+
+
+def _pipe_block(descriptor: int, path: str | Path, what: str) -> bytes:
+    """The same of a pipe: no data is its end only if there was a writer."""
+    while not (block := _waited_block(descriptor, path, what)):
+        events = _poll(descriptor, _NO_WRITER_S)
+        if not events:
+            raise InputError(
+                f"the {what} {path} is a pipe that nothing writes to; start what writes to it, or give a file"
+            )
+        if not events & select.POLLIN:
+            return b""
+    return block
+
+
+def _poll(descriptor: int, wait_s: float) -> int:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return next((events for _, events in poll.poll(1000 * wait_s)), 0)
+
+
+def _require_size(num_bytes: int, path: str | Path, what: str, most_bytes: int) -> None:
+    if num_bytes > most_bytes:
+        raise _too_large(path, what, format_bytes(num_bytes), most_bytes)
+    needed, free = _MEMORY_PER_BYTE * num_bytes, memory.available_memory_bytes()
+    if needed > free:
+        raise InputError(
+            f"the {what} {path} has {format_bytes(num_bytes)}, which take about {format_bytes(needed)} of "
+            f"memory, and {format_bytes(free)} are available; give a smaller file, or use a machine with "
+            "more memory"
+        )
+
+
+def _too_large(path: str | Path, what: str, size: str, most_bytes: int) -> InputError:
+    return InputError(
+        f"the {what} {path} has {size}; at most {format_bytes(most_bytes)} are read, give a smaller file"
+    )
 
 
 @contextlib.contextmanager
@@ -101,14 +278,11 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
         raise InputError(f"the {what} {path} does not exist; check the path") from error
     except IsADirectoryError as error:
         raise InputError(f"the {what} {path} is a folder; give a file") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"the {what} {path} is not text; give a UTF-8 text file") from error
     except ValueError as error:
         raise InputError(f"the {what} {str(path)!r} has no valid name ({error}); check the path") from error
     except OSError as error:
-        raise InputError(
-            f"the {what} {path} cannot be read: {error.strerror}; check its permissions"
-        ) from error
+        check = "its permissions" if isinstance(error, PermissionError) else "the path"
+        raise InputError(f"the {what} {path} cannot be read: {error.strerror}; check {check}") from error
 
 
 # Keys in the files of earlier versions, and their current names.
@@ -131,18 +305,80 @@ def with_current_keys(value: Mapping[str, Any]) -> dict[str, Any]:
     return {FORMER_KEYS.get(key, key): item for key, item in value.items()}
 
 
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text, whose numbers are within floating point and which is not nested
+    without bounds.
+
+    Raises ValueError, also for what `json.loads` takes and no other reader: NaN, Infinity and 1e999.
+    """
+    import msgspec  # not with this module, which every command imports
+
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    try:
+        if _LONG_NUMBER in data.translate(_DIGITS_ALIKE):
+            value = _STRICT.decode(data.decode())
+        else:
+            value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # It also refuses halves of surrogate pairs, which stand for the bytes of names that are not UTF-8.
+        value = _STRICT.decode(data.decode("utf-8", "surrogatepass"))
+    except RecursionError:
+        raise ValueError(_NESTED) from None
+    if data.count(b"[") + data.count(b"{") > _MOST_NESTED:
+        _require_flat(value)
+    return value
+
+
+def _require_flat(value: Any) -> None:
+    """ValueError for more levels than what takes records apart can follow."""
+    level = [value]
+    for _ in range(_MOST_NESTED):
+        items = [one.values() if isinstance(one, dict) else one for one in level]
+        # Most lists are of numbers, at which only their types need a look.
+        nested = (one for one in items if not _NESTABLE.isdisjoint(map(type, one)))
+        level = [item for one in nested for item in one if type(item) in _NESTABLE]
+        if not level:
+            return
+    raise ValueError(_NESTED)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text[:_MOST_DIGITS]} is beyond floating point")
+    return value
+
+
+def _integer(text: str) -> int:
+    _finite(text)
+    return int(text)
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+_MOST_DIGITS = 30  # of a number in an error
+_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * 300  # it may be beyond floating point
+# Four times as slow as msgspec, with better errors.
+_STRICT = json.JSONDecoder(parse_float=_finite, parse_int=_integer, parse_constant=_no_number)
+
+
 def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[str, Any]:
     """Return the JSON object in `path`; with `schema` ("earlybird.profile/1") refuse any other."""
-    text = read_text(path, what)
+    text = read_text(path, what, most_bytes=_MOST_JSON_BYTES)
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except json.JSONDecodeError as error:
         raise InputError(
             f"the {what} {path} is not JSON (line {error.lineno}: {error.msg}); "
             "give a file that earlybird wrote"
         ) from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets nested as deep
-        raise InputError(f"the {what} {path} is not usable JSON; give a file that earlybird wrote") from error
+    except ValueError as error:
+        raise InputError(
+            f"the {what} {path} is not usable JSON ({error}); give a file that earlybird wrote"
+        ) from error
     if not isinstance(value, dict):
         raise InputError(f"the {what} {path} holds a JSON {type(value).__name__}; it must hold an object")
     if schema is not None and value.get("schema") is None:
@@ -171,7 +407,7 @@ def read_integer_rows(path: str | Path, what: str, header: str) -> Iterator[tupl
         cells = line.split(",")
         if len(cells) != len(names):
             raise InputError(f"{path} line {number} has {len(cells)} columns; each row is {header}")
-        bad = next((cell.strip() for cell in cells if not _INTEGER.fullmatch(cell)), None)
+        bad = next((cell.strip(" \t") for cell in cells if not _INTEGER.fullmatch(cell)), None)
         if bad is not None:
             raise InputError(
                 f"{path} line {number}: {bad[:60]!r} is not a whole number that fits 64 bits; "
@@ -187,7 +423,7 @@ def append_lines(path: str | Path, lines: Iterable[str]) -> None:
         return
     path = Path(path)
     try:
-        with open(path, "ab", buffering=0) as stream:
+        with open(path, "ab", buffering=0, opener=_no_link) as stream:
             length_before = stream.tell()
             try:
                 data = memoryview(text.encode("utf-8"))
@@ -207,13 +443,19 @@ def cut_unterminated_line(path: str | Path) -> int:
     if not path.exists():
         return 0
     try:
-        data = path.read_bytes()
-        keep = data.rfind(b"\n") + 1
-        if keep < len(data):
-            os.truncate(path, keep)
+        with open(path, "r+b", opener=_no_link) as stream:
+            data = stream.read()
+            keep = data.rfind(b"\n") + 1
+            if keep < len(data):
+                stream.truncate(keep)
     except OSError as error:
         raise _cannot_write(path, error) from error
     return len(data) - keep
+
+
+def _no_link(path: str, flags: int) -> int:
+    """Open a file of a folder that may come from others: a link could name any file of this user."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _cannot_write(path: Path, error: OSError) -> Exception:
@@ -223,8 +465,11 @@ def _cannot_write(path: Path, error: OSError) -> Exception:
         return InputError(f"cannot write {path}: the folder {path.parent} does not exist; create it first")
     if isinstance(error, NotADirectoryError):
         return InputError(f"cannot write {path}: {path.parent} is not a folder; choose another place")
-    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+    if isinstance(error, PermissionError):
         return InputError(f"cannot write {path}: permission denied; choose a folder you may write to")
+    if is_of_the_path(error):
+        reason = str(error.strerror)
+        return InputError(f"cannot write {path}: {reason[:1].lower()}{reason[1:]}; choose another place")
     return WriteError(
         f"cannot write {path}: {error.strerror}; what was complete is kept, free some space and try again"
     )

@@ -5,7 +5,18 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from earlybird.data import files
-from earlybird.data.schema import Bytes, Count, Estimate, Extra, Number, Positive, Record, Share, decode
+from earlybird.data.schema import (
+    Bytes,
+    Count,
+    Estimate,
+    Extra,
+    NotNegative,
+    Positive,
+    Ranks,
+    Record,
+    Share,
+    decode,
+)
 from earlybird.data.units import format_bytes
 
 SCHEMA = "earlybird.guidelines/1"
@@ -48,7 +59,7 @@ class GuidelineCheck(Record):
     kind: Kind
     operation: str
     size_bytes: Bytes
-    ranks: Count
+    ranks: Ranks
     layout: str
     map_by: str
     replacement: tuple[Replacement, ...]
@@ -57,8 +68,8 @@ class GuidelineCheck(Record):
     ratio: Estimate
     p_value: Share | None
     adjusted_p_value: Share | None
-    launches: Count
-    bound_launches: Count
+    launches: Ranks
+    bound_launches: Ranks
     outcome: Outcome
     remedy: str = ""
 
@@ -101,7 +112,7 @@ class UncheckedSizes(Record):
     """
 
     rule: str
-    ranks: Count
+    ranks: Ranks
     layout: str
     map_by: str
     sizes_bytes: tuple[Bytes, ...]
@@ -129,8 +140,8 @@ class GuidelineChecks(Record):
 
     run: str
     mpi: str
-    level: Number
-    min_effect: Number
+    level: Share
+    min_effect: NotNegative
     checks: tuple[GuidelineCheck, ...]
     unchecked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -10,7 +10,17 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.run import Scalar
 from earlybird.data.run_comparison import Difference
-from earlybird.data.schema import Extra, Natural, Number, Record, decode
+from earlybird.data.run_keys import check_date
+from earlybird.data.schema import (
+    Extra,
+    Natural,
+    NotNegative,
+    Positive,
+    Record,
+    Share,
+    decode,
+    require_not_negative,
+)
 
 SCHEMA = "earlybird.history/1"
 
@@ -39,8 +49,8 @@ class SeriesChange(Record):
     kind: ChangeKind
     first: Natural
     last: Natural
-    ratio: Number
-    p_value: Number
+    ratio: Positive
+    p_value: Share
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +79,8 @@ class History(Record):
     schema: ClassVar[str] = SCHEMA
 
     runs: tuple[HistoryRun, ...]
-    level: Number
-    min_effect: Number
+    level: Share
+    min_effect: NotNegative
     series: tuple[Series, ...]
     differences: dict[str, tuple[Difference, ...]] = field(default_factory=dict)
     extra: Extra = field(default_factory=dict)
@@ -78,6 +88,8 @@ class History(Record):
     def __post_init__(self) -> None:
         if any(one.time_s.shape != (len(self.runs),) for one in self.series):
             raise ValueError("time_s of a series must hold one number for each of `runs`")
+        for one in self.series:
+            require_not_negative(one, "time_s")
         ends = [end for one in self.series for change in one.changes for end in (change.first, change.last)]
         if not self.runs or max(ends, default=0) >= len(self.runs):
             raise ValueError("first and last of a change must be numbers of `runs`, counted from 0")
@@ -94,4 +106,7 @@ def load_history(path: str | Path) -> History:
 
 
 def history_from_json(value: Mapping[str, Any], where: str = "the history") -> History:
-    return decode(value, History, where, "make it again with `earlybird history --json`")
+    history = decode(value, History, where, "make it again with `earlybird history --json`")
+    for run in history.runs:
+        check_date(run.started, f"{where}, the run {run.name}")
+    return history

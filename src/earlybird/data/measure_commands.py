@@ -1,6 +1,5 @@
 """Commands that measure what an answer lacks: with the MPI and the launcher of the profile that lacks it."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -10,13 +9,14 @@ from typing import Any
 from earlybird.data.collective_algorithms import family_of
 from earlybird.data.profile import Profile
 from earlybird.data.recording import Recording
+from earlybird.data.shell_commands import command_text, path_argument
 
 # What a profile of messages is fitted to.
 MESSAGES = "pingpong contention completion"
 # The key of a profile with the launch options of its runs.
 MEASURED_WITH = "measured_with"
 DEFAULT_CLUSTER = "virtual"
-_OPTIONS = ("launcher", "hosts", "agent", "mpi")
+_OPTIONS = ("launcher", "hosts", "agent", "srun", "mpi")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class LaunchOptions:
     launcher: str = ""
     hosts: str = ""
     agent: str = ""
+    srun: str = ""
     mpi: str = ""
 
     @classmethod
@@ -93,7 +94,7 @@ def measure_command(
     given = [
         text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))
     ]
-    return shlex.join(["earlybird", "measure", *suites.split(), *given, *launch.arguments, "-o", run])
+    return command_text(["earlybird", "measure", *suites.split(), *given, *launch.arguments, "-o", run])
 
 
 def free_run() -> str:
@@ -108,4 +109,4 @@ def fit_together(profile: Profile, run: str) -> str:
     ids = list(dict.fromkeys(str(known["id"]) for known in profile.runs if known.get("id")))
     runs = "the runs of the profile" if len(ids) != 1 else "the run of the profile"
     named = f" ({', '.join(ids)})" if ids else ""
-    return f"then `earlybird fit RUN {run} -o PROFILE`, RUN being {runs}{named}"
+    return f"then `earlybird fit RUN {path_argument(run)} -o PROFILE`, RUN being {runs}{named}"

@@ -17,8 +17,9 @@ SETTINGS = (
 # What a launch record keeps of the environment, besides the variables of --env. There is no rank yet: also
 # what starts them.
 RECORDED = re.compile("|".join((*SETTINGS, "OMPI_", "PRTE_", "PMIX_", "SLURM_")))
-# Variables that differ between launches without an effect on the cost of messages.
-BOOKKEEPING = re.compile(r"(SLURM_|EARLYBIRD_|PMI)|.*_ALLOW_RUN_AS_ROOT")
+# Variables that differ between launches without an effect on the cost of messages; of Slurm's, those that
+# choose a network and a frequency have one.
+BOOKKEEPING = re.compile(r"(SLURM_(?!(NETWORK|CPU_FREQ_REQ)$)|EARLYBIRD_|PMI)|.*_ALLOW_RUN_AS_ROOT")
 # Variables that the launcher sets, for launch records without `set_by_launcher`.
 _BY_LAUNCHER = re.compile(
     r"MPIR_CVAR_POLLS_BEFORE_YIELD$|OMPI_MCA_mpi_yield_when_idle$"
@@ -69,6 +70,22 @@ def alternatives(mpis: Sequence[str], variables: Iterable[str]) -> list[str]:
             for chosen in itertools.product(*values.values())
         )
     )
+
+
+def options_of(mpis: Sequence[str], *, has_env: bool = True) -> list[str]:
+    """Return the arguments that name these MPIs with their settings, by --mpi and, if a command `has_env`,
+    --env."""
+    names = list(dict.fromkeys(split_settings(mpi)[0] for mpi in mpis))
+    variables: list[str] = []
+    for mpi in mpis:
+        of_mpi = split_settings(mpi)[1]
+        every = dict.fromkeys(name for other in mpis for name in split_settings(other)[1])
+        variables += [f"{name}={of_mpi[name]}" if name in of_mpi else name for name in every]
+    variables = list(dict.fromkeys(variables))
+    if not has_env or alternatives(names, variables) != list(mpis):
+        names, variables = list(mpis), []
+    given = [("--mpi", name) for name in names] + [("--env", variable) for variable in variables]
+    return [argument for option in given for argument in option]
 
 
 def is_set_by_launcher(launch: Mapping[str, Any], name: str) -> bool:

@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from earlybird.data.layout import LEVELS
-from earlybird.data.schema import Bytes, Count, Estimate, Extra, Natural, NotNegative, Record, decode
+from earlybird.data.schema import (
+    Bytes,
+    Estimate,
+    Extra,
+    NotNegative,
+    Rank,
+    Ranks,
+    Record,
+    decode,
+)
 
 SCHEMA = "earlybird.node-counts/1"
 
@@ -21,12 +30,12 @@ class NodeCount(Record):
     level_bytes : bytes of all messages, by level.
     """
 
-    nodes: Count
+    nodes: Ranks
     layout: str
     time_s: Estimate
     intra_node_s: NotNegative
     inter_node_s: NotNegative
-    slowest_rank: Natural
+    slowest_rank: Rank
     level_bytes: dict[str, Bytes]
     extra: Extra = field(default_factory=dict)
     overlap_s: NotNegative | None = None
@@ -47,7 +56,7 @@ class NodeCounts(Record):
     schema: ClassVar[str] = SCHEMA
 
     model: str
-    ranks: Count
+    ranks: Ranks
     counts: tuple[NodeCount, ...]
     profile_id: str = ""
     pattern_sha256: str = ""

@@ -11,12 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from earlybird.data import files
+from earlybird.data import files, memory
 from earlybird.data.errors import InputError
 from earlybird.data.kinds import require_path
-from earlybird.data.units import MAX_BYTES
+from earlybird.data.layout import MAX_RANKS
+from earlybird.data.matrix_market import parse_matrix_market
+from earlybird.data.npz import read_integer_columns
+from earlybird.data.shell_commands import path_argument
+from earlybird.data.units import MAX_BYTES, format_bytes
 
 HEADER = "src,dst,bytes"
+MAX_MESSAGES = 50_000_000
+# Making, reading or writing a pattern takes 80 to 100 for each message.
+BYTES_PER_MESSAGE = 110
 MATRIX_MARKET_SUFFIXES = (".mtx", ".mm")
 _PLAIN_ROWS = re.compile(r"(?:-?[0-9]{1,18},-?[0-9]{1,18},-?[0-9]{1,18}\n)*+")
 
@@ -146,19 +153,23 @@ def _whole_numbers(values: ArrayLike) -> np.ndarray:
     return found.astype(np.int64)
 
 
-def load_pattern(path: str | Path) -> Pattern:
-    """Read `.csv`, `.npz` or `.mtx`; raises InputError naming the line of the first bad row."""
+def load_pattern(path: str | Path, bytes_per_message: int = BYTES_PER_MESSAGE) -> Pattern:
+    """Read `.csv`, `.npz` or `.mtx`; raises InputError naming the line of the first bad row.
+
+    More messages than fit into memory are refused before they are taken apart; `bytes_per_message` is what
+    each takes, with what the caller makes of it.
+    """
     path = Path(path)
     if (path / "recording.json").exists():
         raise InputError(
-            f"{path} is a recording; write one exchange of it with `earlybird pattern recording {path} -o "
-            "exchange.csv` and give that file"
+            f"{path} is a recording; write one exchange of it with `earlybird pattern recording "
+            f"{path_argument(path)} -o exchange.csv` and give that file"
         )
     if path.suffix == ".npz":
-        return _load_npz(path)
+        return _load_npz(path, bytes_per_message)
     if path.suffix in MATRIX_MARKET_SUFFIXES:
-        return _make(*_read_matrix_market(path))
-    return _load_csv(path)
+        return _make(*_read_matrix_market(path, bytes_per_message))
+    return _load_csv(path, bytes_per_message)
 
 
 def load_without_diagonal(path: str | Path) -> tuple[Pattern, int]:
@@ -167,7 +178,7 @@ def load_without_diagonal(path: str | Path) -> tuple[Pattern, int]:
     path = Path(path)
     if path.suffix not in MATRIX_MARKET_SUFFIXES:
         return load_pattern(path), 0
-    table, where = _read_matrix_market(path)
+    table, where = _read_matrix_market(path, BYTES_PER_MESSAGE)
     kept = np.flatnonzero(table[:, 0] != table[:, 1])
     return _make(table[kept], lambda k: where(int(kept[k]))), len(table) - len(kept)
 
@@ -206,8 +217,9 @@ def save_pattern(pattern: Pattern, path: str | Path) -> None:
     files.write_text(path, stream.getvalue())
 
 
-def _load_csv(path: Path) -> Pattern:
+def _load_csv(path: Path, bytes_per_message: int) -> Pattern:
     header, _, rows = files.read_text(path, "pattern").partition("\n")
+    _require_messages(rows.count("\n"), path, bytes_per_message)
     if header == HEADER and _PLAIN_ROWS.fullmatch(rows):
         # As `save_pattern` writes it. Millions of messages read ten times as fast this way.
         numbers = np.fromstring(rows.replace("\n", ","), dtype=np.int64, sep=",")
@@ -216,70 +228,59 @@ def _load_csv(path: Path) -> Pattern:
     return _make([row for _, row in numbered], lambda k: f"{path} line {numbered[k][0]}")
 
 
-def _load_npz(path: Path) -> Pattern:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            columns = [archive[name] for name in ("src", "dst", "bytes")]
-    except FileNotFoundError as error:
-        raise InputError(f"the pattern {path} does not exist; check the path") from error
-    except KeyError as error:
-        raise InputError(f"the pattern {path} lacks an array; it must hold src, dst and bytes") from error
-    except Exception as error:  # numpy and zipfile raise many kinds for a damaged archive
-        raise InputError(f"the pattern {path} is not a readable .npz file; write it again") from error
-    if any(c.ndim != 1 or c.dtype.kind not in "iu" or len(c) != len(columns[0]) for c in columns):
+def _load_npz(path: Path, bytes_per_message: int) -> Pattern:
+    src, dst, size = read_integer_columns(
+        path,
+        "pattern",
+        ("src", "dst", "bytes"),
+        lambda count: _require_messages(count, path, bytes_per_message),
+    )
+    _check(src, dst, size, lambda k: f"{path} message {k}")
+    return Pattern(src, dst, size)
+
+
+def _require_messages(count: int, path: Path, bytes_per_message: int) -> None:
+    """InputError if the messages of a file are more than are supported, or take more memory than there is."""
+    if count > MAX_MESSAGES:
+        raise InputError(f"{path} has {count} messages; at most {MAX_MESSAGES} are supported")
+    needed, free = count * bytes_per_message, memory.available_memory_bytes()
+    if needed > free:
         raise InputError(
-            f"the arrays of {path} differ in length or are not integers; give three equal integer arrays"
+            f"{path} has {count} messages, which take about {format_bytes(needed)} of memory, and "
+            f"{format_bytes(free)} are available; give fewer messages, such as those of one epoch or of some "
+            "of the ranks, or use a machine with more memory"
         )
-    if any(c.max(initial=0) > MAX_BYTES for c in columns):
-        raise InputError(f"the arrays of {path} hold a number beyond {MAX_BYTES}; sizes are in bytes")
-    # One type first: numpy would join int64 and uint64 columns as floating point.
-    return _make(np.column_stack([c.astype(np.int64) for c in columns]), lambda k: f"{path} message {k}")
 
 
-def _read_matrix_market(path: Path) -> tuple[np.ndarray, Callable[[int], str]]:
+def _read_matrix_market(path: Path, bytes_per_message: int) -> tuple[np.ndarray, Callable[[int], str]]:
     """The entries as rows src, dst, bytes, and the place of entry k for messages."""
-    import scipy.io
-    from scipy.sparse import coo_array
-
     text = files.read_text(path, "pattern")
-    try:
-        layout, field, symmetry = scipy.io.mminfo(io.BytesIO(text.encode()))[3:]
-        matrix = coo_array(scipy.io.mmread(io.BytesIO(text.encode()), spmatrix=False))
-    except Exception as error:  # the reader raises several kinds for malformed text
-        raise InputError(
-            f"the pattern {path} is not a Matrix Market file ({error}); write it again"
-        ) from error
-    if field == "pattern":
+    _require_messages(text.count("\n"), path, bytes_per_message)
+    matrix = parse_matrix_market(text, f"the pattern {path}")
+    if matrix.value is None:
         raise InputError(
             f"{path} is a Matrix Market file without values (field pattern), so messages have no sizes; "
-            f"give an integer matrix of bytes, or partition it with `earlybird pattern mesh {path}`"
+            "give an integer matrix of bytes, or partition it with `earlybird pattern mesh "
+            f"{path_argument(path)}`"
         )
-    if matrix.shape[0] != matrix.shape[1]:
+    if matrix.num_rows != matrix.num_columns:
         raise InputError(
-            f"{path} has {matrix.shape[0]} rows and {matrix.shape[1]} columns; both count ranks, give as many"
+            f"{path} has {matrix.num_rows} rows and {matrix.num_columns} columns; both count ranks, give as "
+            "many"
         )
 
     def where(k: int) -> str:
-        # Only here does each message have its own line; a symmetric file stores one entry for two messages.
-        has_own_line = (layout, symmetry) == ("coordinate", "general")
-        return f"{path} {f'line {_line_of_entry(text, k)}' if has_own_line else 'entry'}"
+        return f"{path} {'entry' if matrix.line_of is None else f'line {matrix.line_of(k)}'}"
 
-    whole = (matrix.data == np.rint(matrix.data.real)) & (abs(matrix.data) <= MAX_BYTES)
+    size = matrix.value
+    whole = (size == np.rint(size.real)) & (abs(size) <= MAX_BYTES)
     if not whole.all():
         k = int(np.flatnonzero(~whole)[0])
         raise InputError(
-            f"{where(k)} (row {matrix.row[k] + 1}, column {matrix.col[k] + 1}) has the size "
-            f"{matrix.data[k]}; give whole bytes, at most {MAX_BYTES}"
+            f"{where(k)} (row {matrix.row[k] + 1}, column {matrix.column[k] + 1}) has the size "
+            f"{size[k]}; give whole bytes, at most {MAX_BYTES}"
         )
-    return np.column_stack([matrix.row, matrix.col, matrix.data.real.astype(np.int64)]), where
-
-
-def _line_of_entry(text: str, k: int) -> int:
-    """Line of entry k (from 0) of a coordinate file; the size line comes before the entries."""
-    filled = [
-        n for n, line in enumerate(text.split("\n"), start=1) if line.strip() and not line.startswith("%")
-    ]
-    return filled[k + 1]
+    return np.column_stack([matrix.row, matrix.column, size.real.astype(np.int64)]), where
 
 
 def _make(rows: np.ndarray | Sequence[Sequence[int]], where: Callable[[int], str]) -> Pattern:
@@ -294,6 +295,7 @@ def _check(src: np.ndarray, dst: np.ndarray, size: np.ndarray, where: Callable[[
         raise InputError("a pattern needs src, dst and bytes of equal length")
     for bad, says in (
         ((src < 0) | (dst < 0), "a rank is negative; ranks count from 0"),
+        ((src >= MAX_RANKS) | (dst >= MAX_RANKS), f"ranks are 0 to {MAX_RANKS - 1}; give one of these"),
         (src == dst, "a message goes from a rank to itself; leave it out, it needs no communication"),
         (size < 0, "the size is negative; sizes are in bytes, 0 or more"),
         (size > MAX_BYTES, f"the size is beyond {MAX_BYTES} bytes; sizes are in bytes"),

@@ -15,6 +15,7 @@ from earlybird.data.schema import (
     Extra,
     NotNegative,
     Positive,
+    Ranks,
     Record,
     Share,
     decode,
@@ -83,8 +84,8 @@ class Pipeline(Record):
     operation: Literal["pipeline"] = "pipeline"
     method: str
     level: str
-    threads: Count = 1
-    vcis: Count | None = None
+    threads: Ranks = 1
+    vcis: Ranks | None = None
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:

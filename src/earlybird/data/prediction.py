@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from earlybird.data import files
-from earlybird.data.schema import OMIT_EMPTY, Extra, Record, decode
+from earlybird.data.schema import OMIT_EMPTY, Extra, Record, decode, require_not_negative
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,12 @@ class Prediction(Record):
     overlap_s: np.ndarray | None = None
 
     def __post_init__(self) -> None:
+        require_not_negative(
+            self, "receive_s", "intra_node_s", "inter_node_s", "overlap_s", "time_interval_s"
+        )
         shape = (len(self.receive_s),)
+        if not len(self.receive_s):
+            raise ValueError("receive_s has no rank; give one time per rank")
         if not self.receive_s.shape == self.intra_node_s.shape == self.inter_node_s.shape == shape:
             raise ValueError("receive_s, intra_node_s and inter_node_s have different lengths")
         if self.overlap_s is not None and self.overlap_s.shape != shape:

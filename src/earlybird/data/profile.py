@@ -29,9 +29,9 @@ from earlybird.data.schema import (
 
 SCHEMA = "earlybird.profile/1"
 Form = TypeVar("Form", PipelineForm, CollectiveForm)
-# Defaults for a profile's context or a launch without these keys: threads per rank, and the network, which is
-# recorded only for a virtual cluster.
-USUAL_CONTEXT = {"threads_per_rank": 1, "network": "not a virtual cluster's"}
+# Defaults for a profile's context or a launch without these keys: threads per rank, the network, which is
+# recorded only for a virtual cluster, and the user's arguments for srun.
+USUAL_CONTEXT = {"threads_per_rank": 1, "network": "not a virtual cluster's", "srun": "without arguments"}
 
 Competitors = Annotated[int, msgspec.Meta(ge=1, lt=10**9)]
 

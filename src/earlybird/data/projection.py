@@ -11,8 +11,9 @@ from earlybird.data.schema import (
     Count,
     Estimate,
     Extra,
-    Natural,
     NotNegative,
+    Rank,
+    Ranks,
     Record,
     Share,
     decode,
@@ -144,7 +145,7 @@ class WorkBalance(Record):
         for a core: it is `most_s` - `mean_s` then.
     """
 
-    rank: Natural
+    rank: Rank
     most_s: NotNegative
     mean_s: NotNegative
     core_wait_share: Share = field(default=0.0, metadata=OMIT_EMPTY)
@@ -238,7 +239,7 @@ class Projection(Record):
     schema: ClassVar[str] = SCHEMA
 
     recording: str
-    ranks: Count
+    ranks: Ranks
     run_s: NotNegative
     layout: str
     profile_id: str = ""

@@ -1,7 +1,5 @@
 """The file of a rank in a recording: its header, communicators, phases, and entries of calls and messages."""
 
-import json
-import math
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -12,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import base_name
+from earlybird.data.schema import MOST_S
 
 SCHEMA = "earlybird.recording/1"
 # The roles of entries: see native/recorder/recording/table.h.
@@ -49,6 +49,11 @@ _OPEN_CALL = np.dtype(
         ("tag", "i4"), ("bytes", "u8"), ("reserved", "u8", 3),
     ]
 )  # fmt: skip
+# What a rank can have counted in a run, and the last second of the year 9999.
+_MOST, _END_OF_CALENDAR_S = 2**62, 253_402_300_799
+_MOST_SIZE_CLASS = 64
+_SUMMED = frozenset(("calls", "messages", "bytes", "time_ns", "epochs"))
+_SHOWN = 60  # characters of a wrong value
 _EPOCH_EVENT = np.dtype(
     [
         ("call", "i8"), ("role", "i8"), ("peer", "i8"), ("communicator", "i8"), ("messages", "i8"),
@@ -295,13 +300,42 @@ class RankRecording:
         return dict(zip(numbers.tolist(), np.split(rows, begins[1:]), strict=True)) if len(rows) else {}
 
 
-def _core_wait_s(end: Mapping[str, Any]) -> float | None:
-    if "core_wait_s" not in end:
-        return None
-    wait_s = float(end["core_wait_s"])
-    if not 0 <= wait_s < math.inf:
-        raise ValueError(f"core_wait_s is {wait_s}")
-    return wait_s
+def _number(value: Mapping[str, Any], name: str, least: int = 0, most: int = _MOST) -> int:
+    """A whole number of a JSON object; ValueError unless it is in range."""
+    number = value[name]
+    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
+        raise ValueError(f"{name} is {str(number)[:_SHOWN]}")
+    return number
+
+
+def _seconds(value: Mapping[str, Any], name: str, most: float = MOST_S) -> float:
+    """The same of a time, or of another number that is not negative."""
+    number = value[name]
+    if not isinstance(number, int | float) or not 0 <= number <= most:
+        raise ValueError(f"{name} is {str(number)[:_SHOWN]}")
+    return float(number)
+
+
+def require_events(rows: np.ndarray, num_ranks: int) -> None:
+    """ValueError unless the columns of entries, of events of epochs or of records of a trace have values that
+    occur: what is computed of them takes memory for every rank, and sums."""
+    limits = {
+        "role": (CALL, STARTED),
+        "peer": (OUTSIDE_PEER, num_ranks - 1),
+        "size_class": (0, _MOST_SIZE_CLASS),
+    } | dict.fromkeys(("calls", "messages", "bytes", "time_ns", "epochs", "first_ns", "last_ns"), (0, _MOST))
+    for name in set(rows.dtype.names or ()) & set(limits) if len(rows) else ():
+        (least, most), column = limits[name], rows[name]
+        if not least <= int(column.min()) <= int(column.max()) <= most:
+            raise ValueError(f"{name} is {column.min()} to {column.max()}")
+        if name in _SUMMED and column.sum(dtype=float) > _MOST:
+            raise ValueError(f"{name} is {column.sum(dtype=float):g} altogether")
+
+
+def _require_members(communicator: Communicator, num_ranks: int) -> None:
+    for members in (communicator.members, communicator.remote_members):
+        if len(members) and not OUTSIDE_PEER <= min(members) <= max(members) < num_ranks:
+            raise ValueError(f"{communicator.name} has the ranks {min(members)} to {max(members)}")
 
 
 @dataclass(frozen=True)
@@ -318,18 +352,21 @@ class PlaceNames:
     lines: Mapping[str, Mapping[str, tuple[str, int]]] = field(default_factory=dict)
 
 
+def read_whole(path: Path) -> bytearray:
+    """The content of a file of a recording, of any size that fits into memory."""
+    data = bytearray()
+    for block in files.read_blocks(path, "recording", most_bytes=None):
+        data += block
+    return data
+
+
 def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
     """The file at `path`, None if the process ended before it had written its header.
 
     `names`: of places. A file that is cut counts up to the last whole chunk. Raises InputError for a damaged
     file, and for one of another schema.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"the recording {path} cannot be read: {error.strerror}; check its permissions"
-        ) from error
+    data = read_whole(path)
     header: dict[str, Any] | None = None
     communicators: dict[int, Communicator] = {}
     blocks, phase_blocks, named_phases, end, run_ns, core_wait_s = [], [], [], None, 0, None
@@ -352,14 +389,15 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
                     blocks.append(rows)
             elif kind == _PHASES:
                 phase_blocks.append(np.frombuffer(payload, _PHASE))
+                require_events(phase_blocks[-1], _MOST_RANKS)
             elif kind == _JSON:
-                value = json.loads(payload)
+                value = files.parse_json(payload)
                 match value["kind"]:
                     case "header":
                         header = value
                         _check_schema(path, header)
                     case "communicator":
-                        communicators[value["number"]] = _communicator(value)
+                        communicators[_number(value, "number")] = _communicator(value)
                     case "phase":
                         named_phases.append(value)
                     case "arrivals":
@@ -367,20 +405,30 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
                         key = tuple(value[name] for name in ("thread", "phase", "module", "offset"))
                         arrivals[key] = _arrivals(value, names)
                     case "epochs":
-                        epochs[int(value["phase"]), int(value["thread"])] = _epoch_samples(value)
+                        epochs[_number(value, "phase"), _number(value, "thread")] = _epoch_samples(value)
                     case "modules":
                         modules = value["modules"]
                     case "place":
                         places.append(value)
                     case "end":
-                        end, run_ns = str(value["how"]), max(run_ns, round(1e9 * value["run_s"]))
-                        core_wait_s = _core_wait_s(value)
+                        end = str(value["how"])
+                        run_ns = max(run_ns, round(1e9 * _seconds(value, "run_s")))
+                        core_wait_s = _seconds(value, "core_wait_s") if "core_wait_s" in value else None
         if header is None:
             if data and not chunks.is_cut:
                 raise InputError(f"{path} has no header, so it is no recording of a rank; {AGAIN}")
             return None
-        if not 0 <= int(header["rank"]) < int(header["size"]) <= _MOST_RANKS:
-            raise ValueError(f"rank {header['rank']} of {header['size']}")
+        size = _number(header, "size", 1, _MOST_RANKS)
+        rank = _number(header, "rank", 0, size - 1)
+        if run_ns > MOST_S * 10**9:
+            raise ValueError(f"the run took {run_ns} ns")
+        for rows in (*blocks, pending):
+            require_events(rows, size)
+        for communicator in communicators.values():
+            _require_members(communicator, size)
+        for samples in epochs.values():
+            for rows in samples.variants:
+                require_events(rows, size)
         entries = _with_pending(_latest(blocks, _ENTRY, _KEY), pending)
         calls = tuple(base_name(str(name)) for name in header["calls"])
         if len(entries) and entries["call"].max() >= len(calls):
@@ -389,9 +437,9 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             int(step["address"]): _step(step, calls, names)
             for value in named_phases for step in value["steps"] if "address" in step
         }  # fmt: skip
-        open_calls = () if end else _open_calls(path, calls, sites, modules, names)
+        open_calls = () if end else _open_calls(path, calls, size, sites, modules, names)
         return RankRecording(
-            rank=int(header["rank"]), size=int(header["size"]), host=str(header["host"]),
+            rank=rank, size=size, host=str(header["host"]),
             mpi=str(header["mpi"]), thread_level=str(header["thread_level"]), calls=calls, entries=entries,
             communicators=communicators, end=end, run_s=1e-9 * run_ns, is_cut=chunks.is_cut,
             phases=_rank_phases(
@@ -403,13 +451,13 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             sites=sites,
             core_wait_s=core_wait_s,
             settings=_of_user(header.get("settings", {})),
-            binding=tuple(map(int, header.get("binding", ()))),
-            load=tuple(map(float, header.get("load", ()))),
-            begin_s=float(header.get("begin_s", 0.0)),
+            binding=tuple(_number({"binding": core}, "binding") for core in header.get("binding", ())),
+            load=tuple(_seconds({"load": mean}, "load") for mean in header.get("load", ())),
+            begin_s=_seconds(header, "begin_s", _END_OF_CALENDAR_S) if "begin_s" in header else 0.0,
             epoch_samples=epochs,
             open_calls=open_calls,
         )  # fmt: skip
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path} is damaged ({error!r}); {AGAIN}") from error
 
 
@@ -432,7 +480,7 @@ def _epoch_samples(value: Mapping[str, Any]) -> EpochSamples:
     )  # fmt: skip
     sampled = np.array(value["sampled"], np.int64).reshape(-1, 2)
     epochs, variant = sampled.T
-    if np.any((variant < 0) | (variant >= len(variants))):
+    if np.any((variant < 0) | (variant >= len(variants))) or np.any(epochs < 0):
         raise ValueError("an epoch has a content that is not there")
     return EpochSamples(epochs, variant, variants, bool(value.get("complete", True)))
 
@@ -440,33 +488,37 @@ def _epoch_samples(value: Mapping[str, Any]) -> EpochSamples:
 def _open_calls(
     path: Path,
     calls: tuple[str, ...],
+    num_ranks: int,
     sites: Mapping[int, Step],
     modules: Sequence[Mapping[str, Any]],
     names: PlaceNames,
 ) -> tuple[OpenCall, ...]:
     """The calls in which the threads of a rank were when it ended, from the file beside its own at `path`."""
-    try:
-        data = path.with_suffix(".open").read_bytes()
-    except OSError:
-        return ()
+    opened_at = path.with_suffix(".open")
+    data = read_whole(opened_at) if opened_at.is_file() else b""
     if len(data) < _OPEN_CALL.itemsize:
         return ()
     magic, num, slot_bytes, tick_s, zero, written = _OPEN_HEAD.unpack_from(data)
     if magic != _OPEN_MAGIC or slot_bytes != _OPEN_CALL.itemsize or not 0 < tick_s < 1:
         return ()
     num = max(min(num, len(data) // slot_bytes - 1), 0)
+    seen_s = (written - zero) * tick_s if written else None
+    if seen_s is not None and abs(seen_s) > MOST_S:
+        return ()
     opened = []
     # The slots follow each other, and the first one is the head's.
     for thread, slot in enumerate(np.frombuffer(data, _OPEN_CALL, num + 1)[1:]):
-        if slot["begin_ticks"] == 0 or slot["call"] >= len(calls):
+        since_s = (int(slot["begin_ticks"]) - zero) * tick_s
+        is_known = slot["call"] < len(calls) and OUTSIDE_PEER <= slot["peer"] < num_ranks
+        if slot["begin_ticks"] == 0 or not is_known or abs(since_s) > MOST_S:
             continue
         site = int(slot["site"])
         call = calls[slot["call"]]
         step = sites[site] if site in sites else _place(site, call, modules, names)
         opened.append(
             OpenCall(
-                call, thread, step, (int(slot["begin_ticks"]) - zero) * tick_s, int(slot["peer"]),
-                int(slot["tag"]), int(slot["communicator"]), (written - zero) * tick_s if written else None,
+                call, thread, step, since_s, int(slot["peer"]), int(slot["tag"]), int(slot["communicator"]),
+                seen_s,
             )
         )  # fmt: skip
     return tuple(opened)
@@ -484,7 +536,7 @@ def _place(address: int, call: str, modules: Sequence[Mapping[str, Any]], names:
 class _Chunks:
     """The chunks of a file that are whole; `is_cut` afterwards: more followed."""
 
-    def __init__(self, data: bytes):
+    def __init__(self, data: bytearray):
         self._data = data
         self.is_cut = False
 
@@ -494,7 +546,7 @@ class _Chunks:
             if len(self._data) - at < _HEAD.size:
                 break
             magic, kind, length, crc, _ = _HEAD.unpack_from(self._data, at)
-            payload = self._data[at + _HEAD.size : at + _HEAD.size + length]
+            payload = bytes(self._data[at + _HEAD.size : at + _HEAD.size + length])
             if magic != _MAGIC or len(payload) != length or zlib.crc32(payload) != crc:
                 break
             yield kind, payload
@@ -513,21 +565,20 @@ def _check_schema(path: Path, header: Mapping[str, Any]) -> None:
 def _communicator(value: Mapping[str, Any]) -> Communicator:
     return Communicator(
         name=str(value["name"]),
-        rank=int(value["rank"]),
+        rank=_number(value, "rank", OUTSIDE_PEER),
         members=_members(value["members"]),
         remote_members=_members(value.get("remote_members", [])),
         topology=str(value["topology"]),
         **{key: tuple(value.get(key, ())) for key in ("dims", "periods", "sources", "destinations")},
-        identity=int(value["identity"]) if "identity" in value else None,
+        identity=_number(value, "identity", most=2**64 - 1) if "identity" in value else None,
     )
 
 
 def _members(value: Any) -> Sequence[int]:
     if isinstance(value, list):
-        return tuple(map(int, value))
-    first, stride, num = (int(value[key]) for key in ("first", "stride", "num"))
-    if not 0 <= num <= _MOST_RANKS:
-        raise ValueError(f"a group of {num} ranks")
+        return tuple(_number({"member": member}, "member", OUTSIDE_PEER) for member in value)
+    first, stride = (_number(value, key, -_MOST_RANKS, _MOST_RANKS) for key in ("first", "stride"))
+    num = _number(value, "num", 0, _MOST_RANKS)
     return range(first, first + stride * num, stride) if stride else (first,) * num
 
 
@@ -544,12 +595,12 @@ def _rank_phases(
     """
     phases = {}
     for value in named:
-        rows = totals[totals["phase"] == int(value["number"])]
+        rows = totals[totals["phase"] == _number(value, "number")]
         if not len(rows):
             continue
         steps = tuple(_step(step, calls, names) for step in value["steps"])
-        phases[int(value["number"])] = RankPhase(
-            region=int(value["region"]), steps=steps, epochs=int(over_threads(rows["epochs"])),
+        phases[value["number"]] = RankPhase(
+            region=_number(value, "region", -_MOST), steps=steps, epochs=int(over_threads(rows["epochs"])),
             time_s=1e-9 * int(over_threads(rows["time_ns"])), first_s=1e-9 * int(rows["first_ns"].min()),
             last_s=1e-9 * int(rows["last_ns"].max()),
         )  # fmt: skip
@@ -557,23 +608,24 @@ def _rank_phases(
 
 
 def _step(value: Mapping[str, Any], calls: tuple[str, ...], names: PlaceNames) -> Step:
-    return _site(calls[value["call"]], value, names)
+    return _site(calls[_number(value, "call")], value, names)
 
 
 def _site(call: str, value: Mapping[str, Any], names: PlaceNames) -> Step:
-    module, offset = str(value["module"]), int(value["offset"])
+    module, offset = str(value["module"]), _number(value, "offset", most=2**64 - 1)
     function = names.functions.get(module, {}).get(str(offset), value["function"])
     file, line = names.lines.get(module, {}).get(str(offset), (value.get("file", ""), value.get("line", 0)))
     return Step(call, module, offset, str(function), str(file), int(line))
 
 
 def _arrivals(value: Mapping[str, Any], names: PlaceNames) -> Arrivals:
-    regions = int(value["regions"])
-    lead_s = 1e-9 * np.array(value["lead_ns"], dtype=float) / max(regions, 1)
-    site, classes = _site("", value, names), np.array(value["classes"], dtype=np.int64)
-    if lead_s.ndim != 1 or classes.ndim != 1:
-        raise ValueError("lead_ns and classes of arrivals are no lists of numbers")
-    return Arrivals(int(value["phase"]), site, regions, lead_s, classes)
+    regions = _number(value, "regions")
+    lead_ns, classes = (np.array(value[name], dtype=np.int64) for name in ("lead_ns", "classes"))
+    for name, numbers in (("lead_ns", lead_ns), ("classes", classes)):
+        if numbers.ndim != 1 or np.any(numbers < 0) or numbers.sum(dtype=float) > _MOST:
+            raise ValueError(f"{name} of arrivals is no list of numbers that can be")
+    site, lead_s = _site("", value, names), 1e-9 * lead_ns / max(regions, 1)
+    return Arrivals(_number(value, "phase"), site, regions, lead_s, classes)
 
 
 def _latest(blocks: list[np.ndarray], dtype: np.dtype, key: list[str]) -> np.ndarray:

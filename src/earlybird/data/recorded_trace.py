@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from earlybird.data.errors import InputError
-from earlybird.data.recorded_rank import AGAIN
+from earlybird.data.recorded_rank import AGAIN, read_whole, require_events
 from earlybird.data.recording import Recording
+from earlybird.data.schema import MOST_S
 
 # The format: see native/recorder/recording/trace.h.
 _HEAD = struct.Struct("=QQQdQQQQ")
@@ -109,7 +110,7 @@ def load_traces(recording: Recording) -> Mapping[int, RankTrace]:
     traces = {}
     for rank, one in recording.ranks.items():
         path = recording.path / f"rank-{rank}.trace"
-        if path.is_file() and (trace := load_trace(path, len(one.calls))) is not None:
+        if path.is_file() and (trace := load_trace(path, len(one.calls), one.size)) is not None:
             traces[rank] = trace
     return traces
 
@@ -122,18 +123,13 @@ def whole_from_s(traces: Mapping[int, RankTrace], ahead_s: Mapping[int, float]) 
     )
 
 
-def load_trace(path: Path, num_calls: int) -> RankTrace | None:
+def load_trace(path: Path, num_calls: int, num_ranks: int) -> RankTrace | None:
     """The trace at `path`; None if the process ended before it had written one.
 
-    `num_calls`: that the recording of the rank names. Where records lack because they were being written when
-    the process ended, those before are left out.
+    `num_calls`: that the recording of the rank names; `num_ranks`: of its job. Where records lack because
+    they were being written when the process ended, those before are left out.
     """
-    try:
-        data = np.fromfile(path, np.uint8)
-    except OSError as error:
-        raise InputError(
-            f"the trace {path} cannot be read: {error.strerror}; check its permissions"
-        ) from error
+    data = np.frombuffer(read_whole(path), np.uint8)
     if len(data) < _HEAD.size:
         return None
     magic, capacity, num, tick_s, begin_ticks, begin_ns, last_ticks, last_ns = _HEAD.unpack_from(data.data)
@@ -170,6 +166,16 @@ def load_trace(path: Path, num_calls: int) -> RankTrace | None:
     size = np.where(are_polls, 0, rows["bytes"]).astype(np.int64)
     posted_s = np.where(posted_ticks > 0, times.seconds(posted_ticks), np.nan)
     end_s = times.seconds(rows["begin_ticks"] + rows["ticks"])
+    posted_or_begin_s = np.where(np.isnan(posted_s), begin_s, posted_s)
+    try:
+        require_events(rows, num_ranks)
+        if np.any(end_s < begin_s) or any(
+            np.any(np.abs(moments - times.clocks_s[0, 1]) > MOST_S)
+            for moments in (begin_s, end_s, posted_or_begin_s)
+        ):
+            raise ValueError("a call begins or ends at a time of no run")
+    except ValueError as error:
+        raise InputError(f"{path} is damaged ({error}); {AGAIN}, or remove this file") from error
     is_cut = not is_former and has_moments and bool(_IS_CUT.unpack_from(data.data, _IS_CUT_AT)[0])
     return RankTrace(
         rows, calls, size, begin_s, end_s, num, request, posted_s, times.clocks_s, is_cut

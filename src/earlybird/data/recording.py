@@ -1,7 +1,8 @@
 """Recording: what each rank of a program sent, received and called, from the folder of `earlybird record`."""
 
+import contextlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data import files
+from earlybird.data import files, folders
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import (
     AGAIN,
@@ -228,22 +229,38 @@ class Recording:
 
 
 def start_recording(path: Path, facts: Mapping[str, Any]) -> None:
-    """Create the folder of a recording that ranks write to; `facts` say what is recorded, such as "command".
+    """Create the folder of a recording as `recording_into` does, for ranks that are started elsewhere."""
+    with recording_into(path, facts):
+        pass
 
-    One to which no rank has written is replaced. Raises InputError if there is something else already, or if
-    the folder cannot be created.
+
+@contextlib.contextmanager
+def recording_into(path: Path, facts: Mapping[str, Any]) -> Iterator[None]:
+    """Create the folder of a recording that ranks write to, and keep others from it until the block ends;
+    `facts` say what is recorded, such as "command".
+
+    One to which no rank has written is replaced. Raises InputError if there is something else already, if
+    another process records into it, or if the folder cannot be created.
     """
-    try:
-        path.mkdir()
-    except FileExistsError as error:
-        if _is_recording(path) and discard_if_empty(path):
-            return start_recording(path, facts)
-        raise InputError(f"{path} exists already; give -o another name, or remove it") from error
-    except OSError as error:
-        raise InputError(
-            f"cannot create the folder {path}: {error.strerror}; give -o a place you may write to"
-        ) from error
-    files.write_json(path / SUMMARY, {"schema": SCHEMA, **facts})
+    with contextlib.ExitStack() as stack:
+        try:
+            if _is_recording(path):
+                with folders.locked(path / SUMMARY):
+                    discard_if_empty(path)
+            with folders.create_whole(path) as folder:
+                files.write_json(folder / SUMMARY, {"schema": SCHEMA, **facts})
+                stack.enter_context(folders.locked(folder / SUMMARY))
+        except folders.Locked as error:
+            raise InputError(
+                f"another earlybird is recording into {path}; give -o another name, or wait for it"
+            ) from error
+        except FileExistsError as error:
+            raise InputError(f"{path} exists already; give -o another name, or remove it") from error
+        except OSError as error:
+            raise InputError(
+                f"cannot create the folder {path}: {error.strerror}; give -o a place you may write to"
+            ) from error
+        yield
 
 
 def _is_recording(path: Path) -> bool:
@@ -275,7 +292,8 @@ def save_functions(
 ) -> None:
     """Keep names of functions, and files and lines, by module and offset for `load_recording`: the modules
     may change later."""
-    files.write_json(path / _FUNCTIONS, {"schema": SCHEMA, "functions": functions, "lines": lines or {}})
+    named = {"schema": SCHEMA, "functions": functions, "lines": lines or {}}
+    files.write_json(path / _FUNCTIONS, named, follows_link=False)
 
 
 def load_recording(path: str | Path) -> Recording:
@@ -313,11 +331,10 @@ def load_recording(path: str | Path) -> Recording:
 
 
 def _hidden(path: Path) -> tuple[str, str] | None:
-    try:
-        call, library = (path / HIDDEN).read_text(errors="replace").splitlines()[:2]
-    except (OSError, ValueError):
+    if not (path / HIDDEN).is_file():
         return None
-    return call, library
+    call, _, library = files.read_text(path / HIDDEN, "recording", "surrogateescape").partition("\n")
+    return (call, library.partition("\n")[0]) if library else None
 
 
 def _load_names(path: Path) -> PlaceNames:

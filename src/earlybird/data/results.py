@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from earlybird.data.errors import InputError
 from earlybird.data.schema import (
     OMIT_EMPTY,
-    Count,
     Estimate,
     Natural,
     NotNegative,
+    Ranks,
     Record,
     Share,
     decode,
@@ -49,7 +49,7 @@ class Result(Record):
     config: Mapping[str, Any]
     time_s: Estimate
     coverage: Share
-    launches: Count
+    launches: Ranks
     noisy: Natural = 0
     oversubscribed: bool = False
     speed_up: Estimate | None = None

@@ -1,12 +1,11 @@
 """Run: a folder of raw measurements (`run.json`, `launches.ndjson`, `samples.ndjson`), append-only."""
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,14 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 
-from earlybird.data import files
+from earlybird.data import files, folders
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.kinds import require_path
+from earlybird.data.run_keys import check_header, check_launch
 from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
 from earlybird.data.statistics import Statistic, statistic_of
 from earlybird.data.units import MAX_BYTES
 
 SCHEMA = "earlybird.run/1"
+_APPENDED = ("launches.ndjson", "samples.ndjson")
+# A time from the clock of one node to that of another may be below 0, by what their comparison is off.
+_MOST_CLOCK_ERROR_S = 1.0
 UNNAMED_HOST = "imported"  # of runs that were imported without the name of a machine
 
 
@@ -71,6 +74,8 @@ class Sample(Record):
         count = len(self.times_s)
         if self.statistic is not None and count != 1:
             raise ValueError(f"statistic is {self.statistic!r} of {count} times_s; it is of a single one")
+        if not self.times_s.min(initial=0) >= -_MOST_CLOCK_ERROR_S:
+            raise ValueError(f"times_s has {self.times_s.min():g}; give seconds of 0 or more")
         if self.times_s.ndim != 1 or self.warmup >= count:
             raise ValueError(f"times_s must be numbers, more of them than warmup ({self.warmup})")
         if self.rank_times_s is not None and (self.rank_times_s.ndim, len(self.rank_times_s)) != (2, count):
@@ -110,12 +115,18 @@ class Run:
 
     @classmethod
     def create(
-        cls, path: str | Path, *, machine: Mapping[str, Any], command: list[str], seed: int, **extra: Any
+        cls,
+        path: str | Path,
+        *,
+        machine: Mapping[str, Any],
+        command: list[str],
+        seed: int,
+        contents: Callable[[Path], None] | None = None,
+        **extra: Any,
     ) -> "Run":
-        """Make the folder with its `run.json`; InputError when anything is already there."""
+        """Make the folder with its `run.json`, whole or not at all; InputError when anything is already
+        there. `contents` writes what else belongs to it into the folder that it is given."""
         path = Path(path)
-        if path.exists():
-            raise InputError(f"{path} exists already; choose another name")
         now = datetime.now(UTC)
         header = {
             "schema": SCHEMA,
@@ -126,16 +137,17 @@ class Run:
             "seed": seed,
         } | extra
         try:
-            path.mkdir(parents=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with folders.create_whole(path) as folder:
+                files.write_json(folder / "run.json", header)
+                if contents is not None:
+                    contents(folder)
+        except FileExistsError as error:
+            raise InputError(f"{path} exists already; choose another name") from error
         except OSError as error:
             raise InputError(
                 f"cannot create the folder {path}: {error.strerror}; choose another place"
             ) from error
-        try:
-            files.write_json(path / "run.json", header)
-        except BaseException:
-            path.rmdir()  # a folder without run.json is no run, and would be in the way of the next try
-            raise
         return cls(path, header)
 
     @classmethod
@@ -155,7 +167,8 @@ class Run:
         header = files.read_json(path / "run.json", "run", SCHEMA)
         if isinstance(header.get("settings"), dict):
             header["settings"] = files.with_current_keys(header["settings"])
-        if not isinstance(header.get("id"), str):
+        check_header(header, f"the run {path / 'run.json'}")
+        if "id" not in header:
             raise InputError(f"the run {path / 'run.json'} has no id; give a folder that `measure` wrote")
         return cls(path, header)
 
@@ -189,10 +202,16 @@ class Run:
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
         """One process at a time appends to a run; InputError when another one does. Ends with the process."""
-        with open(self.path / "run.json") as stream:
+        for name in ("run.json", *_APPENDED):
+            if (self.path / name).is_symlink():
+                raise InputError(
+                    f"{self.path / name} is a link, and nothing outside of a run is written; put a copy of "
+                    "the file that it names in its place"
+                )
+        with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+                stack.enter_context(folders.locked(self.path / "run.json"))
+            except folders.Locked as error:
                 raise InputError(
                     f"another earlybird is measuring into {self.path}; wait for it or end it, then try again"
                 ) from error
@@ -200,7 +219,7 @@ class Run:
 
     def cut_unterminated_lines(self) -> None:
         """Remove an incomplete last line; call before appending to an existing run."""
-        for name in ("launches.ndjson", "samples.ndjson"):
+        for name in _APPENDED:
             files.cut_unterminated_line(self.path / name)
 
     def append_launch(self, launch: Mapping[str, Any]) -> None:
@@ -211,7 +230,11 @@ class Run:
         files.append_lines(self.path / "samples.ndjson", lines)
 
     def launches(self) -> list[dict[str, Any]]:
-        return [value for _, value in self._lines("launches.ndjson")]
+        launches = []
+        for number, value in self._lines("launches.ndjson"):
+            check_launch(value, f"{self.path / 'launches.ndjson'} line {number}")
+            launches.append(value)
+        return launches
 
     def samples(self) -> list[Sample]:
         """Every complete sample, in the order written; an unterminated last line is left out."""
@@ -221,7 +244,7 @@ class Run:
         """The same one by one: times of hundreds of ranks need not be held together."""
         path = self.path / "samples.ndjson"
         settings = self.header.get("settings")
-        is_imported = isinstance(settings, dict) and settings.get("imported")
+        is_imported = settings is not None and settings.get("imported")
         launches = {str(launch.get("id")): launch for launch in self.launches()} if is_imported else {}
         for number, value in self._lines(path.name):
             sample = sample_from_json(value, f"{path} line {number}")
@@ -233,7 +256,10 @@ class Run:
     def sha256(self) -> str:
         """Digest of the samples, which identifies the data of a fitted profile."""
         path = self.path / "samples.ndjson"
-        return hashlib.sha256(path.read_bytes() if path.exists() else b"").hexdigest()
+        digest = hashlib.sha256()
+        for block in files.read_blocks(path, "run file", None) if path.exists() else ():
+            digest.update(block)
+        return digest.hexdigest()
 
     def _lines(self, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
         path = self.path / name
@@ -241,8 +267,8 @@ class Run:
             return
         for number, line in enumerate(files.read_whole_lines(path, "run file"), start=1):
             try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as error:
+                value = files.parse_json(line)
+            except ValueError as error:
                 raise InputError(
                     f"{path} line {number} is not JSON ({error}); the file was changed by hand"
                 ) from error

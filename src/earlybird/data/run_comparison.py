@@ -7,7 +7,16 @@ from typing import Any, ClassVar, Final, Literal
 
 from earlybird.data import files
 from earlybird.data.run import Scalar
-from earlybird.data.schema import Count, Estimate, Extra, Number, Positive, Record, Share, decode
+from earlybird.data.schema import (
+    Estimate,
+    Extra,
+    NotNegative,
+    Positive,
+    Ranks,
+    Record,
+    Share,
+    decode,
+)
 from earlybird.data.statistics import MEDIAN, Statistic
 
 SCHEMA = "earlybird.run-comparison/1"
@@ -46,8 +55,8 @@ class Change(Record):
     ratio: Estimate
     p_value: Share | None
     adjusted_p_value: Share | None
-    launches_before: Count
-    launches_after: Count
+    launches_before: Ranks
+    launches_after: Ranks
     verdict: Verdict
     statistic: Statistic | None = MEDIAN
 
@@ -111,8 +120,8 @@ class RunComparison(Record):
 
     before: str
     after: str
-    level: Number
-    min_effect: Number
+    level: Share
+    min_effect: NotNegative
     geometric_mean: Positive
     changes: tuple[Change, ...]
     only_before: tuple[Point, ...] = ()

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from types import UnionType
@@ -13,10 +13,19 @@ import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.files import FORMER_KEYS
+from earlybird.data.layout import MAX_RANKS
 from earlybird.data.units import MAX_BYTES
 
 _LARGEST = sys.float_info.max
 MOST_BYTES_PER_S = 1e30
+# A century. What is longer is in another unit, or no time.
+MOST_S = 100 * 365.25 * 86400
+# By the end of a field's name, the largest number it may hold, in any form: one, a list, an estimate.
+_MOST = {
+    "_bytes_per_s": (MOST_BYTES_PER_S, "bytes per second"),
+    "_per_s": (_LARGEST, ""),
+    "_s": (MOST_S, "seconds, which are a century"),
+}
 Number = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
@@ -26,6 +35,9 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_BYTES)]
 Natural = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
+# Numbers of ranks, and of what has ranks or them: nodes, sockets, cores, threads, launches.
+Ranks = Annotated[int, msgspec.Meta(ge=1, le=MAX_RANKS)]
+Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_RANKS)]
 
 Extra = Mapping[str, Any]  # the unknown keys of a record
 # Metadata of a field that is written only if it is neither empty nor zero.
@@ -114,10 +126,29 @@ def decode(value: Any, kind: type[Kind], where: str, remedy: str = "") -> Kind:
         )
     try:
         value = _prepared(value, kind)
-        return _convert(value, kind)
+        record = _convert(value, kind)
+        _require_limits(record)
+        return record
     except (msgspec.ValidationError, ValueError) as error:
         reason = _explain(str(error), value, kind)
         raise InputError(f"{where}{reason}{remedy and '; '}{remedy}") from error
+
+
+def check_keys(value: Any, kind: Any, where: str, remedy: str = "") -> None:
+    """Raise the error of `decode` unless `value` has the types of `kind`, a TypedDict, whose other keys are
+    free."""
+    try:
+        _convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}{_explain(str(error), value, kind)}{remedy and '; '}{remedy}") from error
+
+
+def require_not_negative(record: Any, *names: str) -> None:
+    """ValueError if an array of these names has a negative number."""
+    for name in names:
+        array = getattr(record, name)
+        if array is not None and array.size and array.min() < 0:
+            raise ValueError(f"{name} has {array.min():g}; give numbers of 0 or more")
 
 
 def require_one_of(name: str, given: Any, allowed: Iterable[str]) -> None:
@@ -134,6 +165,48 @@ def require_ascending(starts: Sequence[int]) -> None:
 
 def _convert(value: Any, kind: Any) -> Any:
     return msgspec.convert(value, kind, dec_hook=_array, str_keys=True)
+
+
+def _require_limits(record: Record, where: str = "") -> None:
+    """ValueError with the name of the first number that is beyond what its unit allows."""
+    limited, nested = _limits(type(record))  # type: ignore[arg-type]  # a class is hashable
+    for name, (most, unit) in limited.items():
+        largest = _largest(getattr(record, name))
+        if abs(largest) > most:
+            raise ValueError(f"{where}{name} has {largest:g}; give at most {most:g} {unit}".strip())
+    for name in nested:
+        for place, one in _records_in(getattr(record, name), f"{where}{name}"):
+            _require_limits(one, f"{place}.")
+
+
+@cache
+def _limits(kind: type[Record]) -> tuple[dict[str, tuple[float, str]], list[str]]:
+    """The fields of a record whose names end in a unit, and those that hold records."""
+    types = _types(kind)  # type: ignore[arg-type]
+    ends = {name: next((end for end in _MOST if name.endswith(end)), None) for name in types}
+    limited = {name: _MOST[end] for name, end in ends.items() if end is not None}
+    return limited, [name for name, inner in types.items() if inner not in (None, Estimate)]
+
+
+def _largest(value: Any) -> float:
+    """The number of largest magnitude, 0 of none."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple) and not isinstance(value, Estimate):
+        return max((_largest(item) for item in value), key=abs, default=0.0)
+    array = np.asarray(value) if isinstance(value, np.ndarray | float | int | tuple) else np.zeros(1)
+    return float(max(array.max(initial=0), array.min(initial=0), key=abs)) if array.size else 0.0
+
+
+def _records_in(value: Any, where: str) -> Iterator[tuple[str, Record]]:
+    if isinstance(value, Record):
+        yield where, value
+    elif isinstance(value, list | tuple):
+        for k, item in enumerate(value):
+            yield from _records_in(item, f"{where}[{k}]")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _records_in(item, f"{where}.{key}")
 
 
 def _array(kind: type, value: Any) -> np.ndarray:

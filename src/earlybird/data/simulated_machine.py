@@ -12,7 +12,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAX_RANKS, Layout
-from earlybird.data.schema import Bytes, Count, NotNegative, Positive, Record, decode
+from earlybird.data.schema import Bytes, NotNegative, Positive, Ranks, Record, decode
 from earlybird.data.simulated_network import Dragonfly, FatTree
 
 SCHEMA = "earlybird.simulated-machine/1"
@@ -73,9 +73,9 @@ class SimulatedMachine(Record):
 
     schema: ClassVar[str] = SCHEMA
 
-    nodes: Count
-    sockets: Count
-    cores: Count
+    nodes: Ranks
+    sockets: Ranks
+    cores: Ranks
     levels: dict[str, LevelCost] = field(default_factory=lambda: dict(_LEVELS))
     socket_bandwidth_bytes_per_s: Positive = 51.0e9
     sockets_bandwidth_bytes_per_s: Positive = 30.3e9

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from earlybird.data.schema import Count, NotNegative, Positive, Record
+from earlybird.data.schema import NotNegative, Positive, Ranks, Record
 
 MOST_LINKS = 10**6
 
@@ -35,8 +35,8 @@ class FatTree(Record):
     hop_latency_s : added for each link between switches.
     """
 
-    nodes_per_leaf: Count
-    uplinks_per_leaf: Count
+    nodes_per_leaf: Ranks
+    uplinks_per_leaf: Ranks
     bandwidth_bytes_per_s: Positive | None = None
     hop_latency_s: NotNegative = 0.0
 
@@ -84,10 +84,10 @@ class Dragonfly(Record):
     hop_latency_s : added for each link between routers.
     """
 
-    groups: Count
-    routers_per_group: Count
-    nodes_per_router: Count
-    links_between_groups: Count = 1
+    groups: Ranks
+    routers_per_group: Ranks
+    nodes_per_router: Ranks
+    links_between_groups: Ranks = 1
     local_bandwidth_bytes_per_s: Positive | None = None
     global_bandwidth_bytes_per_s: Positive | None = None
     hop_latency_s: NotNegative = 0.0

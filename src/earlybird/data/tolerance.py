@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from earlybird.data.layout import LEVELS, level_phrase
 from earlybird.data.schema import (
     OMIT_EMPTY,
-    Count,
     Extra,
     NotNegative,
     Positive,
+    Ranks,
     Record,
     decode,
     require_one_of,
@@ -99,7 +99,7 @@ class Tolerance(Record):
     schema: ClassVar[str] = SCHEMA
 
     model: str
-    ranks: Count
+    ranks: Ranks
     time_s: Positive
     curves: tuple[ToleranceCurve, ...]
     layout: str = field(default="", metadata=OMIT_EMPTY)  # `Layout.text`

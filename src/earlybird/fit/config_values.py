@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample
+from earlybird.data.shell_commands import quoted
 
 Value = TypeVar("Value")
 
@@ -22,7 +23,7 @@ def config_value(
         if (run.header.get("settings") or {}).get("imported"):
             raise InputError(
                 f"{run.path} is imported, and its texts do not say the {key} of a {sample.kernel}: no model "
-                f"can be fitted to it; measure it with `earlybird measure {sample.kernel}`"
+                f"can be fitted to it; measure it with `earlybird measure {quoted(sample.kernel)}`"
             )
         raise InputError(f"{run.path}: a {sample.kernel} sample has no {key} in its config; measure again")
     value = sample.config[key]

@@ -82,7 +82,7 @@ def date_in(pattern: str, text: str) -> datetime | None:
     parts = parsedate(found[1]) if found else None
     try:
         return datetime(*parts[:6]) if parts else None
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

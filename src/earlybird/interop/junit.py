@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 from earlybird.data.check import LINK, Check
 from earlybird.data.guidelines import UNDECIDED, VIOLATED, GuidelineChecks
 from earlybird.data.labels import signed_percent
+from earlybird.data.plain_text import plain_line
 from earlybird.data.points import point_texts
 from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER, Change, Point, RunComparison
 from earlybird.data.schema import Estimate
@@ -43,11 +44,23 @@ def check_junit_xml(check: Check) -> str:
     return _document([suite])
 
 
+def failed_check_xml(sentence: str) -> str:
+    """A check that could not complete."""
+    suite = ElementTree.Element(
+        "testsuite", name="earlybird check", tests="1", failures="0", errors="1", skipped="0"
+    )
+    case = ElementTree.SubElement(suite, "testcase", classname="check", name="completes")
+    ElementTree.SubElement(case, "error", message=sentence)
+    return _document([suite])
+
+
 def _document(suites: Iterable[ElementTree.Element]) -> str:
     root = ElementTree.Element("testsuites")
     root.extend(suites)
+    for element in root.iter():  # XML has no control characters, not even as references
+        element.attrib.update({name: plain_line(text) for name, text in element.attrib.items()})
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+    return ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True).decode()
 
 
 def guidelines_xml(found: GuidelineChecks, *, strict: bool = False) -> str:

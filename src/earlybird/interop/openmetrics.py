@@ -1,11 +1,12 @@
 """Results of a run as OpenMetrics text, for Prometheus: its node exporter reads it from a file."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from earlybird.data.plain_text import plain
 from earlybird.data.results import Result
 
 
@@ -93,11 +94,18 @@ def _of(result: Result) -> dict[str, Any]:
 
 def _labels(values: Mapping[str, Any]) -> str:
     """`{a="b",...}`: an empty value is the same as no label."""
-    return (
-        "{" + ",".join(_label(name, value) for name, value in values.items() if value not in (None, "")) + "}"
-    )
+    labels: dict[str, str] = {}
+    for name, value in values.items():
+        if value not in (None, ""):
+            text = plain(str(value)).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            labels[_label_name(name, labels)] = text
+    return "{" + ",".join(f'{name}="{text}"' for name, text in labels.items()) + "}"
 
 
-def _label(name: str, value: Any) -> str:
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'{re.sub(r"[^a-zA-Z0-9_]", "_", name)}="{escaped}"'
+def _label_name(name: str, taken: Collection[str]) -> str:
+    """A name that the format allows, and that no other label has."""
+    name = re.sub(r"[^a-zA-Z0-9_]", "_", name)
+    name = name if re.match("[a-zA-Z]", name) else f"label_{name}"  # names with __ first are Prometheus' own
+    while name in taken:
+        name += "_"
+    return name

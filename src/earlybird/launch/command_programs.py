@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from earlybird.data.errors import InputError
+from earlybird.data.shell_commands import quoted
 from earlybird.machine.commands import find_command
 from earlybird.machine.compilers import Mpi, mpi_of_launcher
 from earlybird.machine.flavours import Flavour
@@ -319,12 +320,12 @@ def _of_another_mpi(name: str, program: Program, flavour: Flavour) -> str:
     return (
         f"{name} is built against {program.built_against} (it needs {program.libmpi}) and this is "
         f"{flavour.name} ({SONAMES[flavour.family]}), so libearlybird stays out of it; {remedy} it with "
-        f"`earlybird exec --mpi {flavour.name} -- mpicc`"
+        f"`earlybird exec --mpi {quoted(flavour.name)} -- mpicc`"
     )
 
 
 def _static(name: str, why: str, flavour: Flavour) -> str:
     return (
         f"libearlybird cannot be put between {name} and {flavour.name} {flavour.version}: {why}; link it "
-        f"with the MPI's shared library, as `earlybird exec --mpi {flavour.name} -- mpicc` does"
+        f"with the MPI's shared library, as `earlybird exec --mpi {quoted(flavour.name)} -- mpicc` does"
     )

@@ -3,13 +3,13 @@
 import json
 import os
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
+from earlybird.data.shell_commands import path_argument
 
 # A name or an address, and a user as ssh takes it.
 _HOST = re.compile(r"(?:[A-Za-z0-9._][A-Za-z0-9._-]*@)?[A-Za-z0-9._][A-Za-z0-9._-]*")
@@ -52,7 +52,7 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     if os.path.sep in text or os.path.isfile(text) or text.endswith((".txt", ".hosts")):
         hosts = _hosts_of_file(Path(text))
         _refuse_repeated(
-            hosts, f"the host file {text}", f"`sort -u {shlex.quote(text)} > nodes.txt` leaves one of each"
+            hosts, f"the host file {text}", f"`sort -u {path_argument(text)} > nodes.txt` leaves one of each"
         )
         return tuple(hosts)
     hosts = [

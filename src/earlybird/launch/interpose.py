@@ -1,6 +1,7 @@
 """Preload libearlybird, the recorder or both in the ranks that a command starts, and in no other process."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -24,8 +25,9 @@ PREFIX = "EARLYBIRD_EXEC_"
 FLAVOUR = f"{PREFIX}MPI"
 _LIBRARIES, _RECORDERS = (LIBRARY, ABI_LIBRARY), (RECORDER, ABI_RECORDER)
 _OURS = (*_LIBRARIES, *_RECORDERS)
-# What separates entries of LD_PRELOAD, and of srun's --export.
-_SEPARATORS = dict.fromkeys(map(ord, " \t\n:,"))
+# What separates entries of LD_PRELOAD, and of srun's --export, and what the dynamic linker replaces in them.
+_NOT_IN_ENTRIES = re.compile(r"[ \t\n:,]|\$\{?(ORIGIN|LIB|PLATFORM)\b")
+_WHY_NOT = "its path has a blank, a colon, a comma, or a $LIB, $ORIGIN or $PLATFORM"
 _SHIMS = Path(__file__).parent / "shims"
 # In the folder of the shims: how to call each launcher.
 _SPOKEN = ".launchers"
@@ -93,13 +95,11 @@ def wrap(
     preloaded = ":".join(map(str, [*[recorder] * records, *[library] * interposes, *others]))
     for other in others:
         if not _can_be_preloaded(other):
-            raise InputError(
-                f"{other} cannot be preloaded: its path has a blank, a colon or a comma; give another path"
-            )
+            raise InputError(f"{other} cannot be preloaded: {_WHY_NOT}; give another path")
     if not _can_be_preloaded(library):
         raise InputError(
-            f"{library} cannot be preloaded: its path has a blank, a colon or a comma; set EARLYBIRD_HOME to "
-            "a folder without one and run `earlybird build` again, or give --no-interpose"
+            f"{library} cannot be preloaded: {_WHY_NOT}; set EARLYBIRD_HOME to a folder without one and run "
+            "`earlybird build` again, or give --no-interpose"
         )
     name = os.path.basename(arguments[0])
     shims = _shims(name, flavour.mpiexec.name, environment["PATH"])
@@ -132,7 +132,7 @@ def wrap(
 
 
 def _can_be_preloaded(path: Path) -> bool:
-    return str(path).translate(_SEPARATORS) == str(path)
+    return _NOT_IN_ENTRIES.search(str(path)) is None
 
 
 def _late_libmpi(flavour: Flavour) -> Path | None:

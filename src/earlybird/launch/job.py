@@ -185,6 +185,7 @@ def _clock_residual_s(samples: Sequence[Sample], one_clock: bool) -> float | Non
 def _write_request(request: Request, threads: int, out: Path) -> Path:
     """Write what the kernel reads next to `out`; return its path."""
     options: dict[str, Any] = {"out": str(out), "threads": threads, "seed": request.seed}
+    options["ranks"] = request.layout.num_ranks
     options |= vars(request.rules)
     if request.methods:
         options["methods"] = list(request.methods)

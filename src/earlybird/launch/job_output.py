@@ -1,5 +1,6 @@
 """Why a job failed, by what mpiexec and the ranks printed."""
 
+import itertools
 import re
 import signal
 
@@ -35,8 +36,13 @@ _HYDRA_LOST = re.compile(
 )
 
 
+# Slurm: after the line with `Terminating`, tasks are named that it ended itself.
+_FAILED_TASK = re.compile(r"srun: error: (?P<host>\S+): tasks? (?P<rank>[\d,-]+): (?P<how>\S.*)")
+_SLURM_ENDS = re.compile(r"srun: .*Terminating |slurmstepd\S*: error: \*\*\* (?:STEP|JOB) ")
+
+
 _SIGNALLED = re.compile(
-    r"mpiexec reports that (?:a rank|rank \d+) on (?P<host>\S+) failed: "
+    r"(?:mpiexec|srun) reports that (?:a rank|rank \d+) on (?P<host>\S+) failed: "
     # Without an exit string hydra prints the status, of which the low bits are a signal.
     r"(?P<how>.*(?:signal|SIGNAL|Killed|Segmentation|Bus error).*|EXIT CODE: (?:6|7|9|11|137|139)\b.*)"
 )
@@ -53,9 +59,11 @@ def explain(status: int, text: str) -> str:
     description of the status."""
     lines = [line.strip(" =|-*") for line in text.splitlines()]
     lines = [line for line in lines if line]
-    # The second is Slurm's, with its reason.
-    if line := _first_with(("earlybird kernel:", "CANCELLED AT"), lines):
+    if line := _first_with(("earlybird kernel:",), lines):
         return line.removeprefix("earlybird kernel:").strip()
+    # Slurm's, the second with its reason.
+    if line := _failed_task(lines) or _first_with(("CANCELLED AT",), lines):
+        return line
     if failed := _failed_rank(text):
         return failed
     plain = [line for line in lines if not _OPENMPI_ERROR.match(line) and not _HYDRA_LOST.match(line)]
@@ -78,6 +86,16 @@ def _lost_peer(lines: list[str]) -> str | None:
 
 def _first_with(markers: tuple[str, ...], lines: list[str]) -> str | None:
     return next((line for marker in markers for line in lines if marker in line), None)
+
+
+def _failed_task(lines: list[str]) -> str | None:
+    before = itertools.takewhile(lambda line: not _SLURM_ENDS.match(line), lines)
+    failed = [match for line in before if (match := _FAILED_TASK.fullmatch(line))]
+    if len({match["host"] for match in failed}) != 1:
+        return None
+    first = failed[0]
+    rank = f"rank {first['rank']}" if len(failed) == 1 and first["rank"].isdecimal() else "a rank"
+    return f"srun reports that {rank} on {first['host']} failed: {first['how']}"
 
 
 def _failed_rank(text: str) -> str | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
+from earlybird.data.shell_commands import command_text
 from earlybird.launch import mpiexec, placement
 from earlybird.launch.job import Job, refuse_conflicts_ahead, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
@@ -110,7 +111,7 @@ class MpiexecLauncher:
                 why = (tried.stderr.strip().splitlines() or [f"status {tried.returncode}"])[-1].strip()
             return (
                 f"the host {host} cannot be reached by {agent[0]} ({why}); check that "
-                f"`{agent[0]} {host} true` works and asks for no password"
+                f"`{command_text([agent[0], host, 'true'])}` works and asks for no password"
             )
         return None
 

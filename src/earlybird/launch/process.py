@@ -1,6 +1,7 @@
 """Run a command and its process tree within a time limit; no process is left afterwards."""
 
 import contextlib
+import ctypes
 import errno
 import os
 import shutil
@@ -12,25 +13,20 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
 from earlybird.launch import shared_memory, temporary_files
+from earlybird.launch.guardian import PR_SET_CHILD_SUBREAPER
 from earlybird.launch.job_output import explain
 
 MARKER = "EARLYBIRD_JOB"  # in the environment of every process of a job, so that stragglers can be found
 _POLL_S = 0.05
 _WATCH_S = 1.0  # looking costs time on the cores that are measured
 _GRACE_S = 3.0
-_PR_SET_PDEATHSIG = 1
-
-# A new process that becomes the command: code between fork and exec may deadlock, because checks launch pairs
-# of nodes in threads. setpriv (util-linux) can do this since version 2.33, which not all clusters have.
-_DIE_WITH_PARENT = f"""
-import ctypes, os, sys
-ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, {int(signal.SIGTERM)})
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
+# Not code between fork and exec, which may deadlock, because checks launch pairs of nodes in threads.
+_GUARDIAN = Path(__file__).with_name("guardian.py")
 
 STALL_CAUSE = (
     "a rank hangs, died or was stopped, which one is not known, or a point takes longer than that: then give "
@@ -74,26 +70,33 @@ def run_tree(
     begin_s, begin_wall_s = time.monotonic(), time.time()
     # The job's output is kept in memory: it matters most when the disk is full.
     output = os.memfd_create("output")
+    # The guardian sees the end of this process by the end of the pipe, however it ended.
+    their_end, our_end = os.pipe()
     try:
-        process = subprocess.Popen(
-            _ending_with_us(command, environment),
-            env=dict(environment) | {MARKER: job},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,  # a Ctrl-C reaches us alone; we then end the tree in order
-        )
+        try:
+            process = subprocess.Popen(
+                _guarded(command, environment, their_end, job, begin_wall_s),
+                env=dict(environment) | {MARKER: job},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[their_end],
+                start_new_session=True,  # a Ctrl-C reaches us alone; we then end the tree in order
+            )
+        finally:
+            os.close(their_end)
         try:
             cause = _wait(process, begin_s, limits, progress, watch)
         finally:
             with _interrupts_deferred():
                 _end_tree(process, job)
             if process.returncode != 0:
-                shared_memory.remove_left(begin_wall_s)
-            # Also after success: Open MPI's daemon may be killed because it does not exit.
-            temporary_files.remove_left(begin_wall_s)
+                remove_left(begin_wall_s)
+            else:  # Open MPI's daemon may be killed because it does not exit
+                temporary_files.remove_left(begin_wall_s)
         text = os.pread(output, 1 << 20, 0).decode(errors="replace")
     finally:
+        os.close(our_end)
         os.close(output)
     status = process.returncode
     if cause is None and status != 0:
@@ -101,11 +104,42 @@ def run_tree(
     return Ended(status, cause, time.monotonic() - begin_s)
 
 
-def _ending_with_us(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The command that gets SIGTERM if we are killed: mpiexec then ends its ranks."""
+def _guarded(
+    command: Sequence[str], environment: Mapping[str, str], their_end: int, job: str, since_s: float
+) -> list[str]:
+    """The command with the guardian before it, which ends the job if we are killed."""
     if shutil.which(command[0], path=environment.get("PATH", os.defpath)) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
-    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, *command]
+    remove = f"from earlybird.launch.process import remove_left; remove_left({since_s!r})"
+    guardian = [sys.executable, "-I", "-S", str(_GUARDIAN), str(their_end), f"{MARKER}={job}", remove]
+    return [*guardian, *command]
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what loses its parent among the processes that are started from here."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def remove_left_of_adopted(since_s: float) -> None:
+    """Do what `remove_left` does once no child is left, or the time for that is over."""
+    end_s = time.monotonic() + _GRACE_S
+    while time.monotonic() < end_s and any(map(_is_alive, psutil.Process().children())):
+        time.sleep(0.02)
+    remove_left(since_s)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def remove_left(since_s: float) -> None:
+    """Remove what a job that began at `since_s` (seconds of time.time) and was killed left in the memory and
+    the temporary files of this machine."""
+    shared_memory.remove_left(since_s)
+    temporary_files.remove_left(since_s)
 
 
 def _wait(process, begin_s: float, limits: Limits, progress, watch) -> str | None:
@@ -131,12 +165,14 @@ def _wait(process, begin_s: float, limits: Limits, progress, watch) -> str | Non
 
 @contextlib.contextmanager
 def _interrupts_deferred():
-    """Ctrl-C and SIGTERM wait for the end of the block: a second Ctrl-C must not leave processes behind."""
+    """Ctrl-C, SIGTERM and SIGHUP wait for the end of the block: a second Ctrl-C must not leave processes
+    behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     arrived: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    every = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [number for number in every if signal.getsignal(number) is not signal.SIG_IGN]
     handlers = [signal.signal(number, lambda number, frame: arrived.append(number)) for number in numbers]
     try:
         yield

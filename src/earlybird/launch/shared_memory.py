@@ -2,10 +2,13 @@
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+
+from earlybird.machine.private_folder import open_folder
 
 FOLDER = Path("/dev/shm")
 # Seen after ranks of MPICH 5.0.2 (its own and UCX's), Intel MPI 2021.18 and Open MPI 5.0 were killed.
@@ -17,24 +20,24 @@ def remove_left(since_s: float, folder: Path = FOLDER) -> None:
 
     `folder` is a virtual node's /dev/shm as it is seen from outside; its processes call it FOLDER.
     """
-    candidates = list(_made_since(since_s, folder))
-    if not candidates:
-        return
-    mapped = _mapped_files()
-    for path in candidates:
-        if str(FOLDER / path.name) not in mapped:
-            with contextlib.suppress(OSError):
-                path.unlink()
+    with contextlib.suppress(OSError), open_folder(folder) as descriptor:
+        candidates = list(_made_since(since_s, descriptor))
+        mapped = _mapped_files() if candidates else set()
+        for name in candidates:
+            if str(FOLDER / name) not in mapped:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=descriptor)
 
 
-def _made_since(since_s: float, folder: Path) -> Iterator[Path]:
-    with contextlib.suppress(OSError):
-        for path in folder.iterdir():
-            with contextlib.suppress(OSError):
-                status = path.stat()
-                ours = path.name.startswith(PREFIXES) and status.st_uid == os.geteuid()
-                if ours and status.st_ctime >= since_s:
-                    yield path
+def _made_since(since_s: float, descriptor: int) -> Iterator[str]:
+    for name in os.listdir(descriptor):
+        with contextlib.suppress(OSError):
+            status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            ours = (
+                name.startswith(PREFIXES) and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+            )
+            if ours and status.st_ctime >= since_s:
+                yield name
 
 
 def _mapped_files() -> set[str]:

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,16 +17,28 @@ from earlybird.launch import mpiexec, placement
 from earlybird.launch.job import Job, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
+from earlybird.launch.srun_arguments import NO_ARGUMENTS, SrunArguments
 from earlybird.launch.variables import refuse_conflicts
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
+from earlybird.machine.programs import is_cray_mpich, loaded_libraries
+from earlybird.toolchain.build import kernel_path
 
-# What srun reads of the allocation it is called in, which asked for the nodes and knows nothing of layouts:
-# with a number of CPUs per task, for one, a step is confined to as many CPUs of Slurm's choice.
+# Variables by which srun would place the ranks otherwise, or send their output elsewhere, where no argument
+# of a launch replaces them. Those of an allocation are of who asked for its nodes, and know nothing of
+# layouts: with a number of CPUs per task, for one, a step is confined to as many CPUs of Slurm's choice.
 _MISLEADING = (
-    "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXACT", "SLURM_HINT", "SLURM_NTASKS_PER_CORE",
-    "SLURM_NTASKS_PER_SOCKET", "SLURM_THREADS_PER_CORE",
+    "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_GPU", "SLURM_EXACT", "SLURM_EXCLUSIVE",
+    "SLURM_GPUS_PER_TASK", "SLURM_HINT", "SLURM_HOSTFILE", "SLURM_LABELIO", "SLURM_MEM_BIND",
+    "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_TRES",
+    "SLURM_OVERCOMMIT", "SLURM_OVERLAP", "SLURM_REMOTE_CWD", "SLURM_STDERRMODE", "SLURM_STDINMODE",
+    "SLURM_STDOUTMODE", "SLURM_THREADS_PER_CORE", "SLURM_TRES_PER_TASK", "SLURM_WORKING_DIR",
 )  # fmt: skip
+
+# Names for srun's --mpi.
+PMIX, PMI2 = "pmix", "pmi2"
+# Names the variable in which a rank finds the name of its node.
+NODE_NAME_IN = "EARLYBIRD_NODE_NAME_IN"
 
 # How long a Slurm controller may take to answer; srun itself would ask a dead one again and again.
 _ANSWER_LIMIT_S = 30.0
@@ -82,12 +94,14 @@ exec taskset --cpu-list "${{cpus#,}}" "$@"
 class SrunLauncher:
     """Ranks by Slurm's srun, inside an allocation or asking for one; `threads` cores for each.
 
-    `nodelist` : the nodes to use; empty if Slurm chooses."""
+    `nodelist` : the nodes to use; empty if Slurm chooses.
+    `srun` : further arguments of the user."""
 
     mpi: Flavour
     threads: int = 1
     name: str = "srun"
     nodelist: tuple[str, ...] = ()
+    srun: SrunArguments = NO_ARGUMENTS
 
     @property
     def flavour(self) -> str:
@@ -97,13 +111,15 @@ class SrunLauncher:
         if shutil.which("srun") is None:
             raise InputError("srun is not on PATH; run this where Slurm is, or use --launcher local")
         _distribution(layout)
-        allocated = os.environ.get("SLURM_NNODES")
-        if allocated is not None and layout.num_nodes > int(allocated):
+        allocated = num_allocated_nodes(self.srun.component)
+        if allocated is not None and layout.num_nodes > allocated:
+            of_job = "component of a heterogeneous job" if "SLURM_HET_SIZE" in os.environ else "allocation"
             raise InputError(
-                f"the layout {layout.text} asks for {layout.num_nodes} nodes and this allocation has "
+                f"the layout {layout.text} asks for {layout.num_nodes} nodes and this {of_job} has "
                 f"{allocated}; ask sbatch or salloc for --nodes={layout.num_nodes}, or give a smaller layout"
             )
-        _require_plugin(self.mpi.family, self._plugin())
+        if self._plugin() is None:
+            raise InputError(self._without_plugin())
         refuse_conflicts(self.mpi.settings, self._needed())
 
     def shares_cores(self, layout: Layout) -> bool:
@@ -115,9 +131,11 @@ class SrunLauncher:
             return replace(self, threads=request.threads).launch(request, scratch, progress)
         layout = request.layout
         shared = self.shares_cores(layout)
+        plugin = self._plugin() or self._plugins()[0]
         arguments = [
             *_without(_MISLEADING, os.environ),
             "srun",
+            *self.srun.arguments,
             "-n",
             str(layout.num_ranks),
             "-N",
@@ -126,7 +144,7 @@ class SrunLauncher:
             # Without it `block` fills a node before it begins the next.
             f"--ntasks-per-node={layout.num_ranks // layout.num_nodes}",
             f"--distribution={_distribution(layout)}",
-            f"--mpi={self._plugin()}",
+            f"--mpi={plugin}",
             "--cpu-bind=none",
             "--export=ALL",  # also where the allocation was asked for with another: ranks carry our variables
             "--kill-on-bad-exit=1",
@@ -140,30 +158,77 @@ class SrunLauncher:
         invocation = Invocation(
             tuple(arguments), self._needed(), preferred=preferred | mpiexec.of_threads(self.threads)
         )
-        job = Job(self.name, self.mpi, "core, shared by several ranks" if shared else "core", self.threads)
+        binding = "core, shared by several ranks" if shared else "core"
+        extra = {"srun": self.srun.text} if self.srun.text else {}
+        job = Job(self.name, self.mpi, binding, self.threads, extra=extra)
         launched = run_kernel(job, invocation, request, scratch, progress)
         return _as_queued(launched, request.stall_limit_s)
 
     def _needed(self) -> dict[str, str]:
+        # Slurm may know a node by another name than the node has itself, and takes no other.
+        needed = {NODE_NAME_IN: "SLURMD_NODENAME"}
         # It would bind once more.
-        return {"I_MPI_PIN": "0"} if self.mpi.family == "intel" else {}
+        return needed | ({"I_MPI_PIN": "0"} if self.mpi.family == "intel" else {})
 
-    def _plugin(self) -> str:
-        return "pmix" if self.mpi.family == "openmpi" else "pmi2"
+    def _plugins(self) -> tuple[str, ...]:
+        """Return the plugins that can connect the ranks, the preferred one first."""
+        return (self.srun.mpi,) if self.srun.mpi else _spoken_by(self.mpi)
+
+    def _plugin(self) -> str | None:
+        """Return the first of them that this Slurm loads; None if it loads none."""
+        return _first_loaded(self._plugins(), os.environ.get("SLURM_MPI_TYPE"))
+
+    def _without_plugin(self) -> str:
+        if self.srun.mpi:
+            return (
+                f"--srun has --mpi={self.srun.mpi}, which this Slurm cannot load; `srun --mpi=list` prints "
+                "what it has, and without --mpi Earlybird chooses"
+            )
+        name = {"openmpi": "Open MPI", "intel": "Intel MPI", "mpich": "MPICH"}[self.mpi.family]
+        plugins = self._plugins()
+        needed = "PMIx, its plugin or the library libpmix" if plugins[0] == PMIX else " or ".join(plugins)
+        return (
+            f"{name} under srun needs {needed}, which this Slurm has not (srun --mpi=list); use the MPI's "
+            'mpiexec inside the allocation: --hosts "$(scontrol show hostnames | paste -sd,)"'
+        )
 
 
-def allocated_hosts() -> tuple[str, ...]:
-    """Return the names of the nodes of this allocation; empty outside of one, or without an answer."""
-    if "SLURM_JOB_NODELIST" not in os.environ:
-        return ()
+def num_allocated_nodes(component: int = 0) -> int | None:
+    """Return how many nodes this job has, or of a heterogeneous one its `component`; None outside of a job.
+
+    Raises InputError if the job has no such component.
+    """
+    size = os.environ.get("SLURM_HET_SIZE")
+    if component >= int(size or 1):
+        components = f"components 0 to {int(size) - 1}" if size else "no components"
+        raise InputError(f"--srun has --het-group={component}, but this job has {components}")
+    # Within a step, SLURM_NNODES are the nodes of the step.
+    names = (f"SLURM_JOB_NUM_NODES_HET_GROUP_{component}", "SLURM_JOB_NUM_NODES", "SLURM_NNODES")
+    number = next((os.environ[name] for name in names if name in os.environ), None)
+    return None if number is None else int(number)
+
+
+def allocated_hosts(component: int = 0) -> tuple[str, ...]:
+    """Return the names of the nodes of this allocation, or of a component of it; empty outside of one, or
+    without an answer."""
+    names = (f"SLURM_JOB_NODELIST_HET_GROUP_{component}", "SLURM_JOB_NODELIST")
+    nodes = next((os.environ[name] for name in names if name in os.environ), None)
+    return tuple(_scontrol("show", "hostnames", nodes).split()) if nodes else ()
+
+
+def node_expression(hosts: Sequence[str]) -> str:
+    """Return `n[1-3,7]`, as Slurm writes hosts together; a list with commas without an answer."""
+    return _scontrol("show", "hostlistsorted", ",".join(hosts)).strip() or ",".join(hosts)
+
+
+def _scontrol(*arguments: str) -> str:
     try:
         shown = subprocess.run(
-            ["scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]],
-            capture_output=True, text=True, timeout=_ANSWER_LIMIT_S,
-        )  # fmt: skip
+            ["scontrol", *arguments], capture_output=True, text=True, timeout=_ANSWER_LIMIT_S
+        )
     except (OSError, subprocess.TimeoutExpired):
-        return ()
-    return tuple(shown.stdout.split()) if shown.returncode == 0 else ()
+        return ""
+    return shown.stdout if shown.returncode == 0 else ""
 
 
 def _as_queued(launched: Launched, stall_limit_s: float) -> Launched:
@@ -212,30 +277,70 @@ def _bind_script(layout: Layout, threads: int, folder: Path) -> Path:
     return path
 
 
-@functools.cache
-def _require_plugin(family: str, plugin: str) -> None:
-    """Raise InputError if this Slurm cannot load `plugin`, which connects the ranks.
+def _spoken_by(mpi: Flavour) -> tuple[str, ...]:
+    """Return the plugins with which an MPI can find its ranks, by its family and the libraries it needs."""
+    libraries = _libraries(mpi)
+    pmix = any(name.startswith("libpmix.so") for name in libraries)
+    if mpi.family == "openmpi":
+        # Open MPI 5 has no other; earlier ones may be built with Slurm's libraries.
+        pmi = any(name.startswith(("libpmi.so", "libpmi2.so")) for name in libraries)
+        return (PMIX, PMI2) if pmi else (PMIX,)
+    if mpi.family == "intel":
+        return (PMI2,)
+    if any(map(is_cray_mpich, libraries)):
+        return ("cray_shasta", PMI2)
+    return (PMIX, PMI2) if pmix else (PMI2,)
 
-    It is tested, because --mpi=list also lists plugins whose library is missing.
-    """
+
+def _libraries(mpi: Flavour) -> list[str]:
+    return loaded_libraries(kernel_path(mpi, "check"), mpi.environment())
+
+
+@functools.cache
+def _first_loaded(plugins: tuple[str, ...], preferred: str | None) -> str | None:
+    """Return the first of `plugins` that this Slurm loads, that of the site or the user (`preferred`) before
+    the others; of PMIx also a version of it, as `pmix_v4`."""
+    offered = _offered()
+    versions = sorted((name for name in offered if name.startswith(f"{PMIX}_")), reverse=True)
+    every = [name for plugin in plugins for name in (plugin, *(versions if plugin == PMIX else ()))]
+    first = [preferred] if preferred in every else []
+    candidates = dict.fromkeys([*first, *every])
+    return next((name for name in candidates if (not offered or name in offered) and _loads(name)), None)
+
+
+def _offered() -> set[str]:
+    """Return the plugins that `srun --mpi=list` prints; empty if it prints none, as without Slurm."""
+    printed = _answer_of_srun("--mpi=list")
+    # Up to Slurm 21.08, every line on stderr begins with `srun:`.
+    lines = [line.removeprefix("srun:").strip() for line in printed.splitlines()]
+    versions = [
+        part.strip() for line in lines if "available:" in line for part in line.split(":")[-1].split(",")
+    ]
+    return {line for line in [*lines, *versions] if re.fullmatch(r"[A-Za-z0-9_/]+", line)}
+
+
+def _loads(plugin: str) -> bool:
+    """Whether this Slurm can load `plugin`: it lists those, too, of which a library is missing."""
+    said = _answer_of_srun(f"--mpi={plugin}", "--test-only", "-n", "1", "true")
+    return not re.search(r"Invalid MPI type|^srun: error: MPI: ", said, re.MULTILINE)
+
+
+def _answer_of_srun(*arguments: str) -> str:
     try:
-        output = subprocess.run(
-            ["srun", f"--mpi={plugin}", "--test-only", "-n", "1", "true"],
+        answer = subprocess.run(
+            [*_without(_MISLEADING, os.environ), "srun", *arguments],
             capture_output=True,
             text=True,
+            errors="replace",
             check=False,
             timeout=_ANSWER_LIMIT_S,
-        ).stderr
+        )
+    except OSError:
+        return ""
     except subprocess.TimeoutExpired as error:
         raise InputError(
-            f"srun --test-only did not answer within {_ANSWER_LIMIT_S:g} s: Slurm's controller is down or "
-            "overloaded (check with scontrol ping); try again when it answers, or use --launcher local"
+            f"srun {' '.join(arguments[:2])} did not answer within {_ANSWER_LIMIT_S:g} s: Slurm's controller "
+            "is down or overloaded (check with scontrol ping); try again when it answers, or use --launcher "
+            "local"
         ) from error
-    if not re.search(r"Invalid MPI type|^srun: error: MPI: ", output, re.MULTILINE):
-        return
-    name = {"openmpi": "Open MPI", "intel": "Intel MPI", "mpich": "MPICH"}[family]
-    library = "PMIx, its plugin or the library libpmix" if plugin == "pmix" else plugin
-    raise InputError(
-        f"{name} under srun needs {library}, which this Slurm has not (srun --mpi=list); use the MPI's "
-        'mpiexec inside the allocation: --hosts "$(scontrol show hostnames | paste -sd,)"'
-    )
+    return answer.stdout + answer.stderr

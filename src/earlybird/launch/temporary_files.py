@@ -9,6 +9,8 @@ from pathlib import Path
 
 import psutil
 
+from earlybird.machine.private_folder import open_folder
+
 FOLDER = Path("/tmp")
 # hydra's description of the machine for the ranks, in MPICH 5.0.2 and Intel MPI 2021.18. The path is fixed in
 # hydra_pmi_proxy, which removes the file when it ends normally; TMPDIR does not move it.
@@ -26,28 +28,29 @@ def remove_left(since_s: float, folder: Path = FOLDER, processes: Path = Path("/
 
     `folder` and `processes` are those of a virtual node where they are seen from outside.
     """
-    topologies = {}
-    for path, made_s in _made_since(since_s, folder):
-        if path.name.startswith(TOPOLOGY):
-            topologies[path] = made_s
-        elif (session := _SESSION.fullmatch(path.name)) and not (processes / session[1]).exists():
-            shutil.rmtree(path, ignore_errors=True)
-    # The proxy that made a file is unknown: any live one that is older than the file may have.
-    oldest_s = min(_beginnings(), default=float("inf")) - _SLACK_S if topologies else 0.0
-    for path, made_s in topologies.items():
-        if made_s < oldest_s:
-            with contextlib.suppress(OSError):
-                path.unlink()
+    with contextlib.suppress(OSError), open_folder(folder) as descriptor:
+        topologies = {}
+        for name, made_s in _made_since(since_s, descriptor):
+            if name.startswith(TOPOLOGY):
+                topologies[name] = made_s
+            elif (session := _SESSION.fullmatch(name)) and not (processes / session[1]).exists():
+                with contextlib.suppress(OSError):
+                    shutil.rmtree(name, dir_fd=descriptor)
+        # The proxy that made a file is unknown: any live one that is older than the file may have.
+        oldest_s = min(_beginnings(), default=float("inf")) - _SLACK_S if topologies else 0.0
+        for name, made_s in topologies.items():
+            if made_s < oldest_s:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=descriptor)
 
 
-def _made_since(since_s: float, folder: Path) -> Iterator[tuple[Path, float]]:
-    """This user's files and folders in `folder`, and when each was made or last changed."""
-    with contextlib.suppress(OSError):
-        for path in list(folder.iterdir()):
-            with contextlib.suppress(OSError):
-                status = path.lstat()
-                if status.st_uid == os.geteuid() and status.st_ctime >= since_s:
-                    yield path, status.st_ctime
+def _made_since(since_s: float, descriptor: int) -> Iterator[tuple[str, float]]:
+    """This user's files and folders in a folder, and when each was made or last changed."""
+    for name in os.listdir(descriptor):
+        with contextlib.suppress(OSError):
+            status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if status.st_uid == os.geteuid() and status.st_ctime >= since_s:
+                yield name, status.st_ctime
 
 
 def _beginnings() -> list[float]:

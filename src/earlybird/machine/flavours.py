@@ -164,14 +164,16 @@ def check_name(name: str) -> None:
         )
 
 
-def full_name(name: str) -> str:
-    """The name of the flavour that is given by `name`: a path is absolute."""
-    return name if name in NAMES else str(Path(_command(name) or name).expanduser().absolute())
-
-
 def _command(name: str) -> str | None:
     """The path of `name` if it is an MPI's compiler on PATH, such as mpicc.mpich."""
     return find_command(name) if is_compiler_name(name) else None
+
+
+def full_name(name: str) -> str:
+    """Return the name of the flavour that is found by `name`: of a compiler on PATH or a path, the absolute
+    path."""
+    command = _command(name)
+    return str(Path(command or name).expanduser().absolute()) if command or os.sep in name else name
 
 
 def _find(name: str) -> Flavour | None:

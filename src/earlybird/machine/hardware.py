@@ -78,12 +78,6 @@ def cpu_quota(cgroup_folder: Path = Path("/sys/fs/cgroup")) -> float | None:
     return quota_us / period_us if quota_us > 0 and period_us > 0 else None
 
 
-def available_memory_bytes() -> int:
-    """Memory that a new process could use without swapping."""
-    match = re.search(r"^MemAvailable:\s+(\d+) kB", _text(Path("/proc/meminfo")), re.MULTILINE)
-    return int(match[1]) * 1024 if match else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 def _cpu_model() -> str:
     match = re.search(
         r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE

@@ -1,6 +1,7 @@
 """Where installed MPI flavours and native builds are kept: in the user's home, or beside the installation."""
 
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Mapping
@@ -20,9 +21,9 @@ def home() -> Path:
     It is `$EARLYBIRD_HOME`; else inside the active virtual environment, so that deleting it deletes
     everything; else the user's data folder. Each unless it is there and this user may not write to it.
     """
-    given = os.environ.get("EARLYBIRD_HOME")
-    if given and not _is_read_only(folder := _resolved(given)):
-        return folder
+    given = _given_home()
+    if given and not _is_read_only(given):
+        return given
     if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
         beside = _beside(sys.prefix)
         if not _is_read_only(beside):
@@ -34,8 +35,8 @@ def home() -> Path:
 def homes() -> list[Path]:
     """The folders in which MPIs and builds are looked up, in this order: `home()`; `$EARLYBIRD_HOME`; what an
     administrator has built beside the installation."""
-    given = os.environ.get("EARLYBIRD_HOME")
-    return list(dict.fromkeys([home(), *([_resolved(given)] if given else []), *installation_homes()]))
+    given = _given_home()
+    return list(dict.fromkeys([home(), *([given] if given else []), *installation_homes()]))
 
 
 def installation_homes() -> list[Path]:
@@ -89,6 +90,16 @@ def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[
     return folder
 
 
+def _given_home() -> Path | None:
+    """The folder that EARLYBIRD_HOME names; InputError if others can have put programs into it."""
+    given = os.environ.get("EARLYBIRD_HOME")
+    if not given:
+        return None
+    folder = _resolved(given)
+    _refuse_of_others(folder)
+    return folder
+
+
 def _beside(prefix: str | Path) -> Path:
     return Path(os.path.realpath(Path(prefix, "share", "earlybird")))
 
@@ -104,3 +115,21 @@ def _resolved(folder: str) -> Path:
             f"the home directory of {folder} is unknown; set EARLYBIRD_HOME to a folder you may write to"
         )
     return Path(os.path.realpath(expanded))
+
+
+def _refuse_of_others(path: Path) -> None:
+    """Raise InputError if anyone can have put programs into `path`, a folder that is given."""
+    try:
+        status, parent = path.stat(), path.parent.stat()
+    except OSError:  # it is made later
+        return
+    if status.st_mode & stat.S_IWOTH:
+        raise InputError(
+            f"EARLYBIRD_HOME is {path}, in which every user may put programs; run chmod o-w on it, or give "
+            "another folder"
+        )
+    if parent.st_mode & stat.S_IWOTH and status.st_uid not in (os.geteuid(), 0):
+        raise InputError(
+            f"EARLYBIRD_HOME is {path}, which another user has made where everyone may; give a folder of "
+            "your own"
+        )

@@ -42,7 +42,7 @@ class Program(namedtuple("Program", "path static libmpi has_mpi")):
     @property
     def built_against(self) -> str | None:
         """Display name of the MPI of `libmpi`; None for an unknown name."""
-        if _parts(self.libmpi or "")[1] in _CRAY_COMPILERS:
+        if is_cray_mpich(self.libmpi or ""):
             return "Cray MPICH"
         return _NAMES.get(self.abi or "")
 
@@ -93,6 +93,11 @@ def is_libmpi(soname: str) -> bool:
     return _parts(soname)[0] != ""
 
 
+def is_cray_mpich(soname: str) -> bool:
+    """Whether a library of that name is Cray MPICH's."""
+    return _parts(soname)[1] in _CRAY_COMPILERS
+
+
 def _is_system(soname: str) -> bool:
     name = soname.partition(".so")[0]
     return name.removeprefix("lib") in _SYSTEM or name.startswith("ld-linux")
@@ -110,6 +115,13 @@ def read_program(path: Path, environment: Mapping[str, str]) -> Program | None:
     # Most programs are not read as a whole: one that needs an MPI has none inside.
     has_mpi = libmpi is None and defines(path, "MPI_Init")
     return Program(path, elf.interpreter is None, libmpi, has_mpi)
+
+
+def loaded_libraries(path: Path, environment: Mapping[str, str]) -> list[str]:
+    """The names of all libraries that an executable brings along, itself and through others; empty for
+    anything else."""
+    elf = read_elf(path)
+    return [] if elf is None or elf.interpreter is None else _all_needs(elf.interpreter, path, environment)
 
 
 def _libmpi_of(names: Iterable[str]) -> str | None:

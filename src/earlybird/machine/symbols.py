@@ -3,7 +3,10 @@ know."""
 
 import bisect
 import ctypes
+import errno
+import os
 import re
+import stat
 from collections.abc import Iterable
 from functools import cache
 
@@ -23,10 +26,19 @@ def function_names(path: str, offsets: Iterable[int]) -> dict[int, str]:
     Empty for a file that cannot be read, has no symbols, or is no ELF file.
     """
     try:
-        with open(path, "rb") as stream:
+        with open(path, "rb", opener=_open_file) as stream:
             return _find(ELFFile(stream), offsets)
     except (OSError, ELFError, ValueError, KeyError):
         return {}
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Open a file; a recording, which may come from others, could name a pipe or a device."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+    return descriptor
 
 
 def _find(elf: ELFFile, offsets: Iterable[int]) -> dict[int, str]:
@@ -57,7 +69,7 @@ def source_lines(path: str, offsets: Iterable[int]) -> dict[int, tuple[str, int]
     Empty for a file that cannot be read or has no debug information.
     """
     try:
-        with open(path, "rb") as stream:
+        with open(path, "rb", opener=_open_file) as stream:
             return _find_lines(ELFFile(stream), offsets)
     except (OSError, ELFError, DWARFError, ValueError, KeyError, AttributeError, IndexError):
         return {}

@@ -236,7 +236,7 @@ class Launches:
 def _names_of(launcher: Launcher) -> list[str]:
     if isinstance(launcher, ClusterLauncher):
         return [node.name for node in launcher.cluster.nodes]
-    return list(allocated_hosts()) if isinstance(launcher, SrunLauncher) else []
+    return list(allocated_hosts(launcher.srun.component)) if isinstance(launcher, SrunLauncher) else []
 
 
 def _what(points: Sequence[dict[str, Any]], index: int, nodes: int, hosts: Sequence[str] = ()) -> str:

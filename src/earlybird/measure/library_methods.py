@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from earlybird.data.methods import EARLYBIRD, OWN_CALLS
+from earlybird.data.shell_commands import quoted
 from earlybird.measure.groups import Library, Resources
 
 
@@ -23,7 +24,7 @@ def unavailable_reason(method: str, resources: Resources) -> str:
     if method.startswith("earlybird"):
         return (
             f"libearlybird is not built for {library.name}; leave it out, or run `earlybird build --mpi "
-            f"{library.name}`"
+            f"{quoted(library.name)}`"
         )
     what = (
         "no partitioned communication of its own" if method == "partitioned" else "no streams (MPIX_Stream)"

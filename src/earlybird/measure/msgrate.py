@@ -2,6 +2,7 @@
 
 from earlybird.data.errors import InputError
 from earlybird.data.methods import CONTEXTS, PER_THREAD, PROCESSES, SHARED
+from earlybird.data.run_keys import MOST_THREADS
 from earlybird.measure.groups import (
     MPICH_WHEEL_CONTEXTS,
     Group,
@@ -17,7 +18,6 @@ from earlybird.measure.groups import (
 from earlybird.measure.options import (
     BUFFERS,
     LEVELS,
-    MOST_THREADS,
     SuiteOption,
     listed,
     number,

@@ -6,9 +6,7 @@ from typing import Any
 
 from earlybird.data import units
 from earlybird.data.errors import InputError
-
-# A larger count is a typing mistake; see native/harness/request/request.cpp.
-MOST_THREADS = 1024
+from earlybird.data.run_keys import MOST_THREADS
 
 # Factor from one size of a range to the next, without and with --quick.
 _FACTOR, _QUICK_FACTOR = 2, 16

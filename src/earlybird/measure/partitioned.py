@@ -7,6 +7,7 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.methods import EARLYBIRD, MANY, OWN_CALLS, SINGLE
+from earlybird.data.run_keys import MOST_THREADS
 from earlybird.measure import computing
 from earlybird.measure.groups import (
     MIB,
@@ -29,7 +30,6 @@ from earlybird.measure.library_methods import (
 )
 from earlybird.measure.options import (
     LEVELS,
-    MOST_THREADS,
     SuiteOption,
     counts,
     listed,

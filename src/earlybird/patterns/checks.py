@@ -2,11 +2,8 @@
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAX_RANKS
+from earlybird.data.pattern import BYTES_PER_MESSAGE, MAX_MESSAGES
 from earlybird.data.units import MAX_BYTES, format_bytes
-
-MAX_MESSAGES = 50_000_000
-# Making and writing a pattern at random, of a halo or of near ranks takes 80 to 100 for each message.
-BYTES_PER_MESSAGE = 110
 
 
 def require_range(value: int, what: str, lowest: int, highest: int | None = None) -> None:

@@ -1,6 +1,5 @@
 """Adjacency graphs from files: METIS `.graph` and Matrix Market."""
 
-import io
 import re
 from pathlib import Path
 
@@ -8,9 +7,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from earlybird.data.errors import InputError
+from earlybird.data.matrix_market import parse_matrix_market
 from earlybird.patterns.adjacency import adjacency_from_edges
 
 MAX_CELLS = 2**31 - 2  # METIS counts in 32-bit integers
+# A row takes memory even if the text has no entry of it.
+_MOST_ROWS_PER_ENTRY = 10
+_FEW_CELLS = 1_000_000
 _FIRST_CHARACTER = re.compile(r"^(?!%)[^\S\n]*(\S)", re.MULTILINE)
 
 
@@ -33,20 +36,19 @@ def begins_as_graph(text: str) -> bool:
 
 
 def _parse_matrix_market(text: str, path: Path) -> csr_array:
-    import scipy.io
-    from scipy.sparse import coo_array
-
-    try:
-        matrix = coo_array(scipy.io.mmread(io.BytesIO(text.encode()), spmatrix=False))
-    except Exception as error:  # the reader raises several kinds for malformed text
-        raise InputError(f"the graph {path} is not a Matrix Market file ({error}); write it again") from error
-    num_rows, num_columns = matrix.shape
+    matrix = parse_matrix_market(text, f"the graph {path}")
+    num_rows, num_columns = matrix.num_rows, matrix.num_columns
     if num_rows != num_columns:
         raise InputError(
             f"the graph {path} has {num_rows} rows and {num_columns} columns; an adjacency matrix is square"
         )
     _require_cells(num_rows, path)
-    return adjacency_from_edges(matrix.row, matrix.col, num_rows)
+    if num_rows > _MOST_ROWS_PER_ENTRY * len(matrix.row) + _FEW_CELLS:
+        raise InputError(
+            f"the graph {path} has {num_rows} rows, but {len(matrix.row)} entries: most cells have no "
+            "neighbour; give the adjacency of a mesh"
+        )
+    return adjacency_from_edges(matrix.row, matrix.column, num_rows)
 
 
 def _parse_metis(text: str, path: Path) -> csr_array:

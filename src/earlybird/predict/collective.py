@@ -22,6 +22,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAPPINGS, MAX_RANKS, Layout, level_phrase, parse_layout
 from earlybird.data.measure_commands import LaunchOptions, measure_command
 from earlybird.data.profile import Profile
+from earlybird.data.shell_commands import quoted
 from earlybird.data.units import format_bytes, size_argument
 from earlybird.models.collective import (
     Calls,
@@ -77,7 +78,8 @@ def measure_hint(
         "sizes": None if is_barrier else sizes,
     }
     command = measure_command("collective", points, launch)
-    return f"`{command}` and `earlybird fit RUN -o {operation}.json`, then add `--profile {operation}.json`"
+    profile = quoted(f"{operation}.json")
+    return f"`{command}` and `earlybird fit RUN -o {profile}`, then add `--profile {profile}`"
 
 
 @dataclass(frozen=True)

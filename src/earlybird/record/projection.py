@@ -1,7 +1,6 @@
 """Project what changes would save in the phases of a recorded program (paper 002 section V, made general)."""
 
 import math
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -38,6 +37,7 @@ from earlybird.data.projection import (
 )
 from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 from earlybird.data.schema import Estimate
+from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.collective import measure_hint, sizes_around
 from earlybird.record.collective_changes import (
@@ -372,7 +372,7 @@ class _Projector:
     def _who_waits(self) -> str:
         """How to see it."""
         if any(self.recording.path.glob("*.trace")):
-            return f"`earlybird show {shlex.quote(str(self.recording.path))}` says where ranks wait for whom"
+            return f"`earlybird show {path_argument(self.recording.path)}` says where ranks wait for whom"
         return "record with `--events 10000` to see where ranks wait for whom"
 
     def _exchange(self, measured: MeasuredPhase, notes: list[str]) -> PhaseExchange | None:
@@ -462,7 +462,7 @@ class _Projector:
             )  # fmt: skip
         if (found := self._partitions(measured)) is not None:
             partitions, delay_s, source = found
-            mpi = self.profile.context.get("flavour", "mpich")
+            mpi = quoted(str(self.profile.context.get("flavour", "mpich")))
             yield from change(
                 PARTITIONS, f"{partitions} partitions, delay {format_seconds(delay_s)} {source}",
                 f"MPI_Psend_init with {labels.counted(partitions, 'partition')}, MPI_Pready for each "
@@ -491,7 +491,7 @@ class _Projector:
             action = "give every thread a communicator of its own (MPI_Comm_dup) for its messages"
             if cost.method == CONTEXTS:
                 name += ", with contexts"
-                mpi = self.profile.context.get("flavour", "mpich")
+                mpi = quoted(str(self.profile.context.get("flavour", "mpich")))
                 action += f"; start the program with {' '.join(context_settings(mpi, shared.threads))}"
                 if mpi == "intel":
                     action += " and give each communicator the info key thread_id"

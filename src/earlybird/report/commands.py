@@ -1,7 +1,6 @@
 """Commands that the report recommends, with the files that it was made from."""
 
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from earlybird.data.measure_commands import (
     measure_command,
 )
 from earlybird.data.profile import Profile
+from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.data.units import format_bytes
 from earlybird.report.material import Material, MeasuredRun, profile_mpi
 
@@ -40,10 +40,10 @@ def fit(material: Material) -> str:
 
 
 def _fit(runs: Sequence[MeasuredRun], output: str, mpi: str = "") -> str:
-    paths = " ".join(shlex.quote(run.path or RUN) for run in runs) or RUN
+    paths = " ".join(path_argument(run.path or RUN) for run in runs) or RUN
     mpis = {str(sample.config.get("mpi", "")) for run in runs for sample in run.samples}
-    only = f" --mpi {shlex.quote(mpi)}" if mpi and len(mpis) > 1 else ""
-    return f"earlybird fit {paths} -o {output}{only}"
+    only = f" --mpi {quoted(mpi)}" if mpi and len(mpis) > 1 else ""
+    return f"earlybird fit {paths} -o {path_argument(output)}{only}"
 
 
 def _kernels(run: MeasuredRun) -> set[str]:
@@ -61,13 +61,13 @@ def advise_operation(material: Material) -> str:
     for k, profile in enumerate(material.profiles):
         for what in _subjects(profile):
             if "algorithm" in what and what.get("operation"):
-                path = shlex.quote(material.path_of("profiles", k) or PROFILE)
-                return advise.format(shlex.quote(str(what["operation"])), 8, path)
+                path = path_argument(material.path_of("profiles", k) or PROFILE)
+                return advise.format(quoted(str(what["operation"])), 8, path)
     runs = [run for run in material.runs if "collective" in _kernels(run)]
     first = "" if runs else f"earlybird measure collective --op bcast -o {COLLECTIVES} && "
     fitted = _fit(runs[:1], f"{COLLECTIVES}.json") if runs else _fit_of(COLLECTIVES)
     operation, ranks = _operation(runs[0]) if runs else ("bcast", 4)
-    return f"{first}{fitted} && {advise.format(operation, ranks, f'{COLLECTIVES}.json')}"
+    return f"{first}{fitted} && {advise.format(quoted(operation), ranks, f'{COLLECTIVES}.json')}"
 
 
 def _fit_of(name: str) -> str:
@@ -94,10 +94,12 @@ def advice(
     with a form for which `is_fitted`, or with one fitted to `run` and written to `output`."""
     for k, profile in enumerate(material.profiles):
         if profile_mpi(profile) == mpi and any(map(is_fitted, _subjects(profile))):
-            path = shlex.quote(material.path_of("profiles", k) or PROFILE)
-            return f"run `{command} --profile {path}` for the calls and settings to use"
+            path = material.path_of("profiles", k) or PROFILE
+            return f"run `{command} --profile {path_argument(path)}` for the calls and settings to use"
     first = _fit([run], output, mpi)
-    return f"run `{first}`, then `{command} --profile {output}` for the calls and settings to use"
+    return (
+        f"run `{first}`, then `{command} --profile {path_argument(output)}` for the calls and settings to use"
+    )
 
 
 def _subjects(profile: Profile) -> list[Mapping[str, Any]]:
@@ -114,13 +116,13 @@ def profile_of(material: Material, id: str = "", mpi: str = "") -> str:
         return profile.id != id, not profile.levels, bool(mpi) and profile_mpi(profile) != mpi
 
     ordered = sorted(enumerate(material.profiles), key=misfit)
-    return shlex.quote(material.path_of("profiles", ordered[0][0]) or PROFILE) if ordered else PROFILE
+    return path_argument(material.path_of("profiles", ordered[0][0]) or PROFILE) if ordered else PROFILE
 
 
 def pattern_of(material: Material, digest: str) -> str:
     for k, pattern in enumerate(material.patterns):
         if pattern.sha256() == digest:
-            return shlex.quote(material.path_of("patterns", k) or PATTERN)
+            return path_argument(material.path_of("patterns", k) or PATTERN)
     return PATTERN
 
 
@@ -128,9 +130,9 @@ def placed(layout: str, num_ranks: int, map_by: str = "") -> str:
     """`--layout 1x1x4`, one node for all ranks if the layout is unknown."""
     slots = _SLOTS.fullmatch(layout)
     if slots is None:
-        return f"--layout {shlex.quote(layout or f'1x1x{num_ranks}')}"
+        return f"--layout {quoted(layout or f'1x1x{num_ranks}')}"
     map_by = slots[2] or map_by
-    return f"--layout {slots[1]}" + (f" --map-by {map_by}" if map_by and map_by != "core" else "")
+    return f"--layout {slots[1]}" + (f" --map-by {quoted(map_by)}" if map_by and map_by != "core" else "")
 
 
 def project(material: Material) -> str:
@@ -144,7 +146,7 @@ def advise_program(material: Material) -> str:
 
 
 def _recorded(material: Material) -> str:
-    recording = shlex.quote(material.path_of("recordings", 0) or "rec")
+    recording = path_argument(material.path_of("recordings", 0) or "rec")
     return f"{recording} --profile {profile_of(material)}"
 
 
@@ -156,7 +158,7 @@ def _profile_first(material: Material) -> str:
 
 
 def predict(pattern: str, profile: str, where: str, model: str = "") -> str:
-    chosen = f" --model {shlex.quote(model)}" if model else ""
+    chosen = f" --model {quoted(model)}" if model else ""
     return f"earlybird predict exchange {pattern} --profile {profile} {where}{chosen}"
 
 

@@ -1,5 +1,6 @@
 """Material: all inputs of one report, loaded and classified by schema."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ from earlybird.data.recording import SUMMARY, Recording, load_recording
 from earlybird.data.run import Run, Sample
 from earlybird.data.run_comparison import SCHEMA as RUN_COMPARISON
 from earlybird.data.run_comparison import RunComparison, run_comparison_from_json
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.tolerance import SCHEMA as TOLERANCE
 from earlybird.data.tolerance import Tolerance, tolerance_from_json
 
@@ -168,10 +170,10 @@ def collect(
     seen: set[Path] = set()
     for argument in given:
         for path in _expand(argument):
-            if path.resolve() not in seen:
-                seen.add(path.resolve())
-                kind, values = _load(path, name_of[argument.resolve()], read_pattern)
-                found[kind] += [(value, name_of[argument.resolve()], _path_text(path)) for value in values]
+            if _whole(path) not in seen:
+                seen.add(_whole(path))
+                kind, values = _load(path, name_of[_whole(argument)], read_pattern)
+                found[kind] += [(value, name_of[_whole(argument)], _path_text(path)) for value in values]
     return Material(
         **{kind: tuple(value for value, _, _ in items) for kind, items in found.items()},
         layout=layout,
@@ -180,15 +182,21 @@ def collect(
     )
 
 
+def _whole(path: Path) -> Path:
+    """The absolute path without links; one that cannot be followed, such as a loop, is refused when it is
+    read, where Path.resolve would raise RuntimeError."""
+    return Path(os.path.realpath(path))
+
+
 def _path_text(path: Path) -> str:
     """`path` for a command: relative to the working directory if it is inside, else as given."""
-    whole, here = path.resolve(), Path.cwd()
+    whole, here = _whole(path), Path.cwd()
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(path)
 
 
 def _short_names(paths: Iterable[Path]) -> dict[Path, str]:
     """The last part of each resolved path, with as many folders as distinguish it from the others."""
-    whole = {path.resolve() for path in paths}
+    whole = {_whole(path) for path in paths}
     names = {}
     for path in whole:
         others = [other.parts for other in whole - {path}]
@@ -242,7 +250,7 @@ def _from_json(path: Path) -> tuple[str, Sequence[Any]]:
     if schema == COLLECTIVES_ADVICE:
         return "advice", collectives_advice_from_json(value, f"the file {path}").pieces()
     if not isinstance(schema, str) or schema not in readers:
-        show = f", or print it with `earlybird show {path}`" if schema in SHOWN_ALONE else ""
+        show = f", or print it with `earlybird show {path_argument(path)}`" if schema in SHOWN_ALONE else ""
         raise InputError(
             f"{path} has the schema {schema!r}, which is not an input of a report; {ALLOWED}{show}"
         )

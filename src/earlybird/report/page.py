@@ -10,6 +10,7 @@ from typing import Any
 
 from earlybird import __version__
 from earlybird.data import files
+from earlybird.data.plain_text import plain, plain_line
 from earlybird.report.contents import contents
 from earlybird.report.figures.axes import PALETTE
 from earlybird.report.material import Material
@@ -36,6 +37,7 @@ def render(material: Material) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_shown,
     )
     return environment.get_template("page.html").render(
         title=_title(material),
@@ -51,6 +53,11 @@ def render(material: Material) -> str:
         page_script=_text("page.js"),
         version=__version__,
     )
+
+
+def _shown(value: Any) -> Any:
+    """What an expression of the template shows: plain text. Parts of the page that are ready are kept."""
+    return plain(value) if type(value) is str else value
 
 
 def _packed(text: str) -> str:
@@ -74,11 +81,20 @@ def _title(material: Material) -> str:
 def _figures(all_chapters: Iterable[Chapter]) -> dict[str, dict[str, Any]]:
     """id -> plotly figure, for the figures that can be drawn."""
     return {
-        figure.id: {"data": list(figure.data), "layout": dict(figure.layout)}
+        figure.id: _plain_texts({"data": figure.data, "layout": figure.layout})
         for chapter in all_chapters
         for figure in chapter.figures
         if not figure.absence
     }
+
+
+def _plain_texts(value: Any) -> Any:
+    """A part of a figure with plain text."""
+    if isinstance(value, str):
+        return plain_line(value)
+    if isinstance(value, Mapping):
+        return {key: _plain_texts(item) for key, item in value.items()}
+    return [_plain_texts(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _choosers(chapter: Chapter) -> dict[str, list[str]]:
@@ -88,7 +104,7 @@ def _choosers(chapter: Chapter) -> dict[str, list[str]]:
 
 def _chosen(figure: Figure, selectors: Mapping[str, object]) -> dict[str, str]:
     """What the selectors of its chapter must show for a figure to be visible."""
-    return {name: value for name, value in figure.choice.items() if name in selectors}
+    return {plain(name): plain(value) for name, value in figure.choice.items() if name in selectors}
 
 
 def _faint(hex_color: str) -> str:

@@ -1,16 +1,20 @@
 """The report for the terminal: the answers and sentences of the page, and tables of at most 100 columns."""
 
+import re
 import textwrap
 
+from earlybird.data.plain_text import plain_line
 from earlybird.report.contents import Absent, Contents, contents
 from earlybird.report.material import Material
 from earlybird.report.parts import Answer, Chapter, Table
 
 WIDTH = 100
+# An argument of a command as `shell_commands` quotes it.
+_ARGUMENT = re.compile(r"""(?:\$'(?:\\.|[^'\\])*'|'[^']*'|"[^"]*"|[^\s'"])+""")
 
 
 def render(material: Material) -> str:
-    """The report as plain text with a final newline; control characters from files are replaced."""
+    """The report as plain text with a final newline; in plain text."""
     report = contents(material)
     blocks = [_answers(report)]
     blocks += [_chapter(number, chapter) for number, chapter in enumerate(report.chapters.values(), start=1)]
@@ -50,7 +54,7 @@ def _chapter(number: int, chapter: Chapter) -> str:
 
 
 def _table(table: Table) -> str:
-    rows = [[_plain(cell) for cell in row] for row in [table.header, *table.rows]]
+    rows = [[plain_line(cell) for cell in row] for row in [table.header, *table.rows]]
     widths = [max(len(row[k]) for row in rows) for k in range(len(table.header))]
     while sum(widths) + 2 * (len(widths) - 1) > WIDTH:
         widths[widths.index(max(widths))] -= 1
@@ -72,9 +76,9 @@ def _fitted(cell: str, width: int, column: int) -> str:
 def _wrapped(text: str, indent: str = "") -> str:
     """Text in lines; a command between backquotes that does not fit into a line stands alone, and its lines
     end in a backslash so that it can be pasted."""
-    plain = _plain(text)
-    filled = _filled(plain, indent)
-    prose_and_commands = plain.split("`")
+    text = plain_line(text)
+    filled = _filled(text, indent)
+    prose_and_commands = text.split("`")
     if all(f"`{command}`" in filled for command in prose_and_commands[1::2]):
         return filled
     blocks = [
@@ -89,12 +93,16 @@ def _filled(text: str, indent: str) -> str:
 
 
 def _command(text: str, indent: str) -> str:
-    wrapper = textwrap.TextWrapper(
-        WIDTH - len(indent) - 9, break_on_hyphens=False, break_long_words=False, subsequent_indent="  "
-    )
-    chained = [" \\\n".join(wrapper.wrap(command)) for command in text.split(" && ")]
-    return textwrap.indent(" && \\\n".join(chained), f"{indent}  ")
-
-
-def _plain(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)
+    """The lines of a command, none of which ends within an argument."""
+    arguments = _ARGUMENT.findall(text)
+    if " ".join(arguments) != text:
+        return f"{indent}  {text}"
+    width, lines = WIDTH - len(indent) - 9, []
+    for argument in arguments:
+        if not lines or lines[-1].endswith("&&"):
+            lines.append(argument)
+        elif argument == "&&" or len(f"{lines[-1]} {argument}") <= width:
+            lines[-1] += f" {argument}"
+        else:
+            lines.append(f"  {argument}")
+    return textwrap.indent(" \\\n".join(lines), f"{indent}  ")

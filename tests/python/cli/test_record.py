@@ -1,7 +1,12 @@
 """What `earlybird record` prints where it cannot write beside the files of the ranks."""
 
 import json
+import signal
+import subprocess
+import sys
+import uuid
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +114,24 @@ def test_ranks_that_hung_are_named_with_their_call(in_process, tmp_path):
     result = in_process("show", folder)
     assert "rank 1 had not returned from MPI_Waitall" in result.stderr
     assert "no call waits for another rank" not in result.stdout
+
+
+def test_the_shared_memory_of_a_command_that_a_signal_ends_is_removed():
+    """Also what ranks hold that outlive their launcher for a moment."""
+    name = f"mpich_shm_{uuid.uuid4().hex}"
+    rank = (
+        f"import mmap, time; file = open('/dev/shm/{name}', 'w+b'); file.truncate(4096);"
+        "held = mmap.mmap(file.fileno(), 4096); print('holds', flush=True); time.sleep(0.4)"
+    )
+    code = (
+        "import os, sys; from earlybird.cli.commands.record import _run;"
+        "command = ['sh', '-c', '\"$0\" -c \"$1\" & exec sleep 100', *sys.argv[1:]];"
+        "print(_run('/bin/sh', command, dict(os.environ), False))"
+    )
+    command = [sys.executable, "-c", code, sys.executable, rank]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "holds\n"
+        process.send_signal(signal.SIGHUP)
+        printed, _ = process.communicate(timeout=30)
+    assert printed == f"{128 + signal.SIGHUP}\n"
+    assert not Path("/dev/shm", name).exists()

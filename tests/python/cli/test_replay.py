@@ -223,3 +223,21 @@ def test_stages_have_no_empty_exchange(earlybird, refused):
     pattern = EXAMPLES / "fan-out" / "pattern.csv"
     more = ("--then", pattern, "--empty", "--layout", "3x1x1")
     refused(earlybird("replay", pattern, *more, check=False), "omit it, or --then")
+
+
+@pytest.mark.parametrize("part", ["save_pattern", "save_layout"])
+def test_a_replay_that_ends_while_it_is_created_begins_again(earlybird, monkeypatch, tmp_path, part):
+    """A run without its pattern could not be continued, and would be in the way of another try."""
+    folder = EXAMPLES / "fan-out"
+    launcher = ("--launcher", f"synthetic:{folder / 'profile.json'}", "--layout", "3x1x1")
+    arguments = ("replay", folder / "pattern.csv", *launcher, "--quiet", "-o", "run")
+
+    def interrupt(*given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"earlybird.cli.commands.replay.{part}", interrupt)
+        assert earlybird(*arguments, check=False).returncode == 130
+    assert not (tmp_path / "run").exists()
+    earlybird(*arguments)
+    earlybird("replay", "--resume", "-o", "run", "--launches", "3")

@@ -108,14 +108,15 @@ def test_patterns_and_layouts_come_back_from_csv_and_json(earlybird, folder):
         ("a.json", "{}", "has no schema"),
         ("a.csv", "time,value\n1,2\n", "is no file that earlybird wrote"),
         ("a.txt", "", "is no file that earlybird wrote"),
-        ("a.json", '{"schema": "earlybird.pipeline-prediction/1"}', "is incomplete"),
+        ("a.json", '{"schema": "earlybird.pipeline-prediction/1"}', "has no 'level'"),
+        ("a.json", '{"schema": "earlybird.collective-prediction/1", "ranks": -8}', "ranks is -8"),
     ],
 )
 def test_other_files_are_refused_with_what_is_allowed(earlybird, refused, tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     allowed = (
         "make it again"
-        if "incomplete" in message
+        if "prediction" in text
         else "a profile, prediction, projection, comparison, check or advice"
     )
     refused(earlybird("show", name, check=False), name, message, allowed)

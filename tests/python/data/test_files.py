@@ -3,11 +3,14 @@
 import errno
 import json
 import os
+import socket
 import stat
+import threading
+import tracemalloc
 
 import pytest
 
-from earlybird.data import files
+from earlybird.data import files, memory
 from earlybird.data.errors import InputError, WorkError
 
 
@@ -150,3 +153,131 @@ def test_json_that_is_not_ours_is_refused(tmp_path, text, says):
     (tmp_path / "file").write_text(text)
     with pytest.raises(InputError, match=says):
         files.read_json(tmp_path / "file", "thing", "earlybird.thing/1")
+
+
+# Reading -------------------------------------------------------------------------------------------------
+
+
+def refusal(path, read=files.read_bytes):
+    with pytest.raises(InputError) as refused:
+        read(path, "file")
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_devices_sockets_and_loops_of_links_are_not_read(tmp_path):
+    for device in ("/dev/zero", "/dev/null", "/dev/full", "/dev/random"):
+        assert refusal(device) == f"the file {device} is a device; give a regular file or a pipe"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        assert "is a socket" in refusal(tmp_path / "socket")
+    (tmp_path / "loop").symlink_to("loop")
+    assert "symbolic links; check the path" in refusal(tmp_path / "loop")
+    assert "File name too long; check the path" in refusal(tmp_path / ("x" * 300))
+    assert "no valid name" in refusal("a\0b")
+    assert "no valid name" in refusal("\ud800")
+
+
+def test_a_pipe_is_read_to_its_end_if_something_writes_to_it(tmp_path, monkeypatch):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    monkeypatch.setattr(files, "_NO_WRITER_S", 0.05)
+    assert "a pipe that nothing writes to" in refusal(path)
+    monkeypatch.setattr(files, "_NO_WRITER_S", 60)
+    text = "line\n" * 100_000
+    writer = threading.Thread(target=path.write_text, args=[text], daemon=True)
+    writer.start()
+    assert files.read_text(path, "file") == text
+    writer.join()
+    read, write = os.pipe()  # as of <(...): what has written may have ended
+    os.write(write, b"text")
+    os.close(write)
+    assert files.read_text(f"/dev/fd/{read}", "file") == "text"
+    os.close(read)
+
+
+def test_a_pipe_that_falls_silent_or_does_not_end_is_refused(monkeypatch):
+    read, write = os.pipe()
+    os.write(write, b"x" * 2000)
+    monkeypatch.setattr(files, "_NO_DATA_S", 0.05)
+    assert "gave no data for 0.05 s" in refusal(f"/dev/fd/{read}")
+    os.write(write, b"x" * 2000)
+    assert "more than 1000 B; at most 1000 B are read" in refusal(
+        f"/dev/fd/{read}", lambda path, what: files.read_bytes(path, what, 1000)
+    )
+    os.close(read)
+    os.close(write)
+
+
+def test_what_is_too_large_is_refused_before_it_takes_memory(tmp_path, monkeypatch):
+    path = tmp_path / "sparse"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    monkeypatch.setattr(files, "MOST_LINE_BYTES", 1 << 22)
+    tracemalloc.start()
+    for read in (files.read_bytes, files.read_text, files.read_json):
+        assert "has 1 TiB; at most" in refusal(path, read)
+    assert "line 1 has more than" in refusal(path, lambda *given: list(files.read_whole_lines(*given)))
+    os.truncate(path, 1 << 20)
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: 1 << 20)
+    assert "take about 4 MiB of memory, and 1 MiB are available" in refusal(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    tracemalloc.stop()
+
+
+def test_text_is_utf_8_without_nul(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes(b"\xef\xbb\xbfa\r\nb\rc\n")
+    assert files.read_text(path, "file") == "a\nb\nc\n"
+    path.write_bytes(b"a\nM\xfcller\n")
+    assert "(byte 4 is not UTF-8)" in refusal(path, files.read_text)
+    assert files.read_text(path, "file", errors="surrogateescape") == "a\nM\udcfcller\n"
+    assert "(line 2 is not UTF-8)" in refusal(path, lambda *given: list(files.read_whole_lines(*given)))
+    path.write_bytes(b"a\nb\0\n")
+    assert "(line 2 has a NUL byte)" in refusal(path, files.read_text)
+
+
+def test_lines_longer_than_what_is_read_at_once_are_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 3)
+    (tmp_path / "lines").write_text("\ufeffeins\n\nzwei \u2028drei\r\nunended")
+    assert list(files.read_whole_lines(tmp_path / "lines", "file")) == ["eins", "", "zwei \u2028drei\r"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"a": 1e999}', "the number 1e999 is beyond floating point"),
+        (f'{{"a": {10**400}}}', "is beyond floating point"),
+        ('{"a": NaN}', "NaN is no number of JSON"),
+        ('{"a": -Infinity}', "-Infinity is no number of JSON"),
+        (f'{{"a": {"[" * 100}{"]" * 100}}}', "nested more than 64 levels deep"),
+        (f'{{"a": {"[" * 100_000}', "nested more than 64 levels deep"),
+        ('{"a": }', "line 1: Expecting value"),
+    ],
+)
+def test_json_is_what_every_reader_takes(tmp_path, text, says):
+    path = tmp_path / "file.json"
+    path.write_text(text)
+    assert says in refusal(path, files.read_json)
+
+
+def test_json_keeps_names_that_are_not_utf_8(tmp_path):
+    path = tmp_path / "file.json"
+    files.write_json(path, {"name": "M\udcfcller", "flat": [[1], {"a": [2.5]}] * 100})
+    assert files.read_json(path, "file")["name"] == "M\udcfcller"
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(errno.EROFS, InputError), (errno.EACCES, InputError), (errno.ELOOP, InputError),
+     (errno.ENOSPC, WorkError), (errno.EIO, WorkError), (errno.EDQUOT, WorkError)],
+)  # fmt: skip
+def test_a_place_that_takes_no_files_is_input_and_a_full_or_broken_disk_is_work(
+    tmp_path, monkeypatch, number, kind
+):
+    def fail(*_args, **_options):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files.tempfile, "mkstemp", fail)
+    with pytest.raises(kind, match="cannot write"):
+        files.write_text(tmp_path / "x", "text")

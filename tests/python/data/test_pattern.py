@@ -1,10 +1,15 @@
 """Patterns: every format gives back what was written, and a bad message is named by its line."""
 
+import io
+import tracemalloc
+import zipfile
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from earlybird.data import pattern as pattern_module
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import MAX_BYTES, Pattern, load_pattern, save_pattern
 
@@ -160,3 +165,58 @@ def test_pattern_leaves_the_callers_arrays_alone():
 def test_empty_pattern_names_no_ranks():
     empty = Pattern(np.array([]), np.array([]), np.array([]))
     assert (empty.num_messages, empty.num_ranks_named, empty.total_bytes) == (0, 0, 0)
+
+
+def archive_of(**arrays):
+    archive = io.BytesIO()
+    np.savez_compressed(archive, **arrays)
+    return archive.getvalue()
+
+
+def archive_with_header(shape, kind, data=b""):
+    """An archive whose array src declares another size than it has."""
+    content = io.BytesIO(archive_of(src=[0], dst=[1], bytes=[8]))
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": kind, "fortran_order": False, "shape": shape})
+    changed = io.BytesIO()
+    with zipfile.ZipFile(content) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, header.getvalue() + data if name == "src.npy" else old.read(name))
+    return changed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (archive_of(src=np.array([{}]), dst=[1], bytes=[8]), "not integers"),
+        (archive_of(src=[[0]], dst=[1], bytes=[8]), "differ in length"),
+        (archive_of(src=[0.5], dst=[1], bytes=[8]), "not integers"),
+        (archive_of(src=[0], dst=[1]), "must hold src, dst and bytes"),
+        (archive_of(src=np.array([2**64 - 1], np.uint64), dst=[1], bytes=[8]), "beyond 63 bits"),
+        (archive_with_header((10**12,), "<i8", bytes(8)), "not a readable"),
+        (archive_with_header((-1,), "<i8", bytes(8)), "not a readable"),
+        (archive_with_header((2**62, 4), "<i8"), "differ in length"),
+        (archive_of(**dict.fromkeys(("src", "dst", "bytes"), np.zeros(200_000, np.int64))), "at most 100000"),
+    ],
+)
+def test_arrays_that_are_no_messages_take_no_memory(tmp_path, monkeypatch, content, says):
+    monkeypatch.setattr(pattern_module, "MAX_MESSAGES", 100_000)
+    (tmp_path / "p.npz").write_bytes(content)
+    tracemalloc.start()
+    with pytest.raises(InputError, match=says) as refused:
+        load_pattern(tmp_path / "p.npz")
+    assert "\n" not in str(refused.value) and tracemalloc.get_traced_memory()[1] < 1 << 21
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("row", ["4611686018427387904,1,8", "1,10000000,8"])
+def test_a_rank_beyond_every_layout_is_refused_with_its_line(tmp_path, row):
+    (tmp_path / "p.csv").write_text(f"src,dst,bytes\n0,1,8\n{row}\n")
+    with pytest.raises(InputError, match=r"line 3 .*ranks are 0 to 9999999"):
+        load_pattern(tmp_path / "p.csv")
+
+
+def test_a_separator_of_ascii_is_no_space_of_a_number(tmp_path):
+    (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,8\x1d\n")
+    with pytest.raises(InputError, match=r"line 2: .* not a whole number"):
+        load_pattern(tmp_path / "p.csv")

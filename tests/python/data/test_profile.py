@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.profile import load_profile, profile_from_json, save_profile
 
-POSITIVE = st.floats(min_value=1e-12, max_value=1e15)
+POSITIVE = st.floats(min_value=1e-12, max_value=1e9)
 UNKNOWN = st.dictionaries(
     st.text(min_size=1).map("x_".__add__), st.integers() | st.text() | st.none(), max_size=2
 )

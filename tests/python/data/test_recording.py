@@ -287,11 +287,28 @@ def test_too_many_messages_for_a_pattern_are_refused(written):
         (header(0, settings=[]), "damaged"),
         (header(0) + text(kind="end", how="finalize", run_s=2.0, core_wait_s=-1.0), "damaged"),
         (header(0) + text(kind="end", how="finalize", run_s=2.0, core_wait_s=math.nan), "damaged"),
+        (header(0) + text(kind="end", how="finalize", run_s=1e300), "run_s is 1e[+]300"),
+        (header(0, begin_s=1e15), "begin_s is"),
+        (header(0) + entries((0, SENT, 4, 1_500_000_000, 3, 30)), "peer is"),
+        (header(0) + entries((0, SENT, 4, -9, 3, 30)), "peer is"),
+        (header(0) + entries((0, SENT, 4, 1, 3, 2**63)), "bytes is"),
+        (header(0) + entries(*[(0, SENT, 4, peer, 3, 2**62) for peer in (0, 1)]), "bytes is .* altogether"),
+        (header(0) + text(kind="communicator", number=1, rank=0, name="c", topology="none",
+                          members={"first": 0, "stride": 1, "num": 1_000_000}), "has the ranks 0 to 999999"),
+        (header(0) + text(kind="phase", number=1, region=1, steps=[
+            {"call": 9, "module": "a", "offset": 1, "function": "f", "address": 1}]), "damaged"),
     ],
-)
+)  # fmt: skip
 def test_files_of_no_recording_are_refused_in_a_sentence(written, data, said):
     with pytest.raises(InputError, match=said):
         load_recording(written({0: data}))
+
+
+def test_a_device_in_the_place_of_a_file_is_not_read(written):
+    folder = written({0: header(0) + END})
+    (folder / "rank-1.ebr").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="is a device"):
+        load_recording(folder)
 
 
 def test_a_folder_that_is_no_recording_is_refused(tmp_path):

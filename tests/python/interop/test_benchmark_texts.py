@@ -9,7 +9,7 @@ import pytest
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
 from earlybird.interop.imb_outputs import read_imb
-from earlybird.interop.imported import Imported
+from earlybird.interop.imported import Imported, date_in
 from earlybird.interop.line_prefixes import bare
 from earlybird.interop.osu_outputs import read_osu
 
@@ -544,3 +544,8 @@ def test_the_statistic_is_shown_and_kept_in_the_json_of_a_comparison(earlybird, 
     assert {(one["quantity"], one["statistic"]) for one in found["changes"]} == {
         ("mean_over_ranks", "median"), ("completion", "slowest_rank_mean"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("date", ["Sat Nov 28 10:00:00 4294967295", "Sat Nov 28 99:00:00 2026", "no date"])
+def test_a_date_that_is_none_is_not_known(date):
+    assert date_in("# Date *: ", f"# Date : {date}") is None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from earlybird.data.errors import InputError
 from earlybird.launch import command_programs, interpose
 from earlybird.launch.interpose import PREFIX
 from earlybird.machine.flavours import Flavour
@@ -265,3 +266,17 @@ def test_only_launchers_that_are_here_have_a_shim(monkeypatch, tmp_path):
 
 def flavour_of(folder: Path) -> Flavour:
     return Flavour("mpich", "mpich", "5.0.2", folder / "mpiexec", folder / "mpiexec")
+
+
+@pytest.mark.parametrize(
+    "launcher, family", [("mpiexec", "mpich"), ("mpiexec", "openmpi"), ("srun", "mpich")]
+)
+def test_a_line_of_a_value_is_no_variable(call, launcher, family):
+    got, _, _ = call(launcher, "app", family=family, NOTES="a\nEARLYBIRD_FORGED=b", EARLYBIRD_STATS="1 $x")
+    assert "EARLYBIRD_FORGED" not in " ".join(got)
+
+
+@pytest.mark.parametrize("folder", ["a b", "a:b", "a,b", "$LIB", "${ORIGIN}", "x$PLATFORM"])
+def test_a_path_that_the_dynamic_linker_would_not_find_is_refused(tmp_path, folder):
+    with pytest.raises(InputError, match="cannot be preloaded"):
+        interpose.wrap(["/app"], flavour_of(tmp_path), {"PATH": ""}, library=tmp_path / folder / "l.so")

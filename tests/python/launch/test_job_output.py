@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from earlybird.launch.job_output import explain
+from earlybird.launch.job_output import explain, signalled_host
 
 MPICH = """
 ===================================================================================
@@ -175,3 +175,31 @@ def test_the_text_of_many_ranks_is_searched_once(end):
 
 def test_what_a_rank_says_of_itself_comes_before_what_mpiexec_says_of_it():
     assert explain(1, "earlybird kernel: cannot read r.json\n" + INTEL) == "cannot read r.json"
+
+
+# What Slurm 22.05 printed with --kill-on-bad-exit; the tasks after `Terminating` were ended by it.
+SRUN = """\
+srun: error: n3: task 2: {how}
+srun: launch/slurm: _step_signal: Terminating StepId=37.0
+srun: error: n2: task 1: Killed
+slurmstepd-n1: error: *** STEP 37.0 ON n1 CANCELLED AT 2026-11-28T10:03:46 ***
+srun: error: n1: task 0: Terminated
+srun: Force Terminated StepId=37.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "signalled"),
+    [("Killed", True), ("Segmentation fault (core dumped)", True), ("Exited with exit code 3", False)],
+)
+def test_the_task_that_failed_first_under_slurm_is_named_with_its_node(how, signalled):
+    cause = explain(137, SRUN.format(how=how))
+    assert cause == f"srun reports that rank 2 on n3 failed: {how}"
+    assert signalled_host(cause) == (("n3", how) if signalled else None)
+
+
+def test_a_step_that_slurm_cancels_has_its_reason():
+    cancelled = SRUN[SRUN.index("slurmstepd") :].replace("46 *", "46 DUE TO TIME LIMIT *")
+    assert "CANCELLED AT 2026-11-28T10:03:46 DUE TO TIME LIMIT" in explain(143, cancelled)
+    two = "srun: error: n3: task 2: Killed\nsrun: error: n2: task 1: Killed\n"
+    assert "CANCELLED" in explain(137, two + cancelled)  # which of them was first is not known

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
-from earlybird.launch.process import MARKER, Limits, run_tree
+from earlybird.launch.process import MARKER, Limits, _guarded, run_tree
 
 PATIENT = Limits(time_limit_s=20, stall_limit_s=20)
 # Ignores SIGTERM, and so does the grandchild that it starts in a session of its own.
@@ -39,8 +39,8 @@ def nothing_is_left(monkeypatch, request):
                 left.append(process)
         except (psutil.Error, OSError):
             continue
-    # A process that was just killed may still be about to end.
-    ends_s = time.monotonic() + 0.5
+    # A process that was just killed, or that has just killed others, may still be about to end.
+    ends_s = time.monotonic() + 5.0
     while (alive := [one for one in left if is_alive(one)]) and time.monotonic() < ends_s:
         time.sleep(0.01)
     for process in alive:
@@ -121,18 +121,18 @@ def test_an_interrupt_leaves_nothing():
         run("sleep 100 & sleep 100", progress=progress)
 
 
-def test_a_second_interrupt_leaves_nothing_either():
+def test_a_second_interrupt_leaves_nothing_either(tmp_path):
     """An impatient person presses Ctrl-C again while the tree is being ended."""
-    calls = iter(range(3))
+    refuses = tmp_path / "refuses"  # to be ended, so that this takes until the second interrupt
 
     def progress():
-        if next(calls, None) is None:
+        if refuses.exists():
             threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
             raise KeyboardInterrupt
         return 0
 
     with pytest.raises(KeyboardInterrupt):
-        run(STUBBORN, progress=progress)
+        run(STUBBORN.replace("sleep", f"touch {refuses}; sleep"), progress=progress)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -175,6 +175,49 @@ def test_a_job_ends_if_whoever_started_it_is_killed(tmp_path):
     while is_alive(job) and time.monotonic() < end_s:
         time.sleep(0.02)
     assert not is_alive(job)
+
+
+# Leaves a process behind that has no mark, in a session of its own, and whose parent has ended.
+FORSAKEN = "(env -i setsid sh -c 'trap \"\" TERM; echo $$; sleep 100' & ); sleep 100"
+
+
+def test_what_has_lost_its_parent_ends_if_whoever_started_the_job_is_killed(tmp_path):
+    """Proxies that a launcher was about to start, as Intel MPI's."""
+    code = (
+        "import os, sys; from earlybird.launch.process import Limits, run_tree;"
+        "run_tree(['sh', '-c', sys.argv[1]], environment=dict(os.environ), limits=Limits(90, 90),"
+        "progress=lambda: 0)"
+    )
+    script = FORSAKEN.replace("echo $$", f"echo $$ > {tmp_path / 'pid'}")
+    with subprocess.Popen([sys.executable, "-c", code, script]) as starter:
+        while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip()):
+            assert starter.poll() is None
+            time.sleep(0.02)
+        starter.kill()
+    left = psutil.Process(int((tmp_path / "pid").read_text()))
+    end_s = time.monotonic() + 20
+    while is_alive(left) and time.monotonic() < end_s:
+        time.sleep(0.02)
+    assert not is_alive(left)
+
+
+def test_nothing_starts_if_whoever_starts_the_job_is_killed_before(tmp_path):
+    """The end of a parent is not reported to a process that has not asked yet."""
+    their_end, our_end = os.pipe()
+    os.close(our_end)
+    command = _guarded(["touch", str(tmp_path / "ran")], os.environ, their_end, "x", 0.0)
+    assert subprocess.run(command, pass_fds=[their_end]).returncode == 0
+    os.close(their_end)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_program_that_the_system_does_not_start_is_named(tmp_path):
+    (tmp_path / "mpiexec").write_text("neither a script nor a program")
+    (tmp_path / "mpiexec").chmod(0o755)
+    ended = run_tree(
+        [str(tmp_path / "mpiexec")], environment=dict(os.environ), limits=PATIENT, progress=lambda: 0
+    )
+    assert ended.exit_status != 0 and "mpiexec cannot be started: Exec format error" in ended.cause
 
 
 def test_a_missing_command_is_no_job():

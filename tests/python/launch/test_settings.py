@@ -67,7 +67,7 @@ def test_variables_that_place_nothing_are_not_refused(monkeypatch):
 
 def test_what_the_ranks_of_slurm_need_is_refused_too(monkeypatch):
     monkeypatch.setattr("earlybird.launch.slurm.shutil.which", lambda name: name)
-    monkeypatch.setattr("earlybird.launch.slurm._require_plugin", lambda *given: None)
+    monkeypatch.setattr(SrunLauncher, "_plugin", lambda self: "pmi2")
     with pytest.raises(InputError, match=r"--env I_MPI_PIN=1 has no effect .* needs I_MPI_PIN=0"):
         SrunLauncher(launcher("intel", I_MPI_PIN="1").mpi).check(LAYOUT)
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +15,18 @@ from earlybird.data.layout import Layout, parse_layout
 from earlybird.launch import slurm
 from earlybird.launch.launcher import Launched, Request
 from earlybird.launch.mpiexec import Invocation
-from earlybird.launch.slurm import SrunLauncher
+from earlybird.launch.slurm import SrunLauncher, allocated_hosts, num_allocated_nodes
+from earlybird.launch.srun_arguments import parse_srun_arguments
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.toolchain.build import require_built
 
 # Takes the arguments that srun is given, and lets mpiexec start as many ranks.
 STAND_IN = """#!/bin/sh
-case " $* " in *" --test-only "*) exit 0;; esac
+case " $* " in
+  *" --mpi=list "*) printf 'MPI plugin types are...\\n\\tpmix\\n\\tnone\\n\\tpmi2\\n'; exit 0;;
+  *" --test-only "*) exit 0;;
+esac
 printf '%s ' "$@" > "$(dirname "$0")/arguments"
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -52,9 +57,11 @@ def srun(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def outside_an_allocation(monkeypatch):
-    for name in ("SLURM_JOB_ID", "SLURM_NNODES"):
+    for name in ("SLURM_JOB_ID", "SLURM_NNODES", "SLURM_MPI_TYPE"):
         monkeypatch.delenv(name, raising=False)
-    slurm._require_plugin.cache_clear()
+    slurm._first_loaded.cache_clear()
+    # Those of the MPI, which is not there.
+    monkeypatch.setattr(slurm, "_libraries", lambda mpi: [])
 
 
 def launcher(family="mpich", threads=1):
@@ -62,13 +69,14 @@ def launcher(family="mpich", threads=1):
     return SrunLauncher(flavour, threads)
 
 
-def output(monkeypatch, folder, layout, family="mpich", threads=1, cores=((0, 1),)) -> Invocation:
-    """The arguments of srun for `layout` on nodes whose sockets have `cores`."""
+def output(monkeypatch, folder, layout, family="mpich", threads=1, cores=((0, 1),), given=None) -> Invocation:
+    """The arguments of srun for `layout` on nodes whose sockets have `cores`, with those of a user."""
     caught: list[Invocation] = []
     launched = Launched({"placement": []}, [], None)
     monkeypatch.setattr(slurm, "run_kernel", lambda *arguments: caught.append(arguments[1]) or launched)
     monkeypatch.setattr(hardware, "cores_by_socket", lambda: [list(socket) for socket in cores])
-    launcher(family, threads).launch(Request("0", "pingpong", [], layout), folder, lambda *heard: None)
+    with_given = replace(launcher(family, threads), srun=parse_srun_arguments(given))
+    with_given.launch(Request("0", "pingpong", [], layout), folder, lambda *heard: None)
     return caught[0]
 
 
@@ -98,7 +106,7 @@ def test_each_mpi_gets_the_plugin_it_speaks(monkeypatch, tmp_path):
     assert "--mpi=pmi2" in output(monkeypatch, tmp_path, pair, "mpich").before_program
     intel = output(monkeypatch, tmp_path, pair, "intel")
     assert "--mpi=pmi2" in intel.before_program
-    assert intel.env == {"I_MPI_PIN": "0"}  # it would bind once more
+    assert intel.env["I_MPI_PIN"] == "0"  # it would bind once more
 
 
 def test_more_ranks_than_cores_are_allowed_and_yield(monkeypatch, tmp_path):
@@ -121,8 +129,9 @@ def test_a_step_shares_its_allocation_and_an_allocation_shares_nothing(monkeypat
 
 def test_what_the_allocation_says_of_tasks_does_not_reach_srun(monkeypatch, tmp_path):
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "8")
+    monkeypatch.setenv("SLURM_EXCLUSIVE", "1")  # srun refuses it next to --overlap
     arguments = output(monkeypatch, tmp_path, parse_layout("1x1x2")).before_program
-    assert arguments[:4] == ("env", "-u", "SLURM_CPUS_PER_TASK", "srun")
+    assert arguments[:6] == ("env", "-u", "SLURM_CPUS_PER_TASK", "-u", "SLURM_EXCLUSIVE", "srun")
 
 
 def test_threads_are_passed_to_the_program(monkeypatch, tmp_path):
@@ -209,24 +218,117 @@ def test_more_nodes_than_allocated_are_refused(srun, monkeypatch):
         launcher().check(parse_layout("3x1x2"))
 
 
-def test_a_slurm_that_cannot_load_the_plugin_is_refused(srun):
-    (srun("none") / "srun").write_text(
-        "#!/bin/sh\necho 'srun: error: MPI: Unable to load any plugin' >&2\nexit 1\n"
-    )
-    with pytest.raises(InputError, match=r"Open MPI under srun needs PMIx.*--hosts"):
-        launcher("openmpi").check(parse_layout("1x1x2"))
+# Prints the plugins of a Slurm, of which it loads some.
+OF_A_SITE = """#!/bin/sh
+if [ "$1" = --mpi=list ]; then
+{listed}
+  exit 0
+fi
+case $1 in {loaded}) exit 0 ;; esac
+echo 'srun: error: MPI: Unable to load any plugin' >&2
+exit 1
+"""
+# As Slurm 22.05 and later print them, and 21.08 and earlier.
+NEW = """printf 'MPI plugin types are...\\n\\tpmix\\n\\tnone\\n\\tcray_shasta\\n\\tpmi2\\n'
+printf 'specific pmix plugin versions available: pmix_v3,pmix_v4\\n'"""
+OLD = "printf 'srun: MPI types are...\\nsrun: pmix_v3\\nsrun: none\\nsrun: pmi2\\n' >&2"
+CRAY = ["libmpi_gnu_123.so.12", "libc.so.6"]
+
+
+@pytest.mark.parametrize(
+    ("family", "libraries", "listed", "loaded", "set_by_site", "given", "plugin"),
+    [
+        ("mpich", [], NEW, "--mpi=*", "", None, "pmi2"),
+        ("mpich", ["libpmix.so.2"], NEW, "--mpi=*", "", None, "pmix"),
+        ("mpich", ["libpmix.so.2"], NEW, "--mpi=pmi2", "", None, "pmi2"),
+        ("mpich", CRAY, NEW, "--mpi=*", "", None, "cray_shasta"),
+        ("mpich", CRAY, OLD, "--mpi=*", "", None, "pmi2"),
+        ("mpich", [], NEW, "--mpi=*", "pmix", None, "pmi2"),  # which it does not speak
+        ("mpich", CRAY, NEW, "--mpi=*", "pmi2", None, "pmi2"),
+        ("mpich", [], NEW, "--mpi=*", "", "--mpi=pmix_v4", "pmix_v4"),
+        ("openmpi", [], NEW, "--mpi=*", "", None, "pmix"),
+        ("openmpi", [], NEW, "--mpi=pmix_v4", "", None, "pmix_v4"),
+        ("openmpi", [], NEW, "--mpi=*", "pmix_v3", None, "pmix_v3"),
+        ("openmpi", [], OLD, "--mpi=*", "", None, "pmix_v3"),
+        ("openmpi", [], NEW, "--mpi=pmi2", "pmi2", None, None),
+        ("openmpi", ["libpmi2.so.0"], NEW, "--mpi=pmi2", "", None, "pmi2"),
+        ("intel", [], NEW, "--mpi=*", "", None, "pmi2"),
+        ("intel", [], NEW, "--mpi=pmi2", "", "--mpi=pmix", None),
+    ],
+)
+def test_the_plugin_is_one_that_the_mpi_speaks_and_slurm_loads(
+    srun, monkeypatch, tmp_path, family, libraries, listed, loaded, set_by_site, given, plugin
+):
+    (srun("none") / "srun").write_text(OF_A_SITE.format(listed=listed, loaded=loaded))
+    monkeypatch.setattr(slurm, "_libraries", lambda mpi: libraries)
+    if set_by_site:
+        monkeypatch.setenv("SLURM_MPI_TYPE", set_by_site)
+    pair = parse_layout("1x1x2")
+    of_user = replace(launcher(family), srun=parse_srun_arguments(given))
+    if plugin is None:
+        with pytest.raises(InputError, match=f"--mpi={given[6:]}" if given else r"needs PMIx.*--hosts"):
+            of_user.check(pair)
+        return
+    of_user.check(pair)
+    arguments = output(monkeypatch, tmp_path, pair, family, given=given).before_program
+    assert [one for one in arguments if one.startswith("--mpi")] == [f"--mpi={plugin}"]
+
+
+def test_arguments_of_the_user_precede_those_of_the_launch_and_are_recorded(monkeypatch, tmp_path):
+    caught = []
+    launched = Launched({"placement": []}, [], None)
+    monkeypatch.setattr(slurm, "run_kernel", lambda job, *others: caught.append((job, *others)) or launched)
+    of_user = replace(launcher(), srun=parse_srun_arguments("--network='a b' -p debug"))
+    of_user.launch(Request("0", "pingpong", [], parse_layout("1x1x2")), tmp_path, lambda *heard: None)
+    ((job, invocation, *_),) = caught
+    assert invocation.before_program[:6] == ("srun", "--network=a b", "-p", "debug", "-n", "2")
+    assert job.extra == {"srun": "'--network=a b' -p debug"}
+
+
+def test_nodes_have_the_names_that_slurm_knows(monkeypatch, tmp_path):
+    sets = output(monkeypatch, tmp_path, parse_layout("2x1x1")).env
+    assert sets[slurm.NODE_NAME_IN] == "SLURMD_NODENAME"
+
+
+def test_nodes_are_those_of_one_component_of_a_heterogeneous_job(srun, monkeypatch):
+    folder = srun("none")
+    (folder / "scontrol").write_text('#!/bin/sh\necho "$3" | tr , "\\n"\n')
+    (folder / "scontrol").chmod(0o755)
+    for name, value in {
+        "SLURM_HET_SIZE": "2",
+        "SLURM_JOB_NUM_NODES_HET_GROUP_0": "1",
+        "SLURM_JOB_NUM_NODES_HET_GROUP_1": "3",
+        "SLURM_JOB_NODELIST_HET_GROUP_0": "a1",
+        "SLURM_JOB_NODELIST_HET_GROUP_1": "b1,b2,b3",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert num_allocated_nodes() == 1 and allocated_hosts() == ("a1",)
+    assert num_allocated_nodes(1) == 3 and allocated_hosts(1) == ("b1", "b2", "b3")
+    replace(launcher(), srun=parse_srun_arguments("--het-group=1")).check(parse_layout("3x1x1"))
+    with pytest.raises(InputError, match="component of a heterogeneous job has 1"):
+        launcher().check(parse_layout("3x1x1"))
+    with pytest.raises(InputError, match="components 0 to 1"):
+        num_allocated_nodes(2)
+
+
+def test_nodes_are_those_of_the_job_within_a_step_of_some(monkeypatch):
+    monkeypatch.setenv("SLURM_NNODES", "1")
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "4")
+    assert num_allocated_nodes() == 4
+    with pytest.raises(InputError, match="this job has no components"):
+        num_allocated_nodes(1)
 
 
 def test_a_slurm_that_does_not_answer_is_refused_in_bounded_time(srun, monkeypatch):
     (srun("none") / "srun").write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr(slurm, "_ANSWER_LIMIT_S", 0.2)
-    with pytest.raises(InputError, match=r"srun --test-only did not answer within 0\.2 s"):
+    with pytest.raises(InputError, match=r"srun --mpi=list did not answer within 0\.2 s"):
         launcher().check(parse_layout("1x1x2"))
 
 
 @pytest.mark.parametrize("job", [None, "7"])
 def test_ranks_that_still_wait_in_the_queue_are_not_called_hung(srun, monkeypatch, tmp_path, job):
-    (srun("none") / "srun").write_text("#!/bin/sh\nexec sleep 60\n")
+    (srun("none") / "srun").write_text("#!/bin/sh\ncase $1 in --mpi=*) ;; *) exec sleep 60 ;; esac\n")
     monkeypatch.setattr("earlybird.launch.job.kernel_path", lambda mpi, kernel: Path("/bin/true"))
     if job is not None:
         monkeypatch.setenv("SLURM_JOB_ID", job)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from earlybird.launch import temporary_files
+from earlybird.launch import shared_memory, temporary_files
 from earlybird.launch.temporary_files import TOPOLOGY, remove_left
 
 
@@ -52,3 +52,28 @@ def test_the_folder_of_a_daemon_goes_with_it(tmp_path):
 
 def test_no_folder_is_no_fault(tmp_path):
     remove_left(0, tmp_path / "none")
+
+
+def test_what_links_name_stays(tmp_path, no_other_proxy):
+    """In /tmp and /dev/shm everybody makes links of any name."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    outside, shared = tmp_path / "outside", tmp_path / "shared"
+    (outside / "folder").mkdir(parents=True)
+    (outside / "file").write_text("kept")
+    shared.mkdir()
+    (shared / f"ompi.{ended.pid}").symlink_to(outside)
+    for name in (f"{TOPOLOGY}abcdef", "mpich_shm_abcdef"):
+        (shared / name).symlink_to(outside / "file")
+    remove_left(0, shared)
+    shared_memory.remove_left(0, shared)
+    assert (outside / "file").read_text() == "kept" and (outside / "folder").is_dir()
+
+
+def test_shared_memory_that_no_process_has_is_removed(tmp_path):
+    for name in ("mpich_shm_abcdef", "other"):
+        (tmp_path / name).touch()
+    shared_memory.remove_left(time.time() + 60, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+    shared_memory.remove_left(time.time() - 60, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from earlybird.data import memory
 from earlybird.machine import hardware
 
 
@@ -62,7 +63,7 @@ def test_the_machine_describes_itself():
     assert output["cores"] == sum(output["cores_per_socket"]) >= 1
     assert output["sockets"] == len(output["cores_per_socket"])
     assert output["hardware_threads"] >= output["cores"]
-    assert 0 < hardware.available_memory_bytes() <= output["memory_bytes"]
+    assert 0 < memory.available_memory_bytes() <= output["memory_bytes"]
 
 
 def test_a_cpu_limit_is_read_from_either_kind_of_control_group(tmp_path):

@@ -28,6 +28,12 @@ def test_a_file_given_directly_and_inside_its_run_counts_once(everything):
     assert (len(material.runs), len(material.comparisons), len(material.patterns)) == (1, 1, 1)
 
 
+def test_a_link_to_itself_is_refused_in_a_sentence(tmp_path):
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    with pytest.raises(InputError, match=r"loop.json cannot be read"):
+        collect([tmp_path / "loop.json"])
+
+
 def test_a_pattern_loads_from_csv(tmp_path, make):
     save_pattern(make.pattern(), tmp_path / "mesh.csv")
     assert collect([tmp_path / "mesh.csv"]).patterns[0].sha256() == make.pattern().sha256()

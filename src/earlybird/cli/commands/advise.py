@@ -1,7 +1,6 @@
 """`earlybird advise`: the recommended method or algorithm, with the setting or command to use it."""
 
 import math
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,6 +51,7 @@ from earlybird.data.measure_commands import LaunchOptions
 from earlybird.data.mpich_selection import Selection, find_selection
 from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import Profile
+from earlybird.data.shell_commands import command_text, no_option, path_argument
 from earlybird.data.units import format_bytes, format_seconds, parse_bytes, parse_duration
 from earlybird.machine.flavours import find_flavour
 from earlybird.predict import MODELS
@@ -245,7 +245,8 @@ def layout(
         save_layout(found.layouts[best], output)
     if best not in MAPPINGS:
         path = output or Path("layout.csv")
-        use = f"`earlybird export {path} --to {target} --hosts ... -o FILE` writes a file for mpiexec"
+        export = f"earlybird export {path_argument(path)} --to {target} --hosts ... -o FILE"
+        use = f"`{export}` writes a file for mpiexec"
         how = f"in {path}" if output else f"which `{_again(context, path)}` writes"
         is_same_again = output or ended_by == COUNT
         advice = _with_action(advice, f"{how}; then {use}" if is_same_again else "give -o to keep it")
@@ -253,7 +254,7 @@ def layout(
     if output is not None:
         replay = _replay([pattern], str(output), profile, joined)
         note(
-            f"wrote {output}, the layout {best}; next: earlybird export {shlex.quote(str(output))} --to "
+            f"wrote {output}, the layout {best}; next: earlybird export {path_argument(output)} --to "
             f"{target} --hosts ... -o FILE for mpiexec, or, to check it, {replay}"
         )
     elif best in MAPPINGS and best != map_by:
@@ -264,12 +265,12 @@ def layout(
 
 def _replay(patterns: Sequence[Path], layout: str, profiles: Sequence[str] | None, profile: Profile) -> str:
     """Return the command that runs these exchanges, one after the other, where the profile was measured."""
-    first, *then = map(str, patterns)
+    first, *then = map(no_option, patterns)
     launch = LaunchOptions.of(profile)
     words = ["earlybird", "replay", first, *(word for one in then for word in ("--then", one))]
     words += ["--layout", layout, *(["--profile", profiles[0]] if profiles and len(profiles) == 1 else [])]
     missing = "" if launch.launcher or launch.hosts else ", with --launcher or --hosts for its nodes"
-    return shlex.join([*words, *launch.arguments]) + missing
+    return command_text([*words, *launch.arguments]) + missing
 
 
 def _with_action(advice: Advice, how: str) -> Advice:
@@ -281,7 +282,7 @@ def _with_action(advice: Advice, how: str) -> Advice:
 def _again(context: typer.Context, output: Path) -> str:
     """The command line that was given, with -o."""
     arguments, options = given_arguments(context, ("output", "pattern_out", "format", "json", "all_rows"))
-    return shlex.join([*context.command_path.split(), *arguments, *options, "-o", str(output)])
+    return command_text([*context.command_path.split(), *arguments, *options, "-o", str(output)])
 
 
 def _swaps(count: int | None, budget: str | None, seed: int) -> Swaps:

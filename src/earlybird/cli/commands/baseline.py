@@ -14,6 +14,7 @@ from earlybird.data.baseline import is_baseline, load_baseline, save_baseline
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted, flavour
 from earlybird.data.run import Run
+from earlybird.data.shell_commands import command_text, path_argument
 
 FOLDER = Path("baselines")
 CHECK = "earlybird.check/1"
@@ -40,7 +41,7 @@ def find_baseline(name: str, folder: Path) -> Path:
         known = f"; it has {', '.join(there)}" if there else ""
         raise InputError(
             f"there is no baseline {name} in {folder}{known}; save one with "
-            f"`earlybird baseline save {name} RUN/`"
+            f"`earlybird baseline save {path_argument(name)} RUN/`"
         )
     return path
 
@@ -85,8 +86,9 @@ def save(
     _make_folder(folder)
     save_baseline(baseline_of(side, name, run), path)
     note(f"wrote {path}: {counted(len(side.times_s), 'point')} of {flavour(side.mpi)}")
-    of_folder = "" if folder == FOLDER else f"--folder {folder} "
-    note(f"next: earlybird compare --baseline {name} {of_folder}LATER_RUN/")
+    of_folder = [] if folder == FOLDER else ["--folder", str(folder)]
+    compare = ["earlybird", "compare", "--baseline", name, *of_folder, "LATER_RUN/"]
+    note(f"next: {command_text(compare)}")
     if (least := min(map(len, side.times_s.values()))) < MIN_LAUNCHES:
         note(
             f"warning: some points have {counted(least, 'launch', 'launches')}; comparisons decide from "
@@ -117,8 +119,8 @@ def _save_check(check, path: Path, prints_json: bool) -> None:
     _make_folder(path.parent)
     files.write_json(path, check.to_json())
     note(f"wrote {path}: a check of {counted(len(check.nodes), 'node')}")
-    of_folder = f"{path.parent}/" if path.parent != FOLDER else ""
-    note(f"next: earlybird check --expect {f'{of_folder}{path.name}' if of_folder else path.stem}")
+    expected = path.stem if path.parent == FOLDER else str(path)
+    note(f"next: {command_text(['earlybird', 'check', '--expect', expected])}")
     if prints_json:
         print_json({"file": str(path), "mpi": check.mpi, "nodes": len(check.nodes)})
 

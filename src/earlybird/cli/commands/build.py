@@ -8,7 +8,7 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_json
+from earlybird.cli.output.printing import print_json, print_line
 from earlybird.data.units import format_bytes
 from earlybird.machine import flavours
 from earlybird.machine.home import home, homes
@@ -57,7 +57,7 @@ def build(
             print_json({"built": built})
             return
         for flavour, prefix in prepared:
-            print(f"{flavour.name} {flavour.version} is ready: {prefix}")
+            print_line(f"{flavour.name} {flavour.version} is ready: {prefix}")
 
 
 def _print_removed(names: list[str], json: bool) -> None:
@@ -77,8 +77,10 @@ def _print_removed(names: list[str], json: bool) -> None:
         )
         return
     for path, size_bytes in removed:
-        print(f"removed {path}, {format_bytes(size_bytes)}")
-    print(f"{format_bytes(freed_bytes)} freed in {folder}" if removed else f"nothing to remove in {folder}")
+        print_line(f"removed {path}, {format_bytes(size_bytes)}")
+    print_line(
+        f"{format_bytes(freed_bytes)} freed in {folder}" if removed else f"nothing to remove in {folder}"
+    )
 
 
 def _prepare(name: str) -> tuple[flavours.Flavour, Path]:

@@ -10,10 +10,12 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import make_command
-from earlybird.cli.options.shared import MpiOption, PlaceOptions, QuietOption
+from earlybird.cli.options.shared import MpiOption, PlaceOptions, PrintScriptOption, QuietOption
 from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import print_line
 from earlybird.data import files, units
 from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError, WriteError
+from earlybird.data.shell_commands import quoted
 
 
 class CheckFormat(StrEnum):
@@ -26,6 +28,7 @@ class CheckFormat(StrEnum):
 
 
 def check(
+    context: typer.Context,
     *,
     output: Annotated[
         Path | None,
@@ -55,6 +58,7 @@ def check(
         str, typer.Option(help="End the check if it makes no progress for this long.")
     ] = "30s",
     plan: Annotated[bool, typer.Option("--plan", help="Print what would be measured and how long.")] = False,
+    print_script: PrintScriptOption = None,
     quiet: QuietOption = False,
     format: Annotated[
         CheckFormat, typer.Option(help="How to print the result on stdout.")
@@ -74,6 +78,7 @@ def check(
     decided (busy nodes, or two nodes without --expect), or if the result cannot be written.
     """
     from earlybird.cli.output.check import is_open, print_check
+    from earlybird.cli.session import batch_script
     from earlybird.cli.session.checking import expected_values, perform_check, planned_check
 
     effect = units.parse_fraction(min_effect, "--min-effect")
@@ -91,6 +96,12 @@ def check(
                 "omit --size"
             )
         size_bytes = expected.size_bytes
+    if print_script is not None:
+        batch_script.check_script(print_script, place)
+        if plan:
+            raise InputError("--plan and --print-script are both given; omit one")
+        batch_script.print_check_script(context, output, budget_s)
+        return 0
     with _failure_printed(format):
         planned = planned_check(vars(place) | {"mpi": mpi}, budget_s, size_bytes)
     longest_s = planned.plan.longest_point_s()
@@ -111,6 +122,7 @@ def check(
     if output is not None:
         _write(found, output)
     print_check(found, format)
+    _print_exclusion(found)
     if not _good_hosts(found):
         return FAILED_VERDICT
     if found.findings:
@@ -125,7 +137,7 @@ def _print_plan(plan, format: str) -> None:
     if format == CheckFormat.junit:
         raise InputError("--plan has no testcases for --format junit; give table, csv or json")
     if not print_data(format, value, [value]):
-        print(plan.sentence())
+        print_line(plan.sentence())
 
 
 @contextmanager
@@ -150,6 +162,19 @@ def _shared_folder(output: Path | None) -> Path:
 def _good_hosts(found) -> list[str]:
     bad = found.bad_hosts()
     return [host for host in found.hosts if host not in bad]
+
+
+def _print_exclusion(found) -> None:
+    """Say how Slurm leaves the bad nodes out, of this job and of all."""
+    from earlybird.launch.slurm import node_expression
+
+    if found.launcher != "srun" or not (bad := found.bad_hosts()):
+        return
+    nodes = quoted(node_expression(bad))
+    note(
+        f"next: srun --exclude={nodes}, sbatch --exclude={nodes}, or as an administrator: scontrol update "
+        f"nodename={nodes} state=drain reason='earlybird check'"
+    )
 
 
 def _write(found, output: Path) -> None:

@@ -13,7 +13,7 @@ import typer
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
 from earlybird.cli.options.shared import LAYOUT_HELP, MpiOption, ThreadsOption
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_json, print_table
+from earlybird.cli.output.printing import Format, print_data, print_json, print_line, print_table
 from earlybird.cli.session.mpi import choose_flavour
 from earlybird.data import units
 from earlybird.data.errors import InputError, WorkError
@@ -57,7 +57,7 @@ def up(
     if json:
         print_json(cluster.to_json())
     else:
-        print(_sentence(cluster))
+        print_line(_sentence(cluster))
     if mismatch := link.describe_mismatch(cluster.link):
         note(f"warning: {mismatch}")
     suites = "pingpong contention completion"
@@ -80,7 +80,7 @@ def list_(format: Format = FORMAT) -> None:
             ("name", "nodes", "rate", "TCP bandwidth", "latency", "state"), list(map(_cells, clusters))
         )
     else:
-        print("no cluster is running; start one with: earlybird cluster up --nodes 4 --rate 200mbit")
+        print_line("no cluster is running; start one with: earlybird cluster up --nodes 4 --rate 200mbit")
 
 
 def run(
@@ -162,7 +162,7 @@ def down(
     for running in names:
         control.down(running)
         if not json:
-            print(f"{running} is down")
+            print_line(f"{running} is down")
     if json:
         print_json({"down": names})
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shlex
 import shutil
 import sys
 import time
@@ -16,7 +15,7 @@ from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption, QuietOption
 from earlybird.cli.output.exchange import print_errors
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_json
+from earlybird.cli.output.printing import print_json, print_line, print_text
 from earlybird.cli.session.demo_place import chosen_place
 from earlybird.cli.session.exchange import compare_run, predict_all
 from earlybird.cli.session.launchers import make_launcher
@@ -28,6 +27,7 @@ from earlybird.data.files import write_json
 from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import save_profile
+from earlybird.data.shell_commands import path_argument
 from earlybird.machine import hardware
 from earlybird.measure import suites
 
@@ -83,12 +83,13 @@ def demo(
         done = {"page": str(output), "data": str(folder), "launcher": launcher, "layout": layout.text}
         print_json(done | {"spent_s": spent_s, "comparison": comparison.to_json()})
         return
-    print(text)
+    print_text(f"{text}\n")
     print_errors(comparison)
-    quoted = shlex.quote(str(folder))
-    command = "earlybird" if shutil.which("earlybird") else shlex.quote(sys.argv[0])
-    print(f"\nreport: {output}; raw data: {quoted}; {spent_s:.0f} s in total")
-    print(f"next: {command} predict {quoted}/mesh.csv --profile {quoted}/profile.json --layout {layout.text}")
+    command = "earlybird" if shutil.which("earlybird") else path_argument(sys.argv[0])
+    print_line()
+    print_line(f"report: {output}; raw data: {folder}; {spent_s:.0f} s in total")
+    arguments = f"{path_argument(folder / 'mesh.csv')} --profile {path_argument(folder / 'profile.json')}"
+    print_line(f"next: {command} predict {arguments} --layout {layout.text}")
 
 
 def _run(
@@ -148,8 +149,10 @@ def _run(
 
     _say(4, "replaying the exchange on real MPI")
     effort = suited_to(resources, Effort(REPLAY_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed))
-    replayed = create_run(folder / "replay", "replay", effort, starter, {"layout": layout.text, **place})
-    save_pattern(pattern, replayed.path / "pattern.npz")
+    replayed = create_run(
+        folder / "replay", "replay", effort, starter, {"layout": layout.text, **place},
+        lambda folder: save_pattern(pattern, folder / "pattern.npz"),
+    )  # fmt: skip
     groups = suites.exchange_groups(pattern, layout, starter.flavour, resources.link_bytes_per_s)
     run_session(replayed, starter, groups, effort, quiet, resumable=False)
     comparison = compare_run(replayed, pattern, layout, [profile], predictions)

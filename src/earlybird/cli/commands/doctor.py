@@ -4,7 +4,7 @@ from typing import Any
 
 from earlybird import __version__
 from earlybird.cli.options.command import AS_JSON, make_command
-from earlybird.cli.output.printing import print_json, print_table
+from earlybird.cli.output.printing import print_json, print_line, print_table
 from earlybird.data.errors import InputError
 from earlybird.data.labels import FLAVOURS, counted
 from earlybird.data.units import format_bytes
@@ -51,28 +51,29 @@ def doctor(json: bool = AS_JSON) -> None:
         }
         print_json({"earlybird": __version__} | found | machine | {"can": can})
         return
-    print(
+    print_line(
         f"{machine['cpu_model']}: {counted(machine['cores'], 'core')} on "
         f"{counted(machine['sockets'], 'socket')}, {format_bytes(machine['memory_bytes'])} of memory, "
         f"{machine['kernel']}, load {machine['load']}"
     )
-    print(
-        "caches: "
-        + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"])
-        + "\n"
+    print_line(
+        "caches: " + ", ".join(f"L{c['level']} {format_bytes(c['size_bytes'])}" for c in machine["caches"])
     )
+    print_line()
     named = {flavour.name: flavour for flavour in present}
     rows = [
         _row(named[name]) if name in named else _absent_row(name, absent[name]) for name in flavours.NAMES
     ]
     rows += [_row(flavour) for flavour in others] + [_unusable_row(mpi) for mpi in unusable]
     print_table(_COLUMNS, rows, left=_LEFT)
-    print(f"\nbuilds are written to {home()}", end="")
     shared = [str(folder) for folder in homes()[1:] if folder.is_dir()]
-    print(f"; those in {', '.join(shared)} are used, too\n" if shared else "\n")
+    also = f"; those in {', '.join(shared)} are used, too" if shared else ""
+    print_line()
+    print_line(f"builds are written to {home()}{also}")
+    print_line()
     for name, ability in can.items():
         text = "; ".join(filter(None, [ability["cause"], ability["remedy"]])) or _MEANS.get(name, "")
-        print(f"{'yes' if ability['can'] else 'no ':<4}{name:<18}{text}".rstrip())
+        print_line(f"{'yes' if ability['can'] else 'no ':<4}{name:<18}{text}".rstrip())
 
 
 def _is_system(flavour: flavours.Flavour, present: list[flavours.Flavour]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from earlybird.cli.output.notes import note
 from earlybird.cli.session.mpi import built_flavours, choose_flavour
 from earlybird.data.errors import InputError
+from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.launch import command_programs, interpose
 from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
@@ -90,7 +91,8 @@ def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
 
 def _not_found(name: str) -> str:
     if os.path.isfile(name):
-        remedy = f"run chmod +x {name}" if os.sep in name else f"give its path, ./{name}"
+        here = quoted(f"./{name}")
+        remedy = f"run chmod +x {path_argument(name)}" if os.sep in name else f"give its path, {here}"
         return f"the file {name} is not a command that can be run; {remedy}"
     return f"the command {name!r} is neither on PATH nor a file; check its name"
 
@@ -110,12 +112,13 @@ def _interposed(
     library = library_path(flavour)
     if not library.exists() and may_refuse:
         raise InputError(
-            f"the recorder is not built for {flavour.name}; run `earlybird build --mpi {flavour.name}`"
+            f"the recorder is not built for {flavour.name}; run `earlybird build --mpi "
+            f"{quoted(flavour.name)}`"
         )
     if not library.exists():
         note(
             f"earlybird: libearlybird is not built for {flavour.name} and is not preloaded; run "
-            f"`earlybird build --mpi {flavour.name}`"
+            f"`earlybird build --mpi {quoted(flavour.name)}`"
         )
         return program, command, environment
     programs = command_programs.programs_of(

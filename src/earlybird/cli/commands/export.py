@@ -11,6 +11,7 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_json
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
+from earlybird.data.shell_commands import path_argument, quoted
 
 if TYPE_CHECKING:  # numpy would be imported for every help text
     from earlybird.data.pattern import Pattern
@@ -200,7 +201,7 @@ def _write_model(source: Path, to: Target, shape: str | None, output: Path, json
             note(f"warning: {changed}")
         if to == Target.simulated_machine:
             files.write_json(output, machine.to_json())
-            note(f"wrote {output}; use it with: --launcher simgrid:{output}")
+            note(f"wrote {output}; use it with: --launcher {quoted(f'simgrid:{output}')}")
         else:
             files.write_text(output, platform_xml(machine))
             note(f"wrote {output}: {machine.shape}, nodes x sockets x cores; each core is a host")
@@ -276,7 +277,7 @@ def _write_placement(
     names = () if hosts is None else parse_hosts(hosts)
     made = placement_file(layout, to, names, None if cpus is None else parse_cpus(cpus))
     files.write_text(output, made.text)
-    use = made.use.format(file=output, ranks=layout.num_ranks)
+    use = made.use.format(file=path_argument(output), ranks=layout.num_ranks)
     if json:
         print_json({"file": str(output), "format": str(to), "ranks": layout.num_ranks, "use": use})
     note(f"wrote {output}: {layout.num_ranks} ranks; use it with: {use}")

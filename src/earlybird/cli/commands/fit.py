@@ -1,6 +1,5 @@
 """`earlybird fit`: fits a profile to run folders or a table of ping-pong times, and prints its summary."""
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +8,7 @@ import typer
 from earlybird.cli.options.command import FORMAT, make_command
 from earlybird.cli.output.collective_forms import print_comparison, print_regressions
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_json
+from earlybird.cli.output.printing import Format, print_json, print_line
 from earlybird.cli.output.profile import print_profile
 from earlybird.data import files
 from earlybird.data.collective_form import CollectiveForm
@@ -17,6 +16,7 @@ from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.measure_commands import LaunchOptions
 from earlybird.data.profile import SCHEMA, Profile, save_profile
 from earlybird.data.run import Run
+from earlybird.data.shell_commands import command_text, path_argument, quoted
 from earlybird.data.tables import THUNE_HEADER
 
 
@@ -112,13 +112,13 @@ def _next(sources: list[Path], profile: Profile, output: Path) -> str:
     runs = [Run.open(source) for source in sources if source.is_dir()]
     nodes = max((_num_nodes(launch) for run in runs for launch in run.launches()), default=1)
     layout = f"{nodes}x1x{2 if 'intra_socket' in profile.levels else 1}" if nodes > 1 else "1x1x4"
-    arguments = f"PATTERN --profile {shlex.quote(str(output))} --layout {layout}"
+    arguments = f"PATTERN --profile {path_argument(output)} --layout {layout}"
     launch = LaunchOptions.of(profile)
     if nodes == 1 or not launch.arguments:
         return f"earlybird predict {arguments}"
     return (
         f"earlybird predict {arguments}, or with real MPI: "
-        f"earlybird replay {arguments} {shlex.join(launch.arguments)} -o replay"
+        f"earlybird replay {arguments} {command_text(launch.arguments)} -o replay"
     )
 
 
@@ -128,7 +128,7 @@ def _advise(profile: Profile, output: Path) -> str:
     size = form.threads * (round(form.range["size_bytes"][1]) // form.threads)
     return (
         f"earlybird advise pipeline --threads {form.threads} --size {size} "
-        f"--gamma {form.range['gamma_s_per_byte'][1] * 1e12:g}us/MB --profile {shlex.quote(str(output))}"
+        f"--gamma {form.range['gamma_s_per_byte'][1] * 1e12:g}us/MB --profile {path_argument(output)}"
     )
 
 
@@ -137,10 +137,10 @@ def _advise_collective(forms: list[CollectiveForm], output: Path) -> str:
     form = forms[0]
     ranks, map_by = form.range["ranks"][1], form.map_by
     alike = [one.operation for one in forms if (one.range["ranks"][1], one.map_by) == (ranks, map_by)]
-    mapping = f" --map-by {map_by[0]}" if map_by else ""
+    mapping = f" --map-by {quoted(map_by[0])}" if map_by else ""
     return (
-        f"earlybird advise collective --op {','.join(dict.fromkeys(alike))} --ranks {ranks}{mapping} "
-        f"--profile {shlex.quote(str(output))}"
+        f"earlybird advise collective --op {quoted(','.join(dict.fromkeys(alike)))} --ranks {ranks}{mapping} "
+        f"--profile {path_argument(output)}"
     )
 
 
@@ -158,13 +158,14 @@ def _selection(observations, forms: list[CollectiveForm], times: str) -> tuple[l
 
 def _print_selection(observations, forms: list[CollectiveForm], times: str) -> None:
     results, verdicts = _selection(observations, forms, times)
-    print()
+    print_line()
     print_comparison(forms)
-    print(f"\nAICc: from the likelihood of times in us, lower is better; times are {times}")
+    print_line()
+    print_line(f"AICc: from the likelihood of times in us, lower is better; times are {times}")
     print_regressions(results)
-    print()
+    print_line()
     for text in verdicts:
-        print(text)
+        print_line(text)
 
 
 def _selection_json(observations, forms: list[CollectiveForm], times: str) -> dict[str, Any]:

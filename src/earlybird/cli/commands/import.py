@@ -21,6 +21,7 @@ from earlybird.data.layout import LEVELS
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import save_profile
 from earlybird.data.run import UNNAMED_HOST, Run, Sample
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.statistics import STATISTICS, Statistic
 from earlybird.data.tables import THUNE_HEADER, load_thune_table
 from earlybird.interop.imb_outputs import read_imb
@@ -185,11 +186,12 @@ def _import_profiles(source: Path, output: Path, json: bool) -> None:
         raise InputError(f"{output} exists already; choose another folder")
     profiles = load_thune_table(source)
     output.mkdir(parents=True)
-    written = [output / f"{cpu.replace(' ', '-').replace('/', '-')}.json" for cpu in profiles]
+    written = [output / (re.sub(r"[^\w.,()@+:-]", "-", cpu) + ".json") for cpu in profiles]
     for path, profile in zip(written, profiles.values(), strict=True):
         save_profile(profile, path)
     note(
-        f"wrote {output}: {counted(len(written), 'profile')}; next: earlybird predict --profile {written[0]}"
+        f"wrote {output}: {counted(len(written), 'profile')}; next: earlybird predict --profile "
+        f"{path_argument(written[0])}"
     )
     if json:
         print_json({"profiles": list(map(str, written))})
@@ -248,23 +250,28 @@ def _import(
     dates = [one.started.isoformat() for _, _, one in found if one.started is not None]
     begun = started or min(dates, default=None)
     when = {} if begun is None else {"started": _time(begun)}
-    run = Run.create(
+
+    def save_launches(folder: Path) -> None:
+        run = Run(folder, {})
+        for number, (source, text, one) in enumerate(found):
+            launch = f"import-{number}"
+            run.append_launch({
+                "id": launch, "launcher": "import", "flavour": mpi, "version": version,
+                "tool": f"{one.tool} {one.version}".strip(), "hidden": one.hidden, "file": source.name,
+                "sha256": hashlib.sha256(text.encode()).hexdigest(), "datatype": one.datatype,
+            })  # fmt: skip
+            run.append_samples(_samples(one, launch, mpi, level))
+
+    Run.create(
         output,
         machine={"host": host},
         command=["earlybird", "import", *map(str, sources)],
         seed=0,
         earlybird=__version__,
         settings={"imported": True, "mpi": mpi},
+        contents=save_launches,
         **when,
     )
-    for number, (source, text, one) in enumerate(found):
-        launch = f"import-{number}"
-        run.append_launch({
-            "id": launch, "launcher": "import", "flavour": mpi, "version": version,
-            "tool": f"{one.tool} {one.version}".strip(), "hidden": one.hidden, "file": source.name,
-            "sha256": hashlib.sha256(text.encode()).hexdigest(), "datatype": one.datatype,
-        })  # fmt: skip
-        run.append_samples(_samples(one, launch, mpi, level))
     count = sum(len(positive(one.points)) for _, _, one in found)
     note(f"wrote {output}: {counted(count, 'value')} from {counted(len(found), 'launch', 'launches')}")
     if zeros := sum(len(one.points) for _, _, one in found) - count:
@@ -276,7 +283,8 @@ def _import(
             f"warning: {counted(len(rough), 'value')} printed with one digit, rounded by up to "
             f"{percent(max(rough))}"
         )
-    note(f"next: earlybird show {output}, or earlybird compare {output} OTHER_RUN/")
+    run = path_argument(output)
+    note(f"next: earlybird show {run}, or earlybird compare {run} OTHER_RUN/")
     if json:
         print_json({"run": str(output), "launches": len(found), "values": count})
 

@@ -1,6 +1,5 @@
 """`earlybird measure`: run suites into a run folder."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,13 +11,15 @@ from earlybird.cli.options.shared import MpisOption, PlaceOptions, RunOption, Se
 from earlybird.cli.options.suites import make_suite_group
 from earlybird.cli.output.measured import check_one_column, print_run, print_with_paper
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_table
+from earlybird.cli.output.printing import Format, print_data, print_line, print_table
 from earlybird.cli.session import batch_script, measuring, sides
+from earlybird.cli.session.foreign_runs import refuse_unstated, unstated
 from earlybird.cli.session.launchers import is_simulated, launchers_of
 from earlybird.data import labels, units
 from earlybird.data.collective_algorithms import UNMODELLED
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
+from earlybird.data.shell_commands import command_text, no_option
 from earlybird.measure import reproduce, suites
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
 from earlybird.measure.options import thread_counts
@@ -103,7 +104,7 @@ def measure(
         instead = f"; {way} writes {format}" if (way := _OTHER_FORMATS.get(format)) else ""
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
     if session.print_script is not None:
-        batch_script.check_script(place, session)
+        batch_script.check_script(session.print_script, place, resume=session.resume)
         if not suite and against is None:
             raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
     names = list(dict.fromkeys(suite))
@@ -116,9 +117,10 @@ def measure(
             raise InputError(
                 f"{run.path} measures {' '.join(settings['suites'])}; omit the suite with --resume"
             )
-        asked = sides.mpi_setting(sides.asked_mpis(mpi, env, settings["mpi"]))
         repeated = against and str(against.absolute())
-        measuring.refuse_changes(run, settings, {"mpi": asked, "against": repeated})
+        measuring.refuse_changes(run, settings, {"against": repeated})
+        _refuse_other_mpis(run, settings, mpi, env)
+        _refuse_unstated(run, settings, place, mpi, env)
     elif against is not None:
         before, settings, effort = measuring.open_run(against, SETTINGS, launches, budget, session)
         given.refuse_changes(before, settings)
@@ -130,6 +132,7 @@ def measure(
                 "one of these"
             )
         settings = settings | sides.sides_against(against, settings["mpi"], mpi, env)
+        _refuse_unstated(before, settings, place, mpi, env)
         settings["suites"] = names or settings["suites"]
         effort = replace(effort, seed=seed)
         if budget is None:
@@ -163,6 +166,28 @@ def measure(
         return 0
     with sides.failing_without_verdict(settings):
         return _measure(run, settings, effort, chosen, options, output, session, format)
+
+
+def _refuse_other_mpis(
+    run: Run, settings: dict[str, Any], mpi: list[str] | None, env: list[str] | None
+) -> None:
+    """Raise InputError if --mpi and --env are not those of `run`: all, or those that must be stated again."""
+    asked, stored = sides.asked_mpis(mpi, env, settings["mpi"]), sides.listed_mpis(settings["mpi"])
+    if not (set(asked) <= set(stored) and (env or any(map(unstated, stored)))):
+        measuring.refuse_changes(run, settings, {"mpi": sides.mpi_setting(asked)})
+
+
+def _refuse_unstated(
+    run: Run,
+    settings: dict[str, Any],
+    place: PlaceOptions,
+    mpi: list[str] | None,
+    env: list[str] | None,
+) -> None:
+    refuse_unstated(
+        run, settings, place,
+        mpis=sides.listed_mpis(settings["mpi"]), stated_mpis=mpi or (), stated_variables=env or (),
+    )  # fmt: skip
 
 
 def _measure(
@@ -211,13 +236,12 @@ def _measure(
         print_run(run, result.samples, format)
     status = sides.compare_measured(run, settings, prints=format == "table")
     fitted = _can_be_fitted(groups) and not compares_paper
-    of_one = f" --mpi {shlex.quote(next(iter(resources)))}" if len(resources) > 1 else ""
-    next_command = (
-        f"fit {run.path}{of_one} -o {_profile_name(settings['suites'])}"
-        if fitted
-        else f"report {run.path} -o report.html"
-    )
-    note(f"samples of {labels.listed(list(resources))} are in {run.path}; next: earlybird {next_command}")
+    of_one = ["--mpi", next(iter(resources))] if len(resources) > 1 else []
+    name = no_option(run.path)
+    next_command = ["fit", name, *of_one] if fitted else ["report", name]
+    output_name = _profile_name(settings["suites"]) if fitted else "report.html"
+    following = command_text(["earlybird", *next_command, "-o", output_name])
+    note(f"samples of {labels.listed(list(resources))} are in {run.path}; next: {following}")
     return status
 
 
@@ -238,7 +262,10 @@ class _Given:
         if "pipeline" in settings["suites"]:
             settings = {"methods": FIRST_PIPELINE_METHODS} | settings
         of_suites, threads = self.of_suites(), self.threads
-        given = {"hosts": self.place.hosts, "agent": self.place.agent, "quick": self.quick}
+        given = {
+            "hosts": self.place.hosts, "agent": self.place.agent, "srun": self.place.srun,
+            "quick": self.quick,
+        }  # fmt: skip
         measuring.refuse_changes(run, settings, given)
         chosen = suites.find_suites(settings["suites"])
         compares_threads = len(chosen) == 1 and chosen[0].compares_threads  # several suites do not
@@ -280,8 +307,9 @@ def _list_suites(format: str) -> None:
     if not print_data(format, {"suites": listed}, listed):
         header = list(listed[0])
         print_table(header, [list(one.values()) for one in listed], left=header)
-        print("\nearlybird measure " + " ".join(suites.SUITES) + " -o run")
-        print("earlybird measure SUITE --help    the options of a suite")
+        print_line()
+        print_line("earlybird measure " + " ".join(suites.SUITES) + " -o run")
+        print_line("earlybird measure SUITE --help    the options of a suite")
 
 
 def _can_be_fitted(groups: Sequence[Group]) -> bool:

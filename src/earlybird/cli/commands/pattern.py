@@ -20,11 +20,10 @@ from earlybird.cli.options.mesh import (
     three_sides,
 )
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data
-from earlybird.data import files, units
+from earlybird.cli.output.printing import Format, print_data, print_line
+from earlybird.data import files, memory, units
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
-from earlybird.machine import hardware
 
 if TYPE_CHECKING:
     from earlybird.patterns.recorded_epochs import RecordedExchanges
@@ -102,7 +101,7 @@ def halo(
         neighbours=neighbours,
         periodic=periodic,
         rank_order=rank_order,
-        available_bytes=hardware.available_memory_bytes(),
+        available_bytes=memory.available_memory_bytes(),
     )
     _finish(pattern, output, ranks[0] * ranks[1] * ranks[2], {}, format)
 
@@ -130,7 +129,7 @@ def random(
         max_size_bytes=units.parse_bytes(max_size, "--max-size"),
         distribution=distribution,
         seed=seed,
-        available_bytes=hardware.available_memory_bytes(),
+        available_bytes=memory.available_memory_bytes(),
     )
     _finish(pattern, output, ranks, {}, format)
 
@@ -163,7 +162,7 @@ def near(
         mean_size_bytes=units.parse_bytes(mean_size, "--mean-size"),
         unevenness=unevenness,
         seed=seed,
-        available_bytes=hardware.available_memory_bytes(),
+        available_bytes=memory.available_memory_bytes(),
     )
     _finish(pattern, output, ranks, {}, format)
 
@@ -353,10 +352,12 @@ def print_summary(summary: dict[str, Any]) -> None:
         for key in ("smallest_bytes", "median_bytes", "largest_bytes", "total_bytes")
     )
     if "cells" in summary:
-        print(f"mesh      {summary['cells']} cells, {summary['edge_cut']} pairs of neighbours separated")
-    print(f"pattern   {summary['file']}: {summary['messages']} messages, {summary['ranks']} ranks, {total}")
-    print(f"a message {smallest} to {largest}, median {median}")
-    print(
+        print_line(f"mesh      {summary['cells']} cells, {summary['edge_cut']} pairs of neighbours separated")
+    print_line(
+        f"pattern   {summary['file']}: {summary['messages']} messages, {summary['ranks']} ranks, {total}"
+    )
+    print_line(f"a message {smallest} to {largest}, median {median}")
+    print_line(
         f"a rank    sends {summary['fewest_sent_by_a_rank']} to {summary['most_sent_by_a_rank']} messages, "
         f"receives {summary['fewest_received_by_a_rank']} to {summary['most_received_by_a_rank']}"
     )

@@ -19,10 +19,10 @@ from earlybird.cli.output.printing import (
 )
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
+from earlybird.data.method_predictions import COLLECTIVE_SCHEMA
 from earlybird.data.units import format_bytes, format_seconds, parse_bytes
 from earlybird.predict.collective import AlgorithmPrediction, forms_of, place_ranks, predict_collective
 
-SCHEMA = "earlybird.collective-prediction/1"
 _CSV = ("method", "algorithm", "segment_bytes", "time_s", "time_low_s", "time_high_s", "form", "tree",
         "extrapolated")  # fmt: skip
 _COLUMNS = (
@@ -69,7 +69,7 @@ def collective(
         forms, placed, size_bytes, None if algorithm is None else read_method(algorithm)
     )
     value = {
-        "schema": SCHEMA,
+        "schema": COLLECTIVE_SCHEMA,
         "operation": call.op,
         "ranks": placed.ranks,
         "size_bytes": size_bytes,

@@ -12,8 +12,8 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Column, Format, print_data, print_table, range_text, table
 from earlybird.data import labels
 from earlybird.data.errors import InputError
-from earlybird.data.files import with_current_keys
 from earlybird.data.measure_commands import LaunchOptions
+from earlybird.data.method_predictions import PIPELINE_SCHEMA
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.predict.pipelined import (
     MethodPrediction,
@@ -24,7 +24,6 @@ from earlybird.predict.pipelined import (
     reservations,
 )
 
-SCHEMA = "earlybird.pipeline-prediction/1"
 _CSV = ("method", "vcis", "time_s", "time_low_s", "time_high_s", "speed_up", "speed_up_low", "speed_up_high",
         "messages", "message_bytes", "source")  # fmt: skip
 _COLUMNS = (
@@ -72,7 +71,7 @@ def pipeline(
     launch = LaunchOptions.of(joined)
     command = measure_pipelines_command(threads, size_bytes, {num_partitions: rate}, level, launch=launch)
     value = {
-        "schema": SCHEMA,
+        "schema": PIPELINE_SCHEMA,
         "level": level,
         "threads": threads,
         "partitions": num_partitions,
@@ -90,7 +89,7 @@ def print_methods(value: Mapping[str, Any], format: str) -> None:
     """Print a prediction of pipelines from its JSON object."""
     for reservation in value.get("notes", ()):
         note(f"warning: {reservation}")
-    methods = [with_current_keys(method) for method in value["methods"]]
+    methods = value["methods"]
     if not print_data(format, value, [_flat(method) for method in methods], _CSV):
         print_table(*table(_COLUMNS, methods))
         note(

@@ -1,9 +1,9 @@
 """`earlybird record`: runs a program and records who sends how much to whom, and in which calls."""
 
-import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
@@ -19,15 +19,18 @@ from earlybird.cli.options.shared import MpiOption
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Format
 from earlybird.cli.output.recording import print_recording
+from earlybird.cli.output.streams import discard
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import (
     Recording,
     discard_if_empty,
     load_recording,
+    recording_into,
     save_functions,
-    start_recording,
 )
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import parse_bytes, size_argument
+from earlybird.launch.process import adopt_orphans, remove_left_of_adopted
 from earlybird.machine.hardware import describe
 from earlybird.machine.openmp import openmp_runtime
 from earlybird.machine.symbols import function_names, source_lines
@@ -110,8 +113,13 @@ def record(
     runtimes = () if openmp is None else (openmp_runtime(openmp),)
     request = Request(command, mpi, not interpose, None, records=True, others=runtimes)
     program, arguments, environment = prepare(request)
-    start_recording(output, {"command": command, **_facts()})
-    environment |= {"EARLYBIRD_RECORD": str(output.resolve()), **kept}
+    with recording_into(output, {"command": command, **_facts()}):
+        environment |= {"EARLYBIRD_RECORD": str(output.resolve()), **kept}
+        return _record(output, program, arguments, environment, json)
+
+
+def _record(output: Path, program: str, arguments: list[str], environment: dict[str, str], json: bool) -> int:
+    """Run the command, print what its ranks recorded in `output`, and return the exit status."""
     try:
         status = _run(program, arguments, environment, json)
     except InputError:
@@ -126,8 +134,15 @@ def record(
     else:
         try:
             _print(output, json)
+            sys.stdout.flush()
         except (InputError, WorkError) as error:  # the status is the command's
             note(f"warning: {error}")
+        except BrokenPipeError:
+            discard(sys.stdout)
+        except OSError as error:
+            discard(sys.stdout)
+            note(f"warning: cannot write the output: {error.strerror}; the recording is in {output}")
+            status = status or 1
     return status
 
 
@@ -163,7 +178,7 @@ def _print(path: Path, as_json: bool) -> None:
         note(f"warning: {sentence}")
     if recording.ranks or as_json:
         print_recording(recording, Format.json if as_json else Format.table)
-        note(f"next: earlybird report {shlex.quote(str(path))} -o report.html")
+        note(f"next: earlybird report {path_argument(path)} -o report.html")
 
 
 def _name_functions(recording: Recording) -> Recording:
@@ -187,7 +202,7 @@ def _name_functions(recording: Recording) -> Recording:
         cause = str(error).partition(";")[0]
         note(
             f"warning: functions are not named: {cause}; when it can be written, run `earlybird record "
-            f"--merge {shlex.quote(str(recording.path))}`"
+            f"--merge {path_argument(recording.path)}`"
         )
         return recording
     return load_recording(recording.path)
@@ -195,7 +210,11 @@ def _name_functions(recording: Recording) -> Recording:
 
 def _run(program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool) -> int:
     """The exit status of the command; as a shell's if a signal ended it. Signals to this process reach it."""
-    awaited = {*_PASSED_ON, signal.SIGCHLD}
+    # What is ignored, as SIGHUP under nohup, the command ignores as well.
+    passed_on = {number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN}
+    awaited = {*passed_on, signal.SIGCHLD}
+    adopt_orphans()  # ranks may outlive a launcher that is killed
+    begin_s = time.time()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
         try:
@@ -207,11 +226,13 @@ def _run(program: str, arguments: list[str], environment: dict[str, str], is_qui
             raise cannot_run(program, error) from error
         while process.poll() is None:
             came = signal.sigwaitinfo(awaited)
-            if came.si_signo in _PASSED_ON and came.si_code != _OF_KERNEL:
+            if came.si_signo in passed_on and came.si_code != _OF_KERNEL:
                 process.send_signal(came.si_signo)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     status = process.returncode
+    if status:
+        remove_left_of_adopted(begin_s)
     return status if status >= 0 else 128 - status
 
 

@@ -19,8 +19,10 @@ from earlybird.cli.session.exchange import (
     note_other_combination,
     predict_stages,
 )
+from earlybird.cli.session.foreign_runs import refuse_unstated
 from earlybird.cli.session.launchers import make_launcher
 from earlybird.cli.session.memory import load_fitting_pattern
+from earlybird.cli.session.sides import in_full, listed_mpis
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout, save_layout
@@ -83,12 +85,18 @@ def replay(
     With --then several exchanges follow each other, as through the leaders of `advise aggregate`.
     """
     if session.print_script is not None:
-        batch_script.check_script(place, session)
+        batch_script.check_script(session.print_script, place, resume=session.resume)
     if session.resume:
         run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget, session)
+        mpi = mpi and in_full(mpi)
         measuring.refuse_changes(
-            run, settings, {"mpi": mpi, "hosts": place.hosts, "agent": place.agent, "layout": layout}
-        )
+            run, settings,
+            {"mpi": mpi, "hosts": place.hosts, "agent": place.agent, "srun": place.srun, "layout": layout},
+        )  # fmt: skip
+        refuse_unstated(
+            run, settings, place,
+            mpis=listed_mpis(settings["mpi"]), stated_mpis=listed_mpis(mpi), has_env=False,
+        )  # fmt: skip
         profile = profile or _stored_profiles(run, settings)
         share, mixed, combine = (
             given or settings.get(name)
@@ -147,9 +155,12 @@ def replay(
         shared_cores = len(stages) == 1 and joined is not None and starter.shares_cores(where)
         settings["empty"] = shared_cores if empty is None else empty
         effort = measuring.suited_to(resources, effort)
-        run = measuring.create_run(output, "replay", effort, starter, settings)
-        save_pattern(messages, run.path / "pattern.npz")
-        save_layout(where, run.path / "layout.csv")
+
+        def save_exchange(folder: Path) -> None:
+            save_pattern(messages, folder / "pattern.npz")
+            save_layout(where, folder / "layout.csv")
+
+        run = measuring.create_run(output, "replay", effort, starter, settings, save_exchange)
     on = where, starter.flavour, resources.link_bytes_per_s
     if len(stages) > 1:
         groups = [staged_group(stages, *on)]

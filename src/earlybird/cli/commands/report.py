@@ -8,7 +8,7 @@ import typer
 from earlybird.cli.options.command import make_command
 from earlybird.cli.options.shared import LAYOUT_HELP
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_json
+from earlybird.cli.output.printing import print_json, print_text
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout
 
@@ -64,7 +64,7 @@ def report(
             print_json({"page": str(output)})
         note(f"wrote {output}")
     if terminal:
-        print(tables.render(collected), end="")
+        print_text(tables.render(collected))
 
 
 command = make_command(

@@ -1,21 +1,21 @@
 """`earlybird show`: prints any file or run folder of earlybird again."""
 
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from earlybird.cli.options.command import make_command
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_data, print_table
+from earlybird.cli.output.printing import print_data, print_line, print_table
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
 from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_pattern
 from earlybird.data.recording import SUMMARY, load_recording
 from earlybird.data.run import Run
+from earlybird.data.shell_commands import path_argument
 
 
 class ShowFormat(StrEnum):
@@ -123,12 +123,14 @@ def _show_json(source: Path, format: ShowFormat) -> None:
             print_node_counts(node_counts_from_json(value, where), format)
         case "earlybird.pipeline-prediction/1":
             from earlybird.cli.commands.predict_pipeline import print_methods
+            from earlybird.data.method_predictions import pipeline_prediction_from_json
 
-            _print_or_refuse(print_methods, value, where, format)
+            print_methods(pipeline_prediction_from_json(value, where).to_json(), format)
         case "earlybird.collective-prediction/1":
             from earlybird.cli.commands.predict_collective import print_algorithms
+            from earlybird.data.method_predictions import collective_prediction_from_json
 
-            _print_or_refuse(print_algorithms, value, where, format)
+            print_algorithms(collective_prediction_from_json(value, where).to_json(), format)
         case "earlybird.comparison/1":
             from earlybird.cli.output.exchange import print_comparison
             from earlybird.data.comparison import comparison_from_json
@@ -194,17 +196,6 @@ def _show_recording(source: Path, format: ShowFormat) -> None:
     print_recording(recording, format)
 
 
-def _print_or_refuse(
-    print_value: Callable[[Any, ShowFormat], None], value: dict[str, Any], where: str, format: ShowFormat
-) -> None:
-    try:
-        print_value(value, format)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"{where} is incomplete ({error!r}); make it again with `earlybird predict --json`"
-        ) from error
-
-
 # The files in a run folder that say what its samples mean.
 _OF_RUNS = ("comparison.json", "check.json")
 
@@ -215,7 +206,9 @@ def _show_run(run: Run, format: ShowFormat) -> None:
 
     samples = run.samples()
     if not samples:
-        raise InputError(f"{run.path} has no samples yet; continue it with --resume -o {run.path}")
+        raise InputError(
+            f"{run.path} has no samples yet; continue it with --resume -o {path_argument(run.path)}"
+        )
     whole = next((path for name in _OF_RUNS if (path := run.path / name).exists()), None)
     if whole is not None:
         _show_json(whole, format)
@@ -235,7 +228,7 @@ def _show_pattern(pattern: Pattern, source: Path, format: ShowFormat) -> None:
     summary = {"file": str(source)} | summary_of(pattern, pattern.num_ranks_named)
     if not print_data(format, summary | {"exchange": messages}, messages, header):
         print_summary(summary)
-        print()
+        print_line()
         print_table(header, rows)
 
 

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from earlybird.cli.output.printing import Format, set_prints_all
 from earlybird.data.errors import InputError
+from earlybird.data.shell_commands import no_option
 
 FORMAT = typer.Option(Format.table, "--format", help="How to print the result on stdout.")
 AS_JSON = typer.Option(False, "--json", help="Print the result as JSON.")  # of commands without --format
@@ -116,7 +117,7 @@ def given_arguments(
 ) -> tuple[list[str], list[str]]:
     """Arguments and options as they were given on the command line, without those `omitted`.
 
-    A file name that begins with a dash was given after --, and would be parsed as an option: it gets ./.
+    A file name that begins with a dash was given after --, and would be parsed as an option: see `no_option`.
     """
     options, arguments = [], []
     parameter: Any
@@ -129,7 +130,7 @@ def given_arguments(
         value = context.params[parameter.name]
         values = [str(item) for item in value] if isinstance(value, (list, tuple)) else [str(value)]
         if parameter.param_type_name == "argument":
-            arguments += [f"./{text}" if text.startswith("-") else text for text in values]
+            arguments += map(no_option, values)
         elif parameter.is_flag:
             options.append(parameter.opts[0])
         else:

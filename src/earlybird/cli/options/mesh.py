@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.output.notes import note
-from earlybird.data import files
+from earlybird.data import files, memory
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import check_suffix
-from earlybird.machine import hardware
 
 DEFAULT_CELLS = 100_000
 
@@ -49,7 +48,7 @@ def adjacency_of(mesh: Path | None, cells: int | None, dims: str | None, refine:
         from earlybird.patterns.mesh import tetrahedral_mesh
 
         return tetrahedral_mesh(
-            DEFAULT_CELLS if cells is None else cells, seed, available_bytes=hardware.available_memory_bytes()
+            DEFAULT_CELLS if cells is None else cells, seed, available_bytes=memory.available_memory_bytes()
         )
     if cells is not None:
         raise InputError(f"--cells is of the generated mesh, but {mesh} is given; give one of them")

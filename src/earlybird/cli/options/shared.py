@@ -26,6 +26,9 @@ RunOption = Annotated[
     Path | None,
     typer.Option("-o", "--output", help="Run folder to create.  [default: named by the time]"),
 ]
+PrintScriptOption = Annotated[
+    str | None, typer.Option(help="Print a batch script for this scheduler (slurm) and do not measure.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")]
 ProfilesOption = Annotated[
     list[str] | None, typer.Option(help="Profile written by fit; repeat to combine levels.")
@@ -66,6 +69,13 @@ class PlaceOptions:
         str | None,
         typer.Option(help="Program that starts processes on --hosts, called like ssh.  [default: ssh]"),
     ] = None
+    srun: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARGUMENTS",
+            help="Further arguments for --launcher srun, such as '--mpi=pmix --network=single_node_vni'.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -83,9 +93,7 @@ class SessionOptions:
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in -o with the options it was started with.")
     ] = False
-    print_script: Annotated[
-        str | None, typer.Option(help="Print a batch script for this scheduler (slurm) and do not measure.")
-    ] = None
+    print_script: PrintScriptOption = None
     quiet: QuietOption = False
 
 

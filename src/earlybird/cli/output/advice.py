@@ -4,7 +4,7 @@ sizes."""
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import interval_text, print_data, print_table, ratio_text
+from earlybird.cli.output.printing import interval_text, print_data, print_line, print_table, ratio_text
 from earlybird.data import labels
 from earlybird.data.advice import Advice, Alternative, CollectivesAdvice, SizeRange
 from earlybird.data.projection import is_bound, speed_up_text, time_text
@@ -40,12 +40,12 @@ def print_advice(advice: Advice, format: str, *, with_sizes: bool = True) -> Non
         [[rank, *_row(one, extra, advice.baseline)] for rank, one in enumerate(advice.ranked, start=1)],
     )
     if rule := advice.extra.get("rule"):
-        print(rule)
-    print()
+        print_line(rule)
+    print_line()
     for rank, one in enumerate(advice.ranked, start=1):
-        print(f"{rank}. {one.action}")
+        print_line(f"{rank}. {one.action}")
     if advice.size_ranges and with_sizes:
-        print()
+        print_line()
         _print_without_empty_columns(
             [*_SIZES_HEADER, *extra.values(), "basis"],
             [_size_row(one, extra) for one in advice.size_ranges],
@@ -73,7 +73,7 @@ def print_collectives_advice(several: CollectivesAdvice, format: str, *, with_si
     )
     if not with_sizes:
         return
-    print()
+    print_line()
     _print_without_empty_columns(
         ["operation", *_SIZES_HEADER, *extra.values(), "basis", "setting"],
         [
@@ -159,7 +159,7 @@ def _extra_cells(one: Alternative | SizeRange, extra: Iterable[str]) -> list[str
 
 def _name(one: Alternative | SizeRange) -> str:
     """Display name of a method such as `pipeline:8192`, with the contexts that it requests."""
-    name, colon, bound = one.method.partition(":")
-    is_segmented = colon and "algorithm" in one.extra
+    name, _, bound = one.method.partition(":")
+    is_segmented = bound.isdecimal() and "algorithm" in one.extra
     text = f"{name}, segments of {format_bytes(int(bound))}" if is_segmented else one.method
     return text + (f", {labels.counted(one.extra['vcis'], 'context')}" if "vcis" in one.extra else "")

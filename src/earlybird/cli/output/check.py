@@ -1,16 +1,23 @@
 """Prints a check: the values of every node, what is not as the others, and the verdict."""
 
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Column, print_csv, print_json, print_table, table
+from earlybird.cli.output.printing import (
+    Column,
+    print_csv,
+    print_json,
+    print_line,
+    print_table,
+    print_text,
+    table,
+)
 from earlybird.data.check import Check, CheckedNode, Division, Group
 from earlybird.data.labels import capital, counted, listed_briefly
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.interop.junit import check_junit_xml
+from earlybird.interop.junit import check_junit_xml, failed_check_xml
 
 
 def print_check(check: Check, format: str) -> None:
@@ -20,7 +27,7 @@ def print_check(check: Check, format: str) -> None:
     elif format == "csv":
         print_csv(_rows(check))
     elif format == "junit":
-        print(check_junit_xml(check))
+        print_text(check_junit_xml(check))
     else:
         _print_table(check)
     for text in check.notes:
@@ -32,14 +39,7 @@ def print_failure(sentence: str, format: str) -> None:
     if format == "json":
         print_json({"error": sentence})
     elif format == "junit":
-        root = ElementTree.Element("testsuites")
-        suite = ElementTree.SubElement(
-            root, "testsuite", name="earlybird check", tests="1", failures="0", errors="1", skipped="0"
-        )
-        case = ElementTree.SubElement(suite, "testcase", classname="check", name="completes")
-        ElementTree.SubElement(case, "error", message=sentence)
-        ElementTree.indent(root)
-        print(ElementTree.tostring(root, encoding="unicode", xml_declaration=True))
+        print_text(failed_check_xml(sentence))
 
 
 def verdict(check: Check) -> str:
@@ -107,13 +107,13 @@ def _choices(chosen: list[str], others: list[list[str]]) -> str:
 def _print_table(check: Check) -> None:
     header, rows = table(_columns(check), check.nodes)
     print_table(header, rows, left=["node", "state"])
-    print()
+    print_line()
     hosts = set(check.hosts)
     for sentence in explanations(check):
         # The name of a host keeps its case.
-        print(f"{sentence if sentence.partition(':')[0] in hosts else capital(sentence)}.")
+        print_line(f"{sentence if sentence.partition(':')[0] in hosts else capital(sentence)}.")
     again = ", suspicions measured twice" if check.launches > 1 else ""
-    print(f"{capital(verdict(check))} ({check.mpi}, {format_seconds(round(check.spent_s, 1))}{again}).")
+    print_line(f"{capital(verdict(check))} ({check.mpi}, {format_seconds(round(check.spent_s, 1))}{again}).")
 
 
 def _columns(check: Check) -> list[Column]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from earlybird.cli.output.printing import Column, percent_text, print_table, table
+from earlybird.cli.output.printing import Column, percent_text, print_line, print_table, table
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.layout import LEVEL_LABELS, LEVELS
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
@@ -48,11 +48,12 @@ def print_comparison(forms: Sequence[CollectiveForm]) -> None:
 def print_regressions(regressions: Sequence[Any]) -> None:
     """Print regressions in the layout of Insaghi (paper), with times in microseconds."""
     for one in regressions:
-        print(f"\n{one.operation}, {one.what}: form {one.form} of Insaghi (paper), {one.response} in us")
+        print_line()
+        print_line(f"{one.operation}, {one.what}: form {one.form} of Insaghi (paper), {one.response} in us")
         print_table(*table(_TERM, one.rows), left=("",))
         is_centred = one.r_squared != one.r_squared_centred
         about = f" ({one.r_squared_centred:.4f} about the mean)" if is_centred else ""
-        print(f"R^2: {one.r_squared:.4f}{about}, {one.points} points")
+        print_line(f"R^2: {one.r_squared:.4f}{about}, {one.points} points")
 
 
 def _form_rows(form: CollectiveForm) -> list[tuple]:

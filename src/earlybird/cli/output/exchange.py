@@ -9,6 +9,7 @@ from earlybird.cli.output.printing import (
     Format,
     print_csv,
     print_json,
+    print_line,
     print_table,
     prints_all,
 )
@@ -65,7 +66,8 @@ def print_measured(run: Run, format: str) -> None:
         _print_csv(columns)
     else:
         _print_with_slowest(columns)
-        print("\nadd --profile PROFILE.json to compare with a prediction")
+        print_line()
+        print_line("add --profile PROFILE.json to compare with a prediction")
 
 
 def print_comparison(comparison: Comparison, format: str) -> None:
@@ -80,7 +82,7 @@ def print_comparison(comparison: Comparison, format: str) -> None:
         _print_csv({name.replace("-", "_"): times_s for name, times_s in columns.items()})
     else:
         _print_with_slowest(columns)
-        print()
+        print_line()
         print_errors(comparison)
 
 
@@ -125,11 +127,11 @@ def _print_with_slowest(columns: Mapping[str, np.ndarray]) -> None:
     shown = np.arange(len(measured_s))
     if len(shown) > MAX_RANKS and not prints_all():
         shown = _slowest(measured_s, MAX_RANKS)
-        print(f"the {MAX_RANKS} slowest of {len(measured_s)} ranks:")
+        print_line(f"the {MAX_RANKS} slowest of {len(measured_s)} ranks:")
     _print_table(columns, shown)
     slowest = int(measured_s.argmax())
     others_wait_s = float((measured_s.max() - measured_s).sum()) / max(len(measured_s) - 1, 1)
-    print(
+    print_line(
         f"slowest: rank {slowest}, {format_seconds(measured_s[slowest])}; the other ranks wait for it "
         f"{format_seconds(others_wait_s)} on average"
     )

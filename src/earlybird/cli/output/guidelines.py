@@ -7,13 +7,17 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import (
     Column,
     interval_text,
+    markdown_table,
     print_csv,
     print_json,
+    print_line,
     print_table,
+    print_text,
     table,
 )
 from earlybird.data import labels, units
 from earlybird.data.guidelines import HOLDS, OUTCOMES, VIOLATED, GuidelineCheck, GuidelineChecks
+from earlybird.data.plain_text import markdown_text
 from earlybird.interop.junit import guidelines_xml
 
 
@@ -24,9 +28,9 @@ def print_guidelines(found: GuidelineChecks, format: str, *, strict: bool = Fals
     elif format == "csv":
         print_csv([one.row() for one in found.checks])
     elif format == "junit":
-        print(guidelines_xml(found, strict=strict))
+        print_text(guidelines_xml(found, strict=strict))
     elif format == "markdown":
-        print(_markdown(found))
+        print_text(_markdown(found))
     else:
         _print_table(found)
     for text in found.notes:
@@ -75,26 +79,25 @@ def _print_table(found: GuidelineChecks) -> None:
     if checks:
         header, rows = table(_columns(checks), checks)
         print_table(header, rows, left=["guideline", "mapped by", "outcome"])
-        print()
+        print_line()
     _print_rules(found)
-    print()
-    print(f"run       {found.run}")
-    print(f"MPI       {labels.flavour(found.mpi)}")
-    print(f"result    {summary(found)}")
+    print_line()
+    print_line(f"run       {found.run}")
+    print_line(f"MPI       {labels.flavour(found.mpi)}")
+    print_line(f"result    {summary(found)}")
     for one in checks:
         if one.outcome == VIOLATED:
-            print(f"to do     {one.subject()} on {one.ranks} ranks: {one.remedy}")
+            print_line(f"to do     {one.subject()} on {one.ranks} ranks: {one.remedy}")
     for text in found.not_checked():
-        print(f"unchecked {text}")
+        print_line(f"unchecked {text}")
 
 
 def _markdown(found: GuidelineChecks) -> str:
     checks = _ordered(found)
-    lines = [f"**{labels.flavour(found.mpi)}, {found.run}**: {summary(found)}", ""]
+    what = markdown_text(f"{labels.flavour(found.mpi)}, {found.run}")
+    lines = [f"**{what}**: {summary(found)}", ""]
     if checks:
         columns = [*_columns(checks), Column("to do", lambda one: one.remedy)]
-        header, rows = table(columns, checks)
-        cells = [header, ["---"] * len(header), *rows]
-        lines += [f"| {' | '.join(map(str, row))} |" for row in cells] + [""]
-    lines += [f"- unchecked: {text}" for text in found.not_checked()]
+        lines += [*markdown_table(*table(columns, checks)), ""]
+    lines += [f"- unchecked: {markdown_text(text)}" for text in found.not_checked()]
     return "\n".join(lines).rstrip()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from earlybird.cli.output.printing import print_csv, print_json, print_table
+from earlybird.cli.output.printing import print_csv, print_json, print_line, print_table
 from earlybird.cli.output.run_comparison import difference_text
 from earlybird.data.history import History, Series, SeriesChange
 from earlybird.data.labels import counted, signed_percent
@@ -50,13 +50,13 @@ def _otava_rows(history: History) -> list[dict[str, Any]]:
 def _print_table(history: History) -> None:
     found, names = history.changes(), texts_by_id(history.series)
     runs = history.runs
-    print(
+    print_line(
         f"{counted(len(runs), 'run')} from {_day(runs[0].started)} to {_day(runs[-1].started)}, "
         f"{counted(len(history.series), 'point')}: {counted(len(found), 'change')}"
     )
     if not found:
         return
-    print()
+    print_line()
     rows = [
         [
             _day(runs[change.first].started),
@@ -69,9 +69,9 @@ def _print_table(history: History) -> None:
     for first in sorted({change.first for _, change in found}):
         different = history.differences.get(str(first), ())
         for one in different[:_MOST_DIFFERENCES]:
-            print(f"differs   from {_day(runs[first].started)}: {difference_text(one)}")
+            print_line(f"differs   from {_day(runs[first].started)}: {difference_text(one)}")
         if (more := len(different) - _MOST_DIFFERENCES) > 0:
-            print(f"differs   in {counted(more, 'other thing')}; --json lists all")
+            print_line(f"differs   in {counted(more, 'other thing')}; --json lists all")
 
 
 def _day(started: str) -> str:

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from earlybird.cli.output.motifs import print_scaling, slower_text
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import fitted_columns, print_data, print_table, table
+from earlybird.cli.output.printing import (
+    fitted_columns,
+    print_data,
+    print_line,
+    print_table,
+    print_text,
+    table,
+)
 from earlybird.cli.output.remarks import remarks
 from earlybird.cli.output.results import LEFT, columns_of, compares_mpis, merge_means, ordered
 from earlybird.compare.results import results
@@ -32,7 +39,8 @@ def print_with_paper(run: Run) -> None:
     tables += temucin.paper_tables(partitioned_metrics(material))
     tables += temucin_motifs.motif_paper_tables(throughputs(material))
     for one in tables:
-        print(f"\n{one.caption}")
+        print_line()
+        print_line(f"{one.caption}")
         print_table(one.header, one.rows, left=temucin.LEFT)
 
 
@@ -45,7 +53,8 @@ def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
         print_samples(run, samples, format)
         return
     for mpi in mpis:
-        print(f"\n{mpi}:")
+        print_line()
+        print_line(f"{mpi}:")
         print_samples(run, [sample for sample in samples if sample.config["mpi"] == mpi], format)
 
 
@@ -64,12 +73,13 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
         for kernel in dict.fromkeys(result.kernel for result in found):
             of_kernel = [result for result in found if result.kernel == kernel]
             columns, same = fitted_columns(columns_of(of_kernel), of_kernel)
-            print(f"\n{kernel}: {same}" if same else f"\n{kernel}")
+            print_line()
+            print_line(f"{kernel}: {same}" if same else kernel)
             print_table(*table(columns, of_kernel), left=LEFT)
             for remark in remarks(run, of_kernel, [one for one in samples if one.kernel == kernel]):
-                print(remark)
+                print_line(remark)
             if slower := slower_text(sample for sample in samples if sample.kernel == kernel):
-                print(slower)
+                print_line(slower)
             print_scaling(of_kernel)
 
 
@@ -114,4 +124,4 @@ def print_osu(samples: Sequence[Sample]) -> None:
     tables = osu_tables(samples)
     requested = [table for table in tables if table.config.get("method") != DEFAULT] or tables
     for one in requested:
-        print(one.text, end="")
+        print_text(one.text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from earlybird.cli.output.printing import Column, print_table, ratio_text, table
+from earlybird.cli.output.printing import Column, print_line, print_table, ratio_text, table
 from earlybird.compare.motifs import SLOWER, Scaling, cells_text, mapping_of, over_best, scaling
 from earlybird.data import labels, units
 from earlybird.data.methods import STYLES
@@ -138,8 +138,9 @@ def print_scaling(results: Sequence[Result]) -> None:
     if not rows:
         return
     fewest = ", ".join(map(str, sorted({one.fewest.config["ranks"] for one in rows})))
-    print(
-        f"\nscaling, over P={fewest}: ratios of medians, because launches of different ranks are not paired"
+    print_line()
+    print_line(
+        f"scaling, over P={fewest}: ratios of medians, because launches of different ranks are not paired"
     )
     print_table(*table(scaling_columns(rows), rows), left=("method", "scaling"))
 

@@ -10,6 +10,9 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from earlybird.cli.output.streams import drawing
+from earlybird.data.plain_text import csv_cell, markdown_text, plain_line
+
 if TYPE_CHECKING:  # numpy, msgspec and rich would be imported for every help text
     from rich.console import Console
 
@@ -89,11 +92,21 @@ def _console() -> "Console":
     # Only here: importing rich takes longer than many commands.
     from rich.console import Console
 
-    return Console(file=sys.stdout, highlight=False)
+    return Console(file=drawing(sys.stdout), highlight=False)
+
+
+def print_line(text: str = "") -> None:
+    """Print one line on stdout."""
+    print(plain_line(text))
+
+
+def print_text(text: str) -> None:
+    """Print lines on stdout that end with a newline."""
+    print(text, end="" if text.endswith("\n") else "\n")
 
 
 def print_json(value: Any) -> None:
-    """Print JSON on stdout; NaN is an error."""
+    """Print JSON on stdout, in ASCII; NaN is an error."""
     print(json.dumps(value, indent=1, allow_nan=False))
 
 
@@ -101,13 +114,9 @@ def print_csv(records: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) 
     """Print the values of `records` in the columns `header`, by default all of their keys."""
     header = header or list(dict.fromkeys(key for record in records for key in record))
     writer = csv.DictWriter(sys.stdout, header, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
+    writer.writerow({name: csv_cell(name) for name in header})
     for record in records:
-        writer.writerow({key: _csv_cell(value) for key, value in record.items()})
-
-
-def _csv_cell(value: Any) -> Any:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else value
+        writer.writerow({key: csv_cell(value) for key, value in record.items()})
 
 
 def print_data(
@@ -133,12 +142,13 @@ def print_table(
     wider than WIDE_TABLE: those with names that may be long, not those with what a user may copy. On a
     terminal only the first rows of a long one are printed, without --all.
     """
-    cells = [[str(cell) for cell in row] for row in rows]
+    header = [plain_line(name) for name in header]
+    cells = [[plain_line(str(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty():
         is_long = len(cells) > LONG_TABLE and not _prints_all
         _print_on_terminal(header, cells[:FIRST_ROWS] if is_long else cells, left)
         if is_long:
-            print(f"{len(cells) - FIRST_ROWS} more rows; --all prints them")
+            print_line(f"{len(cells) - FIRST_ROWS} more rows; --all prints them")
         return
     widths = _folded_widths(header, cells, folded)
     for row in [header, *cells]:
@@ -149,6 +159,12 @@ def print_table(
                 for name, cell, width in zip(header, line, widths, strict=True)
             ]
             print((" " * _GAP).join(columns).rstrip())
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    cells = [header, ["---"] * len(header), *([markdown_text(str(cell)) for cell in row] for row in rows)]
+    return [f"| {' | '.join(row)} |" for row in cells]
 
 
 def _folded_widths(

@@ -8,6 +8,7 @@ from earlybird.cli.output.printing import (
     Column,
     percent_text,
     print_data,
+    print_line,
     print_table,
     range_text,
     table,
@@ -54,7 +55,7 @@ def print_profile(profile: Profile, format: str, choices: Sequence[Mapping[str, 
         print_table(_LEVEL, [row for name in profile.levels for row in _level_rows(profile, name)])
         for columns, items in ((_PIPELINE, profile.pipelines), (_CHOICE, choices)):
             if items:
-                print()
+                print_line()
                 print_table(*table(columns, items))
     if collectives := profile.collectives:
         print_forms(collectives)

@@ -6,7 +6,10 @@ import sys
 import time
 from typing import Any
 
+from earlybird.cli.output.notes import note
+from earlybird.cli.output.streams import drawing
 from earlybird.data.collective_algorithms import VERIFICATION
+from earlybird.data.plain_text import plain_line
 from earlybird.data.run import Sample
 from earlybird.data.units import format_seconds
 from earlybird.models.statistics import relative_half_width
@@ -55,12 +58,11 @@ class ProgressLine:
     def _show(self, share: float, done: str, left_s: float, more: list[str]) -> None:
         self._drawn_s = time.monotonic()
         left = f"about {format_seconds(round(left_s))} left" if left_s >= 1 else "nearly done"
-        text = "  ".join([f"{math.floor(100 * share):3d} %", done, left, *more])
+        text = plain_line("  ".join([f"{math.floor(100 * share):3d} %", done, left, *more]))
         if self._terminal:
             self._draw(share, text)
         else:
-            sys.stderr.write(text + "\n")
-            sys.stderr.flush()
+            note(text)
 
     def _draw(self, share: float, text: str) -> None:
         if self._bar is None:
@@ -86,5 +88,6 @@ def _new_bar():
     # Without a thread of its own, which would disturb the ranks.
     return Progress(
         BarColumn(bar_width=20), TextColumn("{task.description}", markup=False, table_column=text),
-        console=Console(stderr=True), auto_refresh=False, transient=True, expand=True,
+        console=Console(file=drawing(sys.stderr)), auto_refresh=False, transient=True, expand=True,
+        redirect_stdout=False,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from earlybird.cli.output.printing import (
     Format,
     interval_text,
     print_data,
+    print_line,
     print_table,
     ratio_text,
     table,
@@ -58,25 +59,25 @@ def print_projection(projection: Projection, format: Format, hint: str = "") -> 
     rows = [(phase, change) for phase in projection.phases for change in phase.changes]
     if print_data(format, projection.to_json(), list(map(_flat, rows)), _CSV):
         return
-    print(
+    print_line(
         f"recording {projection.recording}: {projection.ranks} ranks on {projection.layout}, "
         f"{format_seconds(projection.run_s)}"
     )
-    print()
+    print_line()
     print_table(*table(_PHASES, projection.phases), left=["calls", "in"], folded=["calls", "in"])
     if projection.ranks > 1:
-        print("times are means over ranks")
-    print()
+        print_line("times are means over ranks")
+    print_line()
     if rows:
         print_table(*table(_CHANGES, rows), left=["change", "to"], folded=["change", "to"])
-        print("speed-up: recorded time / projected time, of the phase and of the run")
+        print_line("speed-up: recorded time / projected time, of the phase and of the run")
         for phase, change in rows:
             if change.reason:
-                print(f"{change.change}, phase {phase.number}: {change.reason}")
+                print_line(f"{change.change}, phase {phase.number}: {change.reason}")
     else:
-        print(f"no change to project{hint}")
+        print_line(f"no change to project{hint}")
     for kind, text in projection.assumptions.items():
-        print(f"{kind}: assumes that {text}")
+        print_line(f"{kind}: assumes that {text}")
 
 
 def _interval(speed_up: Estimate | None) -> str:

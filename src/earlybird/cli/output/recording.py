@@ -14,6 +14,7 @@ from earlybird.cli.output.printing import (
     Format,
     percent_text,
     print_data,
+    print_line,
     print_table,
     prints_all,
     table,
@@ -50,20 +51,20 @@ def print_recording(recording: Recording, format: Format) -> None:
         return
     count = f"{len(recording.ranks)} of {recording.size} ranks"
     run = [units.format_seconds(recording.run_s), summary["mpi"]] if recording.ranks else []
-    print(f"recording {recording.path}: {', '.join([count, *run])}")
+    print_line(f"recording {recording.path}: {', '.join([count, *run])}")
     if settings := conditions(recording, None if prints_all() else _MOST_SETTINGS):
-        print(f"settings  {settings}")
-    print(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
+        print_line(f"settings  {settings}")
+    print_line(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
     if one_sided:
-        print(f"one-sided {summary['one_sided']}, {units.format_bytes(summary['one_sided_bytes'])}")
+        print_line(f"one-sided {summary['one_sided']}, {units.format_bytes(summary['one_sided_bytes'])}")
     if summary["work"]:
-        print(f"work      {summary['work']}")
+        print_line(f"work      {summary['work']}")
     whole_s = sum(one.run_s for one in recording.ranks.values())
     _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls", ["call"])
     if summary["phases"]:
         _print_first(_phase_columns(whole_s), summary["phases"], _MOST_PHASES, "phases", ["calls", "in"])
     if summary["calls"] and recording.size > 1:
-        print("times are of all ranks together, and so is the run that they are shares of")
+        print_line("times are of all ranks together, and so is the run that they are shares of")
     threads = [one for phase in summary["phases"] for one in phase["threads"]]
     if threads:
         _print_first(_THREADS, threads, _MOST_PHASES, "parallel regions", ["in"])
@@ -179,35 +180,39 @@ def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> Non
     waiting = [place for place in waits["places"] if place["waiting_s"] > 0]
     if waiting:
         _print_first(columns, waiting, _MOST_PLACES, "places", ["call", "in"])
-        print(
+        print_line(
             "waiting for a late sender, a late receiver, a peer outside the MPI, or the last in a "
             "collective; for: mostly"
         )
     elif is_hung:
-        print("\nno call that has returned has waited for another rank, as far as that is known")
+        print_line()
+        print_line("no call that has returned has waited for another rank, as far as that is known")
     else:
-        print("\nno call waits for another rank, as far as that is known")
+        print_line()
+        print_line("no call waits for another rank, as far as that is known")
     if waits["unknown"]:
-        print(f"of {waits['unknown']}, it is not known how much is waiting")
+        print_line(f"of {waits['unknown']}, it is not known how much is waiting")
     outside_s, all_s = (sum(place[name] for place in waiting) for name in ("peer_outside_s", "waiting_s"))
     if outside_s > _LEAST_EXPLAINED * all_s:
-        print("outside: at most; the peer had begun to send or posted its receive, and then computed")
+        print_line("outside: at most; the peer had begun to send or posted its receive, and then computed")
     reach_s = max(one["window_s"] for one in waits["ranks"])
     if waits["cut"]:
-        print(waits["cut"])
+        print_line(waits["cut"])
     if not waits["reaches_back"]:
-        print(f"waits are those of the last {units.format_seconds(reach_s)}; record more with --events")
+        print_line(f"waits are those of the last {units.format_seconds(reach_s)}; record more with --events")
     left = waits["received"] - waits["matched"]
     if left and ended_early and not waits["reaches_back"]:
-        print(
+        print_line(
             f"{left} of {waits['received']} receives have no known send: ranks ended early; record more with "
             "--events"
         )
     elif left:
-        print(f"{left} of {waits['received']} receives have no known send: {_why_unmatched(waits)}")
+        print_line(f"{left} of {waits['received']} receives have no known send: {_why_unmatched(waits)}")
     if waits["clock_uncertainty_s"]:
         by = units.format_seconds(waits["clock_uncertainty_s"])
-        print(f"clocks of the nodes may be apart by {by} and their drift, and so may waits between nodes")
+        print_line(
+            f"clocks of the nodes may be apart by {by} and their drift, and so may waits between nodes"
+        )
 
 
 def _why_unmatched(waits: dict[str, Any]) -> str:
@@ -319,7 +324,7 @@ def _pair_columns(what: str) -> list[Column]:
 
 def _print_first(columns: list[Column], items: Sequence[Any], most: int, what: str, left: list[str]) -> None:
     shown = items if prints_all() else items[:most]
-    print()
+    print_line()
     print_table(*table(columns, shown), left=left, folded=left)
     if len(items) > len(shown):
-        print(f"{len(items) - len(shown)} more {what}; `earlybird show --all` prints them")
+        print_line(f"{len(items) - len(shown)} more {what}; `earlybird show --all` prints them")

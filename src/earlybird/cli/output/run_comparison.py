@@ -9,15 +9,19 @@ from earlybird.cli.output.printing import (
     Column,
     Format,
     interval_text,
+    markdown_table,
     print_csv,
     print_data,
     print_json,
+    print_line,
     print_table,
+    print_text,
     table,
 )
 from earlybird.data import units
 from earlybird.data.baseline import Baseline
 from earlybird.data.labels import counted, listed_briefly, signed_percent
+from earlybird.data.plain_text import markdown_text
 from earlybird.data.points import point_texts, texts_by_id
 from earlybird.data.run_comparison import (
     FASTER,
@@ -49,13 +53,13 @@ def print_run_comparisons(comparisons: Sequence[RunComparison], format: str, *, 
         ]
         print_csv(rows)
     elif format == "junit":
-        print(junit_xml(comparisons, strict=strict))
+        print_text(junit_xml(comparisons, strict=strict))
     elif format == "markdown":
-        print("\n\n".join(map(_markdown, comparisons)))
+        print_text("\n\n".join(map(_markdown, comparisons)))
     else:
         for number, one in enumerate(comparisons):
             if number:
-                print()
+                print_line()
             _print_table(one)
     for text in dict.fromkeys(text for one in comparisons for text in one.notes):
         note(f"warning: {text}")
@@ -85,9 +89,9 @@ def print_baseline(baseline: Baseline, format: Format) -> None:
     print_table(["point", "time", "launches"], cells, left=["point"])
     lines = {"run": f"{baseline.run_id}, {baseline.started}"} | baseline.circumstances
     width = max(map(len, lines)) + 2
-    print()
+    print_line()
     for name, text in lines.items():
-        print(f"{name:<{width}}{text}".rstrip())
+        print_line(f"{name:<{width}}{text}".rstrip())
 
 
 def summary(comparison: RunComparison) -> str:
@@ -134,17 +138,17 @@ def _print_table(comparison: RunComparison) -> None:
     changes, texts = _ordered(comparison), _texts(comparison)
     header, rows = table(_columns(texts), changes)
     print_table(header, rows, left=["point", "verdict"])
-    print()
-    print(f"before    {comparison.before}")
-    print(f"after     {comparison.after}")
-    print(f"result    {summary(comparison)}")
+    print_line()
+    print_line(f"before    {comparison.before}")
+    print_line(f"after     {comparison.after}")
+    print_line(f"result    {summary(comparison)}")
     for what, points in (("before", comparison.only_before), ("after", comparison.only_after)):
         if points:
-            print(f"only {what:<6} {listed_briefly([texts[id(one)] for one in points])}")
+            print_line(f"only {what:<6} {listed_briefly([texts[id(one)] for one in points])}")
     for one in comparison.differences[:_MOST_DIFFERENCES]:
-        print(f"differs   {difference_text(one)}")
+        print_line(f"differs   {difference_text(one)}")
     if (more := len(comparison.differences) - _MOST_DIFFERENCES) > 0:
-        print(f"differs   in {counted(more, 'other thing')}; --json lists all")
+        print_line(f"differs   in {counted(more, 'other thing')}; --json lists all")
 
 
 def difference_text(one: Difference) -> str:
@@ -155,17 +159,12 @@ def difference_text(one: Difference) -> str:
 def _markdown(comparison: RunComparison) -> str:
     """The changed and the inconclusive points as a table; the others only in the summary."""
     changes = [one for one in _ordered(comparison) if one.verdict != SAME]
-    lines = [f"**{comparison.before} -> {comparison.after}**: {summary(comparison)}", ""]
+    sides = markdown_text(f"{comparison.before} -> {comparison.after}")
+    lines = [f"**{sides}**: {summary(comparison)}", ""]
     if changes:
-        header, rows = table(_columns(_texts(comparison)), changes)
-        cells = [header, ["---"] * len(header), *([_escaped(cell) for cell in row] for row in rows)]
-        lines += [f"| {' | '.join(row)} |" for row in cells] + [""]
-    lines += [f"- differs: {_escaped(difference_text(one))}" for one in comparison.differences]
+        lines += [*markdown_table(*table(_columns(_texts(comparison)), changes)), ""]
+    lines += [f"- differs: {markdown_text(difference_text(one))}" for one in comparison.differences]
     for what, points in (("before", comparison.only_before), ("after", comparison.only_after)):
         if points:
             lines.append(f"- {counted(len(points), 'point')} only {what}")
     return "\n".join(lines).rstrip()
-
-
-def _escaped(cell: object) -> str:
-    return str(cell).replace("|", "\\|")

@@ -1,5 +1,6 @@
 """Writes the settings that select an MPI's algorithms, and prints how to use them."""
 
+import re
 from pathlib import Path
 
 from earlybird.cli.output.notes import note
@@ -12,6 +13,7 @@ from earlybird.data.collective_configuration import (
     describe,
 )
 from earlybird.data.errors import InputError
+from earlybird.data.shell_commands import quoted
 
 
 def write_settings(settings: Configuration | None, path: Path) -> None:
@@ -23,7 +25,9 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
         )
     for suffix, text in settings.files.items():
         files.write_text(path.with_name(path.name + suffix), text)
-    files.write_text(path, settings.text.replace('="FILE', f'="{path.resolve()}'))
+    whole = str(path.resolve())
+    text = re.sub(r'(?<==)"FILE([^"]*)"', lambda named: quoted(whole + named[1]), settings.text)
+    files.write_text(path, text)
     if stale := _unused_files(settings, path):
         note(f"{path} does not use {labels.listed(stale)}; remove what an earlier --config wrote")
     if settings.idle:
@@ -33,7 +37,7 @@ def write_settings(settings: Configuration | None, path: Path) -> None:
     else:
         for text in _in_force(settings):
             note(f"{path} sets {text}")
-        note(f"wrote {path}; use it with: {settings.use.replace('FILE', str(path.resolve()))}")
+        note(f"wrote {path}; use it with: {settings.use.replace('FILE', quoted(whole))}")
     for reason in dict.fromkeys(settings.left_out.values()):
         omitted = [region for region, why in settings.left_out.items() if why == reason]
         note(f"warning: {reason}, so {path} does not cover: {_named(omitted, settings)}")

@@ -1,6 +1,6 @@
 """Prints what a pattern means on a layout."""
 
-from earlybird.cli.output.printing import print_data, print_table
+from earlybird.cli.output.printing import print_data, print_line, print_table
 from earlybird.data import labels
 from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.units import format_bytes
@@ -34,7 +34,7 @@ def print_traffic(found: Traffic, layout: Layout, format: str) -> None:
     if print_data(format, value, nodes, ("node", *(f"{level}_bytes" for level in LEVELS))):
         return
     messages, most = (labels.counted(value[key], "message") for key in ("messages", "most_messages_received"))
-    print(
+    print_line(
         f"{messages}, {format_bytes(total)}, of {layout.num_ranks} ranks on {layout.text}; a rank receives "
         f"at most {most}, and if any, {format_bytes(value['fewest_bytes_received'])} to "
         f"{format_bytes(value['most_bytes_received'])}"
@@ -45,9 +45,9 @@ def print_traffic(found: Traffic, layout: Layout, format: str) -> None:
         for level in LEVELS
     ]  # fmt: skip
     print_table(["level", "messages", "volume", "share"], rows, left=["level"])
-    print()
+    print_line()
     heads = ["node", *(labels.level(level) for level in LEVELS)]
     shown = found.node_bytes[:_MOST_NODES].tolist()
     print_table(heads, [[row["node"], *map(format_bytes, of)] for row, of in zip(nodes, shown, strict=False)])
     if len(nodes) > _MOST_NODES:
-        print(f"... {len(nodes) - _MOST_NODES} more; --format csv has all")
+        print_line(f"... {len(nodes) - _MOST_NODES} more; --format csv has all")

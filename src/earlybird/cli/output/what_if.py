@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Column, interval_text, print_data, print_table, table
+from earlybird.cli.output.printing import Column, interval_text, print_data, print_line, print_table, table
 from earlybird.data import labels
 from earlybird.data.layout import LEVELS
 from earlybird.data.node_counts import NodeCount, NodeCounts
@@ -27,7 +27,7 @@ def print_sensitivities(
         Column("slowest rank", lambda row: f"{row.value:+.2f} %"),
     ]
     print_table(*table(columns, rows), left=["level", "protocol", "parameter"])
-    print(f"slowest rank: longer by {model} if the parameter makes communication 1 % slower")
+    print_line(f"slowest rank: longer by {model} if the parameter makes communication 1 % slower")
 
 
 def print_tolerance(found: Tolerance, format: str) -> None:
@@ -47,7 +47,7 @@ def print_tolerance(found: Tolerance, format: str) -> None:
         *(_tolerated_column(growth) for growth in found.growths),
     ]
     print_table(*table(columns, found.curves), left=["level", "parameter"])
-    print(f"slowest rank: {format_seconds(found.time_s)} by {found.model}")
+    print_line(f"slowest rank: {format_seconds(found.time_s)} by {found.model}")
 
 
 def _tolerated_column(growth: float) -> Column:

@@ -1,56 +1,68 @@
-"""Batch scripts that measure: `measure` and `replay` print them with --print-script."""
+"""Batch scripts that measure: `measure`, `replay` and `check` print them with --print-script."""
 
 import math
-import shlex
+import os
 import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import typer
 
 from earlybird.cli.options.command import given_arguments
-from earlybird.cli.options.shared import PlaceOptions, SessionOptions
+from earlybird.cli.options.shared import PlaceOptions
+from earlybird.cli.output.printing import print_text
+from earlybird.cli.session.foreign_runs import unstated
 from earlybird.data.errors import InputError
+from earlybird.data.shell_commands import command_text, path_argument, quoted
+from earlybird.launch.srun_arguments import parse_srun_arguments
+from earlybird.machine.home import home
 
 KINDS = ("slurm",)
 # Options that the script sets itself, or that do not apply in it.
 _OMITTED = {"print_script", "output", "launcher", "quiet"}
+# Options that a run does not choose.
+_GIVEN_AGAIN = {"profile", "format", "json", "srun"}
 _MARGIN_S = 300.0
+_HOME = "EARLYBIRD_HOME"
 
 _SLURM = """\
 #!/bin/bash
-# Written by `earlybird {command} --print-script slurm`; submit it with sbatch.
-# Adapt to your site: --time, a line "#SBATCH --partition=..." or "--account=...", the MPI's module, PATH.
+# Written by `earlybird {command} --print-script slurm`; {submit}
+# Adapt to your site: --time, a line "#SBATCH --partition=..." or "--account=...", the MPI's module.
 # All nodes must see this folder; run `earlybird build` on the login node first.
 #SBATCH --job-name=earlybird
-#SBATCH --nodes={nodes}
+{requests}
 #SBATCH --exclusive
 #SBATCH --time={time}
 #SBATCH --output=earlybird-%j.out
 #SBATCH --open-mode=append
-#SBATCH --requeue
 set -e
-PATH=$PATH:{folder}
+{environment}
+{body}
+"""
 
+_CONTINUED = """\
 if [ -e {run}/run.json ]; then  # requeued or submitted again: continue the run
   {resume}
 else
   {begin}
-fi
+fi\
 """
 
 
-def check_script(place: PlaceOptions, session: SessionOptions) -> None:
+def check_script(kind: str, place: PlaceOptions, *, resume: bool = False) -> None:
     """Raise InputError for an unknown kind of script, or options that conflict with it."""
-    if session.print_script not in KINDS:
-        raise InputError(f"--print-script is {session.print_script!r}; choose from: {', '.join(KINDS)}")
+    if kind not in KINDS:
+        raise InputError(f"--print-script is {kind!r}; choose from: {', '.join(KINDS)}")
     if place.launcher not in ("local", "srun") or place.hosts is not None:
         raise InputError(
             "a Slurm script starts ranks with srun on the allocated nodes; omit --launcher and --hosts"
         )
-    if session.resume:
+    if resume:
         raise InputError(
             "--print-script and --resume are both given; omit --resume: the script continues its run itself"
         )
+    parse_srun_arguments(place.srun)
 
 
 def print_slurm_script(
@@ -60,24 +72,64 @@ def print_slurm_script(
 
     `next_command` is the earlybird command to run afterwards.
     """
-    command = context.command_path.split()  # with the suite, where it is a subcommand
-    begin = [*command, *_given(context), "--launcher", "srun", "-o", str(run)]
-    # A run stores the options it was started with, except the profile to compare with and the output format.
-    resume = [*command[:2], "--resume", *_given(context, {"profile", "format", "json"})]
-    minutes = math.ceil((2 * budget_s + _MARGIN_S) / 60)
-    text = _SLURM.format(
-        command=command[1],
-        nodes=nodes,
-        time=f"{minutes // 60:02d}:{minutes % 60:02d}:00",
-        folder=shlex.quote(str(Path(sys.argv[0]).absolute().parent)),
-        run=shlex.quote(str(run)),
-        begin=shlex.join(begin),
-        resume=shlex.join([*resume, "-o", str(run)]),
+    command = context.command_path.split()[1:]  # with the suite, where it is a subcommand
+    lines = _CONTINUED.format(
+        run=path_argument(run),
+        resume=_line(
+            [command[0], "--resume", *_given(context, _GIVEN_AGAIN | _stated_again(context)), "-o", str(run)]
+        ),
+        begin=_line([*command, *_given(context), "--launcher", "srun", "-o", str(run)]),
     )
-    print(text + (shlex.join(["earlybird", *next_command]) + "\n" if next_command else ""), end="")
+    requests = f"#SBATCH --nodes={nodes}\n#SBATCH --requeue"
+    after = f"\n{_line(next_command)}" if next_command else ""
+    _print(command[0], "submit it with sbatch.", requests, budget_s, lines + after)
 
 
-def _given(context: typer.Context, only: set[str] | None = None) -> list[str]:
+def print_check_script(context: typer.Context, output: Path | None, budget_s: float) -> None:
+    """Print a script that checks all nodes of its allocation; its status is that of the check."""
+    line = _line(["check", *_given(context), "--launcher", "srun"])
+    folder = '"check-$SLURM_JOB_ID"' if output is None else path_argument(output)
+    nodes = "sbatch --nodes=64 SCRIPT, or sbatch --nodelist=n[1-64] SCRIPT"
+    submit = f"submit it with the nodes to check:\n#   {nodes}"
+    _print("check", submit, "#SBATCH --no-requeue", budget_s, f"{line} -o {folder}")
+
+
+def _print(command: str, submit: str, requests: str, budget_s: float, body: str) -> None:
+    minutes = math.ceil((2 * budget_s + _MARGIN_S) / 60)
+    # Sites may not pass the variables of the shell on to jobs.
+    environment = f"export {_HOME}={quoted(str(home()))}\n" if os.environ.get(_HOME) else ""
+    text = _SLURM.format(
+        command=command,
+        submit=submit,
+        requests=requests,
+        time=f"{minutes // 60:02d}:{minutes % 60:02d}:00",
+        environment=environment,
+        body=body,
+    )
+    print_text(text)
+
+
+def _line(arguments: Sequence[str]) -> str:
+    """Return the command line of this installation: another `earlybird` may precede it on the job's PATH."""
+    return command_text([*_own_command(), *arguments])
+
+
+def _own_command() -> list[str]:
+    called = Path(sys.argv[0]).absolute()
+    if called.name.startswith("earlybird") and os.access(called, os.X_OK) and called.is_file():
+        return [str(called)]
+    script = Path(sys.executable).absolute().with_name("earlybird")
+    return [str(script)] if script.is_file() else [sys.executable, "-m", "earlybird"]
+
+
+def _stated_again(context: typer.Context) -> set[str]:
+    """Names of the options of the MPI that a run does not choose, see foreign_runs.py."""
+    mpis = context.params.get("mpi") or ()
+    has_path = any(map(unstated, [mpis] if isinstance(mpis, str) else mpis))
+    return {"mpi", "env"} if has_path or context.params.get("env") else set()
+
+
+def _given(context: typer.Context, only: Collection[str] | None = None) -> list[str]:
     """Without what the script sets itself."""
     arguments, options = given_arguments(context, _OMITTED, only)
     return [*arguments, *options]

@@ -6,7 +6,7 @@ from typing import Any
 
 from earlybird.cli.output.notes import note
 from earlybird.compare import compare_times, exchange_samples, measured_times
-from earlybird.data import files, units
+from earlybird.data import files, memory, units
 from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
@@ -15,7 +15,6 @@ from earlybird.data.prediction import Prediction
 from earlybird.data.profile import USUAL_CONTEXT, Profile
 from earlybird.data.run import Run
 from earlybird.launch.launcher import Launcher
-from earlybird.machine import hardware
 from earlybird.predict import (
     BOTH_ENDS,
     COMBINE,
@@ -39,7 +38,7 @@ def check_exchange(pattern: Pattern, layout: Layout, launcher: Launcher) -> None
     """Raise InputError if the ranks cannot be placed or the buffers do not fit into memory."""
     pattern.check_ranks(layout.num_ranks)
     launcher.check(layout)
-    free = hardware.available_memory_bytes() * layout.num_nodes
+    free = memory.available_memory_bytes() * layout.num_nodes
     if launcher.name != "synthetic" and 2 * pattern.total_bytes > _MEMORY_SHARE * free:
         raise InputError(
             f"the pattern needs {units.format_bytes(2 * pattern.total_bytes)} for its buffers and "
@@ -138,7 +137,7 @@ def compare_run(
             name: prediction.extra[name] for name in ("share", "mixed", "combine") if name in prediction.extra
         }
     compared = replace(compared, extra=extra)
-    files.write_json(run.path / "comparison.json", compared.to_json())
+    files.write_json(run.path / "comparison.json", compared.to_json(), follows_link=False)
     return compared
 
 
@@ -175,7 +174,7 @@ def _context_notes(mpi: str, launch: Mapping[str, Any], profile: Profile, levels
     notes = []
     if fitted != mpi:
         notes.append(f"the profile was measured with {fitted}, the replay with {mpi}")
-    threads, network = (
+    threads, network, srun = (
         [context.get(key) or usual for context in (profile.context, launch)]
         for key, usual in USUAL_CONTEXT.items()
     )
@@ -183,4 +182,6 @@ def _context_notes(mpi: str, launch: Mapping[str, Any], profile: Profile, levels
         notes.append(f"the profile was measured with --threads {threads[0]}, the replay with {threads[1]}")
     if "inter_node" in needed and network[0] != network[1]:
         notes.append(f"the profile's network is {network[0]}, the replay's is {network[1]}")
+    if srun[0] != srun[1]:
+        notes.append(f"the profile was measured with srun {srun[0]}, the replay with srun {srun[1]}")
     return notes

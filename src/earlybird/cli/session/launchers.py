@@ -1,6 +1,5 @@
 """Selects the launcher and the MPI from a command's options."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,11 +10,12 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.session.mpi import choose_flavour, simulated_flavour
 from earlybird.cli.session.synthetic_moments import expected_moments
 from earlybird.compare.results import delay_rate
-from earlybird.data import labels
+from earlybird.data import labels, memory
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import Profile, load_profile
+from earlybird.data.shell_commands import command_text
 from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.launch.cluster import link, state
 from earlybird.launch.cluster.launcher import ClusterLauncher
@@ -24,7 +24,8 @@ from earlybird.launch.launcher import Launcher, Request
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.launch.several import SeveralMpis, launchers_in
 from earlybird.launch.simgrid import SimgridLauncher
-from earlybird.launch.slurm import SrunLauncher
+from earlybird.launch.slurm import SrunLauncher, num_allocated_nodes
+from earlybird.launch.srun_arguments import parse_srun_arguments
 from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
 from earlybird.measure.groups import DRAWN_METHODS, Library, Resources
@@ -59,17 +60,20 @@ def _require_cluster_again(settings: Mapping[str, Any]) -> None:
     links = state.LINKS.fullmatch(settings.get("network") or "")
     if kind != "cluster" or links is None or name in [cluster.name for cluster in state.all_running()]:
         return
-    restart = f"earlybird cluster up --nodes {settings.get('nodes', 'N')} --rate {links[1]}mbit --name {name}"
+    restart = ["earlybird", "cluster", "up", "--nodes", str(settings.get("nodes", "N"))]
+    restart += ["--rate", f"{links[1]}mbit", "--name", name]
     if links[2]:
-        restart += f" --send-buffer {links[2].replace(' ', '')}"
-    raise InputError(f"the cluster {name} of this run is not running; start it again with `{restart}`")
+        restart += ["--send-buffer", links[2].replace(" ", "")]
+    raise InputError(
+        f"the cluster {name} of this run is not running; start it again with `{command_text(restart)}`"
+    )
 
 
 def make_launcher(
     settings: Mapping[str, Any], seed: int = 0, compared: tuple[str, ...] = ()
 ) -> tuple[Launcher, Resources]:
-    """The launcher and its resources, from the settings of a run: `launcher`, `mpi`, `hosts`, `agent` and
-    `threads`, of which earlier versions stored fewer.
+    """The launcher and its resources, from the settings of a run: `launcher`, `mpi`, `hosts`, `agent`,
+    `srun` and `threads`, of which earlier versions stored fewer.
 
     `compared` are variables of which other launchers of the run have settings.
     """
@@ -98,6 +102,11 @@ def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Reso
         raise InputError(f"--threads is {threads}; give 1 or more threads per rank")
     if hosts is not None and text != "local":
         raise InputError(f"--hosts applies to mpiexec, but the launcher is {text!r}; omit one of them")
+    srun = settings.get("srun")
+    if srun is not None and text != "srun":
+        raise InputError(
+            f"--srun has arguments for srun, but the launcher is {text!r}; add --launcher srun, or omit it"
+        )
     if agent is not None and hosts is None:
         raise InputError(
             f"--agent {agent} starts processes on --hosts, which is missing; give --hosts, or omit --agent"
@@ -112,7 +121,9 @@ def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Reso
         return MpiexecLauncher(flavour, names, agent, threads), _resources(flavour, max(len(names), 1))
     if text == "srun":
         flavour = _built(choose_flavour(mpi))
-        return SrunLauncher(flavour, threads), _resources(flavour, int(os.environ.get("SLURM_NNODES", "1")))
+        given = parse_srun_arguments(srun)
+        nodes = num_allocated_nodes(given.component) or 1
+        return SrunLauncher(flavour, threads, srun=given), _resources(flavour, nodes)
     if kind == "cluster":
         return _cluster_launcher(argument, mpi, threads, settings.get("without_dead_nodes", False))
     if is_simulated(text):
@@ -240,7 +251,7 @@ def _with_library(resources: Resources, flavour: flavours.Flavour) -> Resources:
         persistent_collectives=capabilities.get("has_persistent_collectives", False),
         earlybird=has_library(flavour),
     )
-    memory_bytes = hardware.available_memory_bytes()
+    memory_bytes = memory.available_memory_bytes()
     return replace(resources, family=flavour.family, library=library, memory_bytes=memory_bytes)
 
 

@@ -1,7 +1,7 @@
 """Shared by `measure`, `replay` and `demo`: measurement effort, run folders and measurement sessions."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from earlybird.data.clocks import doubt
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import format_seconds, parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Rules
@@ -32,6 +33,9 @@ _OVERRUN = 1.5
 # Repetitions of a simulation differ only in the order of simultaneous messages; more iterations do not
 # average that out.
 _SIMULATED_MIN_ITERATIONS, _SIMULATED_TARGET = 3, 0.25
+
+# Settings that a run does not choose, see foreign_runs.py.
+_GIVEN_AGAIN = ("hosts", "agent", "srun")
 
 
 class Interrupted(EarlybirdError):
@@ -92,10 +96,15 @@ def _given_limits(options: SessionOptions) -> dict[str, float]:
 
 
 def create_run(
-    path: Path | None, prefix: str, effort: Effort, launcher: Launcher, settings: Mapping[str, Any]
+    path: Path | None,
+    prefix: str,
+    effort: Effort,
+    launcher: Launcher,
+    settings: Mapping[str, Any],
+    contents: Callable[[Path], None] | None = None,
 ) -> Run:
     """A new run folder at `path`, or one named after `prefix` and the time, with the MPI and the network that
-    --resume must use again."""
+    --resume must use again, and what `contents` writes into it."""
     path = path or Path(f"{prefix}-{datetime.now():%Y%m%d-%H%M%S}")
     if (path / "run.json").exists():
         raise InputError(f"{path} exists already; choose another name, or add --resume to continue that run")
@@ -108,7 +117,7 @@ def create_run(
         place |= {"launcher": f"cluster:{first.cluster.name}", "nodes": len(first.cluster.nodes)}
     return Run.create(
         path, machine=machine_of(launcher), command=["earlybird", *sys.argv[1:]], seed=effort.seed,
-        earlybird=__version__, settings={**settings, **place, "effort": vars(effort)},
+        earlybird=__version__, settings={**settings, **place, "effort": vars(effort)}, contents=contents,
     )  # fmt: skip
 
 
@@ -160,9 +169,10 @@ def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) ->
         kept = settings.get(name)
         if value not in (None, False) and value != kept:
             stored = "without it" if kept in (None, False) else f"with {_text(kept)}"
+            remedy = "give that one" if name in _GIVEN_AGAIN and kept is not None else "omit the option"
             raise InputError(
                 f"--{name} is {_text(value)}, but {run.path} was started {stored}; "
-                "omit the option, or measure into another folder"
+                f"{remedy}, or measure into another folder"
             )
 
 
@@ -187,7 +197,7 @@ def run_session(
 
     `resumable` says whether the calling command can continue the run.
     """
-    again = f"; continue with --resume -o {run.path}" if resumable else ""
+    again = f"; continue with --resume -o {path_argument(run.path)}" if resumable else ""
     launcher = with_link_measured(launcher)
     progress = ProgressLine(quiet)
     try:

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from earlybird.cli.output.notes import note
+from earlybird.cli.output.printing import print_line
 from earlybird.compare.sides import Side, mpis_of, side_of
 from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError
-from earlybird.data.mpi_settings import alternatives, split_settings
+from earlybird.data.mpi_settings import alternatives, split_settings, with_settings
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import SLOWER
+from earlybird.machine.flavours import full_name
 
 
 def listed_mpis(stored: Any) -> list[str]:
@@ -24,14 +26,25 @@ def mpi_setting(mpis: Sequence[str]) -> str | list[str] | None:
     return list(mpis) if len(mpis) > 1 else next(iter(mpis), None)
 
 
+def in_full(mpi: str) -> str:
+    """An MPI of --mpi as a run stores it: the path of an mpicc is absolute."""
+    name, variables = split_settings(mpi)
+    return with_settings(full_name(name), variables)
+
+
 def asked_mpis(mpis: Sequence[str] | None, variables: Sequence[str] | None, stored: Any = None) -> list[str]:
     """The MPIs of `--mpi`, each with the settings of `--env`; without --mpi those of `stored`, else the one
     that is chosen without a name."""
-    given = list(dict.fromkeys(mpis or ()))
+    given = _in_full(mpis)
     if not variables:
         return given
     without = dict.fromkeys(split_settings(name)[0] for name in listed_mpis(stored))
     return alternatives(given or list(without) or [""], variables)
+
+
+def _in_full(mpis: Sequence[str] | None) -> list[str]:
+    """The MPIs of --mpi, each once."""
+    return list(dict.fromkeys(map(in_full, mpis or ())))
 
 
 def sides_against(
@@ -43,7 +56,7 @@ def sides_against(
     other side is what `path` holds, of these MPIs or all.
     """
     before = listed_mpis(stored)
-    given = list(dict.fromkeys(mpis or ()))
+    given = _in_full(mpis)
     asked = alternatives(given or before, variables) if variables else given
     if set(asked) <= set(before):
         return {"mpi": mpi_setting(asked or before), "against": str(path.absolute())}
@@ -89,7 +102,7 @@ def compare_measured(run: Run, settings: Mapping[str, Any], *, prints: bool) -> 
         note(f"warning: not compared: {error}")
         return FAILED_VERDICT
     if prints:
-        print()
+        print_line()
         print_run_comparisons(found, "table")
     return int(any(one.count(SLOWER) for one in found))
 

@@ -83,7 +83,9 @@ def _take_back(name: str, keeper: subprocess.Popen) -> None:
     """End a partly started cluster `name`; returns when it has ended."""
     keeper.kill()  # its nodes are killed with it
     keeper.wait()
-    with contextlib.suppress(EarlybirdError):  # no file was written yet, and the nodes' numbers are unknown
+    with contextlib.suppress(
+        EarlybirdError, OSError
+    ):  # no file was written yet, and the nodes' numbers are unknown
         _ended(state.load(name))
     state.all_running()  # clears its folder away
 
@@ -119,7 +121,7 @@ def _ended(cluster: Cluster) -> bool:
 def _start_keeper(name, num_nodes, rate_bytes_per_s, send_buffer_bytes, mode, lock) -> subprocess.Popen:
     return subprocess.Popen(
         [
-            *mode.unshare("net"), sys.executable, "-m", "earlybird.launch.cluster.keeper", name,
+            *mode.unshare("net"), sys.executable, "-P", "-m", "earlybird.launch.cluster.keeper", name,
             str(num_nodes), repr(rate_bytes_per_s), str(send_buffer_bytes),
             "user" if mode.user_namespace else "root",
         ],

@@ -25,11 +25,11 @@ def main(
     name: str, num_nodes: int, rate_bytes_per_s: float, send_buffer_bytes: int, user_namespace: bool
 ) -> None:
     """Build the cluster, print `ready` on stdout, keep it until SIGTERM; the caller has claimed the name."""
-    folder = state.folder_of(name)
     # Blocked, so that none is lost before it is waited for.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    hosts = folder / "hosts"
-    hosts.write_text(_hosts(num_nodes))
+    with state.opened(name) as folder:
+        hosts = folder.path / "hosts"
+        folder.write_text(hosts.name, _hosts(num_nodes), mode=0o644)
     starters = [_start_node(k, hosts, send_buffer_bytes) for k in range(num_nodes)]
     from earlybird.launch.cluster import wires  # pyroute2 takes half a second, in which the nodes begin
 
@@ -67,8 +67,8 @@ def _start_node(number: int, hosts: Path, send_buffer_bytes: int) -> subprocess.
     unshare = Mode(user_namespace=False).unshare(*NODE_NAMESPACES, "fork", "kill-child")
     return subprocess.Popen(
         [
-            *unshare, sys.executable, "-m", "earlybird.launch.cluster.node", f"node{number}", str(hosts),
-            str(send_buffer_bytes),
+            *unshare, sys.executable, "-P", "-m", "earlybird.launch.cluster.node", f"node{number}",
+            str(hosts), str(send_buffer_bytes),
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -93,8 +93,7 @@ def _write_agent(cluster: Cluster) -> None:
     """The replacement for ssh: ignored options, a node's name, and the command that a shell there runs."""
     cases = "\n".join(f"{each.name}|{each.address}) pid={each.pid} ;;" for each in cluster.nodes)
     own, kinds = cluster.mode.enter(0)[3:], [f"--{kind}" for kind in NODE_NAMESPACES]
-    path = cluster.agent
-    path.write_text(f"""\
+    text = f"""\
 #!/bin/sh
 # Runs a command on a node of the virtual cluster {cluster.name}, as ssh would:
 # agent [-OPTION]... NODE COMMAND...
@@ -109,8 +108,9 @@ user="{" ".join(own)}"
 # A user namespace that one is in already cannot be entered.
 [ "$(readlink /proc/self/ns/user)" != "$(readlink /proc/$pid/ns/user)" ] || user=
 TMPDIR={node.TEMPORARY} exec nsenter --target $pid $user {" ".join(kinds)} -- /bin/sh -c "$*"
-""")
-    path.chmod(0o700)
+"""
+    with state.opened(cluster.name) as folder:
+        folder.write_text(state.AGENT, text, mode=0o700)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def _latency_s(cluster: Cluster) -> float:
 
 def _run_workers(cluster: Cluster, asked: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
     """Run one worker (`link_worker.py`) on each node of `asked`; they begin when all of them listen."""
-    command = [sys.executable, "-m", "earlybird.launch.cluster.link_worker"]
+    command = [sys.executable, "-P", "-m", "earlybird.launch.cluster.link_worker"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     workers = {
         k: subprocess.Popen([*cluster.node_arguments(cluster.nodes[k]), *command], **pipes) for k in asked

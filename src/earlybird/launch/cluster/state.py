@@ -2,23 +2,27 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import re
-import shlex
-import shutil
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from earlybird.data import files
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.shell_commands import command_text
 from earlybird.data.units import format_bytes
 from earlybird.launch.cluster import network
+from earlybird.machine import private_folder
 from earlybird.machine.namespaces import Mode
+from earlybird.machine.private_folder import PrivateFolder
 
 SCHEMA = "earlybird.cluster/1"
+# In the folder of a cluster: what it is, the process that measures on it, how MPI reaches its nodes. In the
+# folder of all: their lock.
+_FILE, _JOB, AGENT, _LOCK = "cluster.json", "job", "agent", ".lock"
 NODE_NAMESPACES = ("net", "uts", "ipc", "pid", "mount")
 _SENT_BYTES = 8  # a column of /proc/net/dev: what the bridge's end of a link has sent, the node has received
 # What `Cluster.describe` says. Without TCP's settings, nodes used those of the machine.
@@ -93,8 +97,10 @@ class Cluster:
 
     @property
     def agent(self) -> Path:
-        """The ssh-like command that runs a command on a node."""
-        return folder_of(self.name) / "agent"
+        """The ssh-like command that runs a command on a node; InputError if it may be another's."""
+        with opened(self.name) as folder:
+            os.close(folder.open(AGENT, os.O_RDONLY))
+            return folder.path / AGENT
 
     def head_arguments(self) -> list[str]:
         """The arguments before a command that uses the cluster's network, such as mpiexec."""
@@ -115,7 +121,7 @@ class Cluster:
         """A sentence on what of the cluster has died and what to do; None while all of it is there, but for
         the nodes that are left out."""
         if not self.keeper.runs():
-            return f"the cluster {self.name} has died; start it again with `earlybird cluster up`"
+            return _died(self.name)
         devices = self._network_devices()
         ports = [network.port_name(k) for k, node in enumerate(self.nodes) if node.name not in left_out]
         wanted = [network.BRIDGE, *ports]
@@ -169,8 +175,25 @@ def check_name(name: str) -> None:
 
 
 def folder_of(name: str) -> Path:
+    """The folder of a cluster, for messages and programs; what is in it is reached by `opened`."""
     check_name(name)
-    return _all_folders() / name
+    return _folder_of_all() / name
+
+
+@contextlib.contextmanager
+def opened(name: str) -> Iterator[PrivateFolder]:
+    """The folder of the cluster `name`, open for the block; WorkError if there is none any more."""
+    with contextlib.ExitStack() as stack:
+        try:
+            clusters = stack.enter_context(private_folder.opened(_folder_of_all()))
+            folder = stack.enter_context(clusters.folder(name))
+        except FileNotFoundError as error:
+            raise WorkError(_died(name)) from error
+        yield folder
+
+
+def _died(name: str) -> str:
+    return f"the cluster {name} has died; start it again with `earlybird cluster up`"
 
 
 def find(name: str) -> Cluster:
@@ -192,22 +215,26 @@ def find(name: str) -> Cluster:
 
 def all_running() -> list[Cluster]:
     """Every running cluster of this user, by name. What a crash or a reboot left of others is removed."""
-    found = []
+    running = []
     with _registry() as registry:
-        for folder in sorted(path for path in registry.iterdir() if path.is_dir()):
-            if not _is_locked(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-            elif (folder / "cluster.json").exists():  # there is none while it is being built
-                found.append(_load(folder))
-    return found
+        for name in filter(_NAME.fullmatch, registry.names()):
+            if not _is_locked(registry, name):
+                registry.remove(name)
+                continue
+            with registry.folder(name) as folder:
+                if folder.exists(_FILE):  # there is none while it is being built
+                    running.append(_load(folder))
+    return running
 
 
 def load(name: str) -> Cluster:
-    return _load(folder_of(name))
+    with opened(name) as folder:
+        return _load(folder)
 
 
 def save(cluster: Cluster) -> None:
-    files.write_json(folder_of(cluster.name) / "cluster.json", cluster.to_json())
+    with opened(cluster.name) as folder:
+        folder.write_text(_FILE, json.dumps(cluster.to_json(), indent=1, allow_nan=False) + "\n")
 
 
 def claim(name: str) -> int:
@@ -216,23 +243,24 @@ def claim(name: str) -> int:
 
     InputError when a cluster of this name is running.
     """
-    folder = folder_of(name)
-    with _registry():
-        if _is_locked(folder):
+    check_name(name)
+    with _registry() as registry:
+        if _is_locked(registry, name):
             raise InputError(
                 f"a cluster {name} is running already; choose another --name or end it with "
                 f"`earlybird cluster down --name {name}`"
             )
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(mode=0o700)
-        # The folder itself: what cleans /tmp of old files leaves locked folders alone.
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        registry.remove(name)
+        registry.make_folder(name)
+        with registry.folder(name) as folder:
+            # The folder itself: what cleans /tmp of old files leaves locked folders alone.
+            lock = os.dup(folder.descriptor)
         fcntl.flock(lock, fcntl.LOCK_EX)
     return lock
 
 
-# By their job files the identities of these, since a cluster may come again under its name.
-_jobs_of_this_process: dict[Path, int] = {}
+# By their clusters the identities of the job files of these, since a cluster may come again under its name.
+_jobs_of_this_process: dict[str, int] = {}
 
 
 def begin_job(cluster: Cluster) -> None:
@@ -240,38 +268,43 @@ def begin_job(cluster: Cluster) -> None:
 
     A process that has it may ask again. InputError naming another process that measures on it already.
     """
-    path = _job_file(cluster)
-    if path.exists() and path.stat().st_ino == _jobs_of_this_process.get(path):
-        return
-    with _registry():
-        if (other := _job_on(path)) is not None:
+    with _registry(), opened(cluster.name) as folder:
+        if (other := _job_in(folder)) is not None:
+            if _identity_of_job(folder) == _jobs_of_this_process.get(cluster.name):
+                return
             raise InputError(
                 f"{other} is measuring on the cluster {cluster.name}, and each would disturb the other; wait "
                 "for it or end it, or start another cluster with `earlybird cluster up --name NAME`"
             )
         # Never closed here, and programs started from here do not inherit it.
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        lock = folder.open(_JOB, os.O_RDWR | os.O_CREAT)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        os.write(lock, f"process {os.getpid()} ({shlex.join(['earlybird', *sys.argv[1:]])})".encode())
-        _jobs_of_this_process[path] = path.stat().st_ino
+        os.ftruncate(lock, 0)
+        os.write(lock, f"process {os.getpid()} ({command_text(['earlybird', *sys.argv[1:]])})".encode())
+        _jobs_of_this_process[cluster.name] = _identity_of_job(folder)
 
 
 def job_on(cluster: Cluster) -> str | None:
     """Description of the process that measures on `cluster`, None if there is none."""
-    with _registry():
-        return _job_on(_job_file(cluster))
+    with _registry(), opened(cluster.name) as folder:
+        return _job_in(folder)
 
 
-def _job_file(cluster: Cluster) -> Path:
-    return folder_of(cluster.name) / "job"
+def _identity_of_job(folder: PrivateFolder) -> int:
+    return os.stat(_JOB, dir_fd=folder.descriptor, follow_symlinks=False).st_ino
 
 
-def _job_on(path: Path) -> str | None:
-    return path.read_text() if path.exists() and _is_locked(path) else None
+def _job_in(folder: PrivateFolder) -> str | None:
+    return folder.read_text(_JOB) if _is_locked(folder, _JOB) else None
 
 
-def _load(folder: Path) -> Cluster:
-    value = files.read_json(folder / "cluster.json", "cluster", SCHEMA)
+def _load(folder: PrivateFolder) -> Cluster:
+    value = json.loads(folder.read_text(_FILE))
+    if value["schema"] != SCHEMA:
+        raise InputError(
+            f"the cluster {value['name']} was started by another version of earlybird, {value['schema']}; "
+            f"end it with that version, or process {value['keeper']['pid']}"
+        )
     return Cluster(
         name=value["name"],
         rate_bytes_per_s=value["rate_bytes_per_s"],
@@ -285,10 +318,10 @@ def _load(folder: Path) -> Cluster:
     )
 
 
-def _is_locked(path: Path) -> bool:
-    """Whether some process holds the lock of the cluster whose folder is `path`, or of the file `path`."""
+def _is_locked(folder: PrivateFolder, name: str) -> bool:
+    """Whether some process holds the lock of a cluster, by its name in the folder of all, or of a file."""
     try:
-        lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        lock = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.descriptor)
     except OSError:
         return False
     try:
@@ -302,32 +335,40 @@ def _is_locked(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _registry() -> Iterator[Path]:
+def _registry() -> Iterator[PrivateFolder]:
     """The folder of all clusters, locked against concurrent changes. An empty one is removed."""
-    folder = _all_folders()
-    while True:
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        with contextlib.suppress(FileNotFoundError), open(folder / ".lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            # Whoever had the lock before may have removed the folder.
-            if os.path.exists(lock.name) and os.path.samestat(os.stat(lock.name), os.fstat(lock.fileno())):
-                yield folder
-                if [path.name for path in folder.iterdir()] == [".lock"]:
-                    shutil.rmtree(folder, ignore_errors=True)
-                return
+    path, folder = _folder_of_all(), None
+    with contextlib.ExitStack() as held:
+        while folder is None:
+            with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as attempt:
+                opened = attempt.enter_context(private_folder.opened(path, make=True))
+                # Whoever had the lock before may have removed the folder.
+                if attempt.enter_context(_locked(opened)):
+                    folder = opened
+                    held.push(attempt.pop_all())
+        yield folder
+        if folder.names() == [_LOCK]:
+            os.unlink(_LOCK, dir_fd=folder.descriptor)
+            private_folder.remove_if_empty(path)
 
 
-def _all_folders() -> Path:
-    """The folder of this user's clusters, independent of the environment; it may not exist."""
-    path = Path(f"/tmp/earlybird-clusters-{_real_user()}")
-    with contextlib.suppress(FileNotFoundError):
-        status = path.lstat()
-        if path.is_symlink() or not path.is_dir() or status.st_uid != os.geteuid():
-            raise InputError(
-                f"{path} is not a folder of your own, and clusters keep their files there; have it removed"
-            )
-    return path
+@contextlib.contextmanager
+def _locked(folder: PrivateFolder) -> Iterator[bool]:
+    """Hold the lock of the folder of all clusters; whether the file of the lock is still there."""
+    lock = folder.open(_LOCK, os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield os.fstat(lock).st_nlink > 0
+    finally:
+        os.close(lock)
+
+
+def _folder_of_all() -> Path:
+    """The folder of this user's clusters, independent of the environment; it may not exist.
+
+    Not the user's runtime folder, which ends with the last login, nor the home, which other machines share.
+    """
+    return Path(f"/tmp/earlybird-clusters-{_real_user()}")
 
 
 def _real_user() -> int:

@@ -105,9 +105,13 @@ names_variable() {
   return 1
 }
 
-# Sets `own_variables` to the names of ours that ranks on other nodes are to get.
+# Sets `own_variables` to the names of ours that ranks on other nodes are to get. A line of another variable's value
+# may look like one of ours.
 find_own_variables() {
-  own_variables=$(env | sed -n '/^EARLYBIRD_EXEC_/d; s/^\(EARLYBIRD_[A-Za-z0-9_]*\)=.*/\1/p')
+  own_variables=
+  for variable in $(env | sed -n '/^EARLYBIRD_EXEC_/d; s/^\(EARLYBIRD_[A-Za-z0-9_]*\)=.*/\1/p'); do
+    eval "[ -z \"\${$variable+set}\" ]" || own_variables="$own_variables $variable"
+  done
 }
 
 # Without this folder on PATH: a launcher may itself call another, srun say, to start its daemons.

@@ -40,7 +40,7 @@ LAYOUT_MEANS = (
 )
 OWN_MEANS = " Earlybird's algorithms are for comparison: the MPI cannot select them."
 NOT_SELECTABLE = "for comparison; the MPI cannot select it"
-_VARIABLES = re.compile(r"[A-Z]\w*=\S+( \w+=\S+)*")  # settings without a command
+_VARIABLES = re.compile(r"[A-Z]\w*=[\w./:,@+-]+( \w+=[\w./:,@+-]+)*", re.A)  # settings without a command
 # Column titles that differ from the keys in the file.
 _KEYS = {"message_bytes": "message size"}
 # Part of the display name of the method, or not useful to the reader.

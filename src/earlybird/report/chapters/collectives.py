@@ -16,6 +16,7 @@ from earlybird.data.collective_algorithms import (
     persistent_algorithms,
 )
 from earlybird.data.collective_configuration import setting
+from earlybird.data.shell_commands import quoted
 from earlybird.data.units import format_bytes
 from earlybird.report import commands
 from earlybird.report.figures.collective_residuals import residual_figures
@@ -176,10 +177,11 @@ def _advise(collective: Collective, point: Point, material: Material) -> str:
     layout = str(config.get("layout", ""))
     slots = [int(count) for count in layout.split("x")] if _SLOTS.fullmatch(layout) else []
     options = [
-        f"{ADVISE} --op {collective.operation} --ranks {ranks} --size {commands.size(point.size_bytes)}",
-        f"--map-by {collective.map_by}" if collective.map_by else "",
+        f"{ADVISE} --op {quoted(collective.operation)} --ranks {ranks}",
+        f"--size {commands.size(point.size_bytes)}",
+        f"--map-by {quoted(collective.map_by)}" if collective.map_by else "",
         f"--layout {layout}" if slots and math.prod(slots) == ranks else "",
-        f"--root {config['root']}" if config.get("root") else "",
+        f"--root {quoted(str(config['root']))}" if config.get("root") else "",
         "--mpi-only",
     ]
     return commands.advice(

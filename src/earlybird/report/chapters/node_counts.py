@@ -2,6 +2,7 @@
 
 from earlybird.data import labels
 from earlybird.data.node_counts import NodeCount, NodeCounts
+from earlybird.data.shell_commands import quoted
 from earlybird.data.units import format_seconds
 from earlybird.report.parts import Answer
 from earlybird.report.texts import spread
@@ -32,7 +33,7 @@ def node_counts_answer(found: NodeCounts, name: str) -> Answer:
         spread(best.time_s, format_seconds),
         f"Time of the slowest rank on {labels.counted(best.nodes, 'node')}, predicted by the {found.model} "
         f"model{more}.",
-        f"place the ranks as in the layout `{best.layout}`" if is_clear else "",
+        f"place the ranks as in the layout `{quoted(best.layout)}`" if is_clear else "",
     )
 
 

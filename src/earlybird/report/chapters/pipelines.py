@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from earlybird.data import labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.methods import SINGLE
+from earlybird.data.shell_commands import quoted
 from earlybird.data.units import format_bytes
 from earlybird.report import commands
 from earlybird.report.figures.pipelines import pipeline_figures, theory_text
@@ -72,7 +73,7 @@ def _answer(pipeline: Pipeline, material: Material) -> Answer:
     what = f"Sending {format_bytes(point.size_bytes)}: {setting_text(pipeline)}"
     gamma = format_rate(point.figures["delay_rate_s_per_byte"]).replace(" ", "")
     command = f"{ADVISE} --threads {setting.threads} --size {commands.size(point.size_bytes)} --gamma {gamma}"
-    command += f" --level {setting.level}" if setting.level else ""
+    command += f" --level {quoted(setting.level)}" if setting.level else ""
     do = commands.advice(
         material,
         pipeline.run,

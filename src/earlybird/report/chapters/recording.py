@@ -1,6 +1,5 @@
 """The chapter on recordings: what a program sends to whom, in which calls, and how evenly over ranks."""
 
-import shlex
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +8,7 @@ from earlybird.analysis.conditions import conditions
 from earlybird.analysis.gaps import remarks
 from earlybird.analysis.messages import bytes_by_rank
 from earlybird.data import labels
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.report.figures.recorded_arrivals import arrivals_figures
 from earlybird.report.figures.recorded_calls import calls_figure, ranks_figure
@@ -236,7 +236,7 @@ def _answer(one: Recorded) -> Answer:
     low, high = labels.percent(spread.low), labels.percent(spread.high)
     do = ["distribute the work evenly"] if one.uneven_work else []
     if one.heaviest:
-        command = f"`earlybird pattern recording {shlex.quote(one.path)} -o exchange.csv`"
+        command = f"`earlybird pattern recording {path_argument(one.path)} -o exchange.csv`"
         do.append(f"to predict the exchange on another layout or machine, first run {command}")
     if one.waits is None:
         do.append("to see who waits for whom, record again with `--events 10000`")

@@ -122,7 +122,7 @@ def history_figure(one: History, id: str) -> Figure:
     changed = [(series, text) for series, text in zip(one.series, texts, strict=True) if series.changes]
     changed.sort(key=lambda pair: -max(abs(np.log(change.ratio)) for change in pair[0].changes))
     drawn = changed[:_MOST_LINES]
-    started = [run.started for run in one.runs]
+    started = [axes.label(run.started) for run in one.runs]
     traces, shown = [], []
     for k, (series, text) in enumerate(drawn):
         first = min(change.first for change in series.changes)
@@ -148,7 +148,7 @@ def history_figure(one: History, id: str) -> Figure:
 def _history_line(values, series, text: str, started: Sequence[str], k: int) -> dict:
     look = _LINES[k % len(_LINES)]
     texts = [
-        f"{axes.label(text)}<br>{axes.label(day)}: <b>{format_seconds(time_s)}</b>" if time_s else ""
+        f"{axes.label(text)}<br>{day}: <b>{format_seconds(time_s)}</b>" if time_s else ""
         for day, time_s in zip(started, series.time_s.tolist(), strict=True)
     ]
     return line(axes.label(text), started, values, texts, axes.color(look), symbol=axes.symbol(look))

@@ -1,6 +1,5 @@
 """Recordings: calls, messages, matrices and communicators of each, and how they are called on the page."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from earlybird.analysis.waits import Waits, traced, waits_of
 from earlybird.data import labels
 from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_phases
 from earlybird.data.recording import PairTotals, Recording
+from earlybird.data.shell_commands import command_text
 from earlybird.data.units import format_seconds
 from earlybird.report.material import Material
 
@@ -115,7 +115,7 @@ class Recorded:
             f"{labels.counted(size, 'rank')} on {labels.counted(hosts, 'node')}" if size else "no ranks",
             format_seconds(self.recording.run_s),
             " ".join(first.mpi.split(",")[0].replace("Version:", "").split()) if first else "",
-            f"command {shlex.join(self.recording.command)}" if self.recording.command else "",
+            f"command {command_text(self.recording.command)}" if self.recording.command else "",
         ]
         return f"{self.name}: {', '.join(part for part in parts if part)}"
 

@@ -1,0 +1,72 @@
+"""Folders that several processes may want: they appear whole or not at all, and one process at a time has
+their lock."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+# What file systems without locks, and NFS for a file that is open for reading alone, answer to flock.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.ENOSYS, errno.EINVAL)
+
+
+class Locked(Exception):
+    """Another process has the lock."""
+
+
+@contextlib.contextmanager
+def create_whole(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder next to `path`, which it becomes when the block succeeds; it is removed
+    otherwise.
+
+    Raises FileExistsError if `path` is there, also if it came meanwhile, and OSError if the folder cannot be
+    created.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o777 & ~umask)
+        yield temporary
+        try:
+            temporary.rename(path)  # replaces nothing but an empty folder
+        except OSError as error:
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
+            raise
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of the file `path`, which ends with the process at the latest; raise Locked if another
+    process has it or has removed the file meanwhile.
+
+    Where the file system has no locks, nothing is locked.
+    """
+    try:
+        # NFS locks a file exclusively only if it is open for writing.
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Locked from error
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+        if not (os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(file))):
+            raise Locked
+        yield
+    finally:
+        os.close(file)

@@ -1,0 +1,104 @@
+"""Predictions of pipelines and of collectives: the time of each method, or of each algorithm."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from earlybird.data.schema import Bytes, Count, Extra, NotNegative, Number, Rank, Ranks, Record, decode
+
+PIPELINE_SCHEMA = "earlybird.pipeline-prediction/1"
+COLLECTIVE_SCHEMA = "earlybird.collective-prediction/1"
+
+Interval = tuple[NotNegative, NotNegative]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedMethod(Record):
+    """The time of one send method, with the keys of docs/files.md."""
+
+    method: str
+    vcis: Ranks | None = None
+    time_s: NotNegative
+    speed_up: NotNegative | None = None
+    messages: Count
+    message_bytes: Bytes
+    source: str
+    time_interval_s: Interval | None = None
+    speed_up_interval: Interval | None = None
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelinePrediction(Record):
+    """The output of `earlybird predict pipeline --json`."""
+
+    schema: ClassVar[str] = PIPELINE_SCHEMA
+
+    level: str
+    threads: Ranks
+    partitions: Count
+    size_bytes: Bytes
+    gamma_s_per_byte: NotNegative
+    delay_s: NotNegative
+    methods: tuple[PredictedMethod, ...]
+    profile_id: str = ""
+    notes: tuple[str, ...] = ()
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedAlgorithm(Record):
+    """The time of one algorithm, with the keys of docs/files.md."""
+
+    method: str
+    algorithm: str
+    segment_bytes: Bytes
+    time_s: NotNegative
+    form: str
+    tree: str | None = None
+    time_interval_s: Interval | None = None
+    extrapolated: tuple[str, ...] = ()
+    held_out_error: Number | None = None
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedTime(Record):
+    """The time of a published regression."""
+
+    form: str
+    table: str
+    algorithm: str
+    map_by: str
+    time_s: NotNegative
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectivePrediction(Record):
+    """The output of `earlybird predict collective --json`."""
+
+    schema: ClassVar[str] = COLLECTIVE_SCHEMA
+
+    operation: str
+    ranks: Ranks
+    size_bytes: Bytes
+    root: Rank
+    layout: str
+    map_by: str
+    mpi: str
+    algorithms: tuple[PredictedAlgorithm, ...]
+    references: tuple[PublishedTime, ...] = ()
+    profile_id: str = ""
+    notes: tuple[str, ...] = ()
+    extra: Extra = field(default_factory=dict)
+
+
+def pipeline_prediction_from_json(value: Mapping[str, Any], where: str) -> PipelinePrediction:
+    return decode(value, PipelinePrediction, where, "make it again with `earlybird predict pipeline --json`")
+
+
+def collective_prediction_from_json(value: Mapping[str, Any], where: str) -> CollectivePrediction:
+    return decode(
+        value, CollectivePrediction, where, "make it again with `earlybird predict collective --json`"
+    )

@@ -1,0 +1,64 @@
+"""Reads integer arrays of an `.npz` archive, whose sizes are checked before they take memory."""
+
+import io
+import math
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from earlybird.data import files
+from earlybird.data.errors import InputError
+
+_HEADER_READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
+
+
+def read_integer_columns(
+    path: str | Path, what: str, names: Sequence[str], require_length: Callable[[int], None]
+) -> list[np.ndarray]:
+    """Return the arrays `names`, integers of one dimension and of the same length, as int64.
+
+    `require_length` raises an error for a length that is too large, before any array is read. Raises
+    InputError for another archive; `what` names the file in it.
+    """
+    archive_bytes = io.BytesIO(files.read_bytes(path, what))
+    try:
+        with zipfile.ZipFile(archive_bytes) as archive:
+            lengths = {_length(archive, name) for name in names}
+            if len(lengths) > 1 or None in lengths:
+                raise InputError(
+                    f"the arrays of {path} differ in length or are not integers; give arrays of integers, as "
+                    "many in each"
+                )
+            require_length(next(int(length or 0) for length in lengths))
+            return [_integers(archive, name, path) for name in names]
+    except KeyError as error:
+        raise InputError(
+            f"the {what} {path} lacks an array; it must hold {', '.join(names[:-1])} and {names[-1]}"
+        ) from error
+    except InputError:
+        raise
+    except Exception as error:  # numpy and zipfile raise many kinds for a damaged archive
+        raise InputError(f"the {what} {path} is not a readable .npz file; write it again") from error
+
+
+def _length(archive: zipfile.ZipFile, name: str) -> int | None:
+    """Of an array of integers of one dimension, None of another; ValueError if its size is another."""
+    member = archive.getinfo(f"{name}.npy")
+    with archive.open(member) as stream:
+        shape, _, kind = _HEADER_READERS[npy_format.read_magic(stream)](stream)
+        if len(shape) != 1 or kind.kind not in "iu":
+            return None
+        if member.file_size != stream.tell() + math.prod(shape) * kind.itemsize:
+            raise ValueError(f"{name} is of {member.file_size} bytes")
+        return shape[0]
+
+
+def _integers(archive: zipfile.ZipFile, name: str, path: str | Path) -> np.ndarray:
+    with archive.open(f"{name}.npy") as stream:
+        array = npy_format.read_array(stream, allow_pickle=False)
+    if array.max(initial=0) > np.iinfo(np.int64).max:
+        raise InputError(f"the array {name} of {path} has {array.max()}, beyond 63 bits; give smaller ones")
+    return array.astype(np.int64, copy=False)

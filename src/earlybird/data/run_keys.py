@@ -1,0 +1,203 @@
+"""Types and ranges of the keys of run.json, launches and facts of nodes, all optional."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypedDict
+
+import msgspec
+
+from earlybird.data.errors import InputError
+from earlybird.data.schema import MOST_S, Bytes, Count, Natural, NotNegative, Ranks, Share, check_keys
+
+MAX_LAUNCHES = 10_000
+# Of a rank; a larger count is a typing mistake, see native/harness/request/request.cpp.
+MOST_THREADS = 1024
+MOST_SEED = 2**63 - 1
+
+Text = str | None
+Flag = bool | None
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_S)] | None
+PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_S)]
+Number = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+Threads = Annotated[int, msgspec.Meta(ge=1, le=MOST_THREADS)] | None
+Whole = Natural | None
+Amount = NotNegative | None
+Plain = str | int | float | bool | None
+
+
+class Cache(TypedDict, total=False):
+    level: Whole
+    size_bytes: Bytes | None
+    shared_by_cpus: Text
+
+
+class Machine(TypedDict, total=False):
+    host: Text
+    cpu_model: Text
+    architecture: Text
+    cores: Whole
+    cores_per_socket: list[Natural] | None
+    sockets: Whole
+    hardware_threads: Whole
+    caches: list[Cache] | None
+    memory_bytes: Bytes | None
+    kernel: Text
+    governor: Text
+    virtualized: Flag
+    load: Amount | list[NotNegative]
+
+
+class EffortKeys(TypedDict, total=False):
+    launches: Annotated[int, msgspec.Meta(ge=1, le=MAX_LAUNCHES)]
+    budget_s: PositiveSeconds
+    paper: bool
+    seed: Annotated[int, msgspec.Meta(ge=0, le=MOST_SEED)]
+    time_limit_s: PositiveSeconds
+    stall_limit_s: PositiveSeconds
+    min_iterations: Count
+    target: Share
+
+
+class Settings(TypedDict, total=False):
+    suites: list[str]
+    mpi: list[str] | str | None
+    launcher: str
+    hosts: Text
+    agent: Text
+    network: Text
+    nodes: Ranks | None
+    against: Text
+    layout_text: Text
+    profile: list[str]
+    stages: list[Natural]
+    threads: Threads
+    thread_counts: Text
+    quick: bool
+    empty: bool
+    imported: bool
+    without_dead_nodes: bool
+    map_by: Text
+    reproduce: Text
+    effort: EffortKeys
+
+
+class Header(TypedDict, total=False):
+    id: str
+    started: Text
+    machine: Machine | None
+    command: list[str] | None
+    seed: Annotated[int, msgspec.Meta(ge=0, le=MOST_SEED)] | None
+    earlybird: Text
+    settings: Settings | None
+
+
+class Clock(TypedDict, total=False):
+    resolution_s: Seconds
+    overhead_s: Seconds
+    residual_s: Seconds
+
+
+class Place(TypedDict, total=False):
+    rank: Whole
+    host: Text
+    sockets: list[Number] | None
+    cpus: list[Natural] | None
+    node: Whole
+    socket: Number | None
+    threads: list[list[Natural]] | None
+
+
+class Launch(TypedDict, total=False):
+    id: Text
+    kernel: Text
+    started: Text
+    flavour: Text
+    version: Text
+    launcher: Text
+    layout: Text
+    binding: Text
+    command_line: list[str] | None
+    environment: dict[str, Text] | None
+    set_by_launcher: list[str] | None
+    control_variables: dict[str, Plain] | None
+    settings: dict[str, Any] | None
+    library_version: Text
+    mpi_standard: Text
+    thread_level: Text
+    threads_per_rank: Threads
+    transport: Text
+    clock: Clock | None
+    oversubscribed: Flag
+    placement: list[Place] | None
+    network: Text
+    link: dict[str, Any] | None
+    link_at_start: dict[str, Any] | None
+    node_received_bytes: list[Bytes | None] | None
+    tool: Text
+    hidden: Text
+    file: Text
+    sha256: Text
+    datatype: Text
+    statistic: Text
+    cause: Text
+    exit: Number | None
+    duration_s: Seconds
+
+
+class Interface(TypedDict, total=False):
+    mtu: Plain
+    state: Plain
+    rate_mbit: Plain
+    rate: Plain
+    driver: Plain
+
+
+class Facts(TypedDict, total=False):
+    kernel: Text
+    hardware_threads: Amount
+    cores: Amount
+    cpus: list[Natural] | None
+    compute_s: list[Seconds] | None
+    compute_cpu_s: list[Seconds] | None
+    cpu_limit: Amount
+    governor: Text
+    numa_nodes: Amount
+    memory_bytes: Amount
+    huge_pages: Amount
+    transparent_huge_pages: Text
+    shm_bytes: Amount
+    single_copy: Flag
+    smt: Text
+    interfaces: dict[str, Interface] | None
+    load: Amount
+    load_of_others: Amount
+    stolen_share: Amount
+    mpi_version: Text
+    mpi_file: Text
+    settings: dict[str, Plain] | None
+    device: Text
+
+
+def check_header(header: dict[str, Any], where: str) -> None:
+    """Raise InputError naming the first key of run.json that has another type or is out of range."""
+    check_keys(header, Header, where, "give a folder that `measure` wrote")
+    check_date(header.get("started"), where)
+
+
+def check_launch(launch: dict[str, Any], where: str) -> None:
+    """The same of a launch."""
+    check_keys(launch, Launch, where, "the file was changed by hand")
+    check_date(launch.get("started"), where)
+
+
+def check_date(text: str | None, where: str) -> None:
+    """Raise InputError for a date of the calendar that no clock in another time zone shows; other text is
+    shown as it is."""
+    try:
+        datetime.fromisoformat(text or "").astimezone(UTC)
+    except ValueError:
+        return
+    except OverflowError:
+        raise InputError(
+            f"{where}: started is {text!r}, which is beyond the calendar; give a date, such as "
+            "2026-11-21T02:16:36+00:00"
+        ) from None

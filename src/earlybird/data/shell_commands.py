@@ -1,0 +1,50 @@
+"""Writes commands that are printed to be pasted into a shell: every argument is quoted where it must be."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from earlybird.data.plain_text import plain_line
+
+_NEEDS_NO_QUOTES = re.compile(r"[\w@%+:,./-][\w@%+=:,./-]*", re.ASCII)  # zsh expands =NAME
+
+
+def command_text(arguments: Iterable[str]) -> str:
+    """Return the command line of `arguments`."""
+    return " ".join(map(quoted, arguments))
+
+
+def quoted(argument: str) -> str:
+    """Return `argument` as one argument of a shell's command line.
+
+    Characters that are not shown as they are (see `plain_text`) are written as octal numbers, and so are
+    backquotes, between which sentences have commands.
+    """
+    if _NEEDS_NO_QUOTES.fullmatch(argument):
+        return argument
+    if plain_line(argument) == argument and "`" not in argument:
+        return "'" + argument.replace("'", "'\"'\"'") + "'"
+    return "$'" + "".join(map(_in_dollar_quotes, argument)) + "'"
+
+
+def path_argument(path: str | Path) -> str:
+    """Return a path as one argument of a shell's command line, which is no option."""
+    return quoted(no_option(path))
+
+
+def no_option(path: str | Path) -> str:
+    """Return a path as an argument that no command takes for an option."""
+    text = str(path)
+    return f"./{text}" if text.startswith("-") else text
+
+
+def _in_dollar_quotes(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if character != "`" and plain_line(character) == character:
+        return character
+    try:
+        code = character.encode("utf-8", "surrogateescape")  # bytes of a name that are no text
+    except UnicodeEncodeError:
+        code = character.encode("utf-8", "surrogatepass")
+    return "".join(f"\\{byte:03o}" for byte in code)

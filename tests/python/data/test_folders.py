@@ -1,0 +1,113 @@
+"""Folders of results appear whole or not at all, and of two processes that want one the second is refused."""
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+
+import pytest
+
+from earlybird.data import folders
+from earlybird.data.errors import InputError
+from earlybird.data.recording import load_recording, recording_into, start_recording
+from earlybird.data.run import Run
+
+
+def create(path, **more):
+    return Run.create(path, machine={}, command=[], seed=1, **more)
+
+
+def test_a_run_is_there_only_with_all_that_belongs_to_it(tmp_path):
+    """A replay that is killed while its pattern is written could not be continued, and was in the way."""
+
+    def write(folder):
+        assert not (tmp_path / "run").exists()
+        (folder / "pattern.npz").write_bytes(b"pattern")
+
+    run = create(tmp_path / "run", contents=write)
+    assert sorted(path.name for path in run.path.iterdir()) == ["pattern.npz", "run.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_what_fails_leaves_nothing(tmp_path):
+    def fail(folder):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        create(tmp_path / "run", contents=fail)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_is_killed_while_it_creates_a_run_is_not_in_the_way(tmp_path):
+    code = (
+        "import os, sys; from earlybird.data.run import Run; kill = lambda folder: os.kill(os.getpid(), 9);"
+        "Run.create(sys.argv[1], machine={}, command=[], seed=1, contents=kill)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, tmp_path / "run"]).returncode == -9
+    assert not (tmp_path / "run").exists()
+    create(tmp_path / "run")
+
+
+def test_of_two_processes_that_create_one_run_the_second_is_refused(tmp_path):
+    with pytest.raises(InputError, match="exists already"):
+        create(tmp_path / "run", contents=lambda folder: create(tmp_path / "run") and None)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["run.json"]
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+def test_nothing_is_replaced(tmp_path, kind):
+    path = tmp_path / "run"
+    {"file": path.touch, "link": lambda: path.symlink_to("nowhere"), "folder": path.mkdir}[kind]()
+    with pytest.raises(InputError, match="exists already"):
+        create(path)
+
+
+def test_of_two_processes_that_record_into_one_folder_the_second_is_refused(tmp_path):
+    """Before the first rank writes, too, when the folder looks like one that nobody needs."""
+    with (
+        recording_into(tmp_path / "rec", {"command": ["first"]}),
+        pytest.raises(InputError, match="another earlybird is recording into"),
+    ):
+        start_recording(tmp_path / "rec", {"command": ["second"]})
+    assert load_recording(tmp_path / "rec").command == ("first",)
+    start_recording(tmp_path / "rec", {"command": ["second"]})
+    assert load_recording(tmp_path / "rec").command == ("second",)
+    assert [path.name for path in tmp_path.iterdir()] == ["rec"]
+
+
+def test_a_lock_is_not_inherited(tmp_path):
+    """Daemons that a recorded program leaves would keep it."""
+    (tmp_path / "file").touch()
+    with folders.locked(tmp_path / "file"):
+        child = subprocess.Popen(["sleep", "10"])
+    with folders.locked(tmp_path / "file"):
+        child.kill()
+    child.wait()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EBADF, errno.EOPNOTSUPP])
+def test_where_a_file_system_has_no_locks_nothing_is_locked(tmp_path, monkeypatch, number):
+    def flock(file, operation):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    (tmp_path / "file").touch()
+    with folders.locked(tmp_path / "file"), folders.locked(tmp_path / "file"):
+        pass
+
+
+def test_a_file_that_was_replaced_meanwhile_is_not_taken_for_the_locked_one(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.touch()
+    real = fcntl.flock
+
+    def flock(file, operation):
+        real(file, operation)
+        path.unlink()
+        path.touch()
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(folders.Locked), folders.locked(path):
+        pass

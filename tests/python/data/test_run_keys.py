@@ -1,0 +1,120 @@
+"""What a run and a check say of themselves has the types and ranges of its keys, or is refused by key."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from earlybird.data.check import check_from_json
+from earlybird.data.errors import InputError
+from earlybird.data.history import history_from_json
+from earlybird.data.prediction import prediction_from_json
+from earlybird.data.run import Run, sample_from_json
+
+GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
+
+
+def golden(name):
+    return json.loads((GOLDEN / name).read_text())
+
+
+def changed(value, path, new):
+    """`value` with what is at `path` replaced."""
+    *parents, last = path
+    inner = value
+    for key in parents:
+        inner = inner[key] if isinstance(inner, list) else inner.setdefault(key, {})
+    inner[last] = new
+    return value
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shutil.copytree(GOLDEN / "run-1", tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (("machine",), "n1", "machine is 'n1'"),
+        (("machine", "cores"), -2, "machine.cores is -2"),
+        (("machine", "cores_per_socket"), 2, "machine.cores_per_socket is 2"),
+        (("machine", "memory_bytes"), 1e300, "machine.memory_bytes is 1e+300"),
+        (("settings",), [], "settings is []"),
+        (("settings", "suites"), "pingpong", "settings.suites is 'pingpong'"),
+        (("settings", "threads"), 10**9, "settings.threads is 1000000000"),
+        (("settings", "mpi"), 5, "settings.mpi is 5"),
+        (("settings", "launcher"), None, "settings.launcher is None"),
+        (("settings", "effort"), 5, "settings.effort is 5"),
+        (("settings", "effort", "launches"), 10**8, "settings.effort.launches is 100000000"),
+        (("settings", "effort", "budget_s"), -1, "settings.effort.budget_s is -1"),
+        (("settings", "effort", "seed"), "one", "settings.effort.seed is 'one'"),
+        (("command",), "measure", "command is 'measure'"),
+        (("id",), 7, "id is 7"),
+        (("started",), "0001-01-01T00:00:00+14:00", "is beyond the calendar"),
+        (("started",), 2026, "started is 2026"),
+    ],
+)
+def test_a_wrong_key_of_run_json_is_refused_by_its_name(folder, path, value, says):
+    (folder / "run.json").write_text(json.dumps(changed(golden("run-1/run.json"), path, value)))
+    with pytest.raises(InputError) as refused:
+        Run.open(folder)
+    assert f"run.json: {says}" in str(refused.value) or says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (("placement",), [5], "placement[0] is 5"),
+        (("placement", 0, "cpus"), "0", "placement[0].cpus is '0'"),
+        (("placement", 0, "node"), -1, "placement[0].node is -1"),
+        (("environment",), ["A=1"], "environment is ['A=1']"),
+        (("clock", "residual_s"), 1e300, "clock.residual_s is 1e+300"),
+        (("threads_per_rank",), 0, "threads_per_rank is 0"),
+        (("duration_s",), -1, "duration_s is -1"),
+        (("node_received_bytes",), [-1], "node_received_bytes[0] is -1"),
+    ],
+)
+def test_a_wrong_key_of_a_launch_is_refused_by_its_name(folder, path, value, says):
+    launch = json.loads((folder / "launches.ndjson").read_text().splitlines()[0])
+    (folder / "launches.ndjson").write_text(json.dumps(changed(launch, path, value)) + "\n")
+    with pytest.raises(InputError, match=r"launches.ndjson line 1: ") as refused:
+        Run.open(folder).launches()
+    assert says in str(refused.value)
+
+
+def test_other_keys_are_free_and_null_is_as_absent(folder):
+    header = golden("run-1/run.json") | {"new": [1, {"a": None}]}
+    header["machine"] |= {"cores": None, "colour": "red"}
+    (folder / "run.json").write_text(json.dumps(header))
+    assert Run.open(folder).header["machine"]["colour"] == "red"
+
+
+@pytest.mark.parametrize("value", [-1e308, -2, 1e308, 4e9])
+def test_times_are_of_this_century(value):
+    sample = json.loads((GOLDEN / "run-1" / "samples.ndjson").read_text().splitlines()[0])
+    for read, original, path in (
+        (sample_from_json, sample, ("times_s", 0)),
+        (prediction_from_json, golden("prediction-1.json"), ("inter_node_s", 0)),
+        (history_from_json, golden("history-1.json"), ("series", 0, "time_s", 0)),
+        (check_from_json, golden("check-1.json"), ("latency_s", 0, 1)),
+        (check_from_json, golden("check-1.json"), ("nodes", 0, "compute_s")),
+    ):
+        name = [key for key in path if isinstance(key, str)][-1]
+        with pytest.raises(InputError, match=name):
+            read(changed(original, path, value))
+
+
+def test_facts_of_a_node_have_their_types():
+    check = changed(golden("check-1.json"), ("nodes", 0, "facts", "cores"), "two")
+    with pytest.raises(InputError, match=r"facts of .*: cores is 'two'; give a number"):
+        check_from_json(check)
+
+
+def test_a_run_of_a_history_was_started_in_the_calendar():
+    history = changed(golden("history-1.json"), ("runs", 0, "started"), "9999-12-31T23:59:59-14:00")
+    with pytest.raises(InputError, match="beyond the calendar"):
+        history_from_json(history)
