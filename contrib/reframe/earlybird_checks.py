@@ -38,6 +38,7 @@ class EarlybirdMeasurement(rfm.RunOnlyRegressionTest):
     sizes = variable(str)
     options = variable(typ.List[str], value=[])
     rank_launcher = variable(str, value="")
+    srun = variable(str, value="")  # arguments for rank_launcher=srun, such as --mpi=pmix
     mpi = variable(str, value="")
     launches = variable(int, value=5)
     stall_limit = variable(str, value="10min")  # slow calls of many ranks take longer than the usual minute
@@ -51,7 +52,9 @@ class EarlybirdMeasurement(rfm.RunOnlyRegressionTest):
 
     @run_before("run")
     def set_command(self):
-        options = {"--sizes": self.sizes, "--mpi": self.mpi, "--launcher": self.rank_launcher}
+        options = {
+            "--sizes": self.sizes, "--mpi": self.mpi, "--launcher": self.rank_launcher, "--srun": self.srun,
+        }  # fmt: skip
         given = [one for name, value in options.items() if value for one in (name, shlex.quote(value))]
         self.executable_opts = [
             "measure", self.suite, *given, *map(shlex.quote, self.options),
@@ -133,6 +136,7 @@ class EarlybirdCheck(rfm.RunOnlyRegressionTest):
     """`earlybird check`: every node and link of the job is as fast as the others."""
 
     rank_launcher = variable(str, value="")
+    srun = variable(str, value="")  # arguments for rank_launcher=srun, such as --mpi=pmix
     hosts = variable(str, value="")
     mpi = variable(str, value="")
     expect = variable(str, value="")  # an earlier check, or a figure such as bandwidth=11GB/s
@@ -156,7 +160,8 @@ class EarlybirdCheck(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def set_command(self):
         options = {
-            "--launcher": self.rank_launcher, "--hosts": self.hosts, "--mpi": self.mpi, "--expect": self.expect,
+            "--launcher": self.rank_launcher, "--hosts": self.hosts, "--srun": self.srun, "--mpi": self.mpi,
+            "--expect": self.expect,
         }  # fmt: skip
         given = [one for name, value in options.items() if value for one in (name, shlex.quote(value))]
         self.executable_opts = ["check", *given, "--quiet", "-o", "checked"]

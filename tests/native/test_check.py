@@ -76,6 +76,20 @@ def test_a_node_is_described_as_it_is(any_mpi, tmp_path, monkeypatch):
     assert abs(sample.extra["clock_offsets_s"][1]) < 0.1
 
 
+def test_a_node_has_the_name_that_its_launcher_states(any_mpi, tmp_path, monkeypatch):
+    monkeypatch.setenv("EARLYBIRD_NODE_NAME_IN", "SLURMD_NODENAME")
+    for name, expected in (("n7", "n7"), ("", os.uname().nodename)):
+        monkeypatch.setenv("SLURMD_NODENAME", name)
+        (tmp_path / expected).mkdir()
+        plan = make_plan(2, size_bytes=4096)
+        request = Request("0", "check", plan.points(any_mpi), parse_layout("1x1x2"), RULES, None, 300, 120)
+        launched = MpiexecLauncher(find_flavour(any_mpi)).launch(
+            request, tmp_path / expected, lambda *_: None
+        )
+        assert [entry["host"] for entry in launched.record["placement"]] == [expected] * 2
+        assert [path.name for path in (tmp_path / expected).glob("beat.*")] == [f"beat.{expected}"]
+
+
 def test_a_wrong_clock_and_its_drift_are_measured(any_mpi, tmp_path, monkeypatch):
     monkeypatch.setenv("EARLYBIRD_TEST_CLOCK", "0:0,3:1e-3")
     measured = measured_from(launch(any_mpi, tmp_path, 2), 2)

@@ -76,3 +76,18 @@ def test_a_file_that_is_no_request_is_refused(any_mpi, tmp_path, text, says):
 def test_a_kernel_takes_one_file_that_exists(any_mpi, tmp_path):
     assert "give one argument" in refused(any_mpi, tmp_path)
     assert "cannot read the request absent.json" in refused(any_mpi, tmp_path, "absent.json")
+
+
+def test_ranks_that_did_not_find_each_other_measure_nothing(any_mpi, tmp_path):
+    """Without a process manager each is alone; the first one says so, whatever the kernel needs."""
+    flavour = find_flavour(any_mpi)
+    (tmp_path / "request.json").write_text(
+        json.dumps({"options": {"out": "out", "ranks": 2}, "points": [POINT]})
+    )
+    for kernel in ("pingpong", "collective", "check", "exchange"):
+        done = subprocess.run(
+            [kernel_path(flavour, kernel), "request.json"],
+            env=flavour.environment(), cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert "the launch has 2 ranks, but this one is in a world of 1: " in done.stderr
+        assert done.returncode != 0 and not (tmp_path / "out").exists()

@@ -36,6 +36,7 @@ from earlybird.interop.monitoring import load_monitoring
 from earlybird.interop.osu_outputs import read_osu
 from earlybird.interop.reprompi import read_repro
 from earlybird.launch.hosts import parse_hosts
+from earlybird.launch.srun_arguments import parse_srun_arguments
 from earlybird.patterns.actnum import parse_actnum
 from earlybird.patterns.graph_files import parse_graph
 
@@ -78,7 +79,9 @@ def test_quantities(parse, text):
     assert value is None or (np.isfinite(value) and value >= 0)
 
 
-@pytest.mark.parametrize("parse", [parse_layout, parse_method], ids=lambda parse: parse.__name__)
+@pytest.mark.parametrize(
+    "parse", [parse_layout, parse_method, parse_srun_arguments], ids=lambda parse: parse.__name__
+)
 @MANY
 @given(text=texts.filter(lambda text: "/" not in text))
 @example(text="99999x99999x99999")

@@ -33,6 +33,7 @@ LAUNCHES = (
     LaunchOptions(),
     LaunchOptions(launcher="cluster:mine", mpi="mpich"),
     LaunchOptions(hosts="node1,node2", agent="ssh -p 22", mpi="/opt/my mpi/bin/mpicc"),
+    LaunchOptions(launcher="srun", srun="--network='a b' -p debug", mpi="mpich"),
 )
 
 
@@ -129,8 +130,8 @@ def test_a_command_that_measures_is_parsed_with_where_it_runs(launch):
     assert several[2:5] == MESSAGES.split() and not unknown_options(several)
     for suites in ("completion", "contention", "pipeline", "msgrate"):
         given = parse(measure_command(suites, {"launches": 7, "budget": None}, launch))
-        assert [given[name] or "" for name in ("launcher", "hosts", "agent")] == [
-            launch.launcher or "local", launch.hosts, launch.agent
+        assert [given[name] or "" for name in ("launcher", "hosts", "agent", "srun")] == [
+            launch.launcher or "local", launch.hosts, launch.agent, launch.srun
         ], suites  # fmt: skip
         assert given["launches"] == 7
     pipelines = measure_pipelines_command(8, 1 << 20, {16: 1e-10, 8: 1e-10}, "inter_node", [4], launch)

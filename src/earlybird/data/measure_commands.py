@@ -53,7 +53,12 @@ class LaunchOptions:
 
     @property
     def arguments(self) -> list[str]:
-        return [text for name, value in self.to_json().items() for text in (f"--{name}", value)]
+        # A value that begins with a dash is no option.
+        return [
+            text
+            for name, value in self.to_json().items()
+            for text in ([f"--{name}={value}"] if value.startswith("-") else [f"--{name}", value])
+        ]
 
 
 ANYWHERE = LaunchOptions()

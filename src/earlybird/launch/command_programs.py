@@ -19,10 +19,10 @@ LAUNCHERS = (
     "mpirun.openmpi", "orterun", "prterun", "srun", "flux", "jsrun", "aprun", "palsrun", "ibrun",
 )  # fmt: skip
 _OF_SITES = ("srun", "flux", "jsrun", "aprun", "palsrun", "ibrun", "prterun")
-# What sites and distributions append to tell MPIs apart. MPICH's other process managers, and mpirun_rsh of
-# MVAPICH, have options of their own.
+# With what sites and distributions append to tell MPIs apart: a family or a version. A script of the user's
+# may have any other name, and options of its own.
 _SUFFIXED = re.compile(
-    r"(?:mpiexec|mpirun)(?:[.-](?!gforker|remshell|slurm|py$|sh$)|_(?=openmpi|mpich|mvapich|intel)).+"
+    r"(?:mpiexec|mpirun)[._-](?:\d|mpich|openmpi|ompi|mvapich|impi|intel)(?!.*\.(?:sh|bash|csh|py|pl)$).*"
 )
 # Programs that start others, or that load an MPI while they run: their libraries are not those of the ranks.
 _NOT_THE_PROGRAM = frozenset(

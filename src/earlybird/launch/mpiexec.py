@@ -160,6 +160,9 @@ def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, remote, thread
                 arguments += ["--mca", name, value]
                 by_arguments[f"OMPI_MCA_{name}"] = value
     modifier = ":OVERSUBSCRIBE" if oversubscribed else ""
+    if remote is None and re.match(r"[2-4]\.", flavour.version):
+        placing, by_arguments = _openmpi_4_placing(folder, binding, oversubscribed, threads)
+        return Invocation((*arguments, *placing), by_arguments=by_arguments)
     if binding.cpus and not binding.by_rank:
         # Not a rank file: the path of one must hold neither a colon nor a comma.
         cpus = ",".join(str(cpu) for cpus in binding.cpus for cpu in cpus)
@@ -173,6 +176,28 @@ def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, remote, thread
         "PRTE_MCA_rmaps_default_mapping_policy": mapping, "PRTE_MCA_hwloc_default_binding_policy": bound
     }  # fmt: skip
     return Invocation((*arguments, "--map-by", mapping, "--bind-to", bound), by_arguments=by_arguments)
+
+
+def _openmpi_4_placing(
+    folder: Path, binding: Binding, oversubscribed: bool, threads: int
+) -> tuple[list[str], dict[str, str]]:
+    """Return the arguments with which versions before 5, which know no pe-list, place ranks of this machine,
+    and the variables that these replace."""
+    if oversubscribed or binding.by_rank:
+        shares = ["--oversubscribe"] if oversubscribed else []
+        return [*shares, "--bind-to", "none"], {"OMPI_MCA_hwloc_base_binding_policy": "none"}
+    if binding.cpus:
+        # --cpu-list does not keep the order.
+        path = folder / "ranks.txt"
+        cpus_of_ranks = (",".join(map(str, cpus)) for cpus in binding.cpus)
+        path.write_text("".join(f"rank {k}=localhost slot={cpus}\n" for k, cpus in enumerate(cpus_of_ranks)))
+        # Numbers of CPUs as the system counts them, not of cores.
+        numbers = ["--mca", "rmaps_rank_file_physical", "1"]
+        return [*numbers, "--rankfile", str(path)], {"OMPI_MCA_orte_rankfile": str(path)}
+    mapping = f"slot:PE={threads}" if threads > 1 else "core"
+    return ["--map-by", mapping, "--bind-to", "core"], {
+        "OMPI_MCA_rmaps_base_mapping_policy": mapping, "OMPI_MCA_hwloc_base_binding_policy": "core",
+    }  # fmt: skip
 
 
 def _openmpi_hosts(hosts: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ def remove_left(since_s: float, folder: Path = FOLDER) -> None:
     """
     with contextlib.suppress(OSError), open_folder(folder) as descriptor:
         candidates = list(_made_since(since_s, descriptor))
-        mapped = _mapped_files() if candidates else set()
+        mapped = mapped_files() if candidates else set()
         for name in candidates:
             if str(FOLDER / name) not in mapped:
                 with contextlib.suppress(OSError):
@@ -40,7 +40,7 @@ def _made_since(since_s: float, descriptor: int) -> Iterator[str]:
                 yield name
 
 
-def _mapped_files() -> set[str]:
+def mapped_files() -> set[str]:
     """Files below FOLDER that some process has mapped."""
     mapped: set[str] = set()
     for process in psutil.process_iter():

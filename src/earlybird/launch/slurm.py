@@ -196,16 +196,22 @@ class SrunLauncher:
 def num_allocated_nodes(component: int = 0) -> int | None:
     """Return how many nodes this job has, or of a heterogeneous one its `component`; None outside of a job.
 
-    Raises InputError if the job has no such component.
+    Raises InputError if the job has no such component, and for a number that is none.
     """
-    size = os.environ.get("SLURM_HET_SIZE")
-    if component >= int(size or 1):
-        components = f"components 0 to {int(size) - 1}" if size else "no components"
+    size = _number_in("SLURM_HET_SIZE")
+    if component >= (size or 1):
+        components = f"components 0 to {size - 1}" if size else "no components"
         raise InputError(f"--srun has --het-group={component}, but this job has {components}")
     # Within a step, SLURM_NNODES are the nodes of the step.
     names = (f"SLURM_JOB_NUM_NODES_HET_GROUP_{component}", "SLURM_JOB_NUM_NODES", "SLURM_NNODES")
-    number = next((os.environ[name] for name in names if name in os.environ), None)
-    return None if number is None else int(number)
+    return next((number for name in names if (number := _number_in(name)) is not None), None)
+
+
+def _number_in(variable: str) -> int | None:
+    text = os.environ.get(variable)
+    if text is not None and not re.fullmatch(r"[0-9]{1,9}", text):
+        raise InputError(f"the variable {variable} is {text!r}, not a number as Slurm sets it; unset it")
+    return None if text is None else int(text)
 
 
 def allocated_hosts(component: int = 0) -> tuple[str, ...]:
@@ -286,7 +292,7 @@ def _spoken_by(mpi: Flavour) -> tuple[str, ...]:
         pmi = any(name.startswith(("libpmi.so", "libpmi2.so")) for name in libraries)
         return (PMIX, PMI2) if pmi else (PMIX,)
     if mpi.family == "intel":
-        return (PMI2,)
+        return (PMI2, PMIX)  # it loads libpmix.so itself
     if any(map(is_cray_mpich, libraries)):
         return ("cray_shasta", PMI2)
     return (PMIX, PMI2) if pmix else (PMI2,)

@@ -103,11 +103,11 @@ def _is_found(name: str, program: Path, path: str) -> bool:
 def wheel_folder(name: str) -> Path:
     """Where the wheels of flavour `name` are installed, or would be, each flavour in a separate folder."""
     version = WHEELS[name][0].split("==")[1]
-    return in_homes(f"{MPIS}/{name}-{version}", lambda folder: (folder / INSTALLED).exists())
+    return in_homes(f"{MPIS}/{name}-{version}", lambda folder: os.path.exists(folder / INSTALLED))
 
 
 def is_installed(name: str) -> bool:
-    return (wheel_folder(name) / INSTALLED).exists()
+    return os.path.exists(wheel_folder(name) / INSTALLED)
 
 
 def find_flavour(name: str) -> Flavour:

@@ -18,9 +18,8 @@ CONTENTS = (MPIS, BUILDS, KEYS, *SCRIPTS, LOCKS)
 def home() -> Path:
     """The folder that this user's builds are written to.
 
-    It is `$EARLYBIRD_HOME`, unless that is there and somebody else's; else inside the active virtual
-    environment, so that deleting it deletes everything, unless that is somebody else's, too; else the user's
-    data folder.
+    It is `$EARLYBIRD_HOME`; else inside the active virtual environment, so that deleting it deletes
+    everything; else the user's data folder. Each unless it is there and this user may not write to it.
     """
     given = _given_home()
     if given and not _is_read_only(given):
@@ -50,7 +49,7 @@ def installation_homes() -> list[Path]:
     return list(dict.fromkeys(map(_beside, prefixes)))
 
 
-def in_homes(name: str, is_complete: Callable[[Path], bool] = Path.exists) -> Path:
+def in_homes(name: str, is_complete: Callable[[Path], bool] = os.path.exists) -> Path:
     """The first folder of this name below a home that `is_complete`; below `home()` if there is none."""
     folders = [folder / name for folder in homes()]
     return next(filter(is_complete, folders), folders[0])
@@ -64,8 +63,8 @@ def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[
     """
     key = zlib.crc32(b"\0".join(part for name, text in files.items() for part in (os.fsencode(name), text)))
     name = f"{kind}/{key:08x}"
-    folder = in_homes(name, Path.is_dir)
-    if folder.is_dir():
+    folder = in_homes(name, os.path.isdir)
+    if os.path.isdir(folder):
         return folder
     import shutil
     import tempfile
@@ -102,20 +101,20 @@ def _given_home() -> Path | None:
 
 
 def _beside(prefix: str | Path) -> Path:
-    return Path(prefix, "share", "earlybird").resolve()
+    return Path(os.path.realpath(Path(prefix, "share", "earlybird")))
 
 
 def _is_read_only(folder: Path) -> bool:
-    return folder.is_dir() and not os.access(folder, os.W_OK)
+    return os.path.isdir(folder) and not os.access(folder, os.W_OK)
 
 
 def _resolved(folder: str) -> Path:
-    try:
-        return Path(folder).expanduser().resolve()
-    except RuntimeError as error:
+    expanded = os.path.expanduser(folder)
+    if expanded.startswith("~"):
         raise InputError(
             f"the home directory of {folder} is unknown; set EARLYBIRD_HOME to a folder you may write to"
-        ) from error
+        )
+    return Path(os.path.realpath(expanded))
 
 
 def _refuse_of_others(path: Path) -> None:

@@ -51,7 +51,7 @@ def _prefix_name(flavour: Flavour) -> str:
 
 
 def _is_complete(prefix: Path) -> bool:
-    return (prefix / COMPLETE).exists()
+    return os.path.exists(prefix / COMPLETE)  # False also where this user may not look
 
 
 def is_built(flavour: Flavour) -> bool:

@@ -67,3 +67,25 @@ def test_without_a_good_node_there_is_no_file_of_good_hosts(earlybird, monkeypat
     assert (tmp_path / "c" / "ok.txt").exists() == (status < 3)
     assert (tmp_path / "c" / "bad.txt").read_text() == "".join(f"n{k}\n" for k in bad)
     assert ("no host is left" in ended.stderr) == (status == 3)
+
+
+@pytest.mark.parametrize(("launcher", "bad"), [("srun", [1, 2]), ("srun", []), ("hosts", [1])])
+def test_bad_nodes_of_slurm_can_be_excluded_and_drained_as_printed(earlybird, monkeypatch, launcher, bad):
+    size = np.zeros((4, 4))
+    findings = tuple(Finding(NODE, (f"n{k}",), "outcast", 1.0, 2.0, "", "expected") for k in bad)
+    nodes = tuple(CheckedNode(f"n{k}") for k in range(4))
+    check = Check("mpich", launcher, 1, 1, 0.1, 1.0, 1.0, 1, nodes, size, size, size, size, findings)
+    monkeypatch.setattr(checking, "planned_check", lambda *arguments: SimpleNamespace(plan=make_plan(4)))
+    monkeypatch.setattr(checking, "perform_check", lambda *arguments: check)
+    monkeypatch.setattr("earlybird.launch.slurm._scontrol", lambda *arguments: "n[1-2]\n")
+    (*_, last) = earlybird("check", check=False).stderr.splitlines()
+    if launcher != "srun" or not bad:
+        assert "scontrol" not in last
+        return
+    # The shell would look for files of that name.
+    assert last == (
+        "next: srun --exclude='n[1-2]', sbatch --exclude='n[1-2]', or as an administrator: scontrol update "
+        "nodename='n[1-2]' state=drain reason='earlybird check'"
+    )
+    monkeypatch.setattr("earlybird.launch.slurm._scontrol", lambda *arguments: "")  # does not answer
+    assert "srun --exclude=n1,n2," in earlybird("check", check=False).stderr

@@ -291,6 +291,16 @@ def test_what_rounding_explains_is_no_change(written):
     assert compare_sides(*exact).changes[0].verdict == "slower"
 
 
+def test_arguments_for_srun_are_a_difference(written):
+    of_srun = {"launcher": "srun", "environment": {"SLURM_NETWORK": "job_vni"}}
+    sides = [
+        side_of(written(name, [[1.0]] * 5, of_srun | more))
+        for name, more in (("a", {}), ("b", {"srun": "--network=single_node_vni"}))
+    ]
+    (found,) = differences(*sides)
+    assert (found.what, found.before, found.after) == ("srun", "", "--network=single_node_vni")
+
+
 def test_what_an_imported_text_does_not_say_is_no_difference(written):
     known = {"launcher": "local", "version": "5.0.2", "binding": "core"}
     sides = [

@@ -184,6 +184,17 @@ def test_runs_under_other_control_variables_are_refused(make_run):
         read_runs(paths)
 
 
+def test_variables_by_which_slurm_chooses_a_network_are_an_environment(make_run):
+    paths = [
+        make_run(
+            name, launch={"environment": {"SLURM_NETWORK": name, "SLURM_JOB_ID": name}, "set_by_launcher": []}
+        )
+        for name in ("job_vni", "single_node_vni")
+    ]
+    with pytest.raises(InputError, match="the environment variable SLURM_NETWORK is 'job_vni' in one part"):
+        read_runs(paths)
+
+
 def test_runs_under_another_environment_are_refused_by_variable_and_values(make_run):
     paths = [
         make_run(name, launch={"environment": env}) for name, env in (("a", {}), ("b", {"UCX_TLS": "tcp"}))
@@ -230,7 +241,11 @@ VIRTUAL = {"launcher": "cluster", "network": "virtual links of 200 Mbit/s each w
 
 @pytest.mark.parametrize(
     ("key", "value", "usual"),
-    [("threads_per_rank", 4, 1), ("network", VIRTUAL["network"], "not a virtual cluster's")],
+    [
+        ("threads_per_rank", 4, 1),
+        ("network", VIRTUAL["network"], "not a virtual cluster's"),
+        ("srun", "--network=job_vni", "without arguments"),
+    ],
 )
 def test_a_launch_that_does_not_say_counts_as_usual(make_run, key, value, usual):
     unusual = make_run("unusual", launch={key: value})

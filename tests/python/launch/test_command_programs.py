@@ -177,7 +177,9 @@ def test_launchers_with_what_sites_append_to_their_names_are_launchers(name):
     assert command_programs.launcher_at(["time", f"/opt/bin/{name}", "./app"]) == 1
 
 
-@pytest.mark.parametrize("name", ["mpirun_rsh", "mpiexec.gforker", "mpirun.py", "mpiexecutor"])
+@pytest.mark.parametrize(
+    "name", ["mpirun_rsh", "mpiexec.gforker", "mpirun-openmpi.sh", "mpirun-all", "mpiexecutor"]
+)
 def test_programs_with_options_of_their_own_are_no_launchers(name):
     assert command_programs.launcher_at([name, "./app"]) is None
 

@@ -53,6 +53,25 @@ def test_ranks_are_bound_to_the_cores_of_a_list(tmp_path):
     assert (env["I_MPI_PIN"], env["I_MPI_PIN_DOMAIN"]) == ("1", "[0x8,0x2]")
 
 
+@pytest.mark.parametrize(
+    ("cpus", "shared", "placing"),
+    [
+        ((3, 1), False, ["--mca", "rmaps_rank_file_physical", "1", "--rankfile", "{}/ranks.txt"]),
+        (None, False, ["--map-by", "core", "--bind-to", "core"]),
+        ((0, 0), True, ["--oversubscribe", "--bind-to", "none"]),
+    ],
+)
+def test_an_open_mpi_before_version_5_is_given_the_options_it_knows(tmp_path, cpus, shared, placing):
+    mpi = Flavour("system", "openmpi", "4.1.4", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
+    binding = BY_MPI if cpus is None else Binding("core", tuple((cpu,) for cpu in cpus))
+    made = invocation(mpi, 2, binding, tmp_path, oversubscribed=shared)
+    placing = [argument.format(tmp_path) for argument in placing]
+    assert list(made.before_program) == ["/mpi/bin/mpiexec", "-n", "2", *placing]
+    if cpus == (3, 1):
+        text = (tmp_path / "ranks.txt").read_text()
+        assert text == "rank 0=localhost slot=3\nrank 1=localhost slot=1\n"
+
+
 def test_masks_reach_beyond_64_cpus(tmp_path):
     _, env = output("intel", tmp_path, (0, 100))
     assert env["I_MPI_PIN_DOMAIN"] == f"[0x1,0x1{'0' * 25}]"

@@ -253,6 +253,7 @@ CRAY = ["libmpi_gnu_123.so.12", "libc.so.6"]
         ("openmpi", [], NEW, "--mpi=pmi2", "pmi2", None, None),
         ("openmpi", ["libpmi2.so.0"], NEW, "--mpi=pmi2", "", None, "pmi2"),
         ("intel", [], NEW, "--mpi=*", "", None, "pmi2"),
+        ("intel", [], NEW, "--mpi=pmix", "", None, "pmix"),
         ("intel", [], NEW, "--mpi=pmi2", "", "--mpi=pmix", None),
     ],
 )
@@ -309,6 +310,14 @@ def test_nodes_are_those_of_one_component_of_a_heterogeneous_job(srun, monkeypat
         launcher().check(parse_layout("3x1x1"))
     with pytest.raises(InputError, match="components 0 to 1"):
         num_allocated_nodes(2)
+
+
+@pytest.mark.parametrize("name", ["SLURM_NNODES", "SLURM_HET_SIZE"])
+@pytest.mark.parametrize("text", ["two", "2-4", "", "\u00b2", "9" * 5000])
+def test_a_number_of_nodes_that_is_none_is_refused(monkeypatch, name, text):
+    monkeypatch.setenv(name, text)
+    with pytest.raises(InputError, match=f"the variable {name} is "):
+        num_allocated_nodes()
 
 
 def test_nodes_are_those_of_the_job_within_a_step_of_some(monkeypatch):

@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 import threading
 import time
 
@@ -198,6 +200,27 @@ def test_an_agent_of_others_is_not_given_to_an_mpi(path, outside, way):
         os.chown(agent, OTHER, OTHER)
     with pytest.raises(InputError):
         _ = cluster().agent
+    os.close(lock)
+    state.all_running()
+
+
+def test_a_second_process_does_not_measure_on_a_cluster(path):
+    code = (
+        "import sys; from pathlib import Path; from earlybird.launch.cluster import state;"
+        "state._folder_of_all = lambda: Path(sys.argv[1]);"
+        "state.begin_job(state.load('one')); print('begun', flush=True); sys.stdin.read()"
+    )
+    lock = state.claim("one")
+    state.save(cluster())
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "begun\n"
+        assert str(other.pid) in (state.job_on(cluster()) or "")
+        with pytest.raises(InputError, match=f"process {other.pid} .* is measuring on the cluster one"):
+            state.begin_job(cluster())
+        other.communicate()
+    assert state.job_on(cluster()) is None
+    state.begin_job(cluster())
     os.close(lock)
     state.all_running()
 

@@ -115,9 +115,9 @@ def _line(arguments: Sequence[str]) -> str:
 
 
 def _own_command() -> list[str]:
-    called = Path(sys.argv[0]).absolute()
-    if called.name.startswith("earlybird") and os.access(called, os.X_OK) and called.is_file():
-        return [str(called)]
+    called = Path(sys.argv[0])
+    if os.sep in sys.argv[0] and called.name == "earlybird" and os.access(called, os.X_OK):
+        return [str(called.absolute())]
     script = Path(sys.executable).absolute().with_name("earlybird")
     return [str(script)] if script.is_file() else [sys.executable, "-m", "earlybird"]
 

@@ -280,7 +280,10 @@ def begin_job(cluster: Cluster) -> None:
         lock = folder.open(_JOB, os.O_RDWR | os.O_CREAT)
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.ftruncate(lock, 0)
-        os.write(lock, f"process {os.getpid()} ({command_text(['earlybird', *sys.argv[1:]])})".encode())
+        os.write(
+            lock,
+            f"process {os.getpid()} ({command_text(['earlybird', *sys.argv[1:]])})".encode(errors="replace"),
+        )
         _jobs_of_this_process[cluster.name] = _identity_of_job(folder)
 
 
