@@ -35,6 +35,7 @@ _VERDICTS = ("compare", "check")
 # newline, and those that turn the direction of text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _WARNING = re.compile(r"^(\S+:\d+): (\w*Warning): (.*)$", re.MULTILINE)
+csv.field_size_limit(_MOST_OUTPUT_BYTES)
 # Keys of --json whose values may be negative: differences, and shares of them.
 _SIGNED = re.compile(
     "difference|saved|change|error|effect|offset|lead|residual|intercept|ahead|slope|skew|peer|tag|drift|seed|coefficient|"

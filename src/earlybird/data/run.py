@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.kinds import require_path
-from earlybird.data.run_keys import check_header, check_launch
+from earlybird.data.run_keys import CONFIG_TYPES, check_header, check_launch
 from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
 from earlybird.data.statistics import Statistic, statistic_of
 from earlybird.data.units import MAX_BYTES
@@ -52,6 +52,8 @@ class Sample(Record):
     rounding : by which share such a value may be off, if it was printed with one digit.
     extra : unknown keys; they are preserved.
     """
+
+    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES
 
     kernel: str
     quantity: str

@@ -1,4 +1,4 @@
-"""Types and ranges of the keys of run.json, launches and facts of nodes, all optional."""
+"""Types and ranges of the keys of run.json, launches, points and facts of nodes, all optional."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypedDict
@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 
 from earlybird.data.errors import InputError
-from earlybird.data.schema import MOST_S, Bytes, Count, Natural, NotNegative, Ranks, Share, check_keys
+from earlybird.data.schema import MOST_S, Bytes, Count, Natural, NotNegative, Rank, Ranks, Share, check_keys
 
 MAX_LAUNCHES = 10_000
 # Of a rank; a larger count is a typing mistake, see native/harness/request/request.cpp.
@@ -141,6 +141,31 @@ class Launch(TypedDict, total=False):
     cause: Text
     exit: Number | None
     duration_s: Seconds
+
+
+class Config(TypedDict, total=False):
+    """What identifies a point: keys by which points are ordered, grouped and drawn."""
+
+    mpi: str
+    level: str
+    operation: str
+    size_bytes: Bytes
+    competitors: Whole
+    ranks: Ranks
+    root: Rank
+    window: Whole
+    partitions: Whole
+    vcis: Whole
+    repeats: Whole
+    gamma_s_per_byte: Amount
+    delay_s: Seconds
+    layout: str
+    map_by: str
+    buffers: str
+    receiver: str
+
+
+CONFIG_TYPES = {"config": Config}
 
 
 class Interface(TypedDict, total=False):

@@ -81,6 +81,9 @@ class Record:
 
     schema: ClassVar[str] = ""
     unknown_keys: ClassVar[str] = "extra"
+    # By the name of a field that is a JSON object, such as `extra`, a TypedDict of the keys that this version
+    # reads; other keys are free.
+    key_types: ClassVar[Mapping[str, Any]] = {}
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object; without values that are None by default, and without empty ones of OMIT_EMPTY."""
@@ -169,7 +172,11 @@ def _convert(value: Any, kind: Any) -> Any:
 
 def _require_limits(record: Record, where: str = "") -> None:
     """ValueError with the name of the first number that is beyond what its unit allows."""
-    limited, nested = _limits(type(record))  # type: ignore[arg-type]  # a class is hashable
+    kind = type(record)
+    for name, types in kind.key_types.items():
+        place = where if name == kind.unknown_keys else f"{where}{name}."
+        _require_key_types(dict(getattr(record, name)), types, place)
+    limited, nested = _limits(kind)  # type: ignore[arg-type]  # a class is hashable
     for name, (most, unit) in limited.items():
         largest = _largest(getattr(record, name))
         if abs(largest) > most:
@@ -177,6 +184,13 @@ def _require_limits(record: Record, where: str = "") -> None:
     for name in nested:
         for place, one in _records_in(getattr(record, name), f"{where}{name}"):
             _require_limits(one, f"{place}.")
+
+
+def _require_key_types(value: dict[str, Any], kind: Any, where: str) -> None:
+    try:
+        _convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{where}{_explain(str(error), value, kind).removeprefix(': ')}") from error
 
 
 @cache
