@@ -159,10 +159,10 @@ class Config(TypedDict, total=False):
     repeats: Whole
     gamma_s_per_byte: Amount
     delay_s: Seconds
-    layout: str
-    map_by: str
-    buffers: str
-    receiver: str
+    layout: Text
+    map_by: Text
+    buffers: Text
+    receiver: Text
 
 
 CONFIG_TYPES = {"config": Config}
