@@ -88,8 +88,8 @@ MOST_BYTES = 4 << 30
 MOST_LINE_BYTES = 256 << 20
 # The most of a JSON file: the times of ten million ranks.
 _MOST_JSON_BYTES = 1 << 30
-# A text is held as bytes and as characters while it is taken apart, and then as values.
-_MEMORY_PER_BYTE = 4
+# A text is held as bytes, as characters and as lines while it is taken apart, and as values then.
+_MEMORY_PER_BYTE = 8
 _BLOCK_BYTES = 1 << 20
 _NO_WRITER_S = 5.0
 _NO_DATA_S = 600.0  # a benchmark whose output is piped may be silent for minutes

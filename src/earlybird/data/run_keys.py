@@ -6,7 +6,8 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 
 from earlybird.data.errors import InputError
-from earlybird.data.schema import MOST_S, Bytes, Count, Natural, NotNegative, Ranks, Share, check_keys
+from earlybird.data.schema import Bytes, Count, Natural, NotNegative, Ranks, Share, check_keys
+from earlybird.data.units import MOST_S
 
 MAX_LAUNCHES = 10_000
 # Of a rank; a larger count is a typing mistake, see native/harness/request/request.cpp.
