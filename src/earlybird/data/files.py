@@ -18,7 +18,7 @@ from earlybird.data.units import format_bytes
 
 # int() alone would also take 1_000 and digits of other scripts. 2**62, the largest size, is 4.6e18.
 # Spaces as int() strips them: \s also matches the separators of ASCII, at which it fails.
-_INTEGER = re.compile(r"[ \t\r\v\f]*[+-]?0*(?:[0-9]{1,18}|[1-8][0-9]{18})[ \t\r\v\f]*")
+_INTEGER = re.compile(r"[ \t\r\v\f]*[+-]?0{0,99}(?:[0-9]{1,18}|[1-8][0-9]{18})[ \t\r\v\f]*")
 
 
 @contextlib.contextmanager

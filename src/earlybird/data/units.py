@@ -75,7 +75,7 @@ def _registry() -> Any:
 def whole_number(text: str) -> int | None:
     """A number of digits alone, None of other text and of more digits than 64 bits hold, which int() takes
     time and memory for, or refuses."""
-    return int(text) if _WHOLE.fullmatch(text) else None
+    return int(text.lstrip("0") or "0") if _WHOLE.fullmatch(text) else None
 
 
 def _parse(text: str | float, unit: str, what: str, examples: str, most: float = math.inf) -> float:

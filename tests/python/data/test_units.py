@@ -137,12 +137,8 @@ def test_what_is_no_whole_number_of_64_bits_is_none(text):
 
 
 def test_whole_numbers_may_have_leading_zeros():
-    assert [units.whole_number(text) for text in ("0", "007", "0" * 5000 + "1", "9" * 18)] == [
-        0,
-        7,
-        1,
-        10**18 - 1,
-    ]
+    for text, number in (("0", 0), ("007", 7), ("0" * 5000 + "1", 1), ("9" * 18, 10**18 - 1)):
+        assert units.whole_number(text) == number
 
 
 @pytest.mark.parametrize(
