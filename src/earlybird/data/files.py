@@ -441,13 +441,20 @@ def cut_unterminated_line(path: str | Path) -> int:
     if not path.exists():
         return 0
     try:
-        data = path.read_bytes()
-        keep = data.rfind(b"\n") + 1
-        if keep < len(data):
-            os.truncate(path, keep)
+        with open(path, "r+b") as stream:
+            size = keep = stream.seek(0, os.SEEK_END)
+            while keep:
+                start = max(keep - _BLOCK_BYTES, 0)
+                stream.seek(start)
+                if (position := stream.read(keep - start).rfind(b"\n")) >= 0:
+                    keep = start + position + 1
+                    break
+                keep = start
+            if keep < size:
+                stream.truncate(keep)
     except OSError as error:
         raise _cannot_write(path, error) from error
-    return len(data) - keep
+    return size - keep
 
 
 def _cannot_write(path: Path, error: OSError) -> Exception:

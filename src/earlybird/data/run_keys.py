@@ -144,6 +144,13 @@ class Launch(TypedDict, total=False):
     duration_s: Seconds
 
 
+class Summary(TypedDict, total=False):
+    command: list[str] | None
+    started: Text
+    versions: dict[str, Text] | None
+    host: Machine | str | None
+
+
 class Interface(TypedDict, total=False):
     mtu: Plain
     state: Plain
@@ -188,6 +195,12 @@ def check_launch(launch: dict[str, Any], where: str) -> None:
     """The same of a launch."""
     check_keys(launch, Launch, where, "the file was changed by hand")
     check_date(launch.get("started"), where)
+
+
+def check_summary(facts: dict[str, Any], where: str) -> None:
+    """The same of what is said of a recording as a whole."""
+    check_keys(facts, Summary, where, "give a folder that `earlybird record` wrote")
+    check_date(facts.get("started"), where)
 
 
 def check_date(text: str | None, where: str) -> None:
