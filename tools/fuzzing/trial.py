@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 
 from earlybird.cli import main
 from earlybird.data.errors import FAILED_VERDICT
-from earlybird.data.schema import MOST_S
+from earlybird.data.units import MOST_S
 
 MOST_CPU_S, MOST_WALL_S = 10, 20
 MOST_BYTES = 1 << 30

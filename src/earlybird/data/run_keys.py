@@ -6,7 +6,8 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 
 from earlybird.data.errors import InputError
-from earlybird.data.schema import MOST_S, Bytes, Count, Natural, NotNegative, Rank, Ranks, Share, check_keys
+from earlybird.data.schema import Bytes, Count, Natural, NotNegative, Rank, Ranks, Share, check_keys
+from earlybird.data.units import MOST_S
 
 MAX_LAUNCHES = 10_000
 # Of a rank; a larger count is a typing mistake, see native/harness/request/request.cpp.
@@ -168,6 +169,13 @@ class Config(TypedDict, total=False):
 CONFIG_TYPES = {"config": Config}
 
 
+class Summary(TypedDict, total=False):
+    command: list[str] | None
+    started: Text
+    versions: dict[str, Text] | None
+    host: Machine | str | None
+
+
 class Interface(TypedDict, total=False):
     mtu: Plain
     state: Plain
@@ -212,6 +220,12 @@ def check_launch(launch: dict[str, Any], where: str) -> None:
     """The same of a launch."""
     check_keys(launch, Launch, where, "the file was changed by hand")
     check_date(launch.get("started"), where)
+
+
+def check_summary(facts: dict[str, Any], where: str) -> None:
+    """The same of what is said of a recording as a whole."""
+    check_keys(facts, Summary, where, "give a folder that `earlybird record` wrote")
+    check_date(facts.get("started"), where)
 
 
 def check_date(text: str | None, where: str) -> None:

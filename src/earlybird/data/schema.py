@@ -14,12 +14,9 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.files import FORMER_KEYS
 from earlybird.data.layout import MAX_RANKS
-from earlybird.data.units import MAX_BYTES
+from earlybird.data.units import MAX_BYTES, MOST_BYTES_PER_S, MOST_S
 
 _LARGEST = sys.float_info.max
-MOST_BYTES_PER_S = 1e30
-# A century. What is longer is in another unit, or no time.
-MOST_S = 100 * 365.25 * 86400
 # By the end of a field's name, the largest number it may hold, in any form: one, a list, an estimate.
 _MOST = {
     "_bytes_per_s": (MOST_BYTES_PER_S, "bytes per second"),
@@ -29,7 +26,6 @@ _MOST = {
 Number = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
-# Times divided by larger ones would be 0 or no numbers.
 Bandwidth = Annotated[float, msgspec.Meta(gt=0, le=MOST_BYTES_PER_S)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
