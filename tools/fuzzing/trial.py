@@ -1,7 +1,6 @@
 """Runs a command of earlybird in a forked process with limits, and judges what it did."""
 
 import contextlib
-import csv
 import io
 import json
 import math
@@ -35,7 +34,6 @@ _VERDICTS = ("compare", "check")
 # newline, and those that turn the direction of text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _WARNING = re.compile(r"^(\S+:\d+): (\w*Warning): (.*)$", re.MULTILINE)
-csv.field_size_limit(_MOST_OUTPUT_BYTES)
 # Keys of --json whose values may be negative: differences, and shares of them.
 _SIGNED = re.compile(
     "difference|saved|change|error|effect|offset|lead|residual|intercept|ahead|slope|skew|peer|tag|drift|seed|coefficient|"
@@ -219,7 +217,7 @@ def _wrong_values(stdout: str, arguments: Sequence[str]) -> list[str]:
     if "--json" in arguments:
         return _wrong_json(stdout, "stdout")
     if "csv" in arguments:
-        cells = {cell.strip().lower() for row in csv.reader(io.StringIO(stdout)) for cell in row}
+        cells = {cell.strip().lower() for cell in re.split('[,"\n]', stdout)}
         wrong = cells & {"nan", "inf", "-inf", "infinity", "none"}
         return [f"{wrong.pop()} in a CSV"] if wrong else []
     return []
