@@ -195,7 +195,7 @@ def _short(path: str) -> str:
 
 
 def _wrong_status(trial: Trial, arguments: Sequence[str], stderr: str) -> list[str]:
-    is_verdict = arguments[0] in _VERDICTS
+    is_verdict = arguments[0] in _VERDICTS or "--against" in arguments
     allowed = (0, 1, 2, FAILED_VERDICT) if is_verdict else (0, 2)
     if trial.status not in allowed:
         return [f"status {trial.status}: {stderr.strip().splitlines()[-1:]}"]
