@@ -76,8 +76,9 @@ class Sample(Record):
         count = len(self.times_s)
         if self.statistic is not None and count != 1:
             raise ValueError(f"statistic is {self.statistic!r} of {count} times_s; it is of a single one")
-        if not self.times_s.min(initial=0) >= -_MOST_CLOCK_ERROR_S:
-            raise ValueError(f"times_s has {self.times_s.min():g}; give seconds of 0 or more")
+        for name, times_s in (("times_s", self.times_s), ("rank_times_s", self.rank_times_s)):
+            if times_s is not None and not times_s.min(initial=0) >= -_MOST_CLOCK_ERROR_S:
+                raise ValueError(f"{name} has {times_s.min():g}; give seconds of 0 or more")
         if self.times_s.ndim != 1 or self.warmup >= count:
             raise ValueError(f"times_s must be numbers, more of them than warmup ({self.warmup})")
         if self.rank_times_s is not None and (self.rank_times_s.ndim, len(self.rank_times_s)) != (2, count):
