@@ -138,7 +138,7 @@ def check_keys(value: Any, kind: Any, where: str, remedy: str = "") -> None:
     free."""
     try:
         _convert(value, kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, ValueError) as error:
         raise InputError(f"{where}{_explain(str(error), value, kind)}{remedy and '; '}{remedy}") from error
 
 
@@ -163,7 +163,10 @@ def require_ascending(starts: Sequence[int]) -> None:
 
 
 def _convert(value: Any, kind: Any) -> Any:
-    return msgspec.convert(value, kind, dec_hook=_array, str_keys=True)
+    try:
+        return msgspec.convert(value, kind, dec_hook=_array, str_keys=True)
+    except UnicodeEncodeError as error:  # a key with half of a surrogate pair
+        raise ValueError(f"{error.object[:_MOST_CHARACTERS]!r} is not text; give UTF-8") from None
 
 
 def _require_limits(record: Record, where: str = "") -> None:
@@ -185,7 +188,7 @@ def _require_limits(record: Record, where: str = "") -> None:
 def _require_key_types(value: dict[str, Any], kind: Any, where: str) -> None:
     try:
         _convert(value, kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, ValueError) as error:
         raise ValueError(f"{where}{_explain(str(error), value, kind).removeprefix(': ')}") from error
 
 
@@ -348,6 +351,6 @@ def _culprit(mapping: dict[str, Any], fails: Callable[[], bool]) -> str:
 def _message(value: Any, kind: Any) -> str:
     try:
         _convert(value, kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, ValueError) as error:
         return str(error)
     return ""
