@@ -15,21 +15,26 @@ from hypothesis import strategies as st
 
 from earlybird.data import files, units
 from earlybird.data.advice import collectives_advice_from_json, load_advice
+from earlybird.data.baseline import load_baseline
 from earlybird.data.check import load_check
 from earlybird.data.collective_algorithms import parse_method
 from earlybird.data.comparison import load_comparison
 from earlybird.data.errors import InputError
 from earlybird.data.guidelines import load_guidelines
+from earlybird.data.history import load_history
 from earlybird.data.layout import parse_layout
 from earlybird.data.message_costs import costs_of_profile
+from earlybird.data.node_counts import node_counts_from_json
 from earlybird.data.pattern import load_pattern
 from earlybird.data.prediction import load_prediction
 from earlybird.data.profile import load_profile
 from earlybird.data.recorded_trace import load_trace
 from earlybird.data.recording import load_recording
 from earlybird.data.run import Run
+from earlybird.data.run_comparison import run_comparison_from_json
 from earlybird.data.simulated_machine import load_simulated_machine, parse_simulated_machine
 from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_table, load_thune_table
+from earlybird.data.tolerance import tolerance_from_json
 from earlybird.interop.imb_outputs import read_imb
 from earlybird.interop.line_prefixes import bare
 from earlybird.interop.monitoring import load_monitoring
@@ -61,6 +66,7 @@ def accepts_or_refuses(parse, *arguments):
 FRAGMENTS = [
     "", "0", "-1", "1e400", "1e-400", "nan", "inf", "25", "64", "1/0", "2**9999", "**9999", "k", "M",
     "Gi", "B", "GB/s", "gbit", "us/MB", "s", "ms", "GHz", "meter", "/", "*", "**", "(", ")", " ", "\t",
+    "9" * 20, "9" * 5000, "4611686018427387904", "2147483647", "\x1d", "\ufeff", "\u2028", "1d3", "-0",
     "x", ":", ",", "=", "µs", "٣", "\x00", "'", '"', "[]", "{}", "lambda: 0", "__import__", "degC", "%",
     "1_000", "own-binomial", "pipeline",
 ]  # fmt: skip
@@ -156,7 +162,17 @@ def parsed(parse, *options):
     return lambda path: parse(files.read_text(path, "mesh"), path, *options)
 
 
+def of_json(read):
+    """A function that reads the JSON object at a path."""
+    return lambda path: read(files.read_json(path, "file"))
+
+
 JSON_FILES = {
+    "baseline": (load_baseline, golden("baseline-1.json")),
+    "history": (load_history, golden("history-1.json")),
+    "node-counts": (of_json(node_counts_from_json), golden("node-counts-1.json")),
+    "run-comparison": (of_json(run_comparison_from_json), golden("run-comparison-1.json")),
+    "tolerance": (of_json(tolerance_from_json), golden("tolerance-1.json")),
     "advice": (load_advice, golden("advice-1.json")),
     "collectives-advice": (load_collectives_advice, golden("collectives-advice-1.json")),
     "check": (load_and_print_check, golden("check-1.json")),
@@ -177,7 +193,7 @@ def test_json_files(tmp_path, name, data):
     path.write_text(json.dumps(data.draw(changed(original))))
     loaded = accepts_or_refuses(load, path)
     if loaded is not None and hasattr(loaded, "to_json"):
-        json.dumps(loaded.to_json())
+        json.dumps(loaded.to_json(), allow_nan=False)
 
 
 @MANY
@@ -220,6 +236,7 @@ def npz(**arrays):
 
 
 MTX = b"%%MatrixMarket matrix coordinate real general\n% a remark\n4 4 2\n1 4 100000\n2 1 200000\n"
+SYMMETRIC_MTX = b"%%MatrixMarket matrix array complex hermitian\n2 2\n0 0\n1d1 0\n3 0\n"
 THUNE = (",".join(THUNE_HEADER) + "\nOther,intra_socket,1,2,3,4,5,6,7\n").encode()
 PINGPONG = (",".join(PINGPONG_HEADER) + "\ninter_node,3,2,0,4e-6\n").encode()
 GRAPH_MTX = b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 2\n"
@@ -239,6 +256,8 @@ FILES = {
     "pattern.csv": (load_pattern, (GOLDEN / "pattern-1.csv").read_bytes()),
     "pattern.npz": (load_pattern, npz(src=np.array([0, 1]), dst=np.array([1, 0]), bytes=np.array([8, 8]))),
     "pattern.mtx": (load_pattern, MTX),
+    "symmetric.mtx": (load_pattern, MTX.replace(b"general", b"symmetric")),
+    "graph-array.mtx": (parsed(parse_graph), SYMMETRIC_MTX),
     "layout.csv": (lambda path: parse_layout(str(path)), (GOLDEN / "layout-1.csv").read_bytes()),
     "graph.graph": (parsed(parse_graph), b"% a mesh\n3 2\n2\n1 3\n2\n"),
     "graph.mtx": (parsed(parse_graph), GRAPH_MTX),

@@ -4,10 +4,21 @@ changes; of one operation, or of several collective operations of a job."""
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 from earlybird.data import files
-from earlybird.data.schema import OMIT_EMPTY, Bytes, Estimate, Extra, Record, decode
+from earlybird.data.schema import (
+    OMIT_EMPTY,
+    Bytes,
+    Count,
+    Estimate,
+    Extra,
+    Natural,
+    NotNegative,
+    Ranks,
+    Record,
+    decode,
+)
 
 SCHEMA = "earlybird.advice/1"
 COLLECTIVES_SCHEMA = "earlybird.collectives-advice/1"
@@ -15,6 +26,37 @@ CONFIG = "config"  # the key of the settings
 # What the values of an alternative are based on: this point was measured, lies within the measured range, or
 # outside of it.
 MEASURED, MODEL, EXTRAPOLATED = "measured", "model", "extrapolated"
+
+
+class AlternativeKeys(TypedDict, total=False):
+    """Further values of an alternative or of a range of sizes, which depend on the operation."""
+
+    partitions: Count | None
+    messages: Natural | None
+    message_bytes: NotNegative | None
+    vcis: Ranks
+    algorithm: str | None
+    segment_bytes: Bytes | None
+    form: str | None
+    source: str | None
+    extrapolated: bool | list[str] | None
+    messages_between_nodes: Natural | None
+    largest_part: NotNegative | None
+    edge_cut: NotNegative | None
+    kind: str | None
+    phase: int | str | None
+    functions: str | list[str] | None
+
+
+class ConfigKeys(TypedDict, total=False):
+    text: str
+    use: str | None
+
+
+class AdviceKeys(TypedDict, total=False):
+    assumptions: list[str]
+    rule: str | None
+    config: ConfigKeys | str | None
 
 
 @dataclass(frozen=True)
@@ -35,6 +77,8 @@ class Alternative(Record):
     extra : further values, such as the number of partitions.
     """
 
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": AlternativeKeys}
+
     method: str
     time_s: Estimate
     speed_up: Estimate | None
@@ -51,6 +95,8 @@ class Alternative(Record):
 class SizeRange(Record):
     """Sizes from `from_bytes` to `to_bytes` for which one method is advised; a crossover lies between two."""
 
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": AlternativeKeys}
+
     from_bytes: Bytes
     to_bytes: Bytes
     method: str
@@ -63,6 +109,7 @@ class Advice(Record):
     """The alternatives of an `operation`, best first, for what was `asked`."""
 
     schema: ClassVar[str] = SCHEMA
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": AdviceKeys}
 
     operation: str
     asked: Mapping[str, Any]
@@ -83,6 +130,7 @@ class CollectivesAdvice(Record):
     """Advice on several collective operations among the same ranks; `extra` has the settings of all."""
 
     schema: ClassVar[str] = COLLECTIVES_SCHEMA
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": AdviceKeys}
 
     advice: tuple[Advice, ...] = ()
     extra: Extra = field(default_factory=dict)

@@ -1,14 +1,16 @@
 """Baseline: what a run measured, in one small file that is kept to compare later runs with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.run import Scalar
+from earlybird.data.run_keys import CONFIG_TYPES
 from earlybird.data.schema import OMIT_EMPTY, Extra, Record, Share, decode, require_not_negative
 from earlybird.data.statistics import MEDIAN, Statistic
 
@@ -26,6 +28,8 @@ class BaselinePoint(Record):
     launch_means_s, launch_slowest_rank_means_s : (L,) seconds, further statistics; None if not known.
     rounding : by which share printed values may be off, where they have one digit.
     """
+
+    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES
 
     kernel: str
     quantity: str

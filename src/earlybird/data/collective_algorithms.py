@@ -9,6 +9,7 @@ from typing import Any
 
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_algorithms import FAMILIES, NEEDS, PERSISTENT_FAMILIES, Algorithm, Asked
+from earlybird.data.units import shortened, whole_number
 
 OPERATIONS = (
     "bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "barrier",
@@ -79,9 +80,12 @@ class Method:
 def parse_method(text: str) -> Method:
     """`pipeline:8192` -> name and segment size in bytes; InputError if the size is not an integer."""
     name, colon, segment = text.partition(":")
-    if colon and not segment.isdecimal():
-        raise InputError(f"the algorithm {text!r} has no valid segment; give bytes, such as {name}:8192")
-    return Method(name, int(segment or 0))
+    segment_bytes = whole_number(segment) if colon else 0
+    if segment_bytes is None:
+        raise InputError(
+            f"the algorithm {shortened(text)} has no valid segment; give bytes, such as {name[:60]}:8192"
+        )
+    return Method(name, segment_bytes)
 
 
 @dataclass(frozen=True)

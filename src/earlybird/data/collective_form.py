@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Required, TypedDict
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from earlybird.data.schema import (
     Count,
     Extra,
     NotNegative,
+    Number,
     Record,
     decode,
     require_ascending,
@@ -131,6 +132,29 @@ class Collective(Record):
 _LARGE_ERROR = 0.5
 
 
+class AlternativeForm(TypedDict, total=False):
+    """A form that `fit` compared with that of the profile, on the same points."""
+
+    form: Required[str]
+    points: Required[Any]
+    fitted_to: str
+    parameters: Any
+    aicc: Number | None
+    error: NotNegative | None
+    held_out_error: NotNegative | None
+    held_out_error_sizes: NotNegative | None
+    extrapolation_error: NotNegative | None
+
+
+class CollectiveFormKeys(TypedDict, total=False):
+    error: NotNegative | None
+    held_out_error: NotNegative | None
+    held_out_error_sizes: NotNegative | None
+    extrapolation_error: NotNegative | None
+    family: str
+    alternatives: list[AlternativeForm]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CollectiveForm(Record):
     """One algorithm's parameters and their range of validity.
@@ -147,6 +171,8 @@ class CollectiveForm(Record):
     replicates : parameters of resampled launches; replicate k is the same draw in every form of a profile.
     extra : further keys, such as `held_out_error` and `alternatives`.
     """
+
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": CollectiveFormKeys}
 
     what: Collective
     form: str

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 
@@ -32,6 +32,10 @@ class EmptyExchange(Record):
     extra: Extra = field(default_factory=dict)
 
 
+class ComparisonKeys(TypedDict, total=False):
+    notes: list[str]
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison(Record):
     """`error` is equation (11) of Thune et al. 2023, `slowest_error` its signed slowest-rank counterpart.
@@ -45,6 +49,7 @@ class Comparison(Record):
     """
 
     schema: ClassVar[str] = SCHEMA
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": ComparisonKeys}
 
     measured_s: np.ndarray
     predicted_s: dict[str, np.ndarray]

@@ -18,7 +18,7 @@ from earlybird.data.units import format_bytes
 
 # int() alone would also take 1_000 and digits of other scripts. 2**62, the largest size, is 4.6e18.
 # Spaces as int() strips them: \s also matches the separators of ASCII, at which it fails.
-_INTEGER = re.compile(r"[ \t\r\v\f]*[+-]?0*(?:[0-9]{1,18}|[1-8][0-9]{18})[ \t\r\v\f]*")
+_INTEGER = re.compile(r"[ \t\r\v\f]*[+-]?0{0,99}(?:[0-9]{1,18}|[1-8][0-9]{18})[ \t\r\v\f]*")
 
 
 @contextlib.contextmanager
@@ -90,8 +90,8 @@ MOST_BYTES = 4 << 30
 MOST_LINE_BYTES = 256 << 20
 # The most of a JSON file: the times of ten million ranks.
 _MOST_JSON_BYTES = 1 << 30
-# A text is held as bytes and as characters while it is taken apart, and then as values.
-_MEMORY_PER_BYTE = 4
+# A text is held as bytes, as characters and as lines while it is taken apart, and as values then.
+_MEMORY_PER_BYTE = 8
 _BLOCK_BYTES = 1 << 20
 _NO_WRITER_S = 5.0
 _NO_DATA_S = 600.0  # a benchmark whose output is piped may be silent for minutes
@@ -444,13 +444,19 @@ def cut_unterminated_line(path: str | Path) -> int:
         return 0
     try:
         with open(path, "r+b", opener=_no_link) as stream:
-            data = stream.read()
-            keep = data.rfind(b"\n") + 1
-            if keep < len(data):
+            size = keep = stream.seek(0, os.SEEK_END)
+            while keep:
+                start = max(keep - _BLOCK_BYTES, 0)
+                stream.seek(start)
+                if (position := stream.read(keep - start).rfind(b"\n")) >= 0:
+                    keep = start + position + 1
+                    break
+                keep = start
+            if keep < size:
                 stream.truncate(keep)
     except OSError as error:
         raise _cannot_write(path, error) from error
-    return len(data) - keep
+    return size - keep
 
 
 def _no_link(path: str, flags: int) -> int:

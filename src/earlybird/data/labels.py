@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from earlybird.data.layout import LEVEL_LABELS, LEVELS
 from earlybird.data.mpi_settings import split_settings
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, whole_number
 
 FLAVOURS = {
     "mpich": "MPICH",
@@ -121,7 +121,7 @@ def method(name: str) -> str:
     text = METHODS[known][0]
     return (
         f"{text}, up to {format_bytes(int(bound))}"
-        if bound.isdecimal()
+        if whole_number(bound) is not None
         else text + f", {bound}" * bool(bound)
     )
 
@@ -131,7 +131,7 @@ def algorithm(name: str) -> str:
     known, _, segment = name.partition(":")
     before, base, after = split_algorithm(known)
     text = before + (ALGORITHMS[base][0] if base in ALGORITHMS else base) + after
-    if not segment.isdecimal():
+    if whole_number(segment) is None:
         return text + f", {segment}" * bool(segment)
     return f"{text} in segments of {format_bytes(int(segment))}" if int(segment) else text
 
@@ -167,7 +167,7 @@ def method_order(name: str) -> tuple[int, bool, int, str]:
     before, base, _ = split_algorithm(known)
     names = [next(iter(ALGORITHMS)), *STYLES, *METHODS, *ALGORITHMS]
     position = names.index(base) if base in names else len(names)
-    return position, bool(before), int(bound) if bound.isdecimal() else -1, name
+    return position, bool(before), -1 if whole_number(bound) is None else int(bound), name
 
 
 def level_order(name: str) -> int:

@@ -78,7 +78,7 @@ def _parse(text: str) -> Matrix:
         if outside.any():
             k = int(np.flatnonzero(outside)[0])
             raise ValueError(
-                f"line {lines.of_entry(k)} has row {row[k] + 1} and column {column[k] + 1}, outside "
+                f"line {lines.of_entry(k)} has row {columns[0][k]} and column {columns[1][k]}, outside "
                 f"{num_rows} rows and {num_columns} columns"
             )
     else:

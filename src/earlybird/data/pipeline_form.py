@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 
@@ -92,6 +92,12 @@ class Pipeline(Record):
         require_one_of("level", self.level, LEVELS)
 
 
+class PipelineFormKeys(TypedDict, total=False):
+    error: NotNegative | None
+    held_out_error: NotNegative | None
+    held_out_error_sizes: NotNegative | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class PipelineForm(Record):
     """One method's parameters and their range of validity.
@@ -102,6 +108,8 @@ class PipelineForm(Record):
     replicates : parameters fitted to resampled launches; replicate k of every method of a profile uses the
         same draw.
     """
+
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": PipelineFormKeys}
 
     what: Pipeline
     form: Literal["joined"] = "joined"

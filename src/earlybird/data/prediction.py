@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import numpy as np
 
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 SCHEMA = "earlybird.prediction/1"
 
 
+class PredictionKeys(TypedDict, total=False):
+    notes: list[str]
+    share: str | None
+    mixed: str | None
+    combine: str | None
+
+
 @dataclass(frozen=True, eq=False)
 class Prediction(Record):
     """Per-rank times of one model, all arrays of shape (P,) in seconds.
@@ -25,6 +32,7 @@ class Prediction(Record):
     """
 
     schema: ClassVar[str] = SCHEMA
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": PredictionKeys}
 
     model: str
     receive_s: np.ndarray

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypedDict, TypeVar
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from earlybird.data.schema import (
     Bytes,
     Extra,
     NotNegative,
+    Number,
     Record,
     decode,
     require_ascending,
@@ -36,6 +37,23 @@ USUAL_CONTEXT = {"threads_per_rank": 1, "network": "not a virtual cluster's", "s
 Competitors = Annotated[int, msgspec.Meta(ge=1, lt=10**9)]
 
 
+class ProtocolKeys(TypedDict, total=False):
+    sender_waits_measured: bool | None
+    oversubscribed_n: list[int]
+    bounded_n: list[int]
+    above_link_n: list[int]
+
+
+class LevelKeys(TypedDict, total=False):
+    held_out_error: Number | None
+    held_out_error_n: Number | None
+
+
+class ProfileKeys(TypedDict, total=False):
+    warnings: list[str]
+    results: list[Any]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Protocol(Record):
     """One protocol of a level (short, eager, rendezvous): a straight line in the message size, for every N.
@@ -49,6 +67,8 @@ class Protocol(Record):
         take it into account; None: nothing if `sender_waits`, else any number of bytes.
     bandwidth_bytes_per_s : N -> bytes/s received by the whole group when N of its processes receive at once.
     """
+
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": ProtocolKeys}
 
     name: str = "rendezvous"
     min_bytes: Bytes = 0
@@ -85,6 +105,8 @@ class Protocol(Record):
 @dataclass(frozen=True)
 class Level(Record):
     """The protocols of one level, by ascending `min_bytes`."""
+
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": LevelKeys}
 
     name: str
     protocols: tuple[Protocol, ...]
@@ -131,6 +153,7 @@ class Profile(Record):
     """
 
     schema: ClassVar[str] = SCHEMA
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": ProfileKeys}
 
     levels: dict[str, Level]
     id: str = ""

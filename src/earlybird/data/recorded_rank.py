@@ -13,7 +13,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import base_name
-from earlybird.data.schema import MOST_S
+from earlybird.data.units import MOST_S
 
 SCHEMA = "earlybird.recording/1"
 # The roles of entries: see native/recorder/recording/table.h.

@@ -11,7 +11,7 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import AGAIN, read_whole, require_events
 from earlybird.data.recording import Recording
-from earlybird.data.schema import MOST_S
+from earlybird.data.units import MOST_S
 
 # The format: see native/recorder/recording/trace.h.
 _HEAD = struct.Struct("=QQQdQQQQ")

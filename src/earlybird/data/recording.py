@@ -24,6 +24,7 @@ from earlybird.data.recorded_rank import (
     RankRecording,
     load_rank,
 )
+from earlybird.data.run_keys import check_summary
 
 SUMMARY = "recording.json"
 _FUNCTIONS = "functions.json"
@@ -305,6 +306,7 @@ def load_recording(path: str | Path) -> Recording:
     if path.is_file():
         raise InputError(f"{path} is a file; give the folder that `earlybird record` wrote")
     facts = files.read_json(path / SUMMARY, "recording", SCHEMA)
+    check_summary(facts, f"the recording {path / SUMMARY}")
     names = _load_names(path)
     ranks: dict[int, RankRecording] = {}
     num_other, empty, size = 0, [], None
@@ -321,8 +323,7 @@ def load_recording(path: str | Path) -> Recording:
                 ranks[one.rank] = one
             else:
                 num_other += 1
-    command = facts.get("command")
-    arguments = tuple(map(str, command)) if isinstance(command, list) else ()
+    arguments = tuple(facts.get("command") or ())
     uses_sessions = (path / SESSIONS).exists()
     return Recording(
         path, arguments, dict(sorted(ranks.items())), num_other, uses_sessions, tuple(empty),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from earlybird.data.errors import InputError
+from earlybird.data.run_keys import CONFIG_TYPES
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Estimate,
@@ -42,6 +43,8 @@ class Result(Record):
     """
 
     unknown_keys: ClassVar[str] = "config"
+
+    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES
 
     kernel: str
     quantity: str

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from earlybird.data import files, folders
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.kinds import require_path
-from earlybird.data.run_keys import check_header, check_launch
+from earlybird.data.run_keys import CONFIG_TYPES, check_header, check_launch
 from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
 from earlybird.data.statistics import Statistic, statistic_of
 from earlybird.data.units import MAX_BYTES
@@ -53,6 +53,8 @@ class Sample(Record):
     extra : unknown keys; they are preserved.
     """
 
+    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES
+
     kernel: str
     quantity: str
     config: dict[str, Scalar]
@@ -74,8 +76,9 @@ class Sample(Record):
         count = len(self.times_s)
         if self.statistic is not None and count != 1:
             raise ValueError(f"statistic is {self.statistic!r} of {count} times_s; it is of a single one")
-        if not self.times_s.min(initial=0) >= -_MOST_CLOCK_ERROR_S:
-            raise ValueError(f"times_s has {self.times_s.min():g}; give seconds of 0 or more")
+        for name, times_s in (("times_s", self.times_s), ("rank_times_s", self.rank_times_s)):
+            if times_s is not None and not times_s.min(initial=0) >= -_MOST_CLOCK_ERROR_S:
+                raise ValueError(f"{name} has {times_s.min():g}; give seconds of 0 or more")
         if self.times_s.ndim != 1 or self.warmup >= count:
             raise ValueError(f"times_s must be numbers, more of them than warmup ({self.warmup})")
         if self.rank_times_s is not None and (self.rank_times_s.ndim, len(self.rank_times_s)) != (2, count):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from earlybird.data import files
 from earlybird.data.run import Scalar
+from earlybird.data.run_keys import CONFIG_TYPES
 from earlybird.data.schema import (
     Estimate,
     Extra,
@@ -46,6 +47,8 @@ class Change(Record):
     statistic : what each launch counts with, over its iterations; None if the sides have different ones.
     """
 
+    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES
+
     kernel: str
     quantity: str
     method: str
@@ -70,6 +73,8 @@ class Change(Record):
 @dataclass(frozen=True)
 class Point(Record):
     """A point that only one side has."""
+
+    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES
 
     kernel: str
     quantity: str

@@ -1,4 +1,4 @@
-"""Types and ranges of the keys of run.json, launches and facts of nodes, all optional."""
+"""Types and ranges of the keys of run.json, launches, points and facts of nodes, all optional."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypedDict
@@ -6,7 +6,8 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 
 from earlybird.data.errors import InputError
-from earlybird.data.schema import MOST_S, Bytes, Count, Natural, NotNegative, Ranks, Share, check_keys
+from earlybird.data.schema import Bytes, Count, Natural, NotNegative, Rank, Ranks, Share, check_keys
+from earlybird.data.units import MOST_S
 
 MAX_LAUNCHES = 10_000
 # Of a rank; a larger count is a typing mistake, see native/harness/request/request.cpp.
@@ -143,6 +144,38 @@ class Launch(TypedDict, total=False):
     duration_s: Seconds
 
 
+class Config(TypedDict, total=False):
+    """What identifies a point: keys by which points are ordered, grouped and drawn."""
+
+    mpi: str
+    level: str
+    operation: str
+    size_bytes: Bytes
+    competitors: Whole
+    ranks: Ranks
+    root: Rank
+    window: Whole
+    partitions: Whole
+    vcis: Whole
+    repeats: Whole
+    gamma_s_per_byte: Amount
+    delay_s: Seconds
+    layout: Text
+    map_by: Text
+    buffers: Text
+    receiver: Text
+
+
+CONFIG_TYPES = {"config": Config}
+
+
+class Summary(TypedDict, total=False):
+    command: list[str] | None
+    started: Text
+    versions: dict[str, Text] | None
+    host: Machine | str | None
+
+
 class Interface(TypedDict, total=False):
     mtu: Plain
     state: Plain
@@ -187,6 +220,12 @@ def check_launch(launch: dict[str, Any], where: str) -> None:
     """The same of a launch."""
     check_keys(launch, Launch, where, "the file was changed by hand")
     check_date(launch.get("started"), where)
+
+
+def check_summary(facts: dict[str, Any], where: str) -> None:
+    """The same of what is said of a recording as a whole."""
+    check_keys(facts, Summary, where, "give a folder that `earlybird record` wrote")
+    check_date(facts.get("started"), where)
 
 
 def check_date(text: str | None, where: str) -> None:

@@ -14,12 +14,9 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.files import FORMER_KEYS
 from earlybird.data.layout import MAX_RANKS
-from earlybird.data.units import MAX_BYTES
+from earlybird.data.units import MAX_BYTES, MOST_BYTES_PER_S, MOST_S
 
 _LARGEST = sys.float_info.max
-MOST_BYTES_PER_S = 1e30
-# A century. What is longer is in another unit, or no time.
-MOST_S = 100 * 365.25 * 86400
 # By the end of a field's name, the largest number it may hold, in any form: one, a list, an estimate.
 _MOST = {
     "_bytes_per_s": (MOST_BYTES_PER_S, "bytes per second"),
@@ -29,7 +26,6 @@ _MOST = {
 Number = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
-# Times divided by larger ones would be 0 or no numbers.
 Bandwidth = Annotated[float, msgspec.Meta(gt=0, le=MOST_BYTES_PER_S)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
@@ -81,6 +77,9 @@ class Record:
 
     schema: ClassVar[str] = ""
     unknown_keys: ClassVar[str] = "extra"
+    # By the name of a field that is a JSON object, such as `extra`, a TypedDict of the keys that this version
+    # reads; other keys are free.
+    key_types: ClassVar[Mapping[str, Any]] = {}
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object; without values that are None by default, and without empty ones of OMIT_EMPTY."""
@@ -139,7 +138,7 @@ def check_keys(value: Any, kind: Any, where: str, remedy: str = "") -> None:
     free."""
     try:
         _convert(value, kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, ValueError) as error:
         raise InputError(f"{where}{_explain(str(error), value, kind)}{remedy and '; '}{remedy}") from error
 
 
@@ -166,15 +165,17 @@ def require_ascending(starts: Sequence[int]) -> None:
 def _convert(value: Any, kind: Any) -> Any:
     try:
         return msgspec.convert(value, kind, dec_hook=_array, str_keys=True)
-    except UnicodeEncodeError:
-        raise msgspec.ValidationError(
-            "it has a key with half of a surrogate pair, which is no text"
-        ) from None
+    except UnicodeEncodeError as error:  # a key with half of a surrogate pair
+        raise ValueError(f"{error.object[:_MOST_CHARACTERS]!r} is not text; give UTF-8") from None
 
 
 def _require_limits(record: Record, where: str = "") -> None:
     """ValueError with the name of the first number that is beyond what its unit allows."""
-    limited, nested = _limits(type(record))  # type: ignore[arg-type]  # a class is hashable
+    kind = type(record)
+    for name, types in kind.key_types.items():
+        place = where if name == kind.unknown_keys else f"{where}{name}."
+        _require_key_types(dict(getattr(record, name)), types, place)
+    limited, nested = _limits(kind)  # type: ignore[arg-type]  # a class is hashable
     for name, (most, unit) in limited.items():
         largest = _largest(getattr(record, name))
         if abs(largest) > most:
@@ -182,6 +183,13 @@ def _require_limits(record: Record, where: str = "") -> None:
     for name in nested:
         for place, one in _records_in(getattr(record, name), f"{where}{name}"):
             _require_limits(one, f"{place}.")
+
+
+def _require_key_types(value: dict[str, Any], kind: Any, where: str) -> None:
+    try:
+        _convert(value, kind)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise ValueError(f"{where}{_explain(str(error), value, kind).removeprefix(': ')}") from error
 
 
 @cache
@@ -343,6 +351,6 @@ def _culprit(mapping: dict[str, Any], fails: Callable[[], bool]) -> str:
 def _message(value: Any, kind: Any) -> str:
     try:
         _convert(value, kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, ValueError) as error:
         return str(error)
     return ""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS
+from earlybird.data.layout import LEVELS, MAX_RANKS
 from earlybird.data.profile import Level, Profile, Protocol
+from earlybird.data.units import MAX_BYTES, MOST_BYTES_PER_S, MOST_S
 
 if TYPE_CHECKING:
     import pandas
@@ -34,8 +35,10 @@ def load_thune_table(path: str | Path) -> dict[str, Profile]:
     levels: dict[str, dict[str, Level]] = {}
     for number, row in _rows(path, THUNE_HEADER):
         name = _level(row, path, number)
-        values = [_positive(row, column, path, number) for column in THUNE_HEADER[2:]]
-        latency_us, *bandwidths_gbs, largest_gbs = values
+        latency_us = _positive(row, THUNE_HEADER[2], path, number, most=1e6 * MOST_S)
+        *bandwidths_gbs, largest_gbs = (
+            _positive(row, column, path, number, most=1e-9 * MOST_BYTES_PER_S) for column in THUNE_HEADER[3:]
+        )
         bandwidth = {n: gbs * 1e9 for n, gbs in zip((1, 2, 4, 8, 16), bandwidths_gbs, strict=True)}
         cores = next((count for cpu, count in _CORES_PER_SOCKET.items() if cpu in row["cpu"]), None)
         extra = {}
@@ -73,10 +76,10 @@ def load_pingpong_table(path: str | Path) -> "pandas.DataFrame":
         {
             "source": "pingpong",
             "level": _level(row, path, number),
-            "n": int(_positive(row, "pairs", path, number, whole=True)),
-            "size_bytes": int(_positive(row, "bytes", path, number, whole=True, zero=True)),
+            "n": int(_positive(row, "pairs", path, number, most=MAX_RANKS, whole=True)),
+            "size_bytes": int(_positive(row, "bytes", path, number, most=MAX_BYTES, whole=True, zero=True)),
             "launch": f"placement {row['placement']}",
-            "time_s": _positive(row, "time_s", path, number),
+            "time_s": _positive(row, "time_s", path, number, most=MOST_S),
             "oversubscribed": False,
             "converged": True,
         }
@@ -88,16 +91,21 @@ def load_pingpong_table(path: str | Path) -> "pandas.DataFrame":
 def _rows(path: str | Path, header: list[str]) -> list[tuple[int, Row]]:
     text = files.read_text(path, "table")
     reader = csv.DictReader(io.StringIO(text))
-    if reader.fieldnames != header:
-        found = ",".join(reader.fieldnames or [])
-        raise InputError(f"the table {path} has the header {found!r}; it must be {','.join(header)!r}")
+    found = text.partition("\n")[0].strip()
+    if found.split(",") != header:
+        raise InputError(f"the table {path} has the header {found[:60]!r}; it must be {','.join(header)!r}")
     rows = []
-    for row in reader:
-        if None in row or None in row.values():
-            raise InputError(
-                f"the table {path}, line {reader.line_num}: give {len(header)} values, one per column"
-            )
-        rows.append((reader.line_num, row))
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                raise InputError(
+                    f"the table {path}, line {reader.line_num}: give {len(header)} values, one per column"
+                )
+            rows.append((reader.line_num, row))
+    except csv.Error as error:  # such as a cell of more than 131072 characters
+        raise InputError(
+            f"the table {path}, line {reader.line_num + 1}, is not CSV ({error}); give {len(header)} values"
+        ) from error
     if not rows:
         raise InputError(f"the table {path} has a header and no rows; give at least one")
     return rows
@@ -106,28 +114,31 @@ def _rows(path: str | Path, header: list[str]) -> list[tuple[int, Row]]:
 def _level(row: Row, path: str | Path, number: int) -> str:
     if row["level"] not in LEVELS:
         raise InputError(
-            f"the table {path}, line {number}: the level is {row['level']!r}; "
+            f"the table {path}, line {number}: the level is {row['level'][:60]!r}; "
             f"the levels are {', '.join(LEVELS)}"
         )
     return row["level"]
 
 
 def _positive(
-    row: Row, column: str, path: str | Path, number: int, *, whole: bool = False, zero: bool = False
+    row: Row,
+    column: str,
+    path: str | Path,
+    number: int,
+    *,
+    most: float,
+    whole: bool = False,
+    zero: bool = False,
 ) -> float:
     try:
         value = float(row[column])
     except ValueError:
         value = math.nan
-    if (
-        not math.isfinite(value)
-        or value < 0
-        or (value == 0 and not zero)
-        or (whole and value != round(value))
-    ):
+    least_is_met = value >= 0 if zero else value > 0
+    if not least_is_met or not value <= most or (whole and value != round(value)):
         kind = "a whole number" if whole else "a number"
         raise InputError(
-            f"the table {path}, line {number}: {column} is {row[column]!r}; "
-            f"give {kind} {'of 0 or more' if zero else 'above 0'}"
+            f"the table {path}, line {number}: {column} is {row[column][:60]!r}; "
+            f"give {kind} {'of 0 or more' if zero else 'above 0'}, at most {most:g}"
         )
     return value

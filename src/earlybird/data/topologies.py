@@ -3,6 +3,7 @@
 import math
 
 from earlybird.data.errors import InputError
+from earlybird.data.units import whole_number
 
 RING, GRID_5, GRID_9 = "ring", "grid-5", "grid-9"
 RANDOM_PREFIX = "random-"  # followed by the number of neighbours
@@ -12,9 +13,9 @@ DEFAULT_TOPOLOGY = GRID_5
 def parse_topology(text: str, option: str) -> str:
     """A name as in points; InputError if there is no such topology."""
     degree = text.removeprefix(RANDOM_PREFIX)
-    is_random = degree != text and degree.isdecimal() and int(degree) >= 1
-    if text in (RING, GRID_5, GRID_9) or is_random:
-        return RANDOM_PREFIX + str(int(degree)) if is_random else text
+    neighbours = whole_number(degree) if degree != text else None
+    if text in (RING, GRID_5, GRID_9) or neighbours:
+        return RANDOM_PREFIX + str(neighbours) if neighbours else text
     raise InputError(
         f"{option} has {text!r}; give {RING}, {GRID_5}, {GRID_9}, or {RANDOM_PREFIX}K with K neighbours, "
         f"such as {RANDOM_PREFIX}4"

@@ -11,8 +11,15 @@ from typing import Any
 from earlybird.data.errors import InputError
 
 MAX_BYTES = 2**62  # sums of sizes must stay inside 64-bit integers
+# A century. What is longer is in another unit, or no time.
+MOST_S = 100 * 365.25 * 86400
+MOST_BYTES_PER_S = 1e30  # times divided by larger ones would be 0 or no numbers
+_MOST_HZ = 1e15
+
+_WHOLE = re.compile(r"0*[0-9]{1,18}")
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_MOST_CHARACTERS = 60  # of a given value in an error
 _BIT_RATE = re.compile(rf"^\s*({_NUMBER})\s*([kmgt]?)bit(?:/s)?\s*$", re.IGNORECASE)
 _BIT_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
@@ -65,11 +72,27 @@ def _registry() -> Any:
     return registry
 
 
-def _parse(text: str | float, unit: str, what: str, examples: str) -> float:
+def whole_number(text: str) -> int | None:
+    """A number of digits alone, None of other text and of more digits than 64 bits hold, which int() takes
+    time and memory for, or refuses."""
+    return int(text.lstrip("0") or "0") if _WHOLE.fullmatch(text) else None
+
+
+def _parse(text: str | float, unit: str, what: str, examples: str, most: float = math.inf) -> float:
     value = _value_in(text, unit)
     if value is None or not math.isfinite(value) or value < 0:
-        raise InputError(f"{what} is {str(text)!r}; give a number that is not negative, such as {examples}")
+        raise InputError(
+            f"{what} is {shortened(text)}; give a number that is not negative, such as {examples}"
+        )
+    if value > most:
+        raise InputError(f"{what} is {shortened(text)}; give at most {most:g} {unit}s, such as {examples}")
     return value
+
+
+def shortened(text: object) -> str:
+    """The text in quotes as an error shows it, of a long one the beginning."""
+    shown = str(text)
+    return repr(shown) if len(shown) <= _MOST_CHARACTERS else f"{shown[:_MOST_CHARACTERS]!r}..."
 
 
 def _value_in(text: str | float, unit: str) -> float | None:
@@ -97,7 +120,7 @@ def parse_bytes(text: str | float, what: str = "the size") -> int:
     if abs(value - round(value)) > 1e-9 * value:
         raise InputError(f"{what} is {str(text)!r}, which is {value:g} bytes; give a whole number of bytes")
     if value > MAX_BYTES:
-        raise InputError(f"{what} is {str(text)!r}; at most {MAX_BYTES} bytes are supported")
+        raise InputError(f"{what} is {shortened(text)}; at most {MAX_BYTES} bytes are supported")
     return round(value)
 
 
@@ -110,19 +133,22 @@ def parse_bandwidth(
         value = float(match[1]) * _BIT_PREFIX[match[2].lower()] / 8
     else:
         value = _parse(text, "byte/second", what, examples)
-    if not 0 < value < math.inf:
-        raise InputError(f"{what} is {str(text)!r}; give a number above zero, such as 25GB/s or 2gbit")
+    if not 0 < value <= MOST_BYTES_PER_S:
+        raise InputError(
+            f"{what} is {shortened(text)}; give a number above zero, such as 25GB/s or 2gbit, at most "
+            f"{MOST_BYTES_PER_S:g} bytes/s"
+        )
     return value
 
 
 def parse_delay_rate(text: str | float, what: str = "the delay rate") -> float:
     """`1000us/MB` -> 1e-9 seconds per byte."""
-    return _parse(text, "second/byte", what, "1000us/MB or 1e-9")
+    return _parse(text, "second/byte", what, "1000us/MB or 1e-9", MOST_S)
 
 
 def parse_frequency(text: str | float, what: str = "the frequency") -> float:
     """`3.5GHz` -> 3.5e9 Hz, above zero."""
-    value = _parse(text, "hertz", what, "3.5GHz or 3.5e9")
+    value = _parse(text, "hertz", what, "3.5GHz or 3.5e9", _MOST_HZ)
     if value == 0:
         raise InputError(f"{what} is {str(text)!r}; give a number above zero, such as 3.5GHz")
     return value
@@ -141,7 +167,7 @@ def parse_duration(
     text: str | float, what: str = "the duration", examples: str = "60s, 2min or 0.5"
 ) -> float:
     """`60s`, `2min`, `100ms` -> seconds."""
-    return _parse(text, "second", what, examples)
+    return _parse(text, "second", what, examples, MOST_S)
 
 
 def parse_fraction(text: str | float, what: str = "the fraction") -> float:

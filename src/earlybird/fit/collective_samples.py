@@ -146,8 +146,10 @@ def placed_ranks(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Node and socket of every rank as the launch observed them, else as its layout requested; None if
     neither gives them."""
-    entries = sorted(observed, key=lambda entry: entry["rank"])
-    if len(entries) == ranks and all(entry.get("socket") is not None for entry in entries):
+    entries = list(observed)
+    is_known = all(entry.get(key) is not None for entry in entries for key in ("rank", "node", "socket"))
+    if len(entries) == ranks and is_known:
+        entries.sort(key=lambda entry: entry["rank"])
         node, socket = (np.array([entry[key] for entry in entries]) for key in ("node", "socket"))
         return node, socket
     if shape := _SHAPE.search(layout):

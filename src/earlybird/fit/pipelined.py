@@ -8,6 +8,7 @@ import numpy as np
 import pandas
 
 from earlybird.data.pipeline_form import JoinedParameters, JoinedProtocol, Pipeline, PipelineForm
+from earlybird.data.units import whole_number
 from earlybird.fit import resampling
 from earlybird.fit.stepwise import (
     MaxOfLines,
@@ -192,8 +193,8 @@ def _form(
 
 def _messages_of(method: str) -> tuple[str | int, ...]:
     name, _, bound = method.partition(":")
-    if bound.isdigit() and int(bound):
-        return (int(bound),)
+    if messages := whole_number(bound):
+        return (messages,)
     return MESSAGES.get(name, ("each",) if name.startswith("rma-") or name == "stream" else EITHER)
 
 

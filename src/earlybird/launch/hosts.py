@@ -1,6 +1,5 @@
 """Reads the hosts that a user names: a list, or a file of hosts as launchers and batch systems write it."""
 
-import json
 import os
 import re
 from collections import Counter
@@ -72,7 +71,8 @@ def without_user(host: str) -> str:
 
 
 def _hosts_of_file(path: Path) -> list[str]:
-    text = files.read_text(path, "host file")
+    # A remark may be in any encoding; a host is refused by its own form.
+    text = files.read_text(path, "host file", errors="surrogateescape")
     _refuse_json(text, path)
     lines = [
         (number, line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), start=1)
@@ -95,8 +95,8 @@ def _hosts_of_file(path: Path) -> list[str]:
 
 def _refuse_json(text: str, path: Path) -> None:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = files.parse_json(text)
+    except ValueError:
         return
     if isinstance(value, list | dict):
         raise InputError(f"the host file {path} is JSON; give a host per line")

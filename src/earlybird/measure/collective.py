@@ -23,7 +23,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.data.layout import MAPPINGS, Layout, is_shape, parse_layout
 from earlybird.data.topologies import DEFAULT_TOPOLOGY, num_neighbours, parse_topology
-from earlybird.data.units import format_bytes, parse_bytes
+from earlybird.data.units import format_bytes, parse_bytes, shortened, whole_number
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure.collective_methods import (
     ALGORITHM_SETS,
@@ -73,10 +73,11 @@ def _parse_ranks(text: str, _: Mapping[str, Any]) -> tuple[int, ...]:
     """Parse `2,4,8` and ranges such as `2..8`."""
 
     def parse(item: str) -> Iterable[int]:
-        ends = item.split("..", 1)
-        if not all(end.isdecimal() for end in ends) or int(ends[0]) > int(ends[-1]):
-            raise InputError(f"--ranks has {item!r}; give rank counts, such as 2..8 or 2,4,8")
-        return range(int(ends[0]), int(ends[-1]) + 1)
+        ends = [whole_number(end) for end in item.split("..", 1)]
+        first, last = ends[0], ends[-1]
+        if first is None or last is None or first > last:
+            raise InputError(f"--ranks has {shortened(item)}; give rank counts, such as 2..8 or 2,4,8")
+        return range(first, last + 1)
 
     return split(text, parse)
 

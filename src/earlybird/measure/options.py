@@ -8,6 +8,10 @@ from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.data.run_keys import MOST_THREADS
 
+# Each one is a point at least, and takes time.
+MOST_VALUES = 1000
+MOST_POINTS = 100_000
+
 # Factor from one size of a range to the next, without and with --quick.
 _FACTOR, _QUICK_FACTOR = 2, 16
 
@@ -54,16 +58,24 @@ def listed(parse: Callable[[str], Any]) -> Parser:
 
 def split(text: str, parse: Callable[[str], Iterable[Any]]) -> tuple:
     """The values of a comma-separated list whose items may be ranges, without duplicates."""
-    return tuple(dict.fromkeys(value for item in text.split(",") for value in parse(item.strip())))
+    values: dict[Any, None] = {}
+    for value in (value for item in text.split(",") for value in parse(item.strip())):
+        values[value] = None
+        if len(values) > MOST_VALUES:
+            raise InputError(
+                f"{units.shortened(text)} are more than {MOST_VALUES} values of an option; give fewer"
+            )
+    return tuple(values)
 
 
 def counts(option: str, allowed: str) -> Parser:
     """The parser of a list of counts from 1 up; `allowed` describes them."""
 
     def parse(item: str) -> int:
-        if not item.isdecimal() or int(item) < 1:
-            raise InputError(f"{option} has {item!r}; give {allowed}")
-        return int(item)
+        value = units.whole_number(item)
+        if not value:
+            raise InputError(f"{option} has {units.shortened(item)}; give {allowed}")
+        return value
 
     return listed(parse)
 
@@ -76,9 +88,10 @@ def number(option: str, allowed: str) -> Parser:
     """The parser of one whole number from 0 up."""
 
     def parse(text: str, _: Mapping[str, Any]) -> int:
-        if not text.isdecimal():
-            raise InputError(f"{option} is {text!r}; give {allowed}")
-        return int(text)
+        value = units.whole_number(text)
+        if value is None:
+            raise InputError(f"{option} is {units.shortened(text)}; give {allowed}")
+        return value
 
     return parse
 

@@ -1,5 +1,6 @@
 """The suites: what each one measures, and the registry of all; some are in separate modules."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,7 @@ from earlybird.measure.groups import (
     refuse_large,
 )
 from earlybird.measure.msgrate import MSGRATE_OPTIONS, msgrate_groups
-from earlybird.measure.options import BUFFERS, LEVELS, SuiteOption, counts, sizes_option
+from earlybird.measure.options import BUFFERS, LEVELS, MOST_POINTS, SuiteOption, counts, sizes_option
 from earlybird.measure.partitioned import PARTITIONED_OPTIONS
 from earlybird.measure.pipeline import PIPELINE_OPTIONS
 from earlybird.measure.reproduce import groups_of_pipeline
@@ -240,12 +241,20 @@ def find_suites(names: Sequence[str]) -> list[Suite]:
 
 def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
     """The options of `suites` that the settings of a run contain, parsed; InputError if one is invalid."""
-    values = {
-        option.field: option.parse(settings[option.key], settings)
-        for suite in suites
-        for option in suite.takes
-        if settings.get(option.key) is not None
-    }
+    values = {}
+    for option in (option for suite in suites for option in suite.takes):
+        value = settings.get(option.key)
+        if value is None:
+            continue
+        kinds = (int, float) if option.type is float else option.type
+        if not isinstance(value, kinds):
+            raise InputError(f"{option.option} of the run is {value!r}; give {option.type.__name__}")
+        values[option.field] = option.parse(value, settings)
+    num_points = math.prod(len(value) for value in values.values() if isinstance(value, tuple))
+    if num_points > MOST_POINTS:
+        raise InputError(
+            f"the options have {num_points} combinations of values; give lists with at most {MOST_POINTS}"
+        )
     return Options(quick=settings["quick"], launcher_threads=settings.get("threads", 1), **values)
 
 

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 
+from earlybird.data import memory
 from earlybird.data.errors import InputError
 from earlybird.patterns.adjacency import adjacency_from_edges
-from earlybird.patterns.checks import require_range
+from earlybird.patterns.checks import require_memory, require_range
 from earlybird.patterns.deck import Deck, Keyword, format_dims, read_deck
 
 Dims = tuple[int, int, int]
@@ -16,8 +17,10 @@ Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 
 # Active or not. METIS needs some 600 bytes for each active one, so a full grid of this size takes 12 GB.
 MAX_REFINED_CELLS = 20_000_000
-# Cells that are not refined cost a byte each until the active ones are known.
+_BYTES_PER_ACTIVE_CELL = 600
+# Cells that are not refined cost a byte each until the active ones are known, and then have a number.
 MAX_CELLS = 2**31 - 2
+_BYTES_PER_CELL = 12
 
 
 def cell_graph(deck: Deck, path: Path, dims: Dims | None, refine: int = 1) -> csr_array:
@@ -34,9 +37,11 @@ def cell_graph(deck: Deck, path: Path, dims: Dims | None, refine: int = 1) -> cs
     """
     dims = grid_of(deck, path, dims)
     check_refine(dims, refine)
+    _require_memory(dims[0] * dims[1] * dims[2] * refine**3, "cells", _BYTES_PER_CELL)
     active = active_cells(deck, path, dims)
     if not active.any():
         raise InputError(f"{path} has no active cell; give a mask with at least one 1")
+    _require_memory(int(active.sum()) * refine**3, "active cells", _BYTES_PER_ACTIVE_CELL)
     for axis in range(3) if refine > 1 else ():
         active = np.repeat(active, refine, axis=axis)
     # Half the memory of 64-bit numbers, also in the adjacency.
@@ -50,6 +55,13 @@ def cell_graph(deck: Deck, path: Path, dims: Dims | None, refine: int = 1) -> cs
         first.append(number[before][joined])
         second.append(number[after][joined])
     return adjacency_from_edges(np.concatenate(first), np.concatenate(second), int(active.sum()))
+
+
+def _require_memory(count: int, what: str, bytes_each: int) -> None:
+    require_memory(
+        count, what, bytes_each, memory.available_memory_bytes(), "the mesh", most=MAX_CELLS,
+        instead="give a smaller grid, or use a machine with more memory",
+    )  # fmt: skip
 
 
 def check_refine(dims: Dims, refine: int) -> None:

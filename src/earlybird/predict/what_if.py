@@ -13,9 +13,8 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
-from earlybird.data.schema import MOST_BYTES_PER_S
 from earlybird.data.tolerance import BANDWIDTH, LATENCY, Tolerance, ToleranceCurve, Tolerated
-from earlybird.data.units import is_plain_number, parse_bandwidth, parse_duration
+from earlybird.data.units import MOST_BYTES_PER_S, is_plain_number, parse_bandwidth, parse_duration
 from earlybird.predict.exchange import Predictor
 
 # The factors of a tolerance curve, and the growths of the time whose factor is searched up to _MOST_SLOWER.

@@ -13,7 +13,7 @@ from earlybird.data.measure_commands import (
 )
 from earlybird.data.profile import Profile
 from earlybird.data.shell_commands import path_argument, quoted
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, whole_number
 from earlybird.report.material import Material, MeasuredRun, profile_mpi
 
 PROFILE, RUN, PATTERN, COLLECTIVES = "profile.json", "run", "PATTERN", "collectives"
@@ -78,8 +78,8 @@ def _operation(run: MeasuredRun) -> tuple[str, int]:
     """An operation of the run and the most ranks."""
     configs = [sample.config for sample in run.samples if sample.kernel == "collective"]
     first = str(configs[0].get("operation", "bcast"))
-    ranks = [int(one["ranks"]) for one in configs if str(one.get("ranks", "")).isdecimal()]
-    return first, max(ranks, default=4)
+    ranks = [whole_number(str(one.get("ranks", ""))) or 0 for one in configs]
+    return first, max(ranks, default=0) or 4
 
 
 def advice(

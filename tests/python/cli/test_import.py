@@ -577,3 +577,20 @@ def test_profiles_of_a_table_refuse_the_options_of_a_run(earlybird, refused, tmp
     (tmp_path / "table.csv").write_text(",".join(THUNE_HEADER) + "\n")
     result = earlybird("import", "table", "table.csv", option, "mpich", "-o", "out", check=False)
     refused(result, f"omit {option}")
+
+
+def test_values_that_no_run_has_are_refused_and_nothing_is_left(earlybird, refused, tmp_path):
+    rows = "".join(f"intra_socket,1,1,{size},1e300\n" for size in (8, 16))
+    (tmp_path / "times.csv").write_text(f"level,placement,pairs,bytes,time_s\n{rows}")
+    result = earlybird("import", "table", tmp_path / "times.csv", "-o", tmp_path / "site", check=False)
+    refused(result, "times.csv", "time")
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_profile_that_cannot_be_written_leaves_no_folder(earlybird, refused, tmp_path):
+    names = "cpu,level,latency_us,bw_sp_gbs,bw_mp_2_gbs,bw_mp_4_gbs,bw_mp_8_gbs,bw_mp_16_gbs,bw_max_gbs"
+    row = f"{'x' * 400},intra_socket,2.3,7.5,14.6,25.5,32.5,45.0,54.0"
+    (tmp_path / "table.csv").write_text(f"{names}\n{row}\n")
+    result = earlybird("import", "table", tmp_path / "table.csv", "-o", tmp_path / "site", check=False)
+    refused(result, "name too long", status=result.returncode)
+    assert not (tmp_path / "site").exists()

@@ -474,3 +474,18 @@ def test_the_next_command_is_possible(earlybird, planted):
     assert "next: earlybird fit run " in earlybird(*arguments, "8,1KiB", "-o", "run").stderr
     earlybird("fit", "run", "-o", "p.json")
     assert "next: earlybird report one " in earlybird(*arguments, "8", "-o", "one").stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--launches", "100000000", "give 1 to 10000"),
+        ("--seed", "-1", "give 0 to 9223372036854775807"),
+        ("--budget", "1e30s", "at most 3.15576e+09 seconds"),
+        ("--stall-limit", "9" * 5000, "--stall-limit is '999"),
+    ],
+)
+def test_numbers_that_no_measurement_has_are_refused(earlybird, planted, option, value, says):
+    refused = earlybird("measure", "pingpong", *SYNTHETIC, *SMALL, option, value, "-o", "run", check=False)
+    assert refused.returncode == 2 and says in refused.stderr and refused.stderr.count("\n") == 1
+    assert not Path("run").exists()

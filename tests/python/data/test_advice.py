@@ -56,3 +56,13 @@ def test_an_error_in_an_interval_names_its_key():
     value["ranked"][0]["time_low_s"] = "a"
     with pytest.raises(InputError, match=r"ranked\[0\].time_low_s is 'a'; give a number"):
         advice_from_json(value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("partitions", -8), ("vcis", "two"), ("message_bytes", "8"), ("extrapolated", 3)]
+)
+def test_a_further_value_of_another_type_is_refused_with_its_place(key, value):
+    given = ADVICE.to_json()
+    given["ranked"][0][key] = value
+    with pytest.raises(InputError, match=rf"ranked\[0\].{key} is {value!r}; give"):
+        advice_from_json(given)

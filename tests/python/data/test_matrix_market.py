@@ -116,3 +116,11 @@ def test_what_is_no_matrix_is_refused_in_one_sentence(text, says):
         entries(text)
     assert "\n" not in str(refused.value) and tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("row", [-(2**63), 2**63 - 1])
+def test_an_index_at_the_end_of_64_bits_is_refused_without_a_warning(row):
+    text = f"%%MatrixMarket matrix coordinate integer general\n4 4 1\n{row} 2 8\n"
+    with pytest.raises(InputError, match=f"has row {row}"):
+        parse_matrix_market(text, "m")

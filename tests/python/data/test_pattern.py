@@ -216,7 +216,10 @@ def test_a_rank_beyond_every_layout_is_refused_with_its_line(tmp_path, row):
         load_pattern(tmp_path / "p.csv")
 
 
-def test_a_separator_of_ascii_is_no_space_of_a_number(tmp_path):
+def test_a_separator_of_ascii_or_a_thousand_zeros_make_no_number(tmp_path):
+    (tmp_path / "p.csv").write_text(f"src,dst,bytes\n0,1,{'0' * 5000}8\n")
+    with pytest.raises(InputError, match=r"line 2: .* not a whole number"):
+        load_pattern(tmp_path / "p.csv")
     (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,8\x1d\n")
     with pytest.raises(InputError, match=r"line 2: .* not a whole number"):
         load_pattern(tmp_path / "p.csv")

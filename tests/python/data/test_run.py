@@ -176,3 +176,13 @@ def test_wrong_data_is_work_that_failed():
     require_validated([sample()])
     with pytest.raises(WorkError, match="pingpong mpi=mpich size_bytes=8"):
         require_validated([sample(), sample(validated=False)])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("size_bytes", "8"), ("size_bytes", 2**64), ("ranks", -1), ("level", 3)]
+)
+def test_a_point_whose_known_keys_have_other_values_is_refused(key, value):
+    given = sample().to_json()
+    given["config"][key] = value
+    with pytest.raises(InputError, match=rf"config.{key} is {value!r}; give"):
+        sample_from_json(given, "line 1")

@@ -10,6 +10,7 @@ from earlybird.data.check import check_from_json
 from earlybird.data.errors import InputError
 from earlybird.data.history import history_from_json
 from earlybird.data.prediction import prediction_from_json
+from earlybird.data.recording import load_recording
 from earlybird.data.run import Run, sample_from_json
 
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
@@ -118,3 +119,14 @@ def test_a_run_of_a_history_was_started_in_the_calendar():
     history = changed(golden("history-1.json"), ("runs", 0, "started"), "9999-12-31T23:59:59-14:00")
     with pytest.raises(InputError, match="beyond the calendar"):
         history_from_json(history)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("command", "app"), ("versions", [1]), ("host", 5), ("started", 2026)]
+)
+def test_what_is_said_of_a_recording_has_its_types(tmp_path, key, value):
+    shutil.copytree(GOLDEN / "recording-1", tmp_path / "rec")
+    path = tmp_path / "rec" / "recording.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    with pytest.raises(InputError, match=f"recording.json: {key} is "):
+        load_recording(tmp_path / "rec")

@@ -1,13 +1,13 @@
 """Declared schemas: unknown keys survive at every depth, former keys load, errors name the value."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 import numpy as np
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.data.schema import OMIT_EMPTY, Bytes, Count, Extra, NotNegative, Record, decode
+from earlybird.data.schema import OMIT_EMPTY, Bytes, Count, Extra, NotNegative, Record, check_keys, decode
 
 
 @dataclass(frozen=True)
@@ -80,3 +80,9 @@ def test_optional_values_are_omitted_when_empty():
 def test_an_error_names_path_value_and_what_is_allowed(change, says):
     with pytest.raises(InputError, match=f"^the file.*{says}.*; do this$|^the file {says}"):
         decode(VALUE | change, Whole, "the file", "do this")
+
+
+@pytest.mark.parametrize("key", ["\udcff", "a\ud800"])
+def test_a_key_that_is_not_text_is_refused(key):
+    with pytest.raises(InputError, match="is not text"):
+        check_keys({key: 1}, TypedDict("Known", {"host": str}, total=False), "the file")

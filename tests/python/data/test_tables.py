@@ -68,3 +68,21 @@ def test_another_header_and_an_empty_table_are_refused(tmp_path):
         load_pingpong_table(write(tmp_path / "a.csv", ["x", "y"], "1,2"))
     with pytest.raises(InputError, match="no rows"):
         load_pingpong_table(write(tmp_path / "b.csv", PINGPONG_HEADER))
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (f"inter_node,{'1' * 140_000},2,8,1e-6", "line 2, is not CSV .*131072.*; give 5 values"),
+        ("inter_node,a,1e300,8,1e-6", "pairs is '1e300'; give a whole number above 0, at most 1e"),
+        ("inter_node,a,2,1e300,1e-6", "bytes is '1e300'; give .* at most 4.6"),
+        ("inter_node,a,2,8,1.8e308", "time_s is '1.8e308'; give a number above 0, at most 3.15576e"),
+        ("inter_node,a,2,8,1e10", "time_s is '1e10'; give"),
+        ("inter_node,a,2,8,nan", "time_s is 'nan'; give"),
+    ],
+)
+def test_cells_that_are_too_long_or_out_of_range_are_refused_by_line(tmp_path, row, says):
+    (tmp_path / "table.csv").write_text(f"{','.join(PINGPONG_HEADER)}\n{row}\n")
+    with pytest.raises(InputError, match=says) as refused:
+        load_pingpong_table(tmp_path / "table.csv")
+    assert len(str(refused.value)) < 400

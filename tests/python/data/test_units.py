@@ -129,3 +129,31 @@ def test_a_size_as_an_option_takes_it_is_exact():
     assert [units.size_argument(size) for size in (1, 1024, 1536, 1030, 3_000_000)] == [
         "1B", "1KiB", "1536", "1030", "3000000",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "-1", "+1", "1_0", "1.0", "٣", "x", "1" * 19, "9" * 5000])
+def test_what_is_no_whole_number_of_64_bits_is_none(text):
+    assert units.whole_number(text) is None
+
+
+def test_whole_numbers_may_have_leading_zeros():
+    for text, number in (("0", 0), ("007", 7), ("0" * 5000 + "1", 1), ("9" * 18, 10**18 - 1)):
+        assert units.whole_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (units.parse_duration, "1e10s"),
+        (units.parse_duration, "9" * 5000),
+        (units.parse_bandwidth, "1e40"),
+        (units.parse_bandwidth, "1e300gbit"),
+        (units.parse_delay_rate, "1e10"),
+        (units.parse_frequency, "1e20"),
+        (units.parse_bytes, "1e30"),
+    ],
+)
+def test_quantities_beyond_what_is_physical_are_refused_in_one_short_sentence(parse, text):
+    with pytest.raises(InputError, match=r"at most|give a number") as refused:
+        parse(text)
+    assert len(str(refused.value)) < 250

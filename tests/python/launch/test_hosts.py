@@ -82,7 +82,7 @@ def test_what_is_no_host_is_refused(text):
         ("node1\nnode2 -oProxyCommand=x\n", "line 2"),
         ("node1\n-f\n", "line 2 has '-f'"),
         ("slots=4\n", "line 1: slots= is not known"),
-        (b"\xff\xfe\n", "not text"),
+        (b"\xff\xfe\n", r"line 1 has .*udcff.*; give host names"),
         ("10.0.0.1 node1\n10.0.0.2 node2\n", "line 1 has an address and a name, '10.0.0.1 node1', which may"),
         ("10.0.0.1 node1\n", "line 1 has an address and a name"),
         ("node1 10.0.0.1 # ssh\n", "line 1 has an address and a name"),
@@ -110,3 +110,11 @@ def test_a_repeated_host_of_a_list_is_refused():
 def test_a_host_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match="none does not exist"):
         parse_hosts(str(tmp_path / "none"))
+
+
+def test_a_remark_in_another_encoding_leaves_the_hosts_readable(tmp_path):
+    (tmp_path / "hosts.txt").write_bytes("# Müllers Knoten\nnode1\nnode2 # für später\n".encode("latin-1"))
+    assert parse_hosts(str(tmp_path / "hosts.txt")) == ("node1", "node2")
+    (tmp_path / "hosts.txt").write_bytes("node1\nMünchen\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"line 2 has 'M.*; give host names"):
+        parse_hosts(str(tmp_path / "hosts.txt"))

@@ -51,3 +51,20 @@ def test_invalid_values_are_refused(texts, message):
     with pytest.raises(InputError) as error:
         options(**texts)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"ranks": "1..999999999999"}, "more than 1000 values of an option; give fewer"),
+        ({"ranks": "1.." + "9" * 5000}, "--ranks has '1..99"),
+        ({"sizes": ",".join(map(str, range(2000)))}, "more than 1000 values"),
+        ({"root": "9" * 5000}, "--root is '99"),
+        ({"sizes": ",".join(map(str, range(1000))), "ranks": "2..900"}, "899000 combinations"),
+        ({"sizes": 5}, "--sizes of the run is 5; give str"),
+    ],
+)
+def test_more_points_than_can_be_measured_are_refused_before_they_take_memory(given, says):
+    with pytest.raises(InputError) as refused:
+        options(**given)
+    assert says in str(refused.value) and len(str(refused.value)) < 250

@@ -1,10 +1,12 @@
 """Adjacency graphs from METIS, Matrix Market and Eclipse files: weights set aside, damage named by line."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from earlybird.data import memory
 from earlybird.data.errors import InputError
 from earlybird.patterns.actnum import cell_graph, check_refine, parse_actnum
 from earlybird.patterns.adjacency import adjacency_from_edges, largest_component
@@ -152,3 +154,39 @@ def test_norne_has_its_44927_active_cells():
     assert (graph != graph.T).nnz == 0
     assert graph.diagonal().sum() == 0
     assert np.diff(graph.indptr).max() <= 6
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("%%MatrixMarket matrix coordinate pattern general\n200000000 200000000 1\n2 1\n", "most cells have"),
+        ("%%MatrixMarket matrix array integer general\n0 0\n", "0 cells; give one with 1 to"),
+        ("%%MatrixMarket matrix coordinate pattern general\n9999999999 9999999999 0\n", "9999999999 cells"),
+        ("200000000 1\n2\n1\n", "declares 200000000 vertices, but it has 2 lines"),
+        (f"2 {10**30}\n2\n1\n", "declares 1000000000000000000000000000000 edges"),
+        ("2 1\n99999999999999999999999\n1\n", "neighbours of vertex 1 must be other vertices"),
+    ],
+)
+def test_what_a_header_declares_takes_no_memory(text, says):
+    tracemalloc.start()
+    with pytest.raises(InputError, match=says):
+        parse_graph(text, Path("mesh"))
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("DIMENS\n 1000 1000 1000 /\nEQUALS\n ACTNUM 0 1 2 1 2 1 2 /\n/\n", "would have 1000000000 cells"),
+        ("DIMENS\n 200 200 200 /\nACTNUM\n 8000000*1 /\n", "would have 8000000 active cells"),
+        ("DIMENS\n 2 2 2 /\nACTNUM\n 9999999999*1 /\n", "9999999999 values for ACTNUM, but 2x2x2"),
+    ],
+)
+def test_a_grid_beyond_the_memory_is_refused_before_it_takes_it(monkeypatch, text, says):
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: 1 << 30)
+    tracemalloc.start()
+    with pytest.raises(InputError, match=says):
+        cell_graph(read_deck(text, Path("deck")), Path("deck"), None)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 25
+    tracemalloc.stop()

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -15,12 +16,12 @@ from earlybird.cli.options.command import AS_JSON, make_group
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_json
 from earlybird.data import files
-from earlybird.data.errors import InputError
+from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.labels import FLAVOURS, OTHER_MPIS, counted, listed, percent
 from earlybird.data.layout import LEVELS
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import save_profile
-from earlybird.data.run import UNNAMED_HOST, Run, Sample
+from earlybird.data.run import UNNAMED_HOST, Run, Sample, sample_from_json
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.statistics import STATISTICS, Statistic
 from earlybird.data.tables import THUNE_HEADER, load_thune_table
@@ -187,8 +188,12 @@ def _import_profiles(source: Path, output: Path, json: bool) -> None:
     profiles = load_thune_table(source)
     output.mkdir(parents=True)
     written = [output / (re.sub(r"[^\w.,()@+:-]", "-", cpu) + ".json") for cpu in profiles]
-    for path, profile in zip(written, profiles.values(), strict=True):
-        save_profile(profile, path)
+    try:
+        for path, profile in zip(written, profiles.values(), strict=True):
+            save_profile(profile, path)
+    except EarlybirdError:
+        shutil.rmtree(output, ignore_errors=True)
+        raise
     note(
         f"wrote {output}: {counted(len(written), 'profile')}; next: earlybird predict --profile "
         f"{path_argument(written[0])}"
@@ -247,6 +252,9 @@ def _import(
     _refuse_other_statistics(found)
     if not any(positive(one.points) for _, _, one in found):
         raise InputError(f"every value in {', '.join(map(str, sources))} was printed as 0; nothing to import")
+    samples = [
+        _samples(one, f"import-{number}", mpi, level, source) for number, (source, _, one) in enumerate(found)
+    ]
     dates = [one.started.isoformat() for _, _, one in found if one.started is not None]
     begun = started or min(dates, default=None)
     when = {} if begun is None else {"started": _time(begun)}
@@ -254,13 +262,12 @@ def _import(
     def save_launches(folder: Path) -> None:
         run = Run(folder, {})
         for number, (source, text, one) in enumerate(found):
-            launch = f"import-{number}"
             run.append_launch({
-                "id": launch, "launcher": "import", "flavour": mpi, "version": version,
+                "id": f"import-{number}", "launcher": "import", "flavour": mpi, "version": version,
                 "tool": f"{one.tool} {one.version}".strip(), "hidden": one.hidden, "file": source.name,
                 "sha256": hashlib.sha256(text.encode()).hexdigest(), "datatype": one.datatype,
             })  # fmt: skip
-            run.append_samples(_samples(one, launch, mpi, level))
+            run.append_samples(samples[number])
 
     Run.create(
         output,
@@ -346,16 +353,16 @@ def _whole_text(source: Path) -> str:
     return text
 
 
-def _samples(imported: Imported, launch: str, mpi: str, level: str) -> list[Sample]:
+def _samples(imported: Imported, launch: str, mpi: str, level: str, source: Path) -> list[Sample]:
+    """The samples of a launch; InputError for values that a run cannot have."""
     samples = []
     for point in positive(imported.points):
         config = {"mpi": mpi} | ({} if point.kernel == "collective" else {"level": level}) | point.config
-        samples.append(
-            Sample(
-                point.kernel, point.quantity, config, launch, point.times_s, method=point.method,
-                rank_times_s=point.rank_times_s, statistic=point.statistic, rounding=point.rounding,
-            )
+        sample = Sample(
+            point.kernel, point.quantity, config, launch, point.times_s, method=point.method,
+            rank_times_s=point.rank_times_s, statistic=point.statistic, rounding=point.rounding,
         )  # fmt: skip
+        samples.append(sample_from_json(sample.to_json(), f"{source}, a value of {point.kernel}"))
     return samples
 
 

@@ -29,7 +29,7 @@ from earlybird.data.recording import (
     save_functions,
 )
 from earlybird.data.shell_commands import path_argument
-from earlybird.data.units import parse_bytes, size_argument
+from earlybird.data.units import parse_bytes, shortened, size_argument, whole_number
 from earlybird.launch.process import adopt_orphans, remove_left_of_adopted
 from earlybird.machine.hardware import describe
 from earlybird.machine.openmp import openmp_runtime
@@ -158,9 +158,11 @@ def _kept_events(events: str, size: str | None) -> dict[str, str]:
         return {"EARLYBIRD_RECORD_EVENTS": "all", "EARLYBIRD_RECORD_EVENTS_BYTES": str(num_bytes)}
     if size is not None:
         raise InputError("--events-size is of `--events all`; give both, or the number of events alone")
-    if not events.isascii() or not events.isdigit() or int(events) > MOST_EVENTS:
+    number = whole_number(events)
+    if number is None or number > MOST_EVENTS:
         raise InputError(
-            f"--events is {events!r}; give how many to keep of each rank, at most {MOST_EVENTS}, or all"
+            f"--events is {shortened(events)}; give how many to keep of each rank, at most {MOST_EVENTS}, or "
+            "all"
         )
     return {"EARLYBIRD_RECORD_EVENTS": events}
 

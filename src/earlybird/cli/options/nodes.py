@@ -9,6 +9,7 @@ import typer
 from earlybird.cli.options.shared import LAYOUT_HELP
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAX_RANKS, Layout, even_layout, is_shape, parse_layout
+from earlybird.data.units import shortened, whole_number
 
 if TYPE_CHECKING:
     from earlybird.data.pattern import Pattern
@@ -80,10 +81,12 @@ def check_nodes(layout: str | None, nodes: str | None, sockets: int | None) -> N
 
 def node_numbers(nodes: str) -> list[int]:
     """The numbers in `--nodes`, each once; InputError."""
-    texts = nodes.split(",")
-    if not all(text.strip().isdecimal() and 0 < int(text) <= MAX_RANKS for text in texts):
-        raise InputError(f"--nodes is {nodes!r}; give whole numbers from 1 on, such as 1,2,4")
-    return list(dict.fromkeys(map(int, texts)))
+    numbers = [whole_number(text.strip()) or 0 for text in nodes.split(",")]
+    if not all(0 < number <= MAX_RANKS for number in numbers):
+        raise InputError(
+            f"--nodes is {shortened(nodes)}; give whole numbers from 1 to {MAX_RANKS}, such as 1,2,4"
+        )
+    return list(dict.fromkeys(numbers))
 
 
 def equal_nodes(

@@ -47,7 +47,7 @@ def print_with_paper(run: Run) -> None:
 def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
     """Print the samples of a run; most tables have no column for the MPI, and each of several has
     its own."""
-    mpis = dict.fromkeys(sample.config["mpi"] for sample in samples)
+    mpis = dict.fromkeys(sample.config.get("mpi", "") for sample in samples)
     compares = all(compares_mpis(sample.kernel) for sample in samples)
     if format != "table" or len(mpis) == 1 or compares:
         print_samples(run, samples, format)
@@ -55,7 +55,7 @@ def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
     for mpi in mpis:
         print_line()
         print_line(f"{mpi}:")
-        print_samples(run, [sample for sample in samples if sample.config["mpi"] == mpi], format)
+        print_samples(run, [sample for sample in samples if sample.config.get("mpi", "") == mpi], format)
 
 
 def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:

@@ -334,7 +334,7 @@ def compares_mpis(kernel: str) -> bool:
 
 def columns_of(results: Sequence[Result]) -> list[Column]:
     """The columns of a table of results of one kernel; that of the MPI only if there are several."""
-    several = len({result.config["mpi"] for result in results}) > 1
+    several = len({result.config.get("mpi") for result in results}) > 1
     columns = [one for one in COLUMNS.get(results[0].kernel, GENERAL) if several or one.head != MPI_COLUMN]
     after_size = max(
         number for number, one in enumerate(columns, start=1) if one.head == "size" or number == 1

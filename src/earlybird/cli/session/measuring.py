@@ -17,6 +17,7 @@ from earlybird.data.clocks import doubt
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
+from earlybird.data.run_keys import MAX_LAUNCHES, MOST_SEED
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import format_seconds, parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
@@ -58,10 +59,12 @@ class Effort:
     target: float = Rules.target
 
     def __post_init__(self) -> None:
-        if self.launches < 1:
+        if not 1 <= self.launches <= MAX_LAUNCHES:
             raise InputError(
-                f"--launches is {self.launches}; give 1 or more; useful intervals need 5 or more"
+                f"--launches is {self.launches}; give 1 to {MAX_LAUNCHES}; useful intervals need 5 or more"
             )
+        if not 0 <= self.seed <= MOST_SEED:
+            raise InputError(f"--seed is {self.seed}; give 0 to {MOST_SEED}")
         limits = {"budget": self.budget_s, "time-limit": self.time_limit_s, "stall-limit": self.stall_limit_s}
         for name, value in limits.items():
             if value <= 0:

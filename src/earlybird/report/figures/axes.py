@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from earlybird.data import labels
-from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.data.units import format_bandwidth, format_bytes, format_seconds, whole_number
 
 # name -> (light, dark, marker). Hues follow Okabe and Ito (2008), with more contrast with the background.
 _LOOKS: Mapping[str, tuple[str, str, str]] = {
@@ -143,7 +143,7 @@ def _engine(name: str) -> tuple[bool, bool]:
 def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:
     """One of `choices` by the log2 of the bound in `earlybird:4096`; a bound of 0 counts as no bound."""
     bound = name.partition(":")[2]
-    if not bound.isdecimal():
+    if whole_number(bound) is None:
         return choices[0] if bound else otherwise
     return choices[int(bound).bit_length() % len(choices)] if int(bound) else otherwise
 

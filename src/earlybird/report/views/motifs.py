@@ -13,7 +13,7 @@ from earlybird.data import labels
 from earlybird.data.layout import MAPPINGS
 from earlybird.data.methods import FUNNELLED, MOTIFS
 from earlybird.data.run import Sample
-from earlybird.data.units import format_seconds
+from earlybird.data.units import format_seconds, whole_number
 from earlybird.report.material import Material, number_or_none
 from earlybird.report.parts import grouped
 from earlybird.report.views import points as views
@@ -260,7 +260,5 @@ def _setting(sample: Sample) -> Setting | None:
 
 
 def _triple(text: Any) -> tuple[int, ...] | None:
-    numbers = str(text).split("x")
-    if len(numbers) != 3 or not all(number.isdecimal() and int(number) for number in numbers):
-        return None
-    return tuple(map(int, numbers))
+    numbers = [whole_number(number) for number in str(text).split("x")]
+    return tuple(map(int, filter(None, numbers))) if len(numbers) == 3 and all(numbers) else None
