@@ -1,5 +1,6 @@
 """Material: all inputs of one report, loaded and classified by schema."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -168,10 +169,10 @@ def collect(
     seen: set[Path] = set()
     for argument in given:
         for path in _expand(argument):
-            if path.resolve() not in seen:
-                seen.add(path.resolve())
-                kind, values = _load(path, name_of[argument.resolve()], read_pattern)
-                found[kind] += [(value, name_of[argument.resolve()], _path_text(path)) for value in values]
+            if _real(path) not in seen:
+                seen.add(_real(path))
+                kind, values = _load(path, name_of[_real(argument)], read_pattern)
+                found[kind] += [(value, name_of[_real(argument)], _path_text(path)) for value in values]
     return Material(
         **{kind: tuple(value for value, _, _ in items) for kind, items in found.items()},
         layout=layout,
@@ -180,15 +181,20 @@ def collect(
     )
 
 
+def _real(path: Path) -> Path:
+    """Without links; unlike `Path.resolve`, of a loop of links the path itself, which is refused when read."""
+    return Path(os.path.realpath(path))
+
+
 def _path_text(path: Path) -> str:
     """`path` for a command: relative to the working directory if it is inside, else as given."""
-    whole, here = path.resolve(), Path.cwd()
+    whole, here = _real(path), Path.cwd()
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(path)
 
 
 def _short_names(paths: Iterable[Path]) -> dict[Path, str]:
     """The last part of each resolved path, with as many folders as distinguish it from the others."""
-    whole = {path.resolve() for path in paths}
+    whole = {_real(path) for path in paths}
     names = {}
     for path in whole:
         others = [other.parts for other in whole - {path}]
