@@ -32,6 +32,20 @@ def home() -> Path:
     return _resolved(os.path.join(data, "earlybird"))
 
 
+def clearable_home() -> Path:
+    """Return the folder in which this user may remove builds: `$EARLYBIRD_HOME` alone if it is set.
+
+    Raises InputError if that is read-only: what is in another folder was not meant.
+    """
+    given = _given_home()
+    if given and _is_read_only(given):
+        raise InputError(
+            f"EARLYBIRD_HOME is {given}, in which you may not remove anything; unset it to remove the builds "
+            "of your own home"
+        )
+    return given or home()
+
+
 def homes() -> list[Path]:
     """The folders in which MPIs and builds are looked up, in this order: `home()`; `$EARLYBIRD_HOME`; what an
     administrator has built beside the installation."""

@@ -96,17 +96,31 @@ def refuse_inside_job(flavour_name: str) -> None:
 @contextmanager
 def locked(name: str):
     """Only one process at a time does the work `name`; the lock ends with the process."""
-    folder = home() / LOCKS
+    path = home() / LOCKS / name
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        except FileNotFoundError:
+            continue  # `build --remove` has just removed the folder
+        except OSError as error:
+            raise InputError(
+                f"cannot write in {home()}: {error.strerror}; set EARLYBIRD_HOME to a folder you may write to"
+            ) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_file(path, file):  # else `build --remove` has removed it meanwhile
+                yield
+                return
+        finally:
+            os.close(file)
+
+
+def _is_file(path: Path, file: int) -> bool:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
-    except OSError as error:
-        raise InputError(
-            f"cannot write in {home()}: {error.strerror}; set EARLYBIRD_HOME to a folder you may write to"
-        ) from error
-    with open(folder / name, "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
 
 
 def _run(command: list[str], sentence: str) -> None:
