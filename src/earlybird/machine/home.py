@@ -1,13 +1,13 @@
 """Where installed MPI flavours and native builds are kept: in the user's home, or beside the installation."""
 
 import os
-import stat
 import sys
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from earlybird.data.errors import InputError
+from earlybird.machine.commands import is_made_by_another, is_writable_by_all
 
 # What Earlybird makes in a home; all else there is somebody's own.
 MPIS, BUILDS, KEYS, LOCKS = "mpi", "native", "keys", "locks"
@@ -134,16 +134,17 @@ def _resolved(folder: str) -> Path:
 def _refuse_of_others(path: Path) -> None:
     """Raise InputError if anyone can have put programs into `path`, a folder that is given."""
     try:
-        status, parent = path.stat(), path.parent.stat()
+        is_open, is_foreign = is_writable_by_all(path), is_made_by_another(path)
     except OSError:  # it is made later
         return
-    if status.st_mode & stat.S_IWOTH:
+    if is_open:
         raise InputError(
             f"EARLYBIRD_HOME is {path}, in which every user may put programs; run chmod o-w on it, or give "
             "another folder"
         )
-    if parent.st_mode & stat.S_IWOTH and status.st_uid not in (os.geteuid(), 0):
+    if is_foreign:
         raise InputError(
-            f"EARLYBIRD_HOME is {path}, which another user has made where everyone may; give a folder of "
-            "your own"
+            f"EARLYBIRD_HOME is {path}, which another user has made in {path.parent}, where everyone may; "
+            f"give a folder of your own, or, if you trust the owner of {path}, one inside of it, such as "
+            f"{path / 'earlybird'}"
         )

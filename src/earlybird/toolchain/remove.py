@@ -22,8 +22,8 @@ NOT_MADE, OTHER_USERS, IN_USE = (
     "Earlybird did not make them", "they are other users'", "another process installs or builds them",
 )  # fmt: skip
 
-# The names of what `earlybird build` makes, and the files by one of which it is recognized: an installation or
-# a build that was interrupted has the second.
+# The names of what `earlybird build` makes, and the files by one of which it is recognized: an installation
+# or a build that was interrupted has the second.
 _MPI = re.compile(rf"(?:{'|'.join(flavours.WHEELS)})-[0-9][\w.]*")
 _MPI_MARKS = (flavours.INSTALLED, "pyvenv.cfg")
 _SIMGRID_MARK = "usr/bin/smpicc"

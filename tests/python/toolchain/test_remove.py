@@ -50,8 +50,8 @@ def test_everything_is_removed_with_the_home(home):
 def test_files_of_the_users_stay_with_their_folders_and_are_listed(home, monkeypatch, capsys):
     own = (
         "notes.txt", "mpi/my-mpich/bin/mpicc", "mpi/mpich-mine/installed", "mpi/intel-2020/data",
-        "native/notes", f"native/data-{KEY}/results.csv", "keys/id_rsa", "launchers/start.sh", "launchers/mine/mpiexec",
-        "tools/convert.py", "locks/door.txt", "locks/build-notes",
+        "native/notes", f"native/data-{KEY}/results.csv", "keys/id_rsa", "launchers/start.sh",
+        "launchers/mine/mpiexec", "tools/convert.py", "locks/door.txt", "locks/build-notes",
     )  # fmt: skip
     for name in own:
         (home / name).parent.mkdir(parents=True, exist_ok=True)

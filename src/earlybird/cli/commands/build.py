@@ -94,6 +94,8 @@ def _prepare(name: str) -> tuple[flavours.Flavour, Path]:
     if name == flavours.SIMULATED:
         unpack_simgrid(note)
     flavour = flavours.find_flavour(name)
+    if flavour.warning is not None:
+        note(f"warning: {flavour.warning}")
     return flavour, build_native(flavour, note)
 
 
