@@ -14,9 +14,9 @@ from earlybird.launch.command_programs import (
     launcher_at,
     programs_of,
 )
+from earlybird.machine import home
 from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
-from earlybird.machine.home import scripts_folder
 from earlybird.machine.programs import SONAMES
 from earlybird.toolchain.build import ABI_LIBRARY, ABI_RECORDER, LIBRARY, RECORDER, library_path
 
@@ -185,4 +185,4 @@ def _shims(called: Sequence[str], mpiexec: Path, path: str) -> Path:
     text = (_SHIMS / "launcher.sh").read_bytes()
     files = {f"{_SPOKEN}/{name}": content for name, content in spoken.items()}
     files |= dict.fromkeys(sorted(names), text)
-    return scripts_folder("launchers", files, lambda path: path in names)
+    return home.scripts_folder(home.LAUNCHERS, files, lambda path: path in names)

@@ -1,5 +1,6 @@
 """MPI flavours: those that come as PyPI wheels, the one on PATH, any mpicc a person points to, SimGrid's."""
 
+import contextlib
 import functools
 import os
 import re
@@ -19,7 +20,7 @@ from earlybird.machine.compilers import (
     names_like,
     output_of,
 )
-from earlybird.machine.home import MPIS, in_homes, scripts_folder
+from earlybird.machine.home import MPIS, TOOLS, in_homes, scripts_folder
 
 # Pinned: what is known of their behaviour (placement, thresholds, quirks) is known of these versions.
 WHEELS = {
@@ -64,18 +65,20 @@ class Flavour(
         """The process environment with this flavour's variables, in which `mpicc` and `mpiexec` are its own.
 
         Its bin folder comes first on PATH, and before it, where other programs have these names, a folder
-        with scripts that call its own.
+        with scripts that call its own. Without that folder if it cannot be made: see `tools`.
         """
         result = dict(os.environ) | dict(self.env)
         result["PATH"] = f"{self.mpicc.parent}{os.pathsep}{result.get('PATH', '')}"
-        tools = self.tools(result["PATH"])
-        if tools is not None:
-            result["PATH"] = f"{tools}{os.pathsep}{result['PATH']}"
+        # What starts its programs by their paths needs no folder that it may write to.
+        with contextlib.suppress(InputError):
+            tools = self.tools(result["PATH"])
+            if tools is not None:
+                result["PATH"] = f"{tools}{os.pathsep}{result['PATH']}"
         return result
 
     def tools(self, path: str) -> Path | None:
         """A folder with this MPI's programs under the names that commands call them by; None if these names
-        mean its programs on `path` already."""
+        mean its programs on `path` already. Raises InputError if the folder cannot be made."""
         own = {"mpicc": self.mpicc}
         if self.mpiexec.name not in SITE_LAUNCHERS:
             own["mpiexec"] = self.mpiexec
@@ -91,7 +94,7 @@ class Flavour(
             name: f'#!/bin/sh\nexec {quote(str(target))} "$@"\n'.encode()
             for name, target in sorted(own.items())
         }
-        return scripts_folder("tools", texts, lambda name: True)
+        return scripts_folder(TOOLS, texts, lambda name: True)
 
 
 def _is_found(name: str, program: Path, path: str) -> bool:

@@ -11,7 +11,8 @@ from earlybird.machine.commands import is_made_by_another, is_writable_by_all
 
 # What Earlybird makes in a home; all else there is somebody's own.
 MPIS, BUILDS, KEYS, LOCKS = "mpi", "native", "keys", "locks"
-SCRIPTS = ("launchers", "tools")
+LAUNCHERS, TOOLS = "launchers", "tools"
+SCRIPTS = (LAUNCHERS, TOOLS)
 CONTENTS = (MPIS, BUILDS, KEYS, *SCRIPTS, LOCKS)
 
 
@@ -80,27 +81,25 @@ def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[
     folder = in_homes(name, os.path.isdir)
     if os.path.isdir(folder):
         return folder
-    import shutil
-    import tempfile
+    from earlybird.data.folders import create_whole
 
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        new_folder = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+        with create_whole(folder) as new_folder:
+            for path, text in files.items():
+                (new_folder / path).parent.mkdir(exist_ok=True)
+                (new_folder / path).write_bytes(text)
+                if executable(path):
+                    (new_folder / path).chmod(0o755)
+            new_folder.chmod(0o755)
+    except FileExistsError:  # another process made it first
+        return folder
     except OSError as error:
+        remedy = ", or give --no-interpose" if kind == LAUNCHERS else ""
         raise InputError(
             f"cannot write in {folder.parent}: {error.strerror}; set EARLYBIRD_HOME to a folder you may "
-            "write to"
+            f"write to{remedy}"
         ) from error
-    for path, text in files.items():
-        (new_folder / path).parent.mkdir(exist_ok=True)
-        (new_folder / path).write_bytes(text)
-        if executable(path):
-            (new_folder / path).chmod(0o755)
-    new_folder.chmod(0o755)
-    try:
-        new_folder.rename(folder)
-    except OSError:  # another process made it first
-        shutil.rmtree(new_folder, ignore_errors=True)
     return folder
 
 

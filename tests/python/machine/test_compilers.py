@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from earlybird.cli import main
+from earlybird.cli.commands import exec_start
 from earlybird.cli.session.mpi import built_flavours, choose_flavour
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
@@ -305,6 +306,19 @@ def test_inside_exec_the_plain_names_are_the_chosen_mpis(machine):
     # Where the names are its own already, nothing is put before them.
     plain = flavours.find_flavour("mpicc.openmpi").environment()
     assert plain["PATH"].split(os.pathsep)[0] == str(machine.root / "bin")
+
+
+def test_without_a_folder_to_write_to_an_mpi_is_used_and_its_names_are_in_doubt(machine, monkeypatch, capsys):
+    machine.side_by_side()
+
+    def refuse(*arguments):
+        raise InputError("cannot write")
+
+    monkeypatch.setattr(flavours, "scripts_folder", refuse)
+    environment = flavours.find_flavour("mpicc.mpich").environment()
+    assert environment["PATH"].split(os.pathsep)[0] == str(machine.root / "bin")
+    exec_start.prepare(exec_start.Request(["true"], "mpicc.mpich", no_interpose=True))
+    assert "mpicc and mpiexec may be another MPI's: cannot write" in capsys.readouterr().err
 
 
 def doctor(monkeypatch, capsys, *options: str) -> str:
