@@ -89,7 +89,7 @@ def commands_with_values(source):
             if isinstance(part, ast.Constant):
                 text += part.value
                 continue
-            within = re.search(r"(`|next: |use it with: |with --resume )([^`]*)$", text)
+            within = re.search(r"(`|next: |use it with: |with --resume |^(?=earlybird [a-z]))([^`]*)$", text)
             if within and (within[1] != "`" or text.count("`") % 2):
                 yield within[2], ast.unparse(part.value)
             text += "X"

@@ -19,10 +19,9 @@ LAUNCHERS = (
     "mpirun.openmpi", "orterun", "prterun", "srun", "flux", "jsrun", "aprun", "palsrun", "ibrun",
 )  # fmt: skip
 _OF_SITES = ("srun", "flux", "jsrun", "aprun", "palsrun", "ibrun", "prterun")
-# With what sites and distributions append to tell MPIs apart: a family or a version. A script of the user's
-# may have any other name, and options of its own.
+# With what sites and distributions append to tell MPIs apart: a family or a version, and no file's extension.
 _SUFFIXED = re.compile(
-    r"(?:mpiexec|mpirun)[._-](?:\d|mpich|openmpi|ompi|mvapich|impi|intel)(?!.*\.(?:sh|bash|csh|py|pl)$).*"
+    r"(?:mpiexec|mpirun)[._-](?:\d|mpich|openmpi|ompi|mvapich|impi|intel)[\w+-]*(?:\.\d[\w+-]*)*"
 )
 # Programs that start others, or that load an MPI while they run: their libraries are not those of the ranks.
 _NOT_THE_PROGRAM = frozenset(
@@ -102,7 +101,7 @@ def programs_of(
 
     `has_abi_library`: libearlybird is there for programs of the MPI standard's own ABI, too.
     """
-    at = launcher_at(arguments)
+    at = launcher_at(arguments, flavour)
     if at is None:
         itself = _candidates(arguments[:1], environment)
         is_rank = any(one.program is not None and one.program.libmpi is not None for one in itself)
@@ -137,14 +136,36 @@ class _Candidate(namedtuple("_Candidate", "argument path program")):
     """
 
 
-def is_launcher(name: str) -> bool:
-    """Whether a program of that name starts ranks."""
-    return name in LAUNCHERS or _SUFFIXED.fullmatch(name) is not None
+def is_launcher(program: str, flavour: Flavour | None = None) -> bool:
+    """Tell whether a program, by its name or path, starts ranks; a launcher of `flavour` does.
+
+    A script with a suffix in its name, such as mpirun-intel-job, may be a job of the user's, which must not
+    run to print its version.
+    """
+    name = os.path.basename(program)
+    if name in LAUNCHERS:
+        return True
+    if _SUFFIXED.fullmatch(name) is None:
+        return False
+    path = find_command(program)
+    if path is None:
+        return True
+    return not _is_script(path) or (
+        flavour is not None and os.path.realpath(path) == os.path.realpath(flavour.mpiexec)
+    )
 
 
-def launcher_at(arguments: Sequence[str]) -> int | None:
-    """The position of the launcher in the arguments of a command."""
-    return next((k for k, argument in enumerate(arguments) if is_launcher(os.path.basename(argument))), None)
+def _is_script(path: str) -> bool:
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(4) != b"\x7fELF"
+    except OSError:
+        return True
+
+
+def launcher_at(arguments: Sequence[str], flavour: Flavour | None = None) -> int | None:
+    """Return the position of the launcher in the arguments of a command."""
+    return next((k for k, argument in enumerate(arguments) if is_launcher(argument, flavour)), None)
 
 
 def _launches(arguments: Sequence[str]) -> list[list[str]]:

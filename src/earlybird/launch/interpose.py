@@ -14,9 +14,9 @@ from earlybird.launch.command_programs import (
     launcher_at,
     programs_of,
 )
+from earlybird.machine import home
 from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
-from earlybird.machine.home import scripts_folder
 from earlybird.machine.programs import SONAMES
 from earlybird.toolchain.build import ABI_LIBRARY, ABI_RECORDER, LIBRARY, RECORDER, library_path
 
@@ -102,7 +102,8 @@ def wrap(
             "`earlybird build` again, or give --no-interpose"
         )
     name = os.path.basename(arguments[0])
-    shims = _shims(name, flavour.mpiexec.name, environment["PATH"])
+    is_called = is_launcher(arguments[0], flavour)
+    shims = _shims([name] * is_called, flavour.mpiexec, environment["PATH"])
     # A site's launcher, in another folder than the MPI, is queried for its family.
     own_folder = flavour.tools(environment["PATH"])
     if own_folder is None and flavour.mpiexec.parent == flavour.mpicc.parent:
@@ -122,7 +123,7 @@ def wrap(
             inner[f"{PREFIX}LATE"] = "yes"
     if found.is_whole_job and interposes:
         inner.setdefault("EARLYBIRD_WHOLE_JOB", "1")  # what a person set stays
-    if is_launcher(name):
+    if is_called:
         return [str(shims / name), *arguments[1:]], inner | {
             f"{PREFIX}LAUNCHER": os.path.abspath(arguments[0])
         }
@@ -140,7 +141,7 @@ def _late_libmpi(flavour: Flavour) -> Path | None:
     looked up when libearlybird is loaded. None if not needed or not found."""
     if flavour.family != "openmpi":
         return None
-    root = flavour.mpicc.parents[1]
+    root = flavour.mpicc.parent.parent
     for folder in (root / "lib", root / "lib64", *root.glob("lib/*-linux-gnu")):
         path = folder / SONAMES["openmpi"]
         if path.exists() and _can_be_preloaded(path):
@@ -157,7 +158,7 @@ def through_shim(
     """As `wrap`, for a command whose launcher is preceded by other arguments, such as those that enter a
     node; preloads what the surrounding `exec` or `record` does. `interposes`: whether libearlybird is
     among it; None: as there."""
-    position = launcher_at(arguments)
+    position = launcher_at(arguments, flavour)
     outside = without(environment)
     launcher = find_command(arguments[position], outside["PATH"]) or arguments[position]
     library = library_path(flavour)
@@ -175,13 +176,13 @@ def through_shim(
     return [*arguments[:position], *launched], inner
 
 
-def _shims(called: str, mpiexec: str, path: str) -> Path:
-    """A folder with a shim for the launcher `called`, and for every launcher on `path`, the MPI's `mpiexec`
+def _shims(called: Sequence[str], mpiexec: Path, path: str) -> Path:
+    """A folder with a shim for the launchers `called`, and for every launcher on `path`, the MPI's `mpiexec`
     among them: no other, because scripts look for srun to learn whether they are under Slurm."""
-    names = {name for name in (*LAUNCHERS, mpiexec) if find_command(name, path) is not None} | {called}
-    names = set(filter(is_launcher, names))
+    own = [mpiexec.name] if is_launcher(mpiexec.name) else []
+    names = {name for name in (*LAUNCHERS, *own) if find_command(name, path) is not None} | set(called)
     spoken = {file.name: file.read_bytes() for file in sorted((_SHIMS / "launchers").iterdir())}
     text = (_SHIMS / "launcher.sh").read_bytes()
     files = {f"{_SPOKEN}/{name}": content for name, content in spoken.items()}
     files |= dict.fromkeys(sorted(names), text)
-    return scripts_folder("launchers", files, lambda path: path in names)
+    return home.scripts_folder(home.LAUNCHERS, files, lambda path: path in names)

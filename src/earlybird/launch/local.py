@@ -16,6 +16,7 @@ from earlybird.launch.job import Job, refuse_conflicts_ahead, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation, RemoteHosts
 from earlybird.machine import hardware
+from earlybird.machine.compilers import SITE_LAUNCHERS
 from earlybird.machine.flavours import Flavour
 
 # What every MPI takes for this machine, without reaching for it.
@@ -51,6 +52,11 @@ class MpiexecLauncher:
             raise InputError(
                 f"--agent is {self.agent!r}, which is not a program on PATH; give the name or path of one, "
                 "without options: what needs some goes into a script of its own"
+            )
+        if self.mpi.mpiexec.name in SITE_LAUNCHERS:
+            raise InputError(
+                f"{self.mpi.name} has no mpiexec here: its programs are started by {self.mpi.mpiexec}, which "
+                "takes other arguments; give --launcher srun inside a Slurm job, or an MPI with its mpiexec"
             )
         self._binding(layout)
         refuse_conflicts_ahead(self.mpi, self.invocation, layout)

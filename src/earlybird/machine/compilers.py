@@ -1,5 +1,6 @@
 """Determines to which MPI a compiler wrapper belongs, and which launcher starts its programs."""
 
+import contextlib
 import os
 import re
 from collections import namedtuple
@@ -7,7 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from earlybird.data.errors import InputError
-from earlybird.machine.commands import find_command, is_executable, path_folders
+from earlybird.machine.commands import (
+    find_command,
+    is_executable,
+    is_made_by_another,
+    is_writable_by_all,
+    path_folders,
+)
 from earlybird.machine.programs import ABI, abi_of_library, is_libmpi
 
 # What starts ranks where an MPI has no mpiexec of its own, as Cray's.
@@ -23,8 +30,13 @@ _FAMILY_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "intel": "Intel MPI"}
 # Compilers of C, and what sites append to tell MPIs apart: mpicc.mpich, mpicc-openmpi-gcc-4.1, mpicc_openmpi.
 _COMPILER = re.compile(r"(?:mpicc|mpiicc|mpiicx|mpigcc)((?:[._-].*)?)")
 _OTHER_COMPILERS = ("mpic++", "mpicxx", "mpiCC", "mpif77", "mpif90", "mpifort")
-_ANSWER_LIMIT_S = 30
+# Files of a loaded file system may take long.
+ANSWER_LIMIT_S = 30.0
 _HEADER_LIMIT_BYTES = 1 << 20
+
+
+class _CannotStart(InputError):
+    """A program that the system does not start."""
 
 
 class Mpi(namedtuple("Mpi", "family version abi")):
@@ -40,17 +52,31 @@ class Mpi(namedtuple("Mpi", "family version abi")):
         return f"{family} {self.version}" if self.version else family
 
     def goes_with(self, other: "Mpi") -> bool:
-        """Whether both may be parts of one MPI: nothing that both say differs."""
-        if self.family and other.family and self.family != other.family:
-            return False
-        if self.abi and other.abi and self.abi != other.abi:
+        """Tell whether both may be parts of one MPI: nothing that both say differs."""
+        if not self.is_of_family(other):
             return False
         numbers = [re.findall(r"\d+", re.split(r"[^\d.]", mpi.version or "")[0]) for mpi in (self, other)]
         return all(mine == theirs for mine, theirs in zip(*numbers, strict=False))
 
+    def is_of_family(self, other: "Mpi") -> bool:
+        """Tell whether no family and no ABI that both say differs."""
+        pairs = ((self.family, other.family), (self.abi, other.abi))
+        return all(mine == theirs for mine, theirs in pairs if mine and theirs)
+
+    def can_start_with(self, launcher: "Mpi") -> bool:
+        """Tell whether a launcher starts programs of this MPI, though it may be of another release.
+
+        Ranks of Open MPI need their own release's; hydra's protocol has stayed the same.
+        """
+        return self.is_of_family(launcher) and self.family not in (None, "openmpi") and launcher != UNKNOWN
+
 
 UNKNOWN = Mpi(None, None, None)
 Launcher = namedtuple("Launcher", "path mpi")
+
+
+class Pair(namedtuple("Pair", "mpi launcher warning")):
+    """The MPI of a compiler, its launcher, and what is doubtful about the pair; None for nothing."""
 
 
 def is_compiler_name(name: str) -> bool:
@@ -66,32 +92,42 @@ def names_like(mpicc: Path) -> dict[str, Path]:
     return {name: path for name, path in paths.items() if is_executable(str(path))}
 
 
-def mpi_of_compiler(mpicc: Path, env: Mapping[str, str]) -> Mpi:
-    """The MPI whose header `mpicc` compiles with, else of the libraries that it links.
+def launcher_of(mpicc: Path, env: Mapping[str, str], limit_s: float = ANSWER_LIMIT_S) -> Pair:
+    """Return the MPI of `mpicc` with its launcher: the first that is not another MPI's.
 
-    Read from files, because a compute node may lack the compiler that `mpicc` calls.
+    Where the header states the release of the MPI, known launchers come before those of sites; except for
+    Open MPI, one of another release of its family does, too. Each program may take `limit_s` to answer.
+    Raises InputError if there is no launcher.
     """
-    return _mpi_of_flags(_flags_of(mpicc, env), mpicc)
-
-
-def launcher_of(mpicc: Path, env: Mapping[str, str]) -> tuple[Mpi, Launcher]:
-    """The MPI of `mpicc` and the first launcher that is not another MPI's; InputError if there is none."""
-    flags = _flags_of(mpicc, env)
+    flags = _flags_of(mpicc, env, limit_s)
     mpi = _mpi_of_flags(flags, mpicc)
     others, seen = [], set()
+    of_site = of_other_release = None
     for path in _candidates(mpicc, flags, mpi):
         real = os.path.realpath(path)
         if real in seen or not is_executable(str(path)):
             continue
         seen.add(real)
         try:
-            launcher = Launcher(path, mpi_of_launcher(path, env))
+            launcher = Launcher(path, mpi_of_launcher(path, env, limit_s))
         except InputError as error:
             others.append(str(error))
             continue
-        if mpi.goes_with(launcher.mpi):
-            return mpi, launcher
-        others.append(f"{path} is {launcher.mpi.label}'s")
+        if launcher.mpi == UNKNOWN and mpi.version:
+            of_site = of_site or launcher
+        elif mpi.goes_with(launcher.mpi):
+            return Pair(mpi, launcher, None)
+        elif mpi.can_start_with(launcher.mpi):
+            of_other_release = of_other_release or launcher
+        else:
+            others.append(f"{path} is {launcher.mpi.label}'s")
+    if of_other_release is not None:
+        return Pair(mpi, of_other_release, (
+            f"{mpicc} is {mpi.label}'s, but its launcher {of_other_release.path} is "
+            f"{of_other_release.mpi.label}'s; put the folder of its own mpiexec on PATH if ranks do not start"
+        ))  # fmt: skip
+    if of_site is not None:
+        return Pair(mpi, of_site, None)
     if not others:
         raise InputError(f"there is no mpiexec next to {mpicc} or on PATH; give an mpicc with its mpiexec")
     if mpi == UNKNOWN:
@@ -102,35 +138,59 @@ def launcher_of(mpicc: Path, env: Mapping[str, str]) -> tuple[Mpi, Launcher]:
     )
 
 
-def mpi_of_launcher(mpiexec: Path | str, env: Mapping[str, str]) -> Mpi:
-    """The MPI of a launcher by its version text; UNKNOWN for a site's, which starts programs of any MPI."""
-    text = output_of([str(mpiexec), "--version"], env)
+def mpi_of_launcher(mpiexec: Path | str, env: Mapping[str, str], limit_s: float = ANSWER_LIMIT_S) -> Mpi:
+    """Return the MPI of a launcher by its version text; UNKNOWN for a site's, which starts programs of any
+    MPI.
+
+    Raises InputError for a launcher that does not answer, or fails and names no MPI.
+    """
+    text, status = _run([str(mpiexec), "--version"], env, limit_s)
     # In this order: hydra prints its configuration, which may contain the name of any other product.
     if "Intel(R) MPI" in text:
         return Mpi("intel", _first(r"Version\s+(\d+(?:\.\d+)*)", text), "mpich")
     if "HYDRA build details" in text:
         return Mpi("mpich", _first(r"Version:\s+(\S+)", text), "mpich")
-    if re.search(r"open.?mpi|open ?rte|prte", text, re.IGNORECASE):
+    if re.search(r"open.?mpi|open ?rte|prte", text, re.IGNORECASE) and status == 0:
         # PRRTE counts its own versions.
         version = None if "PRRTE" in text else _first(r"\b(\d+\.\d+\.\d+\w*)", text)
         return Mpi("openmpi", version, "openmpi")
+    if status != 0 and os.path.basename(mpiexec) not in SITE_LAUNCHERS:
+        raise InputError(f"{mpiexec} does not work (--version ends with status {status})")
     return UNKNOWN
 
 
 def output_of(command: list[str], env: Mapping[str, str]) -> str:
-    """What `command` prints; InputError if it does not answer."""
+    """Return what `command` prints; InputError if it does not answer."""
+    return _run(command, env, ANSWER_LIMIT_S)[0]
+
+
+def _run(command: list[str], env: Mapping[str, str], limit_s: float) -> tuple[str, int]:
+    """Return what `command` prints, and its exit status; no process of it stays after `limit_s`."""
+    import signal
     import subprocess
 
     try:
-        result = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_ANSWER_LIMIT_S,
-            env=dict(os.environ) | dict(env), stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            env=dict(os.environ) | dict(env), stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise InputError(
-            f"{' '.join(command)} does not answer ({error}); give an MPI that works here"
+    except OSError as error:
+        raise _CannotStart(
+            f"{command[0]} does not start ({error.strerror}); give an MPI that works here"
         ) from error
-    return result.stdout + result.stderr
+    try:
+        text, _ = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"{' '.join(command)} does not answer in {limit_s:g} s; give an MPI that works here"
+        ) from error
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+    return text, process.returncode
 
 
 def _first(pattern: str, text: str) -> str | None:
@@ -138,22 +198,26 @@ def _first(pattern: str, text: str) -> str | None:
     return match and match[1]
 
 
-def _flags_of(mpicc: Path, env: Mapping[str, str]) -> list[str]:
-    """The flags with which `mpicc` would call its compiler; empty if it does not say."""
+def _flags_of(mpicc: Path, env: Mapping[str, str], limit_s: float = ANSWER_LIMIT_S) -> list[str]:
+    """Return the flags with which `mpicc` would call its compiler; empty if it does not say."""
     import shlex
 
+    # Every MPI of these families knows the option; Cray's compilers do not.
     try:
-        # Every MPI of these families knows the option; Cray's compilers do not.
-        words = shlex.split(output_of([str(mpicc), "-show"], env), comments=False)
-    except (InputError, ValueError):
+        arguments = shlex.split(_run([str(mpicc), "-show"], env, limit_s)[0], comments=False)
+    except (_CannotStart, ValueError):
         return []
-    return [word for word in words if word.startswith(("-I", "-L", "-l")) and len(word) > 2]
+    return [flag for flag in arguments if flag.startswith(("-I", "-L", "-l")) and len(flag) > 2]
 
 
 def _mpi_of_flags(flags: list[str], mpicc: Path) -> Mpi:
+    """Return the MPI whose header `mpicc` compiles with, else of the libraries that it links.
+
+    Read from files, because a compute node may lack the compiler that `mpicc` calls.
+    """
     libraries = [Path(flag[2:]) for flag in flags if flag.startswith("-L")]
     headers = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
-    for folder in (*headers, mpicc.parents[1] / "include"):
+    for folder in (*headers, mpicc.parent.parent / "include"):
         mpi = _mpi_of_header(folder / "mpi.h")
         if mpi != UNKNOWN:
             return mpi
@@ -186,7 +250,7 @@ def _mpi_of_header(path: Path) -> Mpi:
 def _abi_of_folders(mpicc: Path) -> str | None:
     """The ABI of the libraries next to `mpicc`, or of the module that Cray's compilers use."""
     cray = Path(os.environ.get("CRAY_MPICH_DIR", "/nowhere"))
-    for folder in (mpicc.parents[1] / "lib", mpicc.parents[1] / "lib64", cray / "lib"):
+    for folder in (mpicc.parent.parent / "lib", mpicc.parent.parent / "lib64", cray / "lib"):
         names = sorted(os.listdir(folder)) if folder.is_dir() else []
         abi = _only(abi_of_library(name) for name in names)
         if abi is not None:
@@ -206,14 +270,29 @@ def _candidates(mpicc: Path, flags: list[str], mpi: Mpi) -> Iterator[Path]:
     for path in hops:
         for suffix in _suffixes(path.name):
             yield from (path.parent / f"{name}{suffix}" for name in _LAUNCHERS)
-    prefixes = dict.fromkeys(parent for flag in flags if flag[1] in "IL" for parent in Path(flag[2:]).parents)
-    for prefix in prefixes:
+    for prefix in dict.fromkeys(map(_prefix_of, flags)):
+        if prefix is None:
+            continue
         yield from (prefix / "bin" / name for name in _LAUNCHERS)
     suffixes = dict.fromkeys(suffix for path in hops for suffix in _suffixes(path.name) if suffix)
     special = [f"{name}{suffix}" for suffix in suffixes for name in _LAUNCHERS]
     for name in (*special, *_LAUNCHERS, *_LAUNCHERS_OF.get(mpi.family or "", ())):
         yield from (Path(folder) / name for folder in path_folders())
     yield from (Path(found) for found in map(find_command, SITE_LAUNCHERS) if found)
+
+
+def _prefix_of(flag: str) -> Path | None:
+    """Return the folder of the MPI whose headers or libraries `flag` names, unless others may have put
+    programs there."""
+    folder = Path(flag[2:])
+    if flag[1] not in "IL" or not folder.is_absolute() or folder.name not in ("include", "lib", "lib64"):
+        return None
+    prefix = Path(os.path.realpath(folder.parent))
+    try:
+        is_open = is_writable_by_all(prefix) or is_writable_by_all(prefix / "bin")
+        return None if is_open or is_made_by_another(prefix) else folder.parent
+    except OSError:
+        return None
 
 
 def _links(path: Path) -> list[Path]:

@@ -34,28 +34,42 @@ _VARIABLE = re.compile(
 )
 _BELOW = ("", "bin", "intel64/bin")
 
+# Less than for an MPI that is to be used: nobody waits for the slowest of all.
+ANSWER_LIMIT_S = 5.0
+_AT_A_TIME = 16
+
 # A compiler of an MPI that cannot be used, and why.
 Unusable = namedtuple("Unusable", "mpicc cause")
 
 
 def find_mpis(known: list[Flavour]) -> tuple[list[Flavour], list[Unusable]]:
     """The MPIs of this machine that are none of `known`, each once, and the compilers of unusable ones."""
+    from concurrent.futures import ThreadPoolExecutor
+
     seen = {_identity(flavour) for flavour in known}
-    compilers = {os.path.realpath(flavour.mpicc) for flavour in known}
-    flavours, unusable = [], []
+    compilers: dict[str, Path] = {}
     for path in _compilers():
-        if os.path.realpath(path) in compilers:
-            continue
-        compilers.add(os.path.realpath(path))
-        try:
-            flavour = find_flavour(str(path))
-        except InputError as error:
-            unusable.append(Unusable(path, str(error)))
-            continue
-        if _identity(flavour) not in seen:
-            seen.add(_identity(flavour))
-            flavours.append(flavour)
+        compilers.setdefault(os.path.realpath(path), path)
+    for flavour in known:
+        compilers.pop(os.path.realpath(flavour.mpicc), None)
+    flavours, unusable = [], []
+    # They wait for the programs that they start.
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        results = list(pool.map(_described, compilers.values()))
+    for result in results:
+        if isinstance(result, Unusable):
+            unusable.append(result)
+        elif _identity(result) not in seen:
+            seen.add(_identity(result))
+            flavours.append(result)
     return flavours, unusable
+
+
+def _described(mpicc: Path) -> Flavour | Unusable:
+    try:
+        return find_flavour(str(mpicc), ANSWER_LIMIT_S)
+    except InputError as error:
+        return Unusable(mpicc, str(error))
 
 
 def same_mpi(first: Flavour, second: Flavour) -> bool:

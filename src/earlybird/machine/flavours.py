@@ -5,6 +5,7 @@ import functools
 import os
 import re
 from collections import namedtuple
+from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,13 +13,14 @@ from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import with_settings
 from earlybird.machine.commands import find_command, is_executable
 from earlybird.machine.compilers import (
+    ANSWER_LIMIT_S,
     SITE_LAUNCHERS,
     is_compiler_name,
     launcher_of,
     names_like,
     output_of,
 )
-from earlybird.machine.home import MPIS, in_homes, scripts_folder
+from earlybird.machine.home import MPIS, TOOLS, in_homes, scripts_folder
 
 # Pinned: what is known of their behaviour (placement, thresholds, quirks) is known of these versions.
 WHEELS = {
@@ -36,8 +38,8 @@ NAMES = (*WHEELS, "system", SIMULATED)
 class Flavour(
     namedtuple(
         "Flavour",
-        "name family version mpicc mpiexec env settings compared",
-        defaults=[MappingProxyType({}), MappingProxyType({}), ()],
+        "name family version mpicc mpiexec env settings compared warning",
+        defaults=[MappingProxyType({}), MappingProxyType({}), (), None],
     )
 ):
     """An MPI that can compile and start programs.
@@ -51,6 +53,7 @@ class Flavour(
     env : variables that its compiler and its programs need.
     settings : variables that the user wants launches to have.
     compared : names of the variables that the settings of any side of a measurement have.
+    warning : what is doubtful about it, such as an mpiexec of another release; None for nothing.
     """
 
     @property
@@ -62,18 +65,20 @@ class Flavour(
         """The process environment with this flavour's variables, in which `mpicc` and `mpiexec` are its own.
 
         Its bin folder comes first on PATH, and before it, where other programs have these names, a folder
-        with scripts that call its own.
+        with scripts that call its own. Without that folder if it cannot be made: see `tools`.
         """
         result = dict(os.environ) | dict(self.env)
         result["PATH"] = f"{self.mpicc.parent}{os.pathsep}{result.get('PATH', '')}"
-        tools = self.tools(result["PATH"])
-        if tools is not None:
-            result["PATH"] = f"{tools}{os.pathsep}{result['PATH']}"
+        # What starts its programs by their paths needs no folder that it may write to.
+        with contextlib.suppress(InputError):
+            tools = self.tools(result["PATH"])
+            if tools is not None:
+                result["PATH"] = f"{tools}{os.pathsep}{result['PATH']}"
         return result
 
     def tools(self, path: str) -> Path | None:
         """A folder with this MPI's programs under the names that commands call them by; None if these names
-        mean its programs on `path` already."""
+        mean its programs on `path` already. Raises InputError if the folder cannot be made."""
         own = {"mpicc": self.mpicc}
         if self.mpiexec.name not in SITE_LAUNCHERS:
             own["mpiexec"] = self.mpiexec
@@ -89,7 +94,7 @@ class Flavour(
             name: f'#!/bin/sh\nexec {quote(str(target))} "$@"\n'.encode()
             for name, target in sorted(own.items())
         }
-        return scripts_folder("tools", texts, lambda name: True)
+        return scripts_folder(TOOLS, texts, lambda name: True)
 
 
 def _is_found(name: str, program: Path, path: str) -> bool:
@@ -110,9 +115,13 @@ def is_installed(name: str) -> bool:
     return os.path.exists(wheel_folder(name) / INSTALLED)
 
 
-def find_flavour(name: str) -> Flavour:
-    """The flavour `name` (see NAMES) or the one of a path to an mpicc; InputError if it is not installed."""
-    flavour = _find(name)
+def find_flavour(name: str, limit_s: float = ANSWER_LIMIT_S) -> Flavour:
+    """Return the flavour `name` (see NAMES) or the one of a path to an mpicc; InputError if it is not
+    installed.
+
+    Its compiler and its launcher may take `limit_s` each to print their versions.
+    """
+    flavour = _find(name, limit_s)
     if flavour is None:
         if name in WHEELS:
             raise InputError(
@@ -127,13 +136,15 @@ def find_flavour(name: str) -> Flavour:
     return flavour
 
 
-def present_flavours() -> list[Flavour]:
-    """Every installed named flavour except simulations; an unusable mpicc on PATH does not hide others."""
-    found = []
+def present_flavours() -> Iterator[Flavour]:
+    """Yield every installed named flavour except simulations; an unusable mpicc on PATH does not hide
+    others."""
     for name in (*WHEELS, "system"):
-        with contextlib.suppress(InputError):
-            found.append(find_flavour(name))
-    return found
+        try:
+            flavour = find_flavour(name)
+        except InputError:
+            continue
+        yield flavour
 
 
 def simgrid_folder() -> Path:
@@ -173,10 +184,15 @@ def full_name(name: str) -> str:
     """Return the name of the flavour that is found by `name`: of a compiler on PATH or a path, the absolute
     path."""
     command = _command(name)
-    return str(Path(command or name).expanduser().absolute()) if command or os.sep in name else name
+    if command is None and os.sep not in name:
+        return name
+    path = os.path.expanduser(command or name)
+    if path.startswith("~"):
+        raise InputError(f"the home directory in {name} is unknown; give the path of an mpicc without ~")
+    return str(Path(path).absolute())
 
 
-def _find(name: str) -> Flavour | None:
+def _find(name: str, limit_s: float) -> Flavour | None:
     check_name(name)
     if name in WHEELS:
         if not is_installed(name):
@@ -184,20 +200,24 @@ def _find(name: str) -> Flavour | None:
         return _describe(name, wheel_folder(name) / "bin" / "mpicc")
     if name == "system":
         found = find_command("mpicc")
-        return _describe(name, Path(found)) if found else None
+        return _describe(name, Path(found), limit_s) if found else None
     if name == SIMULATED:
         unpacked = simgrid_folder() / "usr" / "bin" / "smpicc"
         found = find_command("smpicc") or (str(unpacked) if unpacked.exists() else None)
         return _describe_simgrid(name, Path(found)) if found else None
     mpicc = Path(full_name(name))
-    if not mpicc.is_file() or not os.access(mpicc, os.X_OK):
+    if not is_executable(str(mpicc)):
         raise InputError(
             f"{name} is not an executable file; give the path of an mpicc, such as /opt/mpi/bin/mpicc"
         )
     if re.search(r"\s", str(mpicc)):
         # A wrapper's own scripts break on one.
         raise InputError(f"the path {str(mpicc)!r} has a blank; give a path of this mpicc without one")
-    return _describe_simgrid(str(mpicc), mpicc) if mpicc.name == "smpicc" else _describe(str(mpicc), mpicc)
+    return (
+        _describe_simgrid(str(mpicc), mpicc)
+        if mpicc.name == "smpicc"
+        else _describe(str(mpicc), mpicc, limit_s)
+    )
 
 
 @functools.cache
@@ -216,16 +236,18 @@ def _describe_simgrid(name: str, smpicc: Path) -> Flavour:
 
 
 @functools.cache
-def _describe(name: str, mpicc: Path) -> Flavour:
+def _describe(name: str, mpicc: Path, limit_s: float = ANSWER_LIMIT_S) -> Flavour:
+    warning = None
     env = _intel_environment(name, mpicc.parent.parent)
     if name in WHEELS:
         # Known without starting its programs, which takes longer than the rest of what finds a flavour.
         mpiexec, family, version = mpicc.parent / "mpiexec", name, WHEELS[name][0].split("==")[1]
     else:
-        mpi, launcher = launcher_of(mpicc, env)
+        mpi, launcher, warning = launcher_of(mpicc, env, limit_s)
         mpiexec = launcher.path
         family = launcher.mpi.family or mpi.family or mpi.abi
-        version = launcher.mpi.version or mpi.version or "unknown"
+        stated = (mpi.version, launcher.mpi.version) if warning else (launcher.mpi.version, mpi.version)
+        version = next(filter(None, stated), "unknown")
     if family is None:
         raise InputError(f"{mpiexec} belongs to no known MPI (MPICH, Open MPI, Intel MPI); give one of these")
     if family == "mpich":
@@ -235,7 +257,7 @@ def _describe(name: str, mpicc: Path) -> Flavour:
     if name in WHEELS and "LD_LIBRARY_PATH" not in env:
         # What mpicc compiles knows its way to the library; mpi4py and ctypes do not.
         env = env | _library_path(mpicc.parent.parent / "lib")
-    return Flavour(name, family, version, mpicc, mpiexec, env)
+    return Flavour(name, family, version, mpicc, mpiexec, env, warning=warning)
 
 
 def _openmpi_environment() -> dict[str, str]:

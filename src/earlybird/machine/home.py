@@ -1,17 +1,18 @@
 """Where installed MPI flavours and native builds are kept: in the user's home, or beside the installation."""
 
 import os
-import stat
 import sys
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from earlybird.data.errors import InputError
+from earlybird.machine.commands import is_made_by_another, is_writable_by_all
 
 # What Earlybird makes in a home; all else there is somebody's own.
 MPIS, BUILDS, KEYS, LOCKS = "mpi", "native", "keys", "locks"
-SCRIPTS = ("launchers", "tools")
+LAUNCHERS, TOOLS = "launchers", "tools"
+SCRIPTS = (LAUNCHERS, TOOLS)
 CONTENTS = (MPIS, BUILDS, KEYS, *SCRIPTS, LOCKS)
 
 
@@ -30,6 +31,20 @@ def home() -> Path:
             return beside
     data = os.environ.get("XDG_DATA_HOME") or os.path.join("~", ".local", "share")
     return _resolved(os.path.join(data, "earlybird"))
+
+
+def clearable_home() -> Path:
+    """Return the folder in which this user may remove builds: `$EARLYBIRD_HOME` alone if it is set.
+
+    Raises InputError if that is read-only: what is in another folder was not meant.
+    """
+    given = _given_home()
+    if given and _is_read_only(given):
+        raise InputError(
+            f"EARLYBIRD_HOME is {given}, in which you may not remove anything; unset it to remove the builds "
+            "of your own home"
+        )
+    return given or home()
 
 
 def homes() -> list[Path]:
@@ -66,27 +81,25 @@ def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[
     folder = in_homes(name, os.path.isdir)
     if os.path.isdir(folder):
         return folder
-    import shutil
-    import tempfile
+    from earlybird.data.folders import create_whole
 
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        new_folder = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+        with create_whole(folder) as new_folder:
+            for path, text in files.items():
+                (new_folder / path).parent.mkdir(exist_ok=True)
+                (new_folder / path).write_bytes(text)
+                if executable(path):
+                    (new_folder / path).chmod(0o755)
+            new_folder.chmod(0o755)
+    except FileExistsError:  # another process made it first
+        return folder
     except OSError as error:
+        remedy = ", or give --no-interpose" if kind == LAUNCHERS else ""
         raise InputError(
             f"cannot write in {folder.parent}: {error.strerror}; set EARLYBIRD_HOME to a folder you may "
-            "write to"
+            f"write to{remedy}"
         ) from error
-    for path, text in files.items():
-        (new_folder / path).parent.mkdir(exist_ok=True)
-        (new_folder / path).write_bytes(text)
-        if executable(path):
-            (new_folder / path).chmod(0o755)
-    new_folder.chmod(0o755)
-    try:
-        new_folder.rename(folder)
-    except OSError:  # another process made it first
-        shutil.rmtree(new_folder, ignore_errors=True)
     return folder
 
 
@@ -120,16 +133,17 @@ def _resolved(folder: str) -> Path:
 def _refuse_of_others(path: Path) -> None:
     """Raise InputError if anyone can have put programs into `path`, a folder that is given."""
     try:
-        status, parent = path.stat(), path.parent.stat()
+        is_open, is_foreign = is_writable_by_all(path), is_made_by_another(path)
     except OSError:  # it is made later
         return
-    if status.st_mode & stat.S_IWOTH:
+    if is_open:
         raise InputError(
             f"EARLYBIRD_HOME is {path}, in which every user may put programs; run chmod o-w on it, or give "
             "another folder"
         )
-    if parent.st_mode & stat.S_IWOTH and status.st_uid not in (os.geteuid(), 0):
+    if is_foreign:
         raise InputError(
-            f"EARLYBIRD_HOME is {path}, which another user has made where everyone may; give a folder of "
-            "your own"
+            f"EARLYBIRD_HOME is {path}, which another user has made in {path.parent}, where everyone may; "
+            f"give a folder of your own, or, if you trust the owner of {path}, one inside of it, such as "
+            f"{path / 'earlybird'}"
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 import earlybird
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.shell_commands import path_argument, quoted
+from earlybird.machine.commands import path_folders
 from earlybird.machine.flavours import Flavour
 from earlybird.machine.home import BUILDS, KEYS, home, homes, in_homes
 
@@ -24,6 +25,12 @@ RECORDER, ABI_RECORDER = "libearlybird_recorder.so", "libearlybird_recorder_abi.
 
 # The results of the feature probes, which a complete build has.
 COMPLETE = "features.json"
+# Next to it: what the build was compiled with, and the name of its MPI.
+COMPILED_WITH, NAME = "compiled_with.txt", "mpi.txt"
+# The output of the last build that failed, next to the builds.
+FAILED_BUILD = "failed-build.txt"
+# The key, the architecture and the version, before what else a build depends on.
+_KEY_FILE = re.compile(r"[0-9a-f]{12}\n\w+\n\d[\w.+-]*\n")
 
 
 def native_sources() -> Path:
@@ -121,14 +128,17 @@ def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
     refuse_inside_job(flavour.name)
     compiled_with = _compiled_with(flavour)
     with locked(f"build-{prefix.name}"):
-        note = prefix / "compiled_with.txt"
+        note = prefix / COMPILED_WITH
         if _is_complete(prefix) and note.exists() and note.read_text() == compiled_with:
+            if name_of_build(prefix) is None:
+                (prefix / NAME).write_text(flavour.name)
             return prefix
         say(f"building the native code for {flavour.name} {flavour.version}")
         prefix.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=prefix.parent) as folder:
             _compile(flavour, Path(folder))
             (Path(folder) / "install" / note.name).write_text(compiled_with)
+            (Path(folder) / "install" / NAME).write_text(flavour.name)
             shutil.rmtree(prefix, ignore_errors=True)
             os.replace(Path(folder) / "install", prefix)
     return prefix
@@ -184,7 +194,7 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
         )  # fmt: skip
     if result.returncode == 0:
         return
-    kept = home() / BUILDS / "failed-build.txt"
+    kept = home() / BUILDS / FAILED_BUILD
     shutil.copyfile(log, kept)
     # CMake's messages on a probe ("-- ... not found") and on where it stopped precede the error.
     lines = [
@@ -200,6 +210,28 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
 def label(name: str) -> str:
     """The name of an MPI for use in a file name."""
     return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")[-200:]
+
+
+def name_of_build(build: Path) -> str | None:
+    """Return the name of the MPI that `build` is for; None if it does not say."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return (build / NAME).read_text()
+    return None
+
+
+def names_of_builds() -> list[str]:
+    """Return the name of every MPI for which there is a build: those on PATH first, in its order."""
+    builds = (build for folder in homes() for build in sorted((folder / BUILDS).glob("*")))
+    names = dict.fromkeys(filter(None, map(name_of_build, builds)))
+    order = {folder: place for place, folder in reversed(list(enumerate(path_folders())))}
+    return sorted(names, key=lambda name: order.get(os.path.dirname(name), len(order)))
+
+
+def is_key_file(path: Path) -> bool:
+    """Tell whether `path` is a file of KEYS."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return _KEY_FILE.match(path.read_text()) is not None
+    return False
 
 
 def _cache_key(flavour: Flavour) -> str:

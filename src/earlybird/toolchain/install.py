@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.shell_commands import quoted
 from earlybird.machine import flavours
 from earlybird.machine.home import LOCKS, home
 
@@ -53,8 +54,8 @@ def install_flavour(name: str, say: Callable[[str], None]) -> None:
                 "--requirement",
                 str(wheel_requirements(name)),
             ],
-            f"cannot install {name} from PyPI; check the network and that `{Path(sys.executable).name} -m "
-            f"pip` works",
+            f"cannot install {name} from PyPI",
+            _remedy,
         )
         _link_modules(folder)
         (folder / flavours.INSTALLED).write_text("\n".join(flavours.WHEELS[name]) + "\n")
@@ -96,21 +97,49 @@ def refuse_inside_job(flavour_name: str) -> None:
 @contextmanager
 def locked(name: str):
     """Only one process at a time does the work `name`; the lock ends with the process."""
-    folder = home() / LOCKS
+    path = home() / LOCKS / name
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        except FileNotFoundError:
+            continue  # `build --remove` has just removed the folder
+        except OSError as error:
+            raise InputError(
+                f"cannot write in {home()}: {error.strerror}; set EARLYBIRD_HOME to a folder you may write to"
+            ) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_file(path, file):  # else `build --remove` has removed it meanwhile
+                yield
+                return
+        finally:
+            os.close(file)
+
+
+def _is_file(path: Path, file: int) -> bool:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
-    except OSError as error:
-        raise InputError(
-            f"cannot write in {home()}: {error.strerror}; set EARLYBIRD_HOME to a folder you may write to"
-        ) from error
-    with open(folder / name, "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
 
 
-def _run(command: list[str], sentence: str) -> None:
+def _remedy(output: str) -> str:
+    """Return what to do where pip has printed `output`."""
+    other = "or give the mpicc of another MPI with --mpi /path/to/mpicc"
+    if "hash" in output.lower():
+        return (
+            "the wheel is not the one that Earlybird knows by its hash, so do not use it; check with "
+            f"`pip config list` which index pip takes it from, {other}"
+        )
+    return f"check the network and that `{quoted(Path(sys.executable).name)} -m pip` works, {other}"
+
+
+def _run(command: list[str], sentence: str, remedy: Callable[[str], str] | None = None) -> None:
+    """Run `command`; WorkError with `sentence`, its last line and the `remedy` for its output if it fails."""
     result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if result.returncode != 0:
-        lines = (result.stderr or result.stdout).strip().splitlines()
-        raise WorkError(f"{sentence}: {lines[-1] if lines else f'exit status {result.returncode}'}")
+        output = result.stderr or result.stdout
+        lines = [line.strip() for line in output.splitlines() if line.strip()]
+        cause = lines[-1] if lines else f"exit status {result.returncode}"
+        raise WorkError(f"{sentence}: {cause}" + (f"; {remedy(output)}" if remedy else ""))

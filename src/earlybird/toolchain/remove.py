@@ -4,97 +4,254 @@ import os
 import re
 import shutil
 from collections import namedtuple
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
+from earlybird.data import folders
 from earlybird.data.errors import WorkError
 from earlybird.machine import flavours
-from earlybird.machine.home import BUILDS, CONTENTS, KEYS, MPIS, home
-from earlybird.toolchain.build import COMPLETE, label
-from earlybird.toolchain.install import locked
+from earlybird.machine.home import BUILDS, CONTENTS, KEYS, LOCKS, MPIS, SCRIPTS, clearable_home
+from earlybird.toolchain.build import COMPILED_WITH, COMPLETE, FAILED_BUILD, is_key_file, label, name_of_build
 
 # A file or folder, and the size of what is in it.
 Removed = namedtuple("Removed", "path size_bytes")
 
+# Why something stays.
+NOT_MADE, OTHER_USERS, IN_USE = (
+    "Earlybird did not make them", "they are other users'", "another process installs or builds them",
+)  # fmt: skip
 
-def remove_builds(names: Sequence[str] = ()) -> tuple[list[Removed], list[Path]]:
-    """Remove the MPIs and builds of `names`, or everything; return what was removed, and what is another
-    user's and stays.
+# The names of what `earlybird build` makes, and the files by one of which it is recognized: an installation
+# or a build that was interrupted has the second.
+_MPI = re.compile(rf"(?:{'|'.join(flavours.WHEELS)})-[0-9][\w.]*")
+_MPI_MARKS = (flavours.INSTALLED, "pyvenv.cfg")
+_SIMGRID_MARK = "usr/bin/smpicc"
+_BUILD = re.compile(r"[A-Za-z0-9.-]+-[0-9a-f]{12}")
+_BUILD_MARKS = (COMPLETE, COMPILED_WITH)
+_SCRIPTS = re.compile(r"[0-9a-f]{8}")
+_LOCK = re.compile(r"(?:install|build)-[A-Za-z0-9.-]+")
+_REMOVED = ".removed-"
+# What a process that was killed leaves in each folder.
+_UNFINISHED = {
+    MPIS: re.compile(rf"\.new-\w{{8}}|{re.escape(_REMOVED)}.+"),
+    BUILDS: re.compile(rf"\.build-\w{{8}}|{re.escape(_REMOVED)}.+"),
+    **dict.fromkeys(SCRIPTS, re.compile(r"\.[0-9a-f]{8}\.\w{8}")),
+}
+
+
+def remove_builds(names: Sequence[str] = ()) -> tuple[list[Removed], dict[Path, str]]:
+    """Remove the MPIs and builds of `names`, or everything; return what was removed, and what stays with its
+    cause (NOT_MADE, OTHER_USERS, IN_USE).
 
     A folder that several users write to has builds of all of them: a user removes own ones only, root all.
-    Raises WorkError if something cannot be removed.
+    Raises InputError if this user's home is read-only, WorkError if something cannot be removed.
     """
-    own_home = home()
-    paths = [path for name in names for path in _made_for(own_home, name)] if names else _made(own_home)
-    removed, kept = [], []
-    for path in dict.fromkeys(paths):
-        if os.geteuid() not in (0, path.lstat().st_uid):
-            kept.append(path)
-            continue
-        size_bytes = _size_bytes(path)
-        _remove(path)
-        removed.append(Removed(path, size_bytes))
-    if not names:
-        _remove_if_empty([own_home / name for name in (*CONTENTS, "")])
-    return removed, kept
+    home = clearable_home()
+    removed: list[Removed] = []
+    kept: dict[Path, str] = {}
+    # Listed before the locks are taken: the process that writes to one of them has its lock already.
+    unfinished = [] if names else list(_unfinished(home))
+    with ExitStack() as stack:
+        locks = _Locks(home / LOCKS, stack)
+        if names:
+            paths = [path for name in names for path in _made_for(home, name)]
+        else:
+            locks.take_all()
+            paths, others = _made(home)
+            paths += [] if locks.busy else unfinished
+            kept |= dict.fromkeys(others, NOT_MADE)
+        for path in dict.fromkeys(paths):
+            if not _is_own(path):
+                kept[path] = OTHER_USERS
+            elif not locks.take(_lock_of(path)):
+                kept[path] = IN_USE
+            else:
+                removed.append(Removed(path, _size_bytes(path)))
+                _remove(path)
+        if not names:
+            kept |= dict.fromkeys(locks.remove(), IN_USE)
+    if removed:
+        _remove_if_empty([*dict.fromkeys(path.parent for path, _ in removed), home / LOCKS, home])
+    return removed if names else _by_folder(removed), kept
 
 
-def _made(folder: Path) -> list[Path]:
-    """Everything below the home `folder`, MPI by MPI and build by build."""
-    paths = [path for name in (MPIS, BUILDS) for path in _entries(folder / name)]
-    return paths + [
-        folder / name for name in CONTENTS if name not in (MPIS, BUILDS) and (folder / name).exists()
-    ]
+class _Locks:
+    """The locks of MPIs and builds that this process could take; those of others are `busy`."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder, self._stack = folder, stack
+        self._taken: set[str] = set()
+        self.busy: set[str] = set()
+
+    def take_all(self) -> None:
+        """Take every lock that there is."""
+        for path in _entries(self._folder):
+            if _LOCK.fullmatch(path.name) and _is_own(path):
+                self.take(path.name)
+
+    def take(self, name: str | None) -> bool:
+        """Take the lock `name` if there is such a lock; return False if another process has it."""
+        path = self._folder / (name or "")
+        if name is None or name in self._taken:
+            return True
+        if name in self.busy:
+            return False
+        try:
+            self._folder.mkdir(exist_ok=True)
+            if not path.exists():
+                path.touch()
+            self._stack.enter_context(folders.locked(path))
+        except folders.Locked:
+            self.busy.add(name)
+            return False
+        except OSError as error:
+            raise _not_removable(error, path) from error
+        self._taken.add(name)
+        return True
+
+    def remove(self) -> list[Path]:
+        """Remove the files of the taken locks; return those of the busy ones.
+
+        A process that waits for one of them sees that its file is gone, and makes another.
+        """
+        for name in self._taken:
+            path = self._folder / name
+            if _is_own(path) and path.stat().st_size == 0:
+                path.unlink()
+        return [self._folder / name for name in sorted(self.busy)]
 
 
-def _made_for(folder: Path, name: str) -> list[Path]:
-    """What is below the home `folder` for one MPI, of every version."""
+def _unfinished(home: Path) -> Iterator[Path]:
+    for name, pattern in _UNFINISHED.items():
+        for path in _entries(home / name):
+            if pattern.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+                yield path
+
+
+def _made(home: Path) -> tuple[list[Path], list[Path]]:
+    """Return what Earlybird has made below `home`, MPI by MPI and build by build, and what else is in its
+    folders."""
+    made, others = [], []
+    for name in CONTENTS:
+        if (home / name).is_symlink():
+            others.append(home / name)
+        for path in _entries(home / name):
+            if _is_made(path):
+                made.append(path)
+            elif not _is_expected(path):
+                others.append(path)
+    return made, others
+
+
+def _is_expected(path: Path) -> bool:
+    """Tell whether it is a lock, or what a process that was killed has left."""
+    if path.parent.name == LOCKS:
+        return _LOCK.fullmatch(path.name) is not None and _is_empty_file(path)
+    pattern = _UNFINISHED.get(path.parent.name)
+    return pattern is not None and pattern.fullmatch(path.name) is not None
+
+
+def _is_made(path: Path) -> bool:
+    """Tell whether Earlybird has made a file or folder of its home: by its name, and by what is in it."""
+    kind = path.parent.name
+    if path.is_symlink():
+        return False
+    if not path.is_dir():
+        return (kind == KEYS and is_key_file(path)) or (kind == BUILDS and path.name == FAILED_BUILD)
+    if kind == MPIS and path.name == flavours.SIMULATED:
+        return (path / _SIMGRID_MARK).exists()
+    if kind == MPIS:
+        return _MPI.fullmatch(path.name) is not None and _has_one(path, _MPI_MARKS)
+    if kind == BUILDS:
+        return _BUILD.fullmatch(path.name) is not None and _has_one(path, _BUILD_MARKS)
+    return kind in SCRIPTS and _SCRIPTS.fullmatch(path.name) is not None
+
+
+def _has_one(folder: Path, names: Sequence[str]) -> bool:
+    return any((folder / name).is_file() for name in names)
+
+
+def _is_empty_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and path.stat().st_size == 0
+
+
+def _made_for(home: Path, name: str) -> list[Path]:
+    """Return what is below `home` for one MPI, of every version."""
     flavours.check_name(name)
     name = flavours.full_name(name)
+    # Two paths may have one label.
     build = re.compile(rf"{re.escape(label(name))}-[0-9a-f]{{12}}")
-    paths = [path for path in _entries(folder / BUILDS) if build.fullmatch(path.name)]
-    if name in (*flavours.WHEELS, flavours.SIMULATED):
-        mpi = re.compile(rf"{name}(-[0-9][\w.]*)?")
-        paths += [path for path in _entries(folder / MPIS) if mpi.fullmatch(path.name)]
-    key = folder / KEYS / label(name)
-    return [*paths, key] if key.exists() else paths
+    paths = [
+        path
+        for path in _entries(home / BUILDS)
+        if build.fullmatch(path.name) and name_of_build(path) in (name, None)
+    ]
+    mpi = re.compile(rf"{re.escape(name)}(-[0-9][\w.]*)?")
+    paths += [path for path in _entries(home / MPIS) if mpi.fullmatch(path.name)]
+    return [path for path in [*paths, home / KEYS / label(name)] if path.exists() and _is_made(path)]
 
 
 def _entries(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
 
 
+def _is_own(path: Path) -> bool:
+    return os.geteuid() in (0, path.lstat().st_uid)
+
+
+def _lock_of(path: Path) -> str | None:
+    """Return the name of the lock that a process has while it makes `path`."""
+    if path.name.startswith(".") or not path.is_dir():
+        return None
+    if path.parent.name == MPIS:
+        return f"install-{path.name.partition('-')[0]}"
+    return f"build-{path.name}" if path.parent.name == BUILDS else None
+
+
 def _size_bytes(path: Path) -> int:
-    """What the file or folder takes on the disk; a link takes nothing."""
-    if path.is_symlink() or not path.is_dir():
+    """Return what the file or folder takes on the disk."""
+    if not path.is_dir():
         return path.lstat().st_blocks * 512
     sizes = (os.lstat(os.path.join(above, name)) for above, _, names in os.walk(path) for name in names)
     return sum(status.st_blocks * 512 for status in sizes)
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, a link or a folder: first what says that an MPI or a build is complete."""
+    """Remove a file or a folder; nobody finds an MPI or a build of which a part is removed."""
     try:
-        if path.is_symlink() or not path.is_dir():
+        if not path.is_dir():
             path.unlink()
-        elif path.parent.name in (MPIS, BUILDS):
-            is_mpi = path.parent.name == MPIS
-            # Nobody may be installing or building it at the moment.
-            with locked(f"install-{path.name.partition('-')[0]}" if is_mpi else f"build-{path.name}"):
-                (path / (flavours.INSTALLED if is_mpi else COMPLETE)).unlink(missing_ok=True)
-                shutil.rmtree(path)
-        else:
-            shutil.rmtree(path)
+            return
+        if path.parent.name in (MPIS, BUILDS) and not path.name.startswith("."):
+            renamed = path.with_name(f"{_REMOVED}{os.getpid()}-{path.name}")
+            path.rename(renamed)
+            path = renamed
+        shutil.rmtree(path)
     except OSError as error:
-        raise WorkError(
-            f"cannot remove {error.filename or path}: {error.strerror}; what was removed before it is gone, "
-            "so correct the permissions and repeat the command"
-        ) from error
+        raise _not_removable(error, path) from error
 
 
-def _remove_if_empty(folders: Sequence[Path]) -> None:
-    for folder in folders:
+def _not_removable(error: OSError, path: Path) -> WorkError:
+    return WorkError(
+        f"cannot remove {error.filename or path}: {error.strerror}; what was removed before it is gone, "
+        "so correct the permissions and repeat the command"
+    )
+
+
+def _by_folder(removed: list[Removed]) -> list[Removed]:
+    """Return MPIs and builds one by one, and all else as the folder that it was in: keys and scripts are many
+    and small."""
+    sizes: dict[Path, int] = {}
+    for path, size_bytes in removed:
+        path = path if path.parent.name in (MPIS, BUILDS) else path.parent
+        sizes[path] = sizes.get(path, 0) + size_bytes
+    return [Removed(*item) for item in sizes.items()]
+
+
+def _remove_if_empty(paths: Sequence[Path]) -> None:
+    for path in paths:
         try:
-            folder.unlink() if folder.is_symlink() else folder.rmdir()
+            path.rmdir()
         except OSError:
-            continue  # not there, or something of the user's is in it
+            continue  # not there, or something else is in it

@@ -1,6 +1,7 @@
 """When every rank of a launch is known to be reached, and when one program of several is not."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -178,10 +179,37 @@ def test_launchers_with_what_sites_append_to_their_names_are_launchers(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["mpirun_rsh", "mpiexec.gforker", "mpirun-openmpi.sh", "mpirun-all", "mpiexecutor"]
+    "name",
+    [
+        "mpirun_rsh",
+        "mpiexec.gforker",
+        "mpirun-openmpi.sh",
+        "mpirun-all",
+        "mpiexecutor",
+        "mpirun-intel.log",
+        "mpiexec-4.1.out",
+        "mpiexec.log",
+        "mpirun-job",
+        "mpiexec-wrapper",
+    ],
 )
 def test_programs_with_options_of_their_own_are_no_launchers(name):
     assert command_programs.launcher_at([name, "./app"]) is None
+
+
+@pytest.mark.parametrize("name", ["mpirun-intel-job", "mpiexec-wrapper", "mpirun-4"])
+def test_a_script_with_a_launchers_name_runs_once(programs, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
+    script = tmp_path / name
+    script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {tmp_path}/runs\n')
+    script.chmod(0o755)
+    mpi = Flavour("mpich", "mpich", "5.0", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
+    command, environment = interpose.wrap(
+        [str(script), "-n", "2"], mpi, dict(os.environ), library=tmp_path / "libearlybird.so"
+    )
+    command_programs.programs_of([str(script), "./app"], mpi, dict(os.environ))
+    subprocess.run(command, env=environment, check=True, timeout=30)
+    assert (tmp_path / "runs").read_text() == "-n 2\n"
 
 
 def test_a_launcher_with_a_suffix_has_a_shim(tmp_path, monkeypatch):

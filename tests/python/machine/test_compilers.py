@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from earlybird.cli import main
+from earlybird.cli.commands import exec_start
+from earlybird.cli.session.mpi import built_flavours, choose_flavour
 from earlybird.data.errors import InputError
+from earlybird.data.layout import parse_layout
+from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine import discovery, flavours
 from earlybird.machine.compilers import is_compiler_name
 
@@ -191,6 +195,90 @@ def test_a_sites_launcher_goes_with_any_compiler(machine):
     assert paired(machine.root / "bin" / "mpicc.mpich") == ("mpich", "4.0.2", "srun")
 
 
+@pytest.mark.parametrize("family", ["mpich", "intel"])
+def test_a_launcher_of_another_release_is_taken_before_a_sites_and_reported(
+    machine, family, monkeypatch, capsys
+):
+    compiler = machine.compiler("bin/mpicc", family, "4.0.2")
+    machine.launcher("bin/mpiexec", family, "4.2.1")
+    machine.launcher("bin/srun", "slurm", "23.11")
+    assert paired(compiler) == (family, "4.0.2", "mpiexec")
+    assert f"its launcher {machine.root}/bin/mpiexec is" in flavours.find_flavour("system").warning
+    monkeypatch.setattr("earlybird.cli.commands.doctor.is_built", lambda flavour: True)
+    assert "but its launcher" in doctor(monkeypatch, capsys)
+    choose_flavour("system")
+    assert "warning: " in capsys.readouterr().err
+    # Its own release comes first, wherever it is on PATH.
+    own = machine.launcher("module/bin/mpiexec", family, "4.0.2")
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{own.parent}")
+    flavours._describe.cache_clear()
+    assert flavours.find_flavour("system").mpiexec == own and not flavours.find_flavour("system").warning
+
+
+def test_a_launcher_that_fails_is_not_taken_for_a_sites(machine):
+    machine.compiler("mine/bin/mpicc", "mpich", "4.0.2")
+    machine.program("mine/bin/mpiexec", "#!/bin/sh\necho 'mpiexec: libhwloc.so.15 is missing'\nexit 1\n")
+    machine.program("bin/mpirun", "#!/bin/sh\necho a launcher of the site\n")
+    assert paired(machine.root / "mine" / "bin" / "mpicc")[2] == "mpirun"
+    # One that is known comes before it.
+    machine.launcher("bin/mpiexec.hydra", "mpich", "4.0.2")
+    flavours._describe.cache_clear()
+    assert paired(machine.root / "mine" / "bin" / "mpicc")[2] == "mpiexec.hydra"
+    for path in ("bin/mpirun", "bin/mpiexec.hydra"):
+        (machine.root / path).unlink()
+    flavours._describe.cache_clear()
+    with pytest.raises(InputError, match=r"mine/bin/mpiexec does not work \(--version ends with status 1\)"):
+        flavours.find_flavour(str(machine.root / "mine" / "bin" / "mpicc"))
+
+
+@pytest.mark.parametrize("flag", ["-I{}/a/mpi/include", "-L{}/open/lib64", "-Iopen/include", "-I{}/open/x"])
+def test_launchers_are_run_where_the_mpi_is_and_nowhere_above_or_where_others_write(
+    machine, flag, monkeypatch
+):
+    for folder in ("a/mpi/include", "open/include", "open/lib64", "open/x"):
+        (machine.root / folder).mkdir(parents=True)
+    (machine.root / "open").chmod(0o777)
+    for folder in ("a", "open", "."):
+        machine.program(f"{folder}/bin/mpiexec", f"#!/bin/sh\necho run >> {machine.root}/log\n")
+    machine.program("site/mpicc", f"#!/bin/sh\necho gcc {flag.format(machine.root)} -lmpi\n")
+    monkeypatch.chdir(machine.root)
+    (machine.root / "bin" / "mpiexec").unlink()
+    with pytest.raises(InputError, match="there is no mpiexec"):
+        flavours.find_flavour(str(machine.root / "site" / "mpicc"))
+    assert not (machine.root / "log").exists()
+
+
+def test_ranks_of_this_machine_are_not_started_by_a_sites_launcher(machine):
+    compiler = machine.compiler("bin/mpicc", "mpich", "4.0.2")
+    machine.launcher("bin/srun", "slurm", "23.11")
+    launcher = MpiexecLauncher(flavours.find_flavour(str(compiler)))
+    with pytest.raises(InputError, match=r"has no mpiexec here.*give --launcher srun"):
+        launcher.check(parse_layout("1x1x2"))
+
+
+def test_a_compiler_that_does_not_answer_is_waited_for_once_and_briefly(machine, monkeypatch):
+    monkeypatch.setattr(discovery, "ANSWER_LIMIT_S", 0.2)
+    for number in range(3):
+        machine.program(f"lib{number}/mympi/bin/mpicc", "#!/bin/sh\n/bin/sleep 600\n")
+    usable, unusable = discovery.find_mpis([])
+    assert not usable and len(unusable) == 3
+    assert all("does not answer in 0.2 s" in cause for _, cause in unusable)
+
+
+def test_the_mpi_of_a_job_is_found_by_the_builds_without_a_search(machine, monkeypatch, tmp_path):
+    names = [str(machine.compiler(f"{name}/bin/mpicc", "mpich", "4.0.2")) for name in ("a", "b")]
+    for name in ("a", "b", "c"):
+        machine.launcher(f"{name}/bin/mpiexec", "mpich", "4.0.2")
+        build = tmp_path / "home" / "native" / f"x-{name * 12}"
+        build.mkdir(parents=True)
+        (build / "mpi.txt").write_text(str(machine.root / name / "bin" / "mpicc"))
+    monkeypatch.setattr(discovery, "find_mpis", None)
+    monkeypatch.setattr("earlybird.cli.session.mpi.is_built", lambda flavour: True)
+    assert [flavour.name for flavour in built_flavours()] == names
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{machine.root}/b/bin")
+    assert [flavour.name for flavour in built_flavours()] == ["system", *reversed(names)]
+
+
 def test_without_headers_the_library_that_is_linked_gives_the_family(machine):
     (machine.root / "lib").mkdir()
     (machine.root / "lib" / "libmpi.so.40.30.4").write_text("")
@@ -220,6 +308,19 @@ def test_inside_exec_the_plain_names_are_the_chosen_mpis(machine):
     assert plain["PATH"].split(os.pathsep)[0] == str(machine.root / "bin")
 
 
+def test_without_a_folder_to_write_to_an_mpi_is_used_and_its_names_are_in_doubt(machine, monkeypatch, capsys):
+    machine.side_by_side()
+
+    def refuse(*arguments):
+        raise InputError("cannot write")
+
+    monkeypatch.setattr(flavours, "scripts_folder", refuse)
+    environment = flavours.find_flavour("mpicc.mpich").environment()
+    assert environment["PATH"].split(os.pathsep)[0] == str(machine.root / "bin")
+    exec_start.prepare(exec_start.Request(["true"], "mpicc.mpich", no_interpose=True))
+    assert "mpicc and mpiexec may be another MPI's: cannot write" in capsys.readouterr().err
+
+
 def doctor(monkeypatch, capsys, *options: str) -> str:
     monkeypatch.setattr("sys.argv", ["earlybird", "doctor", *options])
     with pytest.raises(SystemExit):
@@ -235,8 +336,8 @@ def test_doctor_lists_every_mpi_once_and_those_that_cannot_be_used(machine, monk
         machine.compiler(f"oneapi/2021.9/bin/{name}", "intel", "2021.9.0")
     machine.launcher("oneapi/2021.9/bin/mpiexec", "intel", "2021.9")
     monkeypatch.setenv("I_MPI_ROOT", str(machine.root / "oneapi" / "2021.9"))
-    monkeypatch.setenv("EBROOTMPICH", str(machine.root / "easybuild"))
-    lonely = machine.compiler("easybuild/bin/mpicc", "mpich", "3.3")
+    monkeypatch.setenv("EBROOTOPENMPI", str(machine.root / "easybuild"))
+    lonely = machine.compiler("easybuild/bin/mpicc", "openmpi", "5.0.3")
     found = json.loads(doctor(monkeypatch, capsys, "--json"))
     bin_folder = machine.root / "bin"
     assert [(each["name"], each["family"], each["version"]) for each in found["flavours"]] == [
@@ -246,7 +347,7 @@ def test_doctor_lists_every_mpi_once_and_those_that_cannot_be_used(machine, monk
         (f"{machine.root}/oneapi/2021.9/bin/mpicc", "intel", "2021.9"),
     ]
     (unusable,) = found["unusable"]
-    assert unusable["mpicc"] == str(lonely) and "MPICH 3.3" in unusable["cause"]
+    assert unusable["mpicc"] == str(lonely) and "Open MPI 5.0.3" in unusable["cause"]
     table = doctor(monkeypatch, capsys)
     assert f"earlybird build --mpi {bin_folder}/mpicc.mpich" in table
     assert "mpiexec.mpich" in table and "unusable" in table

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.machine import flavours
+from earlybird.machine import compilers, flavours
 from earlybird.machine.home import home, homes
 
 HYDRA = "HYDRA build details:\n    Version:    4.2.1\n    Configure options:  '--prefix=/opt/{}'\n"
@@ -70,6 +70,17 @@ def test_a_path_that_is_no_program_is_refused(tmp_path):
     for name in ("mpicc", "none"):
         with pytest.raises(InputError, match="not an executable file"):
             flavours.find_flavour(str(tmp_path / name))
+
+
+def test_an_mpicc_of_a_user_that_is_unknown_is_refused():
+    with pytest.raises(InputError, match="the home directory in ~nosuchuser/mpicc is unknown"):
+        flavours.find_flavour("~nosuchuser/mpicc")
+
+
+def test_an_mpicc_may_be_in_the_root_folder(monkeypatch):
+    monkeypatch.setattr(compilers, "_run", lambda command, env, limit_s: ("", 0))
+    with pytest.raises(InputError):
+        compilers.launcher_of(Path("/mpicc"), {})
 
 
 def test_an_mpicc_of_no_mpi_is_refused(mpicc):

@@ -439,7 +439,7 @@ def _selection_of(profile: Profile) -> Selection | None:
         return None
     if flavour.family != "mpich" or flavour.version != version:
         return None
-    return find_selection(flavour.mpicc.resolve().parents[1])
+    return find_selection(flavour.mpicc.resolve().parent.parent)
 
 
 _PIPELINE = "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json"

@@ -11,13 +11,15 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_json, print_line
 from earlybird.data.units import format_bytes
 from earlybird.machine import flavours
-from earlybird.machine.home import home, homes
+from earlybird.machine.home import clearable_home, homes
 from earlybird.toolchain.build import build_native
 from earlybird.toolchain.install import install_flavour
 from earlybird.toolchain.remove import remove_builds
 from earlybird.toolchain.unpack import unpack_simgrid
 
 _DEFAULT = "mpich"
+# Of what `--remove` leaves; --json has all.
+_MOST_LISTED = 8
 
 
 def build(
@@ -34,7 +36,7 @@ def build(
         typer.Option(
             "--remove",
             help="Remove instead what was installed and built for the MPIs of --mpi, or everything without "
-            "--mpi. Builds of other users and beside an installation stay.",
+            "--mpi. What other users or administrators have built stays.",
         ),
     ] = False,
     json: bool = AS_JSON,
@@ -62,12 +64,14 @@ def build(
 
 def _print_removed(names: list[str], json: bool) -> None:
     """Remove what was built, and print it with the space that this frees."""
-    folder = home()
+    folder = clearable_home()
     others = [str(other) for other in homes() if other != folder and other.is_dir()]
     removed, kept = remove_builds(names)
     freed_bytes = sum(size_bytes for _, size_bytes in removed)
-    if kept:
-        note(f"warning: {', '.join(map(str, kept))} stay, because they are other users'")
+    for cause in dict.fromkeys(kept.values()):
+        paths = [str(path) for path in kept if kept[path] == cause]
+        more = f" and {len(paths) - _MOST_LISTED} more" if len(paths) > _MOST_LISTED else ""
+        note(f"warning: {', '.join(paths[:_MOST_LISTED])}{more} stay, because {cause}")
     if others:
         note(f"earlybird: what is in {', '.join(others)} stays")
     if json:
@@ -90,6 +94,8 @@ def _prepare(name: str) -> tuple[flavours.Flavour, Path]:
     if name == flavours.SIMULATED:
         unpack_simgrid(note)
     flavour = flavours.find_flavour(name)
+    if flavour.warning is not None:
+        note(f"warning: {flavour.warning}")
     return flavour, build_native(flavour, note)
 
 

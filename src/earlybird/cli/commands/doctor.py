@@ -7,11 +7,12 @@ from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.output.printing import print_json, print_line, print_table
 from earlybird.data.errors import InputError
 from earlybird.data.labels import FLAVOURS, counted
+from earlybird.data.shell_commands import quoted
 from earlybird.data.units import format_bytes
 from earlybird.machine import flavours, hardware
 from earlybird.machine.abilities import abilities
 from earlybird.machine.commands import find_command
-from earlybird.machine.discovery import Unusable, find_mpis, same_mpi
+from earlybird.machine.discovery import ANSWER_LIMIT_S, Unusable, find_mpis, same_mpi
 from earlybird.machine.home import home, homes
 from earlybird.toolchain.build import features, is_built
 
@@ -33,7 +34,7 @@ def doctor(json: bool = AS_JSON) -> None:
     present, absent = [], {}
     for name in flavours.NAMES:
         try:
-            present.append(flavours.find_flavour(name))
+            present.append(flavours.find_flavour(name, ANSWER_LIMIT_S))
         except InputError as error:
             absent[name] = str(error)
     # `system` may be built under a name of its own, such as mpicc.openmpi.
@@ -99,9 +100,9 @@ def _row(flavour: flavours.Flavour) -> list[str]:
     launcher = mpiexec.name if mpiexec.parent == flavour.mpicc.parent else str(mpiexec)
     identity = [flavour.name, FLAVOURS[flavour.family], flavour.version, launcher]
     if not is_built(flavour):
-        return [*identity, "not built", "-", f"earlybird build --mpi {flavour.name}"]
+        return [*identity, "not built", "-", f"earlybird build --mpi {quoted(flavour.name)}"]
     partitioned = "yes" if features(flavour).get("has_partitioned") else "no"
-    return [*identity, "built", partitioned, str(flavour.mpicc)]
+    return [*identity, "built", partitioned, flavour.warning or str(flavour.mpicc)]
 
 
 def _absent_row(name: str, cause: str) -> list[str]:

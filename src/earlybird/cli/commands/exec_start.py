@@ -86,6 +86,11 @@ def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
         program, command, environment = _interposed(
             program, command, flavour, environment, preloading, may_refuse=request.records
         )
+    else:
+        try:
+            flavour.tools(environment["PATH"])
+        except InputError as error:
+            note(f"warning: the commands mpicc and mpiexec may be another MPI's: {error}")
     return program, command, environment
 
 

@@ -1,12 +1,14 @@
 """Selects the MPI of a command, with or without `--mpi`."""
 
+import contextlib
 import os
 from collections.abc import Iterator
 
+from earlybird.cli.output.notes import note
 from earlybird.data.errors import InputError
 from earlybird.launch import interpose
 from earlybird.machine import flavours
-from earlybird.toolchain.build import is_built
+from earlybird.toolchain.build import is_built, names_of_builds
 
 
 def simulated_flavour(name: str | None) -> flavours.Flavour:
@@ -21,28 +23,29 @@ def simulated_flavour(name: str | None) -> flavours.Flavour:
 
 
 def built_flavours() -> Iterator[flavours.Flavour]:
-    """The MPIs for which the native code is built: the named ones, then the others of this machine."""
-    present = flavours.present_flavours()
-    yield from filter(is_built, present)
-    # Only where none of the named ones is taken: finding all takes as long as starting each.
-    from earlybird.machine.discovery import find_mpis
-
-    yield from filter(is_built, find_mpis(present)[0])
+    """The MPIs for which the native code is built: the named ones, then the others in the order of PATH."""
+    yield from filter(is_built, flavours.present_flavours())
+    # The builds say of which MPIs they are: a search of the machine takes too long at the start of each job.
+    for name in names_of_builds():
+        if os.sep in name:
+            with contextlib.suppress(InputError):  # such as one that is no longer installed
+                flavour = flavours.find_flavour(name)
+                if flavour.family != flavours.SIMULATED and is_built(flavour):
+                    yield flavour
 
 
 def choose_flavour(name: str | None) -> flavours.Flavour:
     """The flavour `name`, else the flavour of an enclosing `exec`, else the first one that is built."""
     name = name or os.environ.get(interpose.FLAVOUR)
-    if name is not None:
-        flavour = flavours.find_flavour(name)
-        if flavour.family == flavours.SIMULATED:
-            raise InputError(
-                f"the MPI flavour {name} runs simulated ranks only; give --launcher simgrid:2x2x64, for "
-                "example, or another --mpi"
-            )
-        return flavour
-    flavour = next(built_flavours(), None)
+    flavour = next(built_flavours(), None) if name is None else flavours.find_flavour(name)
+    if flavour is not None and flavour.family == flavours.SIMULATED:
+        raise InputError(
+            f"the MPI flavour {name} runs simulated ranks only; give --launcher simgrid:2x2x64, for "
+            "example, or another --mpi"
+        )
     if flavour is not None:
+        if flavour.warning is not None:
+            note(f"warning: {flavour.warning}")
         return flavour
     raise InputError(
         "no MPI is built yet; run `earlybird build --mpi mpich` (or openmpi, intel, system) first, or give "
