@@ -14,6 +14,7 @@ from typing import Any
 
 from earlybird.data import memory
 from earlybird.data.errors import InputError, WriteError, is_of_the_path
+from earlybird.data.folders import temporary_path
 from earlybird.data.units import format_bytes
 
 # int() alone would also take 1_000 and digits of other scripts. 2**62, the largest size, is 4.6e18.
@@ -36,7 +37,7 @@ def replace_when_complete(path: str | Path, *, follows_link: bool = True) -> Ite
         if target.is_dir():
             raise InputError(f"cannot write {path}: it is a folder; give the name of a file")
         is_stream = follows_link and path.exists() and not path.is_file()
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=None if is_stream else target.parent)
+        handle, temporary = _temporary_file(None if is_stream else target)
     except ValueError as error:
         raise InputError(
             f"cannot write {str(path)!r}, which is no valid name ({error}); give another"
@@ -44,7 +45,6 @@ def replace_when_complete(path: str | Path, *, follows_link: bool = True) -> Ite
     except OSError as error:
         raise _cannot_write(path, error) from error
     os.close(handle)
-    temporary = Path(name)
     try:
         yield temporary
         if is_stream:
@@ -57,15 +57,23 @@ def replace_when_complete(path: str | Path, *, follows_link: bool = True) -> Ite
         temporary.unlink(missing_ok=True)
 
 
+def _temporary_file(target: Path | None) -> tuple[int, Path]:
+    """Make the file that becomes `target`; None for one that is copied into a stream.
+
+    It is private while it may become one that is; a new one is as open() makes it, with the umask and the
+    ACLs of its folder.
+    """
+    if target is None:
+        handle, name = tempfile.mkstemp()
+        return handle, Path(name)
+    temporary = temporary_path(target)
+    mode = 0o600 if os.path.lexists(target) else 0o666
+    return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), temporary
+
+
 def _put_in_place(temporary: Path, target: Path) -> None:
-    # mkstemp makes the file private; set the old file's mode, or the mode of an ordinary open().
     if target.exists() and not target.is_symlink():
-        mode = target.stat().st_mode & 0o777
-    else:
-        umask = os.umask(0)
-        os.umask(umask)
-        mode = 0o666 & ~umask
-    temporary.chmod(mode)
+        temporary.chmod(target.stat().st_mode & 0o777)
     # Some file systems report a full disk only here; and the data must survive a crash after the rename.
     with open(temporary, "rb") as stream:
         os.fsync(stream.fileno())

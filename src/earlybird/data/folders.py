@@ -5,8 +5,8 @@ import contextlib
 import errno
 import fcntl
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +16,11 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.ENOSYS, errno.EINVA
 
 class Locked(Exception):
     """Another process has the lock."""
+
+
+def temporary_path(path: Path) -> Path:
+    """Return a new name next to `path`, for what becomes `path` once it is complete."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
 @contextlib.contextmanager
@@ -28,11 +33,10 @@ def create_whole(path: Path) -> Iterator[Path]:
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    temporary = temporary_path(path)
+    # As any new folder: the umask, and a setgid bit and ACLs of the folder around it, apply.
+    temporary.mkdir()
     try:
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o777 & ~umask)
         yield temporary
         try:
             temporary.rename(path)  # replaces nothing but an empty folder

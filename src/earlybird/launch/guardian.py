@@ -1,7 +1,7 @@
 """Stand between earlybird and the launcher of a job, as a script, and end the job if earlybird is killed.
 
-A launcher that is told by the kernel that its parent has died may not have begun to listen, and what it
-started is not told. This process adopts what loses its parent, so that it can end all of it.
+A signal of the kernel that its parent has died may reach a launcher before it listens, and does not reach
+what it has started. This process adopts what loses its parent, so that it can end all of it.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ def main(alive: int, mark: str, remove_left: str, command: list[str]) -> None:
     while (status := _reap(launcher)) is None:
         if asked:
             asked.clear()
-            os.kill(launcher, signal.SIGTERM)
+            _ask(launcher)
         ready, _, _ = select.select([alive, awake], [], [])
         if alive in ready:
             _end(launcher, mark)
@@ -71,15 +71,20 @@ def _reap(launcher: int) -> int | None:
     return status
 
 
+def _ask(launcher: int) -> None:
+    with contextlib.suppress(OSError):  # such as that of a setuid program
+        os.kill(launcher, signal.SIGTERM)
+
+
 def _end(launcher: int, mark: str) -> None:
     """Ask the launcher to end, then kill what is left of the job."""
     begin_s = time.monotonic()
-    os.kill(launcher, signal.SIGTERM)
+    _ask(launcher)
     while _reap(launcher) is None and time.monotonic() < begin_s + _GRACE_S:
         time.sleep(_POLL_S)
     while (left := _left(mark)) and time.monotonic() < begin_s + _GRACE_S + _END_LIMIT_S:
         for pid in left:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(OSError):  # it has ended, or has become another user's
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_POLL_S)
         _reap(launcher)

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,24 +115,40 @@ def _guarded(
     return [*guardian, *command]
 
 
-def adopt_orphans() -> None:
-    """Become the parent of what loses its parent among the processes that are started from here."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+class Adopted:
+    """The descendants of this process, also those that have lost their parent, and what they were seen to
+    have: only that is removed after them, for others' jobs of this user have files of the same names."""
+
+    def __init__(self) -> None:
+        self._segments: set[str] = set()
+        self._pids: set[int] = set()
+        self._begin_s = time.time()
+
+    def look(self) -> None:
+        """Remember which descendants there are and which segments they have mapped."""
+        with contextlib.suppress(psutil.Error, OSError):
+            for process in psutil.Process().children(recursive=True):
+                self._pids.add(process.pid)
+                self._segments |= shared_memory.mapped_by(process.pid)
+
+    def remove_left(self) -> None:
+        """Do what the function `remove_left` does with what was seen, once nobody has it mapped or the time
+        for that is over."""
+        end_s = time.monotonic() + _GRACE_S
+        while shared_memory.remove_left(self._begin_s, only=self._segments) and time.monotonic() < end_s:
+            time.sleep(0.02)
+        temporary_files.remove_left(self._begin_s, pids=self._pids)
 
 
-def remove_left_of_adopted(since_s: float) -> None:
-    """Do what `remove_left` does once no child is left, or the time for that is over."""
-    end_s = time.monotonic() + _GRACE_S
-    while time.monotonic() < end_s and any(map(_is_alive, psutil.Process().children())):
-        time.sleep(0.02)
-    remove_left(since_s)
-
-
-def _is_alive(process: psutil.Process) -> bool:
+@contextlib.contextmanager
+def orphans_adopted() -> Iterator[Adopted]:
+    """Be the parent, for the block, of what loses its parent among the processes that are started in it."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
+        yield Adopted()
+    finally:
+        prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
 def remove_left(since_s: float) -> None:
@@ -198,7 +214,7 @@ def _end_tree(process: subprocess.Popen, job: str) -> None:
     while (left := _processes_of(job)) and time.monotonic() < give_up_s:
         if time.monotonic() >= patience_s:
             for straggler in left:
-                with contextlib.suppress(ProcessLookupError):
+                with contextlib.suppress(OSError):  # it has ended, or belongs to another user by now
                     os.kill(straggler.pid, signal.SIGKILL)
         time.sleep(0.02)
     process.wait()

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import psutil
@@ -15,18 +15,24 @@ FOLDER = Path("/dev/shm")
 PREFIXES = ("mpich_shm_", "ucx_shm_posix_", "Intel_MPI_", "sm_segment.", "vader_segment.")
 
 
-def remove_left(since_s: float, folder: Path = FOLDER) -> None:
-    """Delete this user's segments made since `since_s` (seconds of time.time) that no process has mapped.
+def remove_left(since_s: float, folder: Path = FOLDER, *, only: Collection[str] | None = None) -> bool:
+    """Delete this user's segments made since `since_s` (seconds of time.time) that no process has mapped;
+    tell whether others are left.
 
-    `folder` is a virtual node's /dev/shm as it is seen from outside; its processes call it FOLDER.
+    `folder` is a virtual node's /dev/shm as it is seen from outside; its processes call it FOLDER. `only`
+    are the segments that may be deleted, by their names for processes.
     """
+    is_left = False
     with contextlib.suppress(OSError), open_folder(folder) as descriptor:
-        candidates = list(_made_since(since_s, descriptor))
+        made = {str(FOLDER / name): name for name in _made_since(since_s, descriptor)}
+        candidates = [path for path in made if only is None or path in only]
         mapped = mapped_files() if candidates else set()
-        for name in candidates:
-            if str(FOLDER / name) not in mapped:
+        is_left = not mapped.isdisjoint(candidates)
+        for path in candidates:
+            if path not in mapped:
                 with contextlib.suppress(OSError):
-                    os.unlink(name, dir_fd=descriptor)
+                    os.unlink(made[path], dir_fd=descriptor)
+    return is_left
 
 
 def _made_since(since_s: float, descriptor: int) -> Iterator[str]:
@@ -41,11 +47,15 @@ def _made_since(since_s: float, descriptor: int) -> Iterator[str]:
 
 
 def mapped_files() -> set[str]:
-    """Files below FOLDER that some process has mapped."""
-    mapped: set[str] = set()
-    for process in psutil.process_iter():
-        with contextlib.suppress(OSError):
-            text = Path(f"/proc/{process.pid}/maps").read_text(errors="replace")
-            last_words = (line.split(maxsplit=5)[-1] for line in text.splitlines())
-            mapped |= {word for word in last_words if word.startswith(str(FOLDER))}
-    return mapped
+    """Return the files below FOLDER that some process has mapped."""
+    return {path for process in psutil.process_iter() for path in mapped_by(process.pid)}
+
+
+def mapped_by(pid: int) -> set[str]:
+    """Return the files below FOLDER that a process has mapped; none if it has ended."""
+    try:
+        text = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+    except OSError:
+        return set()
+    last_words = (line.split(maxsplit=5)[-1] for line in text.splitlines())
+    return {word for word in last_words if word.startswith(f"{FOLDER}/")}

@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import psutil
@@ -22,18 +22,29 @@ _SLACK_S = 2.0
 _SESSION = re.compile(r"ompi\.(\d+)")
 
 
-def remove_left(since_s: float, folder: Path = FOLDER, processes: Path = Path("/proc")) -> None:
+def remove_left(
+    since_s: float,
+    folder: Path = FOLDER,
+    processes: Path = Path("/proc"),
+    *,
+    pids: Collection[int] | None = None,
+) -> None:
     """Delete what jobs of this user made in `folder` since `since_s` (seconds of time.time) and whose maker
     has ended.
 
-    `folder` and `processes` are those of a virtual node where they are seen from outside.
+    `folder` and `processes` are those of a virtual node where they are seen from outside. `pids` are the
+    processes whose folders may be deleted.
     """
     with contextlib.suppress(OSError), open_folder(folder) as descriptor:
         topologies = {}
         for name, made_s in _made_since(since_s, descriptor):
             if name.startswith(TOPOLOGY):
                 topologies[name] = made_s
-            elif (session := _SESSION.fullmatch(name)) and not (processes / session[1]).exists():
+            elif (
+                (session := _SESSION.fullmatch(name))
+                and (pids is None or int(session[1]) in pids)
+                and not (processes / session[1]).exists()
+            ):
                 with contextlib.suppress(OSError):
                     shutil.rmtree(name, dir_fd=descriptor)
         # The proxy that made a file is unknown: any live one that is older than the file may have.

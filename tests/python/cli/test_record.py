@@ -1,6 +1,7 @@
 """What `earlybird record` prints where it cannot write beside the files of the ranks."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -116,22 +117,56 @@ def test_ranks_that_hung_are_named_with_their_call(in_process, tmp_path):
     assert "no call waits for another rank" not in result.stdout
 
 
+# Runs a command as `record` does, with much patience, and prints its status.
+RUN = (
+    "import os, sys; from earlybird.cli.commands.record import _run; from earlybird.launch import process;"
+    "process._GRACE_S = 1000; print(_run('/bin/sh', ['sh', *sys.argv[1:]], dict(os.environ), False))"
+)
+
+
 def test_the_shared_memory_of_a_command_that_a_signal_ends_is_removed():
     """Also what ranks hold that outlive their launcher for a moment."""
     name = f"mpich_shm_{uuid.uuid4().hex}"
     rank = (
-        f"import mmap, time; file = open('/dev/shm/{name}', 'w+b'); file.truncate(4096);"
-        "held = mmap.mmap(file.fileno(), 4096); print('holds', flush=True); time.sleep(0.4)"
+        f"import mmap, os, time; file = open('/dev/shm/{name}', 'w+b'); file.truncate(4096);"
+        "launcher = os.getppid(); held = mmap.mmap(file.fileno(), 4096); print('holds', flush=True)\n"
+        "while os.getppid() == launcher: time.sleep(0.01)\n"
+        "time.sleep(0.1)"
     )
-    code = (
-        "import os, sys; from earlybird.cli.commands.record import _run;"
-        "command = ['sh', '-c', '\"$0\" -c \"$1\" & exec sleep 100', *sys.argv[1:]];"
-        "print(_run('/bin/sh', command, dict(os.environ), False))"
-    )
-    command = [sys.executable, "-c", code, sys.executable, rank]
+    script = '"$0" -c "$1" & exec sleep 100'
+    command = [sys.executable, "-c", RUN, "-c", script, sys.executable, rank]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "holds\n"
         process.send_signal(signal.SIGHUP)
-        printed, _ = process.communicate(timeout=30)
+        printed, _ = process.communicate(timeout=60)
     assert printed == f"{128 + signal.SIGHUP}\n"
     assert not Path("/dev/shm", name).exists()
+
+
+def test_what_another_job_makes_while_a_command_fails_stays():
+    """UCX's segments have the same names in all jobs, and are not mapped from their first moment on."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    segment = Path("/dev/shm", f"ucx_shm_posix_{uuid.uuid4().hex}")
+    session = Path("/tmp", f"ompi.{ended.pid}")
+    command = [sys.executable, "-c", RUN, "-c", "echo begun; read line; exit 3"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "begun\n"
+        try:
+            segment.touch()
+            session.mkdir()
+            assert process.communicate("go on\n", timeout=60)[0] == "3\n"
+            assert segment.exists() and session.exists()
+        finally:
+            segment.unlink(missing_ok=True)
+            session.rmdir()
+
+
+def test_a_daemon_that_a_failed_command_leaves_is_not_awaited():
+    """Nor does whoever recorded stay the parent of what it starts later."""
+    adopts = "import ctypes; flag = ctypes.c_int(9); ctypes.CDLL(None).prctl(37, ctypes.byref(flag))"
+    command = [sys.executable, "-c", f"{RUN}; {adopts}; print(flag.value)"]
+    command += ["-c", "sleep 100 > /dev/null 2>&1 & echo $!; exit 4"]
+    daemon, *printed = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.split()
+    os.kill(int(daemon), signal.SIGKILL)
+    assert printed == ["4", "0"]

@@ -278,6 +278,6 @@ def test_a_place_that_takes_no_files_is_input_and_a_full_or_broken_disk_is_work(
     def fail(*_args, **_options):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(files.tempfile, "mkstemp", fail)
+    monkeypatch.setattr(files, "_temporary_file", fail)
     with pytest.raises(kind, match="cannot write"):
         files.write_text(tmp_path / "x", "text")

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import stat
 import subprocess
 import sys
 
@@ -28,6 +29,17 @@ def test_a_run_is_there_only_with_all_that_belongs_to_it(tmp_path):
     run = create(tmp_path / "run", contents=write)
     assert sorted(path.name for path in run.path.iterdir()) == ["pattern.npz", "run.json"]
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_run_in_the_folder_of_a_project_is_of_its_group(tmp_path, monkeypatch):
+    """Also while another thread makes files: the umask is of the whole process."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project").chmod(0o2775)
+    (tmp_path / "project" / "ordinary").mkdir()
+    monkeypatch.setattr(os, "umask", None)
+    run = create(tmp_path / "project" / "run")
+    assert run.path.stat().st_mode == (tmp_path / "project" / "ordinary").stat().st_mode
+    assert run.path.stat().st_mode & stat.S_ISGID
 
 
 def test_what_fails_leaves_nothing(tmp_path):

@@ -1,5 +1,6 @@
 """A command and its whole tree are run within limits, and nothing of it is left behind."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -218,6 +219,21 @@ def test_a_program_that_the_system_does_not_start_is_named(tmp_path):
         [str(tmp_path / "mpiexec")], environment=dict(os.environ), limits=PATIENT, progress=lambda: 0
     )
     assert ended.exit_status != 0 and "mpiexec cannot be started: Exec format error" in ended.cause
+
+
+def test_a_process_that_may_not_be_ended_does_not_save_the_others(monkeypatch):
+    """Such as a setuid program that an agent starts."""
+    real, refused = os.kill, []
+
+    def kill(pid, number):
+        if not refused:
+            refused.append(pid)
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        real(pid, number)
+
+    monkeypatch.setattr("earlybird.launch.process.os.kill", kill)
+    run("setsid sleep 100 & setsid sleep 100 & exit 1")
+    assert refused
 
 
 def test_a_missing_command_is_no_job():

@@ -30,7 +30,7 @@ from earlybird.data.recording import (
 )
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import parse_bytes, shortened, size_argument, whole_number
-from earlybird.launch.process import adopt_orphans, remove_left_of_adopted
+from earlybird.launch.process import Adopted, orphans_adopted
 from earlybird.machine.hardware import describe
 from earlybird.machine.openmp import openmp_runtime
 from earlybird.machine.symbols import function_names, source_lines
@@ -41,6 +41,9 @@ _LEAST_EVENTS_BYTES = 1 << 20
 _PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 # si_code of signals that a terminal sends, to the command as well.
 _OF_KERNEL = 0x80
+# When to look what ranks have in shared memory, which takes some milliseconds: first, and at the least this
+# often later. Segments are made in MPI_Init.
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.25, 60.0
 
 
 def record(
@@ -211,12 +214,22 @@ def _name_functions(recording: Recording) -> Recording:
 
 
 def _run(program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool) -> int:
-    """The exit status of the command; as a shell's if a signal ended it. Signals to this process reach it."""
+    """Return the exit status of the command; as a shell's if a signal ended it. Signals to this process reach
+    it."""
+    with orphans_adopted() as adopted:  # ranks may outlive a launcher that is killed
+        status = _ended(program, arguments, environment, is_quiet, adopted)
+        if status:
+            adopted.remove_left()
+    return status if status >= 0 else 128 - status
+
+
+def _ended(
+    program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool, adopted: Adopted
+) -> int:
+    """Run the command and return its status; what it has in shared memory is `adopted` meanwhile."""
     # What is ignored, as SIGHUP under nohup, the command ignores as well.
     passed_on = {number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN}
     awaited = {*passed_on, signal.SIGCHLD}
-    adopt_orphans()  # ranks may outlive a launcher that is killed
-    begin_s = time.time()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
         try:
@@ -226,16 +239,20 @@ def _run(program: str, arguments: list[str], environment: dict[str, str], is_qui
             )  # fmt: skip
         except OSError as error:
             raise cannot_run(program, error) from error
+        begin_s = time.monotonic()
+        look_s = begin_s + _FIRST_LOOK_S
         while process.poll() is None:
-            came = signal.sigwaitinfo(awaited)
-            if came.si_signo in passed_on and came.si_code != _OF_KERNEL:
+            came = signal.sigtimedwait(awaited, max(look_s - time.monotonic(), 0.0))
+            is_passed_on = came is not None and came.si_signo in passed_on
+            if is_passed_on or time.monotonic() >= look_s:
+                adopted.look()
+                now_s = time.monotonic()
+                look_s = now_s + min(now_s - begin_s, _LAST_LOOK_S)
+            if is_passed_on and came.si_code != _OF_KERNEL:
                 process.send_signal(came.si_signo)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    status = process.returncode
-    if status:
-        remove_left_of_adopted(begin_s)
-    return status if status >= 0 else 128 - status
+    return process.returncode
 
 
 command = make_command(
