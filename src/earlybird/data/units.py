@@ -18,7 +18,8 @@ _MOST_HZ = 1e15
 
 _WHOLE = re.compile(r"0*[0-9]{1,18}")
 
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+# Each digit has one place in it: otherwise thousands of digits take minutes.
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _MOST_CHARACTERS = 60  # of a given value in an error
 _BIT_RATE = re.compile(rf"^\s*({_NUMBER})\s*([kmgt]?)bit(?:/s)?\s*$", re.IGNORECASE)
 _BIT_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
@@ -172,7 +173,7 @@ def parse_duration(
 
 def parse_fraction(text: str | float, what: str = "the fraction") -> float:
     """`5%`, `5 %`, `0.05` -> 0.05; not negative, below 10."""
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)\s*(%?)\s*", str(text))
+    match = re.fullmatch(r"\s*((?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:e-?[0-9]+)?)\s*(%?)\s*", str(text))
     value = float(match[1]) / (100 if match[2] else 1) if match else math.inf
     if not value < 10:
         raise InputError(f"{what} is {str(text)!r}; give a fraction, such as 5% or 0.05")
