@@ -43,14 +43,15 @@ def export_library(flavour: Flavour, prefix: Path) -> list[Path]:
 
 
 def _refuse_other_mpi(built: Path, prefix: Path) -> None:
-    """InputError if `prefix` has a library for another MPI, of which some files would stay."""
+    """Raise InputError if `prefix` has a library for another MPI, of which some files would stay."""
     there, ours = (_mpi_of(folder / "lib/pkgconfig/earlybird.pc") for folder in (prefix, built))
     if there is not None and there != ours:
         raise InputError(f"{prefix} has libearlybird for {there}, not for {ours}; give another PREFIX")
 
 
 def _mpi_of(description: Path) -> str | None:
-    """The MPI, without its version, in a pkg-config file of libearlybird; None if there is no such file."""
+    """Return the MPI, without its version, in a pkg-config file of libearlybird; None if there is no such
+    file."""
     if not description.exists():
         return None
     found = re.search(r"^Description: .* on top of (.+) \S+$", description.read_text(), re.MULTILINE)
@@ -58,7 +59,7 @@ def _mpi_of(description: Path) -> str | None:
 
 
 def main(flavour: str, prefix: str) -> int:
-    """The exit status."""
+    """Return the exit status."""
     try:
         for path in export_library(find_flavour(flavour), Path(prefix).absolute()):
             print(plain_line(str(path)))
