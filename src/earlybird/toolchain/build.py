@@ -25,8 +25,10 @@ RECORDER, ABI_RECORDER = "libearlybird_recorder.so", "libearlybird_recorder_abi.
 
 # The results of the feature probes, which a complete build has.
 COMPLETE = "features.json"
-# Next to it: what the build was compiled with, and the name of its MPI.
-COMPILED_WITH, NAME = "compiled_with.txt", "mpi.txt"
+# Next to it: what the build was compiled with.
+COMPILED_WITH = "compiled_with.txt"
+# What names the MPI of a build of libearlybird, in its description.
+PKG_CONFIG = "lib/pkgconfig/earlybird.pc"
 # The output of the last build that failed, next to the builds.
 FAILED_BUILD = "failed-build.txt"
 # The key, the architecture and the version, before what else a build depends on.
@@ -130,15 +132,12 @@ def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
     with locked(f"build-{prefix.name}"):
         note = prefix / COMPILED_WITH
         if _is_complete(prefix) and note.exists() and note.read_text() == compiled_with:
-            if name_of_build(prefix) is None:
-                (prefix / NAME).write_text(flavour.name)
             return prefix
         say(f"building the native code for {flavour.name} {flavour.version}")
         prefix.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=prefix.parent) as folder:
             _compile(flavour, Path(folder))
             (Path(folder) / "install" / note.name).write_text(compiled_with)
-            (Path(folder) / "install" / NAME).write_text(flavour.name)
             shutil.rmtree(prefix, ignore_errors=True)
             os.replace(Path(folder) / "install", prefix)
     return prefix
@@ -214,10 +213,13 @@ def label(name: str) -> str:
 
 
 def name_of_build(build: Path) -> str | None:
-    """Return the name of the MPI that `build` is for; None if it does not say."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return (build / NAME).read_text()
-    return None
+    """Return the name of the MPI that libearlybird in `build` is for; None if it has no libearlybird."""
+    try:
+        text = (build / PKG_CONFIG).read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+    stated = re.search(r"^Description: .* on top of (.+) \S+$", text, re.MULTILINE)
+    return stated[1] if stated else None
 
 
 def names_of_builds() -> list[str]:
