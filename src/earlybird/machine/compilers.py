@@ -47,7 +47,7 @@ class Mpi(namedtuple("Mpi", "family version abi")):
 
     @property
     def label(self) -> str:
-        """The family and the version for use in a sentence."""
+        """Return the family and the version for use in a sentence."""
         family = _FAMILY_NAMES.get(self.family or self.abi or "", "an unknown MPI")
         return f"{family} {self.version}" if self.version else family
 
@@ -80,12 +80,13 @@ class Pair(namedtuple("Pair", "mpi launcher warning")):
 
 
 def is_compiler_name(name: str) -> bool:
-    """Whether a program of that name is an MPI's compiler of C."""
+    """Tell whether a program of that name is an MPI's compiler of C."""
     return _COMPILER.fullmatch(name) is not None
 
 
 def names_like(mpicc: Path) -> dict[str, Path]:
-    """The other compilers next to `mpicc` (name without its suffix -> path) if its name has a suffix."""
+    """Return the other compilers next to `mpicc` (name without its suffix -> path) if its name has a
+    suffix."""
     match = _COMPILER.fullmatch(mpicc.name)
     suffix = match[1] if match else ""
     paths = {name: mpicc.with_name(f"{name}{suffix}") for name in _OTHER_COMPILERS if suffix}
@@ -228,7 +229,7 @@ def _mpi_of_flags(flags: list[str], mpicc: Path) -> Mpi:
 
 
 def _mpi_of_header(path: Path) -> Mpi:
-    """The MPI of an mpi.h; UNKNOWN if the file is not there or names none."""
+    """Return the MPI of an mpi.h; UNKNOWN if the file is not there or names none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             text = stream.read(_HEADER_LIMIT_BYTES)
@@ -248,7 +249,7 @@ def _mpi_of_header(path: Path) -> Mpi:
 
 
 def _abi_of_folders(mpicc: Path) -> str | None:
-    """The ABI of the libraries next to `mpicc`, or of the module that Cray's compilers use."""
+    """Return the ABI of the libraries next to `mpicc`, or of the module that Cray's compilers use."""
     cray = Path(os.environ.get("CRAY_MPICH_DIR", "/nowhere"))
     for folder in (mpicc.parent.parent / "lib", mpicc.parent.parent / "lib64", cray / "lib"):
         names = sorted(os.listdir(folder)) if folder.is_dir() else []
@@ -259,13 +260,13 @@ def _abi_of_folders(mpicc: Path) -> str | None:
 
 
 def _only(abis: Iterable[str | None]) -> str | None:
-    """The ABI of `abis` if it is the only one."""
+    """Return the ABI of `abis` if it is the only one."""
     known = set(abis) & set(ABI.values())
     return known.pop() if len(known) == 1 else None
 
 
 def _candidates(mpicc: Path, flags: list[str], mpi: Mpi) -> Iterator[Path]:
-    """Paths at which the launcher of `mpicc` may be, the likeliest first."""
+    """Yield the paths at which the launcher of `mpicc` may be, the likeliest first."""
     hops = [path for path in _links(mpicc) if path.parent.name != "alternatives"]
     for path in hops:
         for suffix in _suffixes(path.name):
@@ -278,7 +279,7 @@ def _candidates(mpicc: Path, flags: list[str], mpi: Mpi) -> Iterator[Path]:
     special = [f"{name}{suffix}" for suffix in suffixes for name in _LAUNCHERS]
     for name in (*special, *_LAUNCHERS, *_LAUNCHERS_OF.get(mpi.family or "", ())):
         yield from (Path(folder) / name for folder in path_folders())
-    yield from (Path(found) for found in map(find_command, SITE_LAUNCHERS) if found)
+    yield from (Path(path) for path in map(find_command, SITE_LAUNCHERS) if path)
 
 
 def _prefix_of(flag: str) -> Path | None:
@@ -296,7 +297,7 @@ def _prefix_of(flag: str) -> Path | None:
 
 
 def _links(path: Path) -> list[Path]:
-    """`path` and what it links to, link by link."""
+    """Return `path` and what it links to, link by link."""
     links = [path]
     while links[-1].is_symlink() and len(links) < 40:
         links.append(links[-1].parent / os.readlink(links[-1]))
@@ -304,7 +305,7 @@ def _links(path: Path) -> list[Path]:
 
 
 def _suffixes(name: str) -> list[str]:
-    """What the name of a compiler has after its stem, and shorter: -openmpi-gcc, -openmpi, nothing."""
+    """Return what the name of a compiler has after its stem, and shorter: -openmpi-gcc, -openmpi, nothing."""
     match = _COMPILER.fullmatch(name)
     suffix = match[1] if match else ""
     return [suffix[: cut.start()] for cut in reversed(list(re.finditer(r"(?<=.)[._-]|$", suffix)))] + (

@@ -43,7 +43,8 @@ Unusable = namedtuple("Unusable", "mpicc cause")
 
 
 def find_mpis(known: list[Flavour]) -> tuple[list[Flavour], list[Unusable]]:
-    """The MPIs of this machine that are none of `known`, each once, and the compilers of unusable ones."""
+    """Return the MPIs of this machine that are none of `known`, each once, and the compilers of unusable
+    ones."""
     from concurrent.futures import ThreadPoolExecutor
 
     seen = {_identity(flavour) for flavour in known}
@@ -73,20 +74,20 @@ def _described(mpicc: Path) -> Flavour | Unusable:
 
 
 def same_mpi(first: Flavour, second: Flavour) -> bool:
-    """Whether both are compilers of one MPI."""
+    """Tell whether both are compilers of one MPI."""
     return _identity(first) == _identity(second)
 
 
 def _identity(flavour: Flavour) -> tuple[str, ...]:
-    """What two compilers of one MPI share, such as Intel's mpicc and mpiicx."""
+    """Return what two compilers of one MPI share, such as Intel's mpicc and mpiicx."""
     is_sites = flavour.mpiexec.name in SITE_LAUNCHERS
     own = flavour.mpicc.parent if is_sites else flavour.mpiexec
     return flavour.family, flavour.version, os.path.realpath(own)
 
 
 def _compilers() -> list[Path]:
-    """The compilers of C in every folder that may have one: first those of their own names, because what a
-    link of the alternatives system means may change."""
+    """Return the compilers of C in every folder that may have one: first those of their own names, because
+    what a link of the alternatives system means may change."""
     folders = [*path_folders(), *(folder for place in PLACES for folder in sorted(glob.glob(place)))]
     for name, value in sorted(os.environ.items()):
         if _VARIABLE.fullmatch(name) and os.path.isabs(value):

@@ -58,11 +58,12 @@ class Flavour(
 
     @property
     def label(self) -> str:
-        """What identifies it among the MPIs of a run: the name, with its settings."""
+        """Return what identifies it among the MPIs of a run: the name, with its settings."""
         return with_settings(self.name, self.settings)
 
     def environment(self) -> dict[str, str]:
-        """The process environment with this flavour's variables, in which `mpicc` and `mpiexec` are its own.
+        """Return the process environment with this flavour's variables, in which `mpicc` and `mpiexec` are
+        its own.
 
         Its bin folder comes first on PATH, and before it, where other programs have these names, a folder
         with scripts that call its own. Without that folder if it cannot be made: see `tools`.
@@ -77,8 +78,8 @@ class Flavour(
         return result
 
     def tools(self, path: str) -> Path | None:
-        """A folder with this MPI's programs under the names that commands call them by; None if these names
-        mean its programs on `path` already. Raises InputError if the folder cannot be made."""
+        """Return a folder with this MPI's programs under the names that commands call them by; None if these
+        names mean its programs on `path` already. Raises InputError if the folder cannot be made."""
         own = {"mpicc": self.mpicc}
         if self.mpiexec.name not in SITE_LAUNCHERS:
             own["mpiexec"] = self.mpiexec
@@ -98,15 +99,16 @@ class Flavour(
 
 
 def _is_found(name: str, program: Path, path: str) -> bool:
-    """Whether `name` on `path` is `program`, which one that is not there counts as."""
-    found = find_command(name, path)
+    """Tell whether `name` on `path` is `program`, which one that is not there counts as."""
+    first = find_command(name, path)
     return not is_executable(str(program)) or (
-        found is not None and os.path.realpath(found) == os.path.realpath(program)
+        first is not None and os.path.realpath(first) == os.path.realpath(program)
     )
 
 
 def wheel_folder(name: str) -> Path:
-    """Where the wheels of flavour `name` are installed, or would be, each flavour in a separate folder."""
+    """Return where the wheels of flavour `name` are installed, or would be, each flavour in a separate
+    folder."""
     version = WHEELS[name][0].split("==")[1]
     return in_homes(f"{MPIS}/{name}-{version}", lambda folder: os.path.exists(folder / INSTALLED))
 
@@ -148,12 +150,12 @@ def present_flavours() -> Iterator[Flavour]:
 
 
 def simgrid_folder() -> Path:
-    """The folder of an unpacked SimGrid, or for one if the system has none."""
+    """Return the folder of an unpacked SimGrid, or for one if the system has none."""
     return in_homes(f"{MPIS}/{SIMULATED}")
 
 
 def simgrid_remedy() -> str:
-    """How to get SimGrid on this machine."""
+    """Return how to get SimGrid on this machine."""
     elsewhere = "give the path of a smpicc with --mpi /path/to/smpicc"
     if find_command("apt-get") and find_command("dpkg-deb"):
         return (
@@ -176,7 +178,7 @@ def check_name(name: str) -> None:
 
 
 def _command(name: str) -> str | None:
-    """The path of `name` if it is an MPI's compiler on PATH, such as mpicc.mpich."""
+    """Return the path of `name` if it is an MPI's compiler on PATH, such as mpicc.mpich."""
     return find_command(name) if is_compiler_name(name) else None
 
 
@@ -199,12 +201,12 @@ def _find(name: str, limit_s: float) -> Flavour | None:
             return None
         return _describe(name, wheel_folder(name) / "bin" / "mpicc")
     if name == "system":
-        found = find_command("mpicc")
-        return _describe(name, Path(found), limit_s) if found else None
+        command = find_command("mpicc")
+        return _describe(name, Path(command), limit_s) if command else None
     if name == SIMULATED:
         unpacked = simgrid_folder() / "usr" / "bin" / "smpicc"
-        found = find_command("smpicc") or (str(unpacked) if unpacked.exists() else None)
-        return _describe_simgrid(name, Path(found)) if found else None
+        smpicc = find_command("smpicc") or (str(unpacked) if unpacked.exists() else None)
+        return _describe_simgrid(name, Path(smpicc)) if smpicc else None
     mpicc = Path(full_name(name))
     if not is_executable(str(mpicc)):
         raise InputError(
@@ -222,12 +224,12 @@ def _find(name: str, limit_s: float) -> Flavour | None:
 
 @functools.cache
 def _describe_simgrid(name: str, smpicc: Path) -> Flavour:
-    """The flavour of a smpicc; what simulates its programs is smpimain, which smpirun calls too."""
+    """Return the flavour of a smpicc; what simulates its programs is smpimain, which smpirun calls too."""
     root = smpicc.parent.parent
     for smpimain in sorted(root.glob("lib*/simgrid/smpimain")) + sorted(root.glob("lib/*/simgrid/smpimain")):
         libraries = smpimain.parent.parent
-        found = re.search(r"version (\S+)", output_of([str(smpicc), "--version"], {}))
-        version = found[1] if found else "unknown"
+        stated = re.search(r"version (\S+)", output_of([str(smpicc), "--version"], {}))
+        version = stated[1] if stated else "unknown"
         return Flavour(name, SIMULATED, version, smpicc, smpimain, _library_path(libraries))
     raise InputError(
         f"{smpicc} has no lib/simgrid/smpimain next to it, which runs the compiled programs; give the smpicc "
@@ -268,7 +270,7 @@ def _openmpi_environment() -> dict[str, str]:
 
 
 def _intel_environment(name: str, root: Path) -> dict[str, str]:
-    """What Intel MPI's own setup script would set: the wheels come without one, a site's may have been
+    """Return what Intel MPI's own setup script would set: the wheels come without one, a site's may have been
     sourced."""
     libraries = [root / "lib" / "release", root / "lib"]
     present = [folder for folder in libraries if (folder / "libmpi.so.12").exists()]
@@ -284,14 +286,14 @@ def _intel_environment(name: str, root: Path) -> dict[str, str]:
 
 
 def _providers_of_user() -> str | None:
-    """The libfabric providers that a user has chosen: not those of another Intel MPI, whose setup script also
-    sets the variable."""
+    """Return the libfabric providers that a user has chosen: not those of another Intel MPI, whose setup
+    script also sets the variable."""
     chosen, other = os.environ.get("FI_PROVIDER_PATH"), os.environ.get("I_MPI_ROOT")
     return None if other and chosen and chosen.startswith(f"{other.rstrip('/')}/") else chosen
 
 
 def _library_path(*folders: Path) -> dict[str, str]:
-    """LD_LIBRARY_PATH with `folders` before what it holds already, once inside another `exec` too."""
+    """Return LD_LIBRARY_PATH with `folders` before what it holds already, once inside another `exec` too."""
     first, held = os.pathsep.join(map(str, folders)), os.environ.get("LD_LIBRARY_PATH", "")
     if f"{held}{os.pathsep}".startswith(f"{first}{os.pathsep}"):
         return {"LD_LIBRARY_PATH": held}

@@ -1,4 +1,4 @@
-"""Where installed MPI flavours and native builds are kept: in the user's home, or beside the installation."""
+"""Where installed MPIs and native builds are kept: in the user's home, or next to the installation."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ CONTENTS = (MPIS, BUILDS, KEYS, *SCRIPTS, LOCKS)
 
 
 def home() -> Path:
-    """The folder that this user's builds are written to.
+    """Return the folder that this user's builds are written to.
 
     It is `$EARLYBIRD_HOME`; else inside the active virtual environment, so that deleting it deletes
     everything; else the user's data folder. Each unless it is there and this user may not write to it.
@@ -26,9 +26,9 @@ def home() -> Path:
     if given and not _is_read_only(given):
         return given
     if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
-        beside = _beside(sys.prefix)
-        if not _is_read_only(beside):
-            return beside
+        shared = _next_to(sys.prefix)
+        if not _is_read_only(shared):
+            return shared
     data = os.environ.get("XDG_DATA_HOME") or os.path.join("~", ".local", "share")
     return _resolved(os.path.join(data, "earlybird"))
 
@@ -48,30 +48,31 @@ def clearable_home() -> Path:
 
 
 def homes() -> list[Path]:
-    """The folders in which MPIs and builds are looked up, in this order: `home()`; `$EARLYBIRD_HOME`; what an
-    administrator has built beside the installation."""
+    """Return the folders in which MPIs and builds are looked up, in this order: `home()`; `$EARLYBIRD_HOME`;
+    what an administrator has built next to the installation."""
     given = _given_home()
     return list(dict.fromkeys([home(), *([given] if given else []), *installation_homes()]))
 
 
 def installation_homes() -> list[Path]:
-    """The folders beside the active environment and beside this package, which differ where an environment
-    uses the packages of another."""
+    """Return the folders next to the active environment and next to this package, which differ where an
+    environment uses the packages of another."""
     package = Path(__file__).parents[1]
     # PREFIX/lib/python3.12/site-packages/earlybird; a checkout is in no prefix.
     is_installed = package.parent.name in ("site-packages", "dist-packages")
     prefixes = [Path(sys.prefix), *([package.parents[3]] if is_installed else [])]
-    return list(dict.fromkeys(map(_beside, prefixes)))
+    return list(dict.fromkeys(map(_next_to, prefixes)))
 
 
 def in_homes(name: str, is_complete: Callable[[Path], bool] = os.path.exists) -> Path:
-    """The first folder of this name below a home that `is_complete`; below `home()` if there is none."""
+    """Return the first folder of this name below a home that `is_complete`; below `home()` if there is
+    none."""
     folders = [folder / name for folder in homes()]
     return next(filter(is_complete, folders), folders[0])
 
 
 def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[str], bool]) -> Path:
-    """A folder with `files` (path in it -> content) below a home, made in `home()` unless one has it.
+    """Return a folder with `files` (path in it -> content) below a home, made in `home()` unless one has it.
 
     `kind` is one of SCRIPTS; `executable` says which files are scripts. Raises InputError if it cannot be
     made.
@@ -104,7 +105,7 @@ def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[
 
 
 def _given_home() -> Path | None:
-    """The folder that EARLYBIRD_HOME names; InputError if others can have put programs into it."""
+    """Return the folder that EARLYBIRD_HOME names; InputError if others can have put programs into it."""
     given = os.environ.get("EARLYBIRD_HOME")
     if not given:
         return None
@@ -113,7 +114,7 @@ def _given_home() -> Path | None:
     return folder
 
 
-def _beside(prefix: str | Path) -> Path:
+def _next_to(prefix: str | Path) -> Path:
     return Path(os.path.realpath(Path(prefix, "share", "earlybird")))
 
 

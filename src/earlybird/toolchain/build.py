@@ -25,8 +25,10 @@ RECORDER, ABI_RECORDER = "libearlybird_recorder.so", "libearlybird_recorder_abi.
 
 # The results of the feature probes, which a complete build has.
 COMPLETE = "features.json"
-# Next to it: what the build was compiled with, and the name of its MPI.
-COMPILED_WITH, NAME = "compiled_with.txt", "mpi.txt"
+# Next to it: what the build was compiled with.
+COMPILED_WITH = "compiled_with.txt"
+# What names the MPI of a build of libearlybird, in its description.
+PKG_CONFIG = "lib/pkgconfig/earlybird.pc"
 # The output of the last build that failed, next to the builds.
 FAILED_BUILD = "failed-build.txt"
 # The key, the architecture and the version, before what else a build depends on.
@@ -34,8 +36,8 @@ _KEY_FILE = re.compile(r"[0-9a-f]{12}\n\w+\n\d[\w.+-]*\n")
 
 
 def native_sources() -> Path:
-    """The folder of CMakeLists.txt: inside an installed package, or of the checkout this package is run
-    from."""
+    """Return the folder of CMakeLists.txt: inside an installed package, or of the checkout this package is
+    run from."""
     package = Path(earlybird.__file__).parent
     for folder in (package / "_native", package.parent.parent / "native"):
         if (folder / "CMakeLists.txt").exists():
@@ -44,12 +46,12 @@ def native_sources() -> Path:
 
 
 def native_prefix(flavour: Flavour) -> Path:
-    """Where the build of the present sources for `flavour` is, or would be."""
+    """Return where the build of the present sources for `flavour` is, or would be."""
     return in_homes(_prefix_name(flavour), _is_complete)
 
 
 def own_prefix(flavour: Flavour) -> Path:
-    """Where this user would build the present sources for `flavour`."""
+    """Return where this user would build the present sources for `flavour`."""
     return home() / _prefix_name(flavour)
 
 
@@ -66,7 +68,7 @@ def is_built(flavour: Flavour) -> bool:
 
 
 def features(flavour: Flavour) -> dict[str, bool]:
-    """Results of the feature probes; empty if nothing is built."""
+    """Return the results of the feature probes; empty if nothing is built."""
     import json
 
     path = native_prefix(flavour) / COMPLETE
@@ -86,13 +88,13 @@ def require_built(flavour: Flavour) -> None:
 
 
 def kernel_path(flavour: Flavour, kernel: str) -> Path:
-    """The program `kernel` built for `flavour`; InputError when it is not built."""
+    """Return the program `kernel` built for `flavour`; InputError when it is not built."""
     require_built(flavour)
     return native_prefix(flavour) / "bin" / kernel
 
 
 def library_path(flavour: Flavour) -> Path:
-    """Where libearlybird for `flavour` is, or would be."""
+    """Return where libearlybird for `flavour` is, or would be."""
     return native_prefix(flavour) / "lib" / LIBRARY
 
 
@@ -130,15 +132,12 @@ def build_native(flavour: Flavour, say: Callable[[str], None]) -> Path:
     with locked(f"build-{prefix.name}"):
         note = prefix / COMPILED_WITH
         if _is_complete(prefix) and note.exists() and note.read_text() == compiled_with:
-            if name_of_build(prefix) is None:
-                (prefix / NAME).write_text(flavour.name)
             return prefix
         say(f"building the native code for {flavour.name} {flavour.version}")
         prefix.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=prefix.parent) as folder:
             _compile(flavour, Path(folder))
             (Path(folder) / "install" / note.name).write_text(compiled_with)
-            (Path(folder) / "install" / NAME).write_text(flavour.name)
             shutil.rmtree(prefix, ignore_errors=True)
             os.replace(Path(folder) / "install", prefix)
     return prefix
@@ -174,7 +173,8 @@ def _compile(flavour: Flavour, folder: Path) -> None:
 
 
 def json_header() -> list[str]:
-    """The option of CMake for nlohmann/json.hpp; without the Python package CMake looks for a system's."""
+    """Return the option of CMake for nlohmann/json.hpp; without the Python package CMake looks for a
+    system's."""
     from importlib.util import find_spec
 
     package = find_spec("nlohmann_json")
@@ -208,15 +208,18 @@ def _run(command: list, environment: dict[str, str], log: Path, flavour: Flavour
 
 
 def label(name: str) -> str:
-    """The name of an MPI for use in a file name."""
+    """Return the name of an MPI for use in a file name."""
     return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-")[-200:]
 
 
 def name_of_build(build: Path) -> str | None:
-    """Return the name of the MPI that `build` is for; None if it does not say."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return (build / NAME).read_text()
-    return None
+    """Return the name of the MPI that libearlybird in `build` is for; None if it has no libearlybird."""
+    try:
+        text = (build / PKG_CONFIG).read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+    stated = re.search(r"^Description: .* on top of (.+) \S+$", text, re.MULTILINE)
+    return stated[1] if stated else None
 
 
 def names_of_builds() -> list[str]:
@@ -235,8 +238,8 @@ def is_key_file(path: Path) -> bool:
 
 
 def _cache_key(flavour: Flavour) -> str:
-    """A digest of what a build depends on: computed when a file has another size or time than before, because
-    reading all of them takes as long as a third of the start of `earlybird exec`."""
+    """Return a digest of what a build depends on: computed when a file has another size or time than before,
+    because reading all of them takes as long as a third of the start of `earlybird exec`."""
     sources = _files(str(native_sources()))
     around = [
         os.uname().machine,
@@ -261,7 +264,7 @@ def _cache_key(flavour: Flavour) -> str:
 
 
 def _files(folder: str) -> list[str]:
-    """The path of every file below `folder`, folder by folder; no build needs the fuzz targets."""
+    """Return the path of every file below `folder`, folder by folder; no build needs the fuzz targets."""
     found = []
     for above, folders, names in os.walk(folder):
         if above == folder and "fuzz" in folders:
@@ -288,7 +291,7 @@ def _digest(around: list[str], sources: list[str]) -> str:
 
 
 def _compiled_with(flavour: Flavour) -> str:
-    """The compilers and the wrapper's flags, stored with a build; a change requires a new build.
+    """Return the compilers and the wrapper's flags, stored with a build; a change requires a new build.
 
     Not part of the key, because a compute node without these compilers must find the build.
     """
@@ -305,7 +308,8 @@ def _compiled_with(flavour: Flavour) -> str:
 
 
 def _resolved_library(flavour: Flavour) -> Path | None:
-    """The libmpi that the wrapper's folder links to: a wrapper may stay the same when the library changes."""
+    """Return the libmpi that the wrapper's folder links to: a wrapper may stay the same when the library
+    changes."""
     for folder in ("lib", "lib64", "lib/release"):
         library = flavour.mpicc.parent.parent / folder / "libmpi.so"
         if library.exists():
@@ -314,7 +318,7 @@ def _resolved_library(flavour: Flavour) -> Path | None:
 
 
 def _identity(path: str | Path | None) -> str:
-    """Path, size and time of a file: identifies its version without running it."""
+    """Return path, size and time of a file: identifies its version without running it."""
     if path is None:
         return "absent"
     real = Path(path).resolve()

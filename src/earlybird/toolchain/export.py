@@ -1,6 +1,5 @@
 """Copy libearlybird, built for one MPI, to a prefix for other projects: the work of `make install`."""
 
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from earlybird.data.errors import EarlybirdError, InputError, WorkError
 from earlybird.data.plain_text import plain_line
 from earlybird.machine.flavours import Flavour, find_flavour
-from earlybird.toolchain.build import ABI_LIBRARY, LIBRARY, native_prefix, require_library
+from earlybird.toolchain.build import ABI_LIBRARY, LIBRARY, name_of_build, native_prefix, require_library
 
 # The library's files of a native build; the rest are Earlybird's kernels.
 _PARTS = (
@@ -43,22 +42,14 @@ def export_library(flavour: Flavour, prefix: Path) -> list[Path]:
 
 
 def _refuse_other_mpi(built: Path, prefix: Path) -> None:
-    """InputError if `prefix` has a library for another MPI, of which some files would stay."""
-    there, ours = (_mpi_of(folder / "lib/pkgconfig/earlybird.pc") for folder in (prefix, built))
+    """Raise InputError if `prefix` has a library for another MPI, of which some files would stay."""
+    there, ours = (name_of_build(folder) for folder in (prefix, built))
     if there is not None and there != ours:
         raise InputError(f"{prefix} has libearlybird for {there}, not for {ours}; give another PREFIX")
 
 
-def _mpi_of(description: Path) -> str | None:
-    """The MPI, without its version, in a pkg-config file of libearlybird; None if there is no such file."""
-    if not description.exists():
-        return None
-    found = re.search(r"^Description: .* on top of (.+) \S+$", description.read_text(), re.MULTILINE)
-    return found and found[1]
-
-
 def main(flavour: str, prefix: str) -> int:
-    """The exit status."""
+    """Return the exit status."""
     try:
         for path in export_library(find_flavour(flavour), Path(prefix).absolute()):
             print(plain_line(str(path)))

@@ -62,7 +62,8 @@ def install_flavour(name: str, say: Callable[[str], None]) -> None:
 
 
 def wheel_requirements(name: str) -> Path:
-    """The file with the versions of WHEELS and the hashes of these wheels, which `make lock` writes."""
+    """Return the file with the versions of WHEELS and the hashes of these wheels, which `make lock`
+    writes."""
     return Path(__file__).parent / "wheels" / f"{name}.txt"
 
 
@@ -81,12 +82,15 @@ def _link_modules(folder: Path) -> None:
 
 
 def inside_job() -> bool:
-    """Whether this process belongs to a batch job, that is, runs on a compute node."""
+    """Tell whether this process belongs to a batch job, that is, runs on a compute node."""
     return any(name in os.environ for name in JOB_VARIABLES)
 
 
 def refuse_inside_job(flavour_name: str) -> None:
-    """Compute nodes never download or build: many would at once, and most have no network or compiler."""
+    """Raise InputError on a compute node.
+
+    These never download or build: many would at once, and most have no network or compiler.
+    """
     if inside_job():
         raise InputError(
             "compute nodes neither install nor build; run "
@@ -96,7 +100,7 @@ def refuse_inside_job(flavour_name: str) -> None:
 
 @contextmanager
 def locked(name: str):
-    """Only one process at a time does the work `name`; the lock ends with the process."""
+    """Let only one process at a time do the work `name`; the lock ends with the process."""
     path = home() / LOCKS / name
     while True:
         try:

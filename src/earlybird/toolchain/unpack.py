@@ -43,7 +43,7 @@ def unpack_simgrid(say: Callable[[str], None]) -> None:
 
 
 def _missing_packages() -> list[str]:
-    """The packages that apt would install for SimGrid."""
+    """Return the packages that apt would install for SimGrid."""
     output = _run(["apt-get", "install", "--simulate", "--no-install-recommends", _PACKAGE], Path("/"))
     return re.findall(r"^Inst (\S+)", output, re.MULTILINE)
 
@@ -55,7 +55,7 @@ def _relocate(smpicc: Path, folder: Path) -> None:
 
 
 def _run(command: list[str], folder: Path) -> str:
-    """The output of `command`; WorkError with its last message if it fails."""
+    """Return the output of `command`; WorkError with its last message if it fails."""
     result = subprocess.run(
         command,
         cwd=folder,

@@ -265,13 +265,14 @@ def test_a_compiler_that_does_not_answer_is_waited_for_once_and_briefly(machine,
     assert all("does not answer in 0.2 s" in cause for _, cause in unusable)
 
 
-def test_the_mpi_of_a_job_is_found_by_the_builds_without_a_search(machine, monkeypatch, tmp_path):
+def test_the_mpi_of_a_job_is_found_by_the_builds_without_a_search(
+    machine, monkeypatch, tmp_path, describe_build
+):
     names = [str(machine.compiler(f"{name}/bin/mpicc", "mpich", "4.0.2")) for name in ("a", "b")]
     for name in ("a", "b", "c"):
         machine.launcher(f"{name}/bin/mpiexec", "mpich", "4.0.2")
         build = tmp_path / "home" / "native" / f"x-{name * 12}"
-        build.mkdir(parents=True)
-        (build / "mpi.txt").write_text(str(machine.root / name / "bin" / "mpicc"))
+        describe_build(build, str(machine.root / name / "bin" / "mpicc"))
     monkeypatch.setattr(discovery, "find_mpis", None)
     monkeypatch.setattr("earlybird.cli.session.mpi.is_built", lambda flavour: True)
     assert [flavour.name for flavour in built_flavours()] == names

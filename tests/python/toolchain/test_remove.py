@@ -115,12 +115,11 @@ def test_a_process_that_waits_for_a_lock_that_is_removed_gets_another(home):
     assert has_it.is_set()
 
 
-def test_the_build_of_another_mpi_with_the_same_label_stays(home):
+def test_the_build_of_another_mpi_with_the_same_label_stays(home, describe_build):
     for key, name in (("0" * 12, "/opt/a/b-mpicc"), ("1" * 12, "/opt/a-b-mpicc")):
         build = home / "native" / f"opt-a-b-mpicc-{key}"
-        build.mkdir()
+        describe_build(build, name)
         (build / "features.json").write_text("{}")
-        (build / "mpi.txt").write_text(name)
     removed, _ = remove_builds(["/opt/a/b-mpicc"])
     assert [path.name for path, _ in removed] == ["opt-a-b-mpicc-000000000000"]
 

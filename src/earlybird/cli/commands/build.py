@@ -53,8 +53,13 @@ def build(
         prepared = pool.map(_prepare, names)
         if json:
             built = [
-                {"name": one.name, "version": one.version, "mpicc": str(one.mpicc), "prefix": str(prefix)}
-                for one, prefix in prepared
+                {
+                    "name": flavour.name,
+                    "version": flavour.version,
+                    "mpicc": str(flavour.mpicc),
+                    "prefix": str(prefix),
+                }
+                for flavour, prefix in prepared
             ]
             print_json({"built": built})
             return

@@ -23,7 +23,7 @@ def simulated_flavour(name: str | None) -> flavours.Flavour:
 
 
 def built_flavours() -> Iterator[flavours.Flavour]:
-    """The MPIs for which the native code is built: the named ones, then the others in the order of PATH."""
+    """Yield the MPIs for which the native code is built: named ones, then the others in the order of PATH."""
     yield from filter(is_built, flavours.present_flavours())
     # The builds say of which MPIs they are: a search of the machine takes too long at the start of each job.
     for name in names_of_builds():
