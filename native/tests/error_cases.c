@@ -95,7 +95,6 @@ static void every_init_argument(MPI_Comm comm, check_fn *check) {
       {"a type that is not committed, to MPI_PROC_NULL", MPI_ERR_TYPE, data, 2, 1, uncommitted, MPI_PROC_NULL, &request},
       {"no buffer", MPI_ERR_BUFFER, NULL, 2, 1, MPI_BYTE, 0, &request},
       {"no buffer for a derived type", MPI_ERR_BUFFER, NULL, 1, 1, gapped, 0, &request},
-      {"no buffer, to MPI_PROC_NULL", MPI_ERR_BUFFER, NULL, 2, 1, MPI_INT, MPI_PROC_NULL, &request},
       {"no pointer to a request", MPI_ERR_ARG, data, 2, 1, MPI_BYTE, 0, NULL},
       {"no pointer to a request, to MPI_PROC_NULL", MPI_ERR_ARG, data, 2, 1, MPI_BYTE, MPI_PROC_NULL, NULL},
       {"2^64 bytes", MPI_ERR_COUNT, data, 4, (MPI_Count)1 << 62, MPI_BYTE, 0, &request},

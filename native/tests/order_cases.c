@@ -103,7 +103,7 @@ static void empty(const struct context *context) {
 static void to_nobody(const struct context *context) {
   char data[12] = "unchanged";
   MPI_Request both[2];
-  MPI(MPI_Psend_init(data, 3, 4, MPI_CHAR, MPI_PROC_NULL, 5, context->world, MPI_INFO_NULL, &both[0]));
+  MPI(MPI_Psend_init(NULL, 3, 4, MPI_CHAR, MPI_PROC_NULL, 5, context->world, MPI_INFO_NULL, &both[0]));
   MPI(MPI_Precv_init(data, 3, 4, MPI_CHAR, MPI_PROC_NULL, 5, context->world, MPI_INFO_NULL, &both[1]));
   for (int i = 0; i < 3; i++) {
     MPI_Status status;

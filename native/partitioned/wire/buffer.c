@@ -65,9 +65,10 @@ int eb_buffer_begin(eb_buffer *buffer, void *user, MPI_Count count, MPI_Datatype
   int rc = PMPI_Type_size_x(type, &size);
   if (rc != MPI_SUCCESS) return rc;
   if ((rc = PMPI_Type_get_extent(type, &lower_bound, &buffer->extent)) != MPI_SUCCESS) return rc;
-  if (!multiply(count, size, buffer->extent, transfer)) return MPI_ERR_COUNT;
+  const bool is_expressible = multiply(count, size, buffer->extent, transfer);
   /* No data travels to or from MPI_PROC_NULL, and its buffer must stay as it is (MPI 4.1 section 3.10). */
   if (eb_transfer_is_null(transfer)) transfer->partition_bytes = transfer->total_bytes = 0;
+  else if (!is_expressible) return MPI_ERR_COUNT;
   buffer->user = user;
   buffer->count = count;
   buffer->element_bytes = size;
