@@ -182,7 +182,7 @@ def collect(
 
 
 def _real(path: Path) -> Path:
-    """Without links; unlike `Path.resolve`, of a loop of links the path itself, which is refused when read."""
+    """Without links; of a loop of links, which `Path.resolve` fails for, a path that is refused when read."""
     return Path(os.path.realpath(path))
 
 
