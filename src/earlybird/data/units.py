@@ -179,7 +179,8 @@ def parse_duration(
 
 def parse_fraction(text: str | float, what: str = "the fraction") -> float:
     """`5%`, `5 %`, `0.05` -> 0.05; not negative, below 10."""
-    match = re.fullmatch(r"\s*((?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:e-?[0-9]+)?)\s*(%?)\s*", str(text))
+    given = str(text) if len(str(text)) <= _LONGEST_QUANTITY else ""
+    match = re.fullmatch(r"\s*((?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:e-?[0-9]+)?)\s*(%?)\s*", given)
     value = float(match[1]) / (100 if match[2] else 1) if match else math.inf
     if not value < 10:
         raise InputError(f"{what} is {shortened(text)}; give a fraction, such as 5% or 0.05")
