@@ -274,10 +274,11 @@ def _join_estimate(value: dict[str, Any], name: str, interval: str) -> None:
     ends = [value.pop(key, value.get(name)) for key in estimate_keys(name)[1:]]
     ends = value.pop(interval, None) or ends
     if isinstance(ends, list) and value.get(name) is not None:
-        value[name] = [value[name], *ends]
+        value[name] = _Ends([value[name], *ends])
 
 
-_ESTIMATES: set[str] = set()  # the names of fields that are estimates
+class _Ends(list[Any]):
+    """An estimate as a list, whose places have their own keys in a file."""
 
 
 @cache
@@ -285,7 +286,6 @@ def _types(kind: type[Record]) -> dict[str, Any]:
     """The type of each field that holds records or is an estimate, None of the others."""
     hints = get_type_hints(kind)
     types = {one.name: _composed(hints[one.name]) for one in fields(kind)}  # type: ignore[arg-type]
-    _ESTIMATES.update(name for name, item in types.items() if item is Estimate)
     return types
 
 
@@ -310,7 +310,7 @@ def _explain(message: str, value: Any, kind: Any) -> str:
             index = _culprit(given, lambda: _message(value, kind) == message)
         key = name or (index if isinstance(given, dict) else int(index))
         field = names.rpartition(".")[2]
-        if isinstance(given, list) and field in _ESTIMATES:
+        if isinstance(given, _Ends) and int(key) < len(Estimate._fields):
             names = names.removesuffix(field) + estimate_keys(field)[key]
         else:
             names += f"[{key}]" if isinstance(given, list) else f"{names and '.'}{key}"

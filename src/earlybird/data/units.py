@@ -18,8 +18,10 @@ _MOST_HZ = 1e15
 
 _WHOLE = re.compile(r"0*[0-9]{1,18}")
 
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+# Each digit has one place in it: otherwise thousands of digits take minutes.
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _MOST_CHARACTERS = 60  # of a given value in an error
+_LONGEST_QUANTITY = 100  # for longer ones pint takes seconds
 _BIT_RATE = re.compile(rf"^\s*({_NUMBER})\s*([kmgt]?)bit(?:/s)?\s*$", re.IGNORECASE)
 _BIT_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
@@ -98,6 +100,8 @@ def shortened(text: object) -> str:
 def _value_in(text: str | float, unit: str) -> float | None:
     if isinstance(text, int | float):
         return float(text)
+    if len(text) > _LONGEST_QUANTITY:
+        return None
     try:
         return float(text)
     except ValueError:
@@ -118,7 +122,9 @@ def parse_bytes(text: str | float, what: str = "the size") -> int:
     value = _parse(text, "byte", what, "4096, 8kB, 64KiB or 1.5MB")
     # 1.001kB is 1000.9999999999999 in floating point, and meant as 1001.
     if abs(value - round(value)) > 1e-9 * value:
-        raise InputError(f"{what} is {str(text)!r}, which is {value:g} bytes; give a whole number of bytes")
+        raise InputError(
+            f"{what} is {shortened(text)}, which is {value:g} bytes; give a whole number of bytes"
+        )
     if value > MAX_BYTES:
         raise InputError(f"{what} is {shortened(text)}; at most {MAX_BYTES} bytes are supported")
     return round(value)
@@ -128,7 +134,8 @@ def parse_bandwidth(
     text: str | float, what: str = "the bandwidth", examples: str = "25GB/s, 2gbit or 1.2e9"
 ) -> float:
     """`25GB/s`, `2gbit` or `200mbit` -> bytes per second, above zero."""
-    match = _BIT_RATE.match(text) if isinstance(text, str) else None
+    is_short = isinstance(text, str) and len(text) <= _LONGEST_QUANTITY
+    match = _BIT_RATE.match(str(text)) if is_short else None
     if match:
         value = float(match[1]) * _BIT_PREFIX[match[2].lower()] / 8
     else:
@@ -150,7 +157,7 @@ def parse_frequency(text: str | float, what: str = "the frequency") -> float:
     """`3.5GHz` -> 3.5e9 Hz, above zero."""
     value = _parse(text, "hertz", what, "3.5GHz or 3.5e9", _MOST_HZ)
     if value == 0:
-        raise InputError(f"{what} is {str(text)!r}; give a number above zero, such as 3.5GHz")
+        raise InputError(f"{what} is {shortened(text)}; give a number above zero, such as 3.5GHz")
     return value
 
 
@@ -172,10 +179,11 @@ def parse_duration(
 
 def parse_fraction(text: str | float, what: str = "the fraction") -> float:
     """`5%`, `5 %`, `0.05` -> 0.05; not negative, below 10."""
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)\s*(%?)\s*", str(text))
+    given = str(text) if len(str(text)) <= _LONGEST_QUANTITY else ""
+    match = re.fullmatch(r"\s*((?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:e-?[0-9]+)?)\s*(%?)\s*", given)
     value = float(match[1]) / (100 if match[2] else 1) if match else math.inf
     if not value < 10:
-        raise InputError(f"{what} is {str(text)!r}; give a fraction, such as 5% or 0.05")
+        raise InputError(f"{what} is {shortened(text)}; give a fraction, such as 5% or 0.05")
     return value
 
 
@@ -184,7 +192,7 @@ def parse_level(text: str | float, what: str, least: float = 0.0) -> float:
     value = parse_fraction(text, what)
     if not max(least, 5e-324) <= value < 1:
         allowed = f"at least {100 * least:g} %" if least else "more than 0 %"
-        raise InputError(f"{what} is {text}; give {allowed} and less than 100 %")
+        raise InputError(f"{what} is {str(text)[:_MOST_CHARACTERS]}; give {allowed} and less than 100 %")
     return value
 
 

@@ -142,9 +142,16 @@ def test_what_a_file_cannot_select_by_size_is_known():
 
 def test_a_file_never_fills_its_last_page(selection):
     """MPICH would read beyond it."""
-    for last in range(4097, 4097 + 40):
-        regions = [Region("bcast", "pipeline:" + "9" * (last - 4090), 8, 64, last)]
-        assert len(selection_configuration(selection, regions, 1).files[".json"]) % 4096
+    lengths = []
+    for more_digits in range(120):
+        digits = [1 + min(max(more_digits - 17 * k, 0), 17) for k in range(13)]
+        regions = [
+            Region("bcast", f"pipeline:{'9' * count}", 8, 100 * k, 100 * k + 100)
+            for k, count in enumerate(digits)
+        ]
+        lengths.append(len(selection_configuration(selection, regions, 1).files[".json"]))
+    assert min(lengths) < 4096 < max(lengths) and len(set(lengths)) > 100
+    assert 4096 not in lengths
 
 
 def test_a_library_without_trees_has_no_selection(tmp_path):

@@ -100,5 +100,5 @@ def test_a_missing_file_and_a_folder_without_a_run_are_refused(tmp_path):
 def test_a_comparison_without_ranks_is_refused(tmp_path, make):
     value = make.comparison(make.pattern()).to_json()
     value["measured_s"], value["predicted_s"] = [], {model: [] for model in value["predicted_s"]}
-    with pytest.raises(InputError, match="no ranks"):
+    with pytest.raises(InputError, match="no rank"):
         collect([make.write_json(tmp_path / "comparison.json", value)])
