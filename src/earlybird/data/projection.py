@@ -12,6 +12,7 @@ from earlybird.data.schema import (
     Estimate,
     Extra,
     NotNegative,
+    Positive,
     Rank,
     Ranks,
     Record,
@@ -240,7 +241,7 @@ class Projection(Record):
 
     recording: str
     ranks: Ranks
-    run_s: NotNegative
+    run_s: Positive
     layout: str
     profile_id: str = ""
     phases: tuple[ProjectedPhase, ...] = ()

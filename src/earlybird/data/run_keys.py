@@ -237,6 +237,6 @@ def check_date(text: str | None, where: str) -> None:
         return
     except OverflowError:
         raise InputError(
-            f"{where}: started is {text!r}, which is beyond the calendar; give a date, such as "
+            f"{where}: started is {text!r}, which is no time of the calendar; give one, such as "
             "2026-11-21T02:16:36+00:00"
         ) from None

@@ -32,7 +32,6 @@ from earlybird.data.recording import SUMMARY, Recording, load_recording
 from earlybird.data.run import Run, Sample
 from earlybird.data.run_comparison import SCHEMA as RUN_COMPARISON
 from earlybird.data.run_comparison import RunComparison, run_comparison_from_json
-from earlybird.data.shell_commands import path_argument
 from earlybird.data.tolerance import SCHEMA as TOLERANCE
 from earlybird.data.tolerance import Tolerance, tolerance_from_json
 
@@ -170,10 +169,10 @@ def collect(
     seen: set[Path] = set()
     for argument in given:
         for path in _expand(argument):
-            if _whole(path) not in seen:
-                seen.add(_whole(path))
-                kind, values = _load(path, name_of[_whole(argument)], read_pattern)
-                found[kind] += [(value, name_of[_whole(argument)], _path_text(path)) for value in values]
+            if _real(path) not in seen:
+                seen.add(_real(path))
+                kind, values = _load(path, name_of[_real(argument)], read_pattern)
+                found[kind] += [(value, name_of[_real(argument)], _path_text(path)) for value in values]
     return Material(
         **{kind: tuple(value for value, _, _ in items) for kind, items in found.items()},
         layout=layout,
@@ -182,21 +181,20 @@ def collect(
     )
 
 
-def _whole(path: Path) -> Path:
-    """The absolute path without links; one that cannot be followed, such as a loop, is refused when it is
-    read, where Path.resolve would raise RuntimeError."""
+def _real(path: Path) -> Path:
+    """Without links; of a loop of links, which `Path.resolve` fails for, a path that is refused when read."""
     return Path(os.path.realpath(path))
 
 
 def _path_text(path: Path) -> str:
     """`path` for a command: relative to the working directory if it is inside, else as given."""
-    whole, here = _whole(path), Path.cwd()
+    whole, here = _real(path), Path.cwd()
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(path)
 
 
 def _short_names(paths: Iterable[Path]) -> dict[Path, str]:
     """The last part of each resolved path, with as many folders as distinguish it from the others."""
-    whole = {_whole(path) for path in paths}
+    whole = {_real(path) for path in paths}
     names = {}
     for path in whole:
         others = [other.parts for other in whole - {path}]
@@ -250,7 +248,7 @@ def _from_json(path: Path) -> tuple[str, Sequence[Any]]:
     if schema == COLLECTIVES_ADVICE:
         return "advice", collectives_advice_from_json(value, f"the file {path}").pieces()
     if not isinstance(schema, str) or schema not in readers:
-        show = f", or print it with `earlybird show {path_argument(path)}`" if schema in SHOWN_ALONE else ""
+        show = f", or print it with `earlybird show {path}`" if schema in SHOWN_ALONE else ""
         raise InputError(
             f"{path} has the schema {schema!r}, which is not an input of a report; {ALLOWED}{show}"
         )

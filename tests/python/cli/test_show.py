@@ -126,3 +126,18 @@ def test_a_missing_file_or_other_folder_is_refused(earlybird, refused, tmp_path)
     refused(earlybird("show", "none.json", check=False), "none.json does not exist")
     (tmp_path / "empty").mkdir()
     refused(earlybird("show", "empty", check=False), "empty is not a run folder")
+
+
+@pytest.mark.parametrize(
+    "intervals", [{"eager": []}, {"eager": {"latency_s": [1e-6]}}, {"latency_s": [4e-7, 6e-7]}, []]
+)
+def test_intervals_of_a_profile_in_another_form_are_left_out(earlybird, tmp_path, intervals):
+    line = {"name": "eager", "latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9}}
+    profile = {
+        "schema": "earlybird.profile/1",
+        "levels": {"intra_socket": {"protocols": [line]}},
+        "intervals": {"intra_socket": intervals},
+    }
+    (tmp_path / "profile.json").write_text(json.dumps(profile))
+    for format in ("table", "csv", "json"):
+        assert earlybird("show", tmp_path / "profile.json", "--format", format).returncode == 0

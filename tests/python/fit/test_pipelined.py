@@ -244,7 +244,7 @@ def test_pipelines_without_single_are_refused_in_a_sentence(tmp_path):
     "config", [{"partitions": 0}, {"partitions": "four"}, {"level": "moon"}, {"threads": 0}]
 )
 def test_an_unusable_pipeline_is_refused_in_a_sentence(tmp_path, config):
-    with pytest.raises(Exception, match="a pipeline sample"):
+    with pytest.raises(InputError, match=next(iter(config))):
         read_runs([write_run(tmp_path / "run", config=config)])
 
 

@@ -71,7 +71,7 @@ def test_a_bandwidth_keeps_its_ratios_and_replicates_change_alike():
         ("inter_node.bandwidth=1e999x", "too large"),
         ("inter_node.bandwidth=1e300x", r"bandwidth of eager becomes inf B/s; .* 1e-30 and 1e\+30 B/s"),
         ("inter_node.bandwidth=1e-320x", "bandwidth of eager becomes 9.99989e-312 B/s"),
-        ("inter_node.bandwidth=1e290GB/s", "bandwidth of eager becomes"),
+        ("inter_node.bandwidth=1e290GB/s", r"at most 1e\+30 bytes/s"),
         ("inter_node.latency=1e300x", r"latency of eager becomes 1e\+294 s; .* between 0 and 1e\+30 s"),
         ("inter_node.bandwidth=1.2.3x", "1.2.3x"),
         ("inter_node.bandwidth=fast", "fast"),
@@ -226,7 +226,7 @@ def test_the_command_compares_numbers_of_nodes(in_process, tmp_path):
     ("options", "message"),
     [
         (["--nodes", "3"], "4 ranks cannot be divided evenly among 3 nodes"),
-        (["--nodes", "1,,2"], "--nodes is '1,,2'; give whole numbers from 1 on"),
+        (["--nodes", "1,,2"], "--nodes is '1,,2'; give whole numbers from 1 to"),
         (["--nodes", "0"], "--nodes is '0'"),
         (["--nodes", "2", "--layout", "2x1x2"], "--nodes and --layout are both given"),
         (["--nodes", "2", "--tolerance"], "--nodes and --tolerance are both given"),

@@ -279,7 +279,7 @@ def test_wrong_data_is_a_red_light(tmp_path, make):
 def test_a_run_with_only_a_header_is_rendered(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / "run.json").write_text('{"schema": "earlybird.run/1", "id": "x", "machine": "a box"}')
+    (folder / "run.json").write_text('{"schema": "earlybird.run/1", "id": "x", "machine": {"host": "a box"}}')
     assert "no samples yet" in read(collect([folder])).visible()
 
 

@@ -358,11 +358,13 @@ def _samples(imported: Imported, launch: str, mpi: str, level: str, source: Path
     samples = []
     for point in positive(imported.points):
         config = {"mpi": mpi} | ({} if point.kernel == "collective" else {"level": level}) | point.config
-        sample = Sample(
-            point.kernel, point.quantity, config, launch, point.times_s, method=point.method,
-            rank_times_s=point.rank_times_s, statistic=point.statistic, rounding=point.rounding,
-        )  # fmt: skip
-        samples.append(sample_from_json(sample.to_json(), f"{source}, a value of {point.kernel}"))
+        ranks_s = point.rank_times_s
+        value = {
+            "kernel": point.kernel, "quantity": point.quantity, "config": config, "launch": launch,
+            "times_s": point.times_s.tolist(), "method": point.method, "statistic": point.statistic,
+            "rank_times_s": None if ranks_s is None else ranks_s.tolist(), "rounding": point.rounding,
+        }  # fmt: skip
+        samples.append(sample_from_json(value, f"{source}, a value of {point.kernel}"))
     return samples
 
 

@@ -119,5 +119,18 @@ def _records(profile: Profile) -> list[dict[str, Any]]:
 def _bounds(
     profile: Profile, level: str, protocol: Protocol
 ) -> tuple[list[float] | None, dict[str, list[float]]]:
-    intervals = profile.intervals.get(level, {}).get(protocol.name, {})
-    return intervals.get("latency_s"), intervals.get("bandwidth_bytes_per_s", {})
+    """The intervals of the latency and of the bandwidth by N, where a file has them in the form of `fit`."""
+    of_level = profile.intervals.get(level)
+    intervals = of_level.get(protocol.name) if isinstance(of_level, dict) else None
+    intervals = intervals if isinstance(intervals, dict) else {}
+    latency, bandwidths = intervals.get("latency_s"), intervals.get("bandwidth_bytes_per_s")
+    by_n = bandwidths if isinstance(bandwidths, dict) else {}
+    return (
+        latency if _is_interval(latency) else None,
+        {n: bounds for n, bounds in by_n.items() if _is_interval(bounds)},
+    )
+
+
+def _is_interval(value: Any) -> bool:
+    is_pair = isinstance(value, list) and len(value) == 2
+    return is_pair and all(isinstance(end, int | float) and not isinstance(end, bool) for end in value)

@@ -109,6 +109,12 @@ def _nodes(one: Check) -> Table:
             "computation": lambda node: format_seconds(node.compute_s) if node.compute_s > 0 else "-",
             "clock": lambda node: f"{node.clock_offset_s * 1e3:+.3g} ms" if node.facts else "-",
             "cores": lambda node: str(node.facts.get("cores", "-")),
-            "/dev/shm": lambda node: format_bytes(node.facts["shm_bytes"]) if node.facts else "-",
+            "/dev/shm": lambda node: (
+                format_bytes(node.facts["shm_bytes"]) if node.facts.get("shm_bytes") else "-"
+            ),
         },
     )
+
+
+def _shared_memory(num_bytes: float | None) -> str:
+    return "-" if num_bytes is None else format_bytes(num_bytes)

@@ -323,9 +323,10 @@ def linear_size_axis(maximum_bytes: float, title: str) -> dict[str, Any]:
 
 def factor_axis(factors: Sequence[float], title: str) -> dict[str, Any]:
     """Log axis with a tick at every power of two within the factors."""
-    powers = range(math.ceil(math.log2(min(factors))), math.floor(math.log2(max(factors))) + 1)
+    least, most = min(factors, default=1.0), max(factors, default=1.0)
+    powers = range(math.ceil(math.log2(least)), math.floor(math.log2(most)) + 1)
     texts = [str(2**k) if k >= 0 else f"1/{2**-k}" for k in powers]
-    return _log_axis(title, [2.0**k for k in powers], texts, min(factors) / 1.06, max(factors) * 1.06)
+    return _log_axis(title, [2.0**k for k in powers], texts, least / 1.06, most * 1.06)
 
 
 def _clean(value: float) -> float:
