@@ -128,3 +128,16 @@ def test_impossible_profile_is_refused(path, bad, says):
     with pytest.raises(InputError, match=says) as refused:
         profile_from_json(value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "value"),
+    [("profile", "warnings", "one"), ("protocol", "bounded_n", [2, "x"]), ("level", "held_out_error", "5 %")],
+)
+def test_a_key_that_is_read_and_has_another_type_is_refused(place, key, value):
+    protocol = {"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9}}
+    level = {"protocols": [protocol]}
+    profile = {"schema": "earlybird.profile/1", "levels": {"intra_socket": level}}
+    {"profile": profile, "level": level, "protocol": protocol}[place][key] = value
+    with pytest.raises(InputError, match=key):
+        profile_from_json(profile)

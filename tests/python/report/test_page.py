@@ -180,7 +180,7 @@ def test_protocols_show_whether_senders_wait_and_equal_lines_are_drawn_once(make
 
 def test_a_bandwidth_bound_is_marked(make):
     value = make.profile_json("mpich")
-    value["levels"]["intra_socket"]["protocols"][0] |= {"above_link_n": [1], "bounded_n": [2, "x"]}
+    value["levels"]["intra_socket"]["protocols"][0] |= {"above_link_n": [1], "bounded_n": [2]}
     (*_, table) = machine(Material(profiles=(profile_from_json(value),))).tables
     bandwidth_cells = {(row[2], row[3].removesuffix(" *")): row[4] for row in table.rows}
     assert {key for key, figure in bandwidth_cells.items() if figure.endswith(" (bound)")} == {
@@ -290,7 +290,6 @@ def test_optional_parts_of_a_profile_may_be_invalid(make):
         "text",
         {"form": "piecewise_postal", "what": {"operation": "pingpong", "level": "intra_socket"}},
     ]
-    value["warnings"] = "one"
     value["levels"]["intra_socket"]["held_out_error"] = None
     assert "contention-intra_socket" in read(Material(profiles=(profile_from_json(value),))).figures()
 
