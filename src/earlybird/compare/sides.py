@@ -13,10 +13,9 @@ from earlybird.data.benchmark_parameters import PARAMETERS, PROCESSES, THREADS
 from earlybird.data.collective_algorithms import COMPLETION, VERIFICATION
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import BOOKKEEPING, RECORDED, is_set_by_launcher, split_settings
-from earlybird.data.resume_command import resume_command, stated_again
 from earlybird.data.run import UNNAMED_HOST, Run
 from earlybird.data.run_comparison import Difference, Point
-from earlybird.data.shell_commands import command_text
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.statistics import (
     MEAN,
     MEDIAN,
@@ -61,7 +60,6 @@ class Side:
     circumstances : what holds for all launches, as text; several values of one thing are listed.
     is_baseline : whether it is kept in a baseline, not in a run.
     launches_asked : how many of each point its run was to have, None if that is not known.
-    stated_again : the options with which its run is continued.
     statistics : key -> what the one value of each launch is, where its iterations are not known; several if
         launches differ.
     alternatives : key -> other statistics of each launch, (1,) seconds.
@@ -74,7 +72,6 @@ class Side:
     circumstances: Mapping[str, str]
     is_baseline: bool = False
     launches_asked: int | None = None
-    stated_again: Sequence[str] = ()
     statistics: Mapping[Key, frozenset[Statistic]] = field(default_factory=dict)
     alternatives: Mapping[Key, Mapping[Statistic, Sequence[np.ndarray]]] = field(default_factory=dict)
     rounding: Mapping[Key, float] = field(default_factory=dict)
@@ -169,7 +166,6 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
         },
         _circumstances(run.header, launches, chosen),
         launches_asked=_launches_asked(run),
-        stated_again=stated_again(run.header.get("settings") or {}),
         statistics={
             key: frozenset(one or MEDIAN for one in statistics[name])
             for key, name in of_chosen.items()
@@ -200,7 +196,9 @@ def mpis_of(run: Run) -> list[str]:
 
 def _chosen(run: Run, held: Sequence[str], mpi: str | None, preferred: str | None) -> str:
     if not held:
-        raise InputError(f"{run.path} has no samples; measure, or continue it with `{resume_command(run)}`")
+        raise InputError(
+            f"{run.path} has no samples; measure, or continue it with --resume -o {path_argument(run.path)}"
+        )
     if mpi is not None and mpi not in held:
         raise InputError(f"{run.path} has no samples of {mpi}; it has those of {labels.listed(held)}")
     if mpi is None and len(held) > 1 and preferred not in held:
@@ -383,7 +381,7 @@ def _values(parts: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
 
 
 def more_launches(*sides: Side) -> str:
-    """Return what adds launches to one side, or to both of a comparison."""
+    """What adds launches to one side, or to both of a comparison."""
     actions = [_more_launches(side) for side in sides]
     if len(sides) > 1 and len(set(actions)) == 1:
         return actions[0].format("both")
@@ -391,7 +389,6 @@ def more_launches(*sides: Side) -> str:
 
 
 def _more_launches(side: Side) -> str:
-    """Return what adds launches to a side, whose name is to be formatted in."""
     from earlybird.compare.changes import MIN_LAUNCHES  # and with it scipy
 
     if side.is_baseline:
@@ -401,11 +398,10 @@ def _more_launches(side: Side) -> str:
     if side.is_check:
         return "compare runs of `earlybird measure` instead of {}, because a check has two launches at most"
     asked, fewest = side.launches_asked, min(map(len, side.times_s.values()), default=0)
-    resume = command_text(["--resume", *side.stated_again]).replace("{", "{{").replace("}", "}}")
     if asked is None or asked <= fewest:
-        return f"continue {{}} with {resume} and more --launches"
+        return "continue {} with --resume and more --launches"
     more = "" if asked >= MIN_LAUNCHES else "more --launches and "
-    return f"continue {{}} with {resume} and {more}a larger --budget ({asked} launches were asked for)"
+    return f"continue {{}} with --resume and {more}a larger --budget ({asked} launches were asked for)"
 
 
 def _key(kernel: str, quantity: str, method: str, config: Mapping[str, Any]) -> Key:

@@ -36,11 +36,6 @@ def split_settings(text: str) -> tuple[str, dict[str, str]]:
     return mpi, dict(one.split("=", 1) for one in settings)
 
 
-def listed_mpis(stored: Any) -> list[str]:
-    """Return the MPIs of the setting `mpi` of a run: one, a list of several, or None."""
-    return list(stored) if isinstance(stored, list) else [stored] if stored else []
-
-
 def with_settings(mpi: str, settings: Mapping[str, str]) -> str:
     """The reverse; `settings` replace those that `mpi` has already."""
     name, before = split_settings(mpi)

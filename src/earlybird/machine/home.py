@@ -22,7 +22,7 @@ def home() -> Path:
     It is `$EARLYBIRD_HOME`; else inside the active virtual environment, so that deleting it deletes
     everything; else the user's data folder. Each unless it is there and this user may not write to it.
     """
-    given = given_home()
+    given = _given_home()
     if given and not _is_read_only(given):
         return given
     if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
@@ -38,7 +38,7 @@ def clearable_home() -> Path:
 
     Raises InputError if that is read-only: what is in another folder was not meant.
     """
-    given = given_home()
+    given = _given_home()
     if given and _is_read_only(given):
         raise InputError(
             f"EARLYBIRD_HOME is {given}, in which you may not remove anything; unset it to remove the builds "
@@ -50,7 +50,7 @@ def clearable_home() -> Path:
 def homes() -> list[Path]:
     """Return the folders in which MPIs and builds are looked up, in this order: `home()`; `$EARLYBIRD_HOME`;
     what an administrator has built next to the installation."""
-    given = given_home()
+    given = _given_home()
     return list(dict.fromkeys([home(), *([given] if given else []), *installation_homes()]))
 
 
@@ -104,7 +104,7 @@ def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[
     return folder
 
 
-def given_home() -> Path | None:
+def _given_home() -> Path | None:
     """Return the folder that EARLYBIRD_HOME names; InputError if others can have put programs into it."""
     given = os.environ.get("EARLYBIRD_HOME")
     if not given:

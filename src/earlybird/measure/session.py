@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.contexts import context_variables
 from earlybird.data.errors import WorkError
-from earlybird.data.resume_command import resume_command
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.units import format_bytes
 from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
@@ -162,7 +161,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
         if launched.cause is not None:
             raise WorkError(
                 f"{_describe(group)} on {group.points[0]['mpi']} failed: {launched.cause}; "
-                f"{samples} of {total} samples are kept in {run.path}, continue with `{resume_command(run)}`"
+                f"{samples} of {total} samples are kept in {run.path}, continue with --resume"
             )
     written = run.samples()
     require_validated(written)
@@ -176,7 +175,7 @@ def _launch(run: Run, launcher: Launcher, request: Request, heard: Heard) -> Lau
     except OSError as error:
         raise WorkError(
             f"cannot write in {scratch.parent}: {error.strerror}; what was complete is kept, "
-            "free some space and continue with `{resume_command(run)}`"
+            "free some space and continue with --resume"
         ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -49,7 +49,7 @@ def test_the_script_runs_the_same_arguments_with_srun_and_resumes(earlybird, tmp
     arguments = ("--quick", "--mpi=intel", "--sizes", "8,64KiB", "--threads", "2", "--launches=4", "--quiet")
     script = earlybird(*SUITE, *arguments, "-o", "a run;x").stdout
     resume, begin, fit = commands(script)
-    assert resume == ["earlybird", "measure", "--resume", "--mpi", "intel", "-o", "a run;x"]
+    assert resume == ["earlybird", "measure", "--resume", "-o", "a run;x"]
     given = commands(earlybird(*SUITE, "--srun=--mpi=pmix").stdout)
     assert [one[one.index("--srun") + 1] for one in given[:2]] == ["--mpi=pmix", "--mpi=pmix"]
     assert begin[:3] == ["earlybird", "measure", "pingpong"]
@@ -122,40 +122,6 @@ def test_another_earlybird_on_the_path_of_the_job_is_not_called(earlybird, tmp_p
     )
     assert (result.returncode, result.stderr[:11]) == (2, "earlybird: ")
     assert "earlybird build" in result.stderr  # nothing is built in that home
-
-
-def test_a_requeued_job_names_again_what_its_run_does_not_choose(earlybird, tmp_path, monkeypatch):
-    """In full: neither the folder nor the PATH of the job need be those of the shell."""
-    compiler = tmp_path / "bin" / "mpicc.mine"
-    compiler.parent.mkdir()
-    compiler.write_text("#!/bin/sh\n")
-    compiler.chmod(0o755)
-    monkeypatch.setenv("PATH", str(compiler.parent), prepend=":")
-    given = ("--env", "UCX_TLS=sm", "--agent", "ssh -p 2", "--srun=--mpi=pmix")
-    for mpi in ("mpicc.mine", "bin/mpicc.mine"):
-        resume, begin, _ = commands(earlybird(*SUITE, "--mpi", mpi, *given).stdout)
-        options = dict(itertools.pairwise(resume))
-        assert options["--mpi"] == dict(itertools.pairwise(begin))["--mpi"] == str(compiler)
-        assert [options[name] for name in ("--env", "--agent", "--srun")] == [
-            "UCX_TLS=sm", "ssh -p 2", "--mpi=pmix"
-        ]  # fmt: skip
-
-
-def test_a_script_that_is_printed_within_exec_measures_its_mpi(earlybird, tmp_path, monkeypatch):
-    monkeypatch.setenv("EARLYBIRD_EXEC_MPI", "/opt/mpi/bin/mpicc")
-    (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,8\n")
-    replay = ("replay", "p.csv", "--layout", "1x1x2", "--print-script", "slurm")
-    for arguments in (SUITE, replay, ("check", "--print-script", "slurm")):
-        for command in commands(earlybird(*arguments).stdout):
-            assert command[1] == "fit" or dict(itertools.pairwise(command))["--mpi"] == "/opt/mpi/bin/mpicc"
-
-
-def test_a_job_has_the_home_that_the_shell_names(earlybird, tmp_path, monkeypatch):
-    """Also one of an administrator, which this user may not write to."""
-    (tmp_path / "shared").mkdir()
-    monkeypatch.setenv("EARLYBIRD_HOME", "shared")
-    monkeypatch.setattr("earlybird.machine.home._is_read_only", lambda folder: folder.name == "shared")
-    assert f"export EARLYBIRD_HOME={tmp_path / 'shared'}\n" in earlybird(*SUITE).stdout
 
 
 @pytest.mark.parametrize(

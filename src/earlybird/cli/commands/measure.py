@@ -18,7 +18,6 @@ from earlybird.cli.session.launchers import is_simulated, launchers_of
 from earlybird.data import labels, units
 from earlybird.data.collective_algorithms import UNMODELLED
 from earlybird.data.errors import InputError
-from earlybird.data.mpi_settings import listed_mpis
 from earlybird.data.run import Run
 from earlybird.data.shell_commands import command_text, no_option
 from earlybird.measure import reproduce, suites
@@ -162,7 +161,7 @@ def measure(
     chosen = suites.find_suites(settings["suites"])
     options = suites.options_of(chosen, settings)
     if session.print_script is not None:
-        several = len(listed_mpis(settings["mpi"])) > 1
+        several = len(sides.listed_mpis(settings["mpi"])) > 1
         _print_script(context, output or Path("run"), chosen, options, effort.budget_s, fits=not several)
         return 0
     with sides.failing_without_verdict(settings):
@@ -173,7 +172,7 @@ def _refuse_other_mpis(
     run: Run, settings: dict[str, Any], mpi: list[str] | None, env: list[str] | None
 ) -> None:
     """Raise InputError if --mpi and --env are not those of `run`: all, or those that must be stated again."""
-    asked, stored = sides.asked_mpis(mpi, env, settings["mpi"]), listed_mpis(settings["mpi"])
+    asked, stored = sides.asked_mpis(mpi, env, settings["mpi"]), sides.listed_mpis(settings["mpi"])
     if not (set(asked) <= set(stored) and (env or any(map(unstated, stored)))):
         measuring.refuse_changes(run, settings, {"mpi": sides.mpi_setting(asked)})
 
@@ -187,7 +186,7 @@ def _refuse_unstated(
 ) -> None:
     refuse_unstated(
         run, settings, place,
-        mpis=listed_mpis(settings["mpi"]), stated_mpis=mpi or (), stated_variables=env or (),
+        mpis=sides.listed_mpis(settings["mpi"]), stated_mpis=mpi or (), stated_variables=env or (),
     )  # fmt: skip
 
 

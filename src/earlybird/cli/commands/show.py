@@ -14,8 +14,8 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
 from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_pattern
 from earlybird.data.recording import SUMMARY, load_recording
-from earlybird.data.resume_command import resume_command
 from earlybird.data.run import Run
+from earlybird.data.shell_commands import path_argument
 
 
 class ShowFormat(StrEnum):
@@ -206,7 +206,9 @@ def _show_run(run: Run, format: ShowFormat) -> None:
 
     samples = run.samples()
     if not samples:
-        raise InputError(f"{run.path} has no samples yet; continue it with `{resume_command(run)}`")
+        raise InputError(
+            f"{run.path} has no samples yet; continue it with --resume -o {path_argument(run.path)}"
+        )
     whole = next((path for name in _OF_RUNS if (path := run.path / name).exists()), None)
     if whole is not None:
         _show_json(whole, format)

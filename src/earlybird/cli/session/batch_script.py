@@ -11,20 +11,19 @@ import typer
 from earlybird.cli.options.command import given_arguments
 from earlybird.cli.options.shared import PlaceOptions
 from earlybird.cli.output.printing import print_text
-from earlybird.cli.session.sides import in_full
+from earlybird.cli.session.foreign_runs import unstated
 from earlybird.data.errors import InputError
-from earlybird.data.resume_command import NOT_CHOSEN
 from earlybird.data.shell_commands import command_text, path_argument, quoted
-from earlybird.launch import interpose
 from earlybird.launch.srun_arguments import parse_srun_arguments
-from earlybird.machine.home import given_home
+from earlybird.machine.home import home
 
 KINDS = ("slurm",)
 # Options that the script sets itself, or that do not apply in it.
 _OMITTED = {"print_script", "output", "launcher", "quiet"}
-# Options that a run does not choose, or that are not of the measurement.
-_GIVEN_AGAIN = {"mpi", "env", *NOT_CHOSEN, "profile", "format", "json"}
+# Options that a run does not choose.
+_GIVEN_AGAIN = {"profile", "format", "json", "srun"}
 _MARGIN_S = 300.0
+_HOME = "EARLYBIRD_HOME"
 
 _SLURM = """\
 #!/bin/bash
@@ -76,7 +75,9 @@ def print_slurm_script(
     command = context.command_path.split()[1:]  # with the suite, where it is a subcommand
     lines = _CONTINUED.format(
         run=path_argument(run),
-        resume=_line([command[0], "--resume", *_given(context, _GIVEN_AGAIN), "-o", str(run)]),
+        resume=_line(
+            [command[0], "--resume", *_given(context, _GIVEN_AGAIN | _stated_again(context)), "-o", str(run)]
+        ),
         begin=_line([*command, *_given(context), "--launcher", "srun", "-o", str(run)]),
     )
     requests = f"#SBATCH --nodes={nodes}\n#SBATCH --requeue"
@@ -96,8 +97,7 @@ def print_check_script(context: typer.Context, output: Path | None, budget_s: fl
 def _print(command: str, submit: str, requests: str, budget_s: float, body: str) -> None:
     minutes = math.ceil((2 * budget_s + _MARGIN_S) / 60)
     # Sites may not pass the variables of the shell on to jobs.
-    given = given_home()
-    environment = f"export EARLYBIRD_HOME={quoted(str(given))}\n" if given else ""
+    environment = f"export {_HOME}={quoted(str(home()))}\n" if os.environ.get(_HOME) else ""
     text = _SLURM.format(
         command=command,
         submit=submit,
@@ -122,10 +122,14 @@ def _own_command() -> list[str]:
     return [str(script)] if script.is_file() else [sys.executable, "-m", "earlybird"]
 
 
+def _stated_again(context: typer.Context) -> set[str]:
+    """Names of the options of the MPI that a run does not choose, see foreign_runs.py."""
+    mpis = context.params.get("mpi") or ()
+    has_path = any(map(unstated, [mpis] if isinstance(mpis, str) else mpis))
+    return {"mpi", "env"} if has_path or context.params.get("env") else set()
+
+
 def _given(context: typer.Context, only: Collection[str] | None = None) -> list[str]:
-    """Return what was given without what the script sets itself, the MPIs as every node finds them."""
-    arguments, options = given_arguments(context, {*_OMITTED, "mpi"}, only)
-    # A job is outside of the `exec` in which its script is printed.
-    given = context.params.get("mpi") or os.environ.get(interpose.FLAVOUR) or ()
-    mpis = [given] if isinstance(given, str) else given  # of a command that takes one, or of several
-    return [*arguments, *options, *(text for mpi in mpis for text in ("--mpi", in_full(mpi)))]
+    """Without what the script sets itself."""
+    arguments, options = given_arguments(context, _OMITTED, only)
+    return [*arguments, *options]

@@ -10,10 +10,15 @@ from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import print_line
 from earlybird.compare.sides import Side, mpis_of, side_of
 from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError
-from earlybird.data.mpi_settings import alternatives, listed_mpis, split_settings, with_settings
+from earlybird.data.mpi_settings import alternatives, split_settings, with_settings
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import SLOWER
 from earlybird.machine.flavours import full_name
+
+
+def listed_mpis(stored: Any) -> list[str]:
+    """The setting `mpi` of a run: one MPI, a list of several, or None."""
+    return list(stored) if isinstance(stored, list) else [stored] if stored else []
 
 
 def mpi_setting(mpis: Sequence[str]) -> str | list[str] | None:
