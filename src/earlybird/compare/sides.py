@@ -15,7 +15,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import BOOKKEEPING, RECORDED, is_set_by_launcher, split_settings
 from earlybird.data.run import UNNAMED_HOST, Run
 from earlybird.data.run_comparison import Difference, Point
-from earlybird.data.shell_commands import path_argument
+from earlybird.data.run_continuation import resume_command
 from earlybird.data.statistics import (
     MEAN,
     MEDIAN,
@@ -196,9 +196,7 @@ def mpis_of(run: Run) -> list[str]:
 
 def _chosen(run: Run, held: Sequence[str], mpi: str | None, preferred: str | None) -> str:
     if not held:
-        raise InputError(
-            f"{run.path} has no samples; measure, or continue it with --resume -o {path_argument(run.path)}"
-        )
+        raise InputError(f"{run.path} has no samples; measure, or continue it with `{resume_command(run)}`")
     if mpi is not None and mpi not in held:
         raise InputError(f"{run.path} has no samples of {mpi}; it has those of {labels.listed(held)}")
     if mpi is None and len(held) > 1 and preferred not in held:
