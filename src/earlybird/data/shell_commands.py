@@ -1,6 +1,7 @@
 """Writes commands that are printed to be pasted into a shell: every argument is quoted where it must be."""
 
 import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -25,6 +26,11 @@ def quoted(argument: str) -> str:
     if plain_line(argument) == argument and "`" not in argument:
         return "'" + argument.replace("'", "'\"'\"'") + "'"
     return "$'" + "".join(map(_in_dollar_quotes, argument)) + "'"
+
+
+def posix_quoted(argument: str) -> str:
+    """Return `argument` as one argument for /bin/sh, which lacks `$'...'`; not to be shown."""
+    return shlex.quote(argument)
 
 
 def path_argument(path: str | Path) -> str:
