@@ -41,8 +41,9 @@ def test_the_plugin_and_the_component_are_read():
         "--hint=nomultithread", "--exact", "--exclusive", "--overlap", "-O", "--overcommit", "--export=NONE",
         "--export-file=f", "-K0", "--kill-on-bad-exit=0", "--output=x", "-o x", "-l", "-ul", "--label",
         "-D /tmp", "--multi-prog", "--pty", "--test-only", "--help", "--pack-group=1", "-r1", "--relative=1",
-        "-F nodes", "-Z", "--jobid=7", "-t 10", "-ut10", "--time=10", "--time-min=1", "-W5", "--wait=5",
-        "--signal=KILL@60", "--deadline=now+1hour", "-v", "-uv", "--verbose", "--verb", "--slurmd-debug=verbose",
+        "-F nodes", "-Z", "--jobid=7", "-t 10", "-ut10", "--time=10", "--time-min=1", "-W5",
+        "--wait=5", "--signal=KILL@60", "--deadline=now+1hour", "-v", "-uv", "--verbose", "--verb",
+        "--slurmd-debug=verbose",
     ],
 )  # fmt: skip
 def test_what_the_launch_sets_itself_is_refused(text):
