@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from earlybird.data.mpi_settings import options_of, split_settings
@@ -33,22 +33,29 @@ def is_tuning(setting: str) -> bool:
 
 def resume_command(run: Run) -> str:
     """Return the command that continues `run`, with all that its folder does not choose."""
-    settings = run.header.get("settings")
-    settings = settings if isinstance(settings, dict) else {}
-    command = "measure" if "suites" in settings else "replay"
-    stated = stated_again(settings, has_env=command == "measure")
-    return command_text(["earlybird", command, "--resume", *stated, "-o", no_option(run.path)])
+    command = "measure" if _is_measured(run) else "replay"
+    return command_text(["earlybird", command, "--resume", *stated_again(run), "-o", no_option(run.path)])
 
 
-def stated_again(settings: Mapping[str, Any], *, has_env: bool = True) -> list[str]:
-    """Return the arguments that state what a run with these settings does not choose."""
+def stated_again(run: Run) -> list[str]:
+    """Return the arguments that state what the folder of `run` does not choose."""
+    settings = _settings(run)
     mpi = settings.get("mpi")
-    mpis: Sequence[str] = [mpi] if isinstance(mpi, str) else mpi if isinstance(mpi, list) else []
-    stated = options_of(mpis, has_env=has_env) if any(map(_is_stated_again, mpis)) else []
+    mpis = [name for name in (mpi if isinstance(mpi, list) else [mpi]) if isinstance(name, str)]
+    stated = options_of(mpis, has_env=_is_measured(run)) if any(map(_is_stated_again, mpis)) else []
     for name in STATED_AGAIN:
         if settings.get(name) is not None:
             stated += [f"--{name}", str(settings[name])]
     return stated
+
+
+def _is_measured(run: Run) -> bool:
+    return "suites" in _settings(run)
+
+
+def _settings(run: Run) -> Mapping[str, Any]:
+    settings = run.header.get("settings")
+    return settings if isinstance(settings, dict) else {}
 
 
 def _is_stated_again(mpi: str) -> bool:
