@@ -139,9 +139,9 @@ def test_a_home_that_is_read_only_is_that_of_the_job_too(in_process, tmp_path, m
     assert f"export EARLYBIRD_HOME={shared}\n" in script
 
 
-def test_a_script_on_a_stream_of_ascii_names_the_same_folder(earlybird):
+def test_a_script_on_a_stream_of_ascii_names_the_same_folder(own_process):
     arguments = ("check", "--mpi", "mpich", "--print-script", "slurm", "-o", "café")
-    script = earlybird(*arguments, env={"PYTHONIOENCODING": "ascii"}).stdout
+    script = own_process(*arguments, env={"PYTHONIOENCODING": "ascii"}).stdout
     (line,) = [line for line in script.splitlines() if " check " in line and not line.startswith("#")]
     printed = subprocess.run(["bash", "-c", f"printf '%s\\n' {line}"], capture_output=True, check=True).stdout
     assert printed.decode().splitlines()[-1] == "café"
