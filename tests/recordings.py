@@ -3,8 +3,10 @@
 import json
 import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from earlybird.data.recorded_rank import (
     RankRecording,
     Step,
 )
-from earlybird.data.recording import Recording, start_recording
+from earlybird.data.recording import Recording, recording_into
 
 CALLS = ("MPI_Init", "MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce", "MPI_Finalize")
 INIT, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))
@@ -121,6 +123,12 @@ def in_memory(
         for rank in range(size) if rank not in absent
     }  # fmt: skip
     return Recording(Path("rec"), ("mpiexec", "-n", str(size), "./app"), ranks)
+
+
+def start_recording(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Create the folder of a recording, for ranks that are written or started elsewhere."""
+    with recording_into(folder, facts):
+        pass
 
 
 def on_disk(folder: Path, size: int, messages, waiting_s=lambda rank: 0.2, host=lambda rank: "n0") -> Path:

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from earlybird.data.errors import EarlybirdError
-from earlybird.data.recording import load_recording, start_recording
+from earlybird.data.recording import load_recording
 from earlybird.machine.flavours import WHEELS, Flavour, find_flavour
 from earlybird.toolchain.build import RECORDER, has_library, library_path, native_sources
 from tests.partitioned import Outcome, run_cases, run_ranks
+from tests.recordings import start_recording
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 SOURCES = native_sources() / "tests" / "fortran"

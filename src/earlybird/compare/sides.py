@@ -15,7 +15,8 @@ from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import BOOKKEEPING, RECORDED, is_set_by_launcher, split_settings
 from earlybird.data.run import UNNAMED_HOST, Run
 from earlybird.data.run_comparison import Difference, Point
-from earlybird.data.shell_commands import path_argument
+from earlybird.data.run_continuation import resume_command, stated_again
+from earlybird.data.shell_commands import command_text
 from earlybird.data.statistics import (
     MEAN,
     MEDIAN,
@@ -60,6 +61,7 @@ class Side:
     circumstances : what holds for all launches, as text; several values of one thing are listed.
     is_baseline : whether it is kept in a baseline, not in a run.
     launches_asked : how many of each point its run was to have, None if that is not known.
+    resume_options : what continues its run.
     statistics : key -> what the one value of each launch is, where its iterations are not known; several if
         launches differ.
     alternatives : key -> other statistics of each launch, (1,) seconds.
@@ -72,6 +74,7 @@ class Side:
     circumstances: Mapping[str, str]
     is_baseline: bool = False
     launches_asked: int | None = None
+    resume_options: str = "--resume"
     statistics: Mapping[Key, frozenset[Statistic]] = field(default_factory=dict)
     alternatives: Mapping[Key, Mapping[Statistic, Sequence[np.ndarray]]] = field(default_factory=dict)
     rounding: Mapping[Key, float] = field(default_factory=dict)
@@ -166,6 +169,7 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
         },
         _circumstances(run.header, launches, chosen),
         launches_asked=_launches_asked(run),
+        resume_options=command_text(["--resume", *stated_again(run)]),
         statistics={
             key: frozenset(one or MEDIAN for one in statistics[name])
             for key, name in of_chosen.items()
@@ -196,9 +200,7 @@ def mpis_of(run: Run) -> list[str]:
 
 def _chosen(run: Run, held: Sequence[str], mpi: str | None, preferred: str | None) -> str:
     if not held:
-        raise InputError(
-            f"{run.path} has no samples; measure, or continue it with --resume -o {path_argument(run.path)}"
-        )
+        raise InputError(f"{run.path} has no samples; measure, or continue it with `{resume_command(run)}`")
     if mpi is not None and mpi not in held:
         raise InputError(f"{run.path} has no samples of {mpi}; it has those of {labels.listed(held)}")
     if mpi is None and len(held) > 1 and preferred not in held:
@@ -398,10 +400,11 @@ def _more_launches(side: Side) -> str:
     if side.is_check:
         return "compare runs of `earlybird measure` instead of {}, because a check has two launches at most"
     asked, fewest = side.launches_asked, min(map(len, side.times_s.values()), default=0)
+    resume = side.resume_options.replace("{", "{{").replace("}", "}}")
     if asked is None or asked <= fewest:
-        return "continue {} with --resume and more --launches"
+        return f"continue {{}} with {resume} and more --launches"
     more = "" if asked >= MIN_LAUNCHES else "more --launches and "
-    return f"continue {{}} with --resume and {more}a larger --budget ({asked} launches were asked for)"
+    return f"continue {{}} with {resume} and {more}a larger --budget ({asked} launches were asked for)"
 
 
 def _key(kernel: str, quantity: str, method: str, config: Mapping[str, Any]) -> Key:

@@ -229,12 +229,6 @@ class Recording:
         return _join([_columns(part["peer"], np.full(len(part), rank), part) for rank, part in rows])
 
 
-def start_recording(path: Path, facts: Mapping[str, Any]) -> None:
-    """Create the folder of a recording as `recording_into` does, for ranks that are started elsewhere."""
-    with recording_into(path, facts):
-        pass
-
-
 @contextlib.contextmanager
 def recording_into(path: Path, facts: Mapping[str, Any]) -> Iterator[None]:
     """Create the folder of a recording that ranks write to, and keep others from it until the block ends;

@@ -32,7 +32,7 @@ _REFUSED = {
         (
             "export", "export-file", "kill-on-bad-exit", "input", "output", "error", "label", "chdir",
             "multi-prog", "test-only", "pty", "interactive", "no-allocate", "jobid", "help", "usage",
-            "version",
+            "version", "time", "time-min", "wait", "signal", "deadline", "verbose", "slurmd-debug",
         ),
         _STEP,
     ),
@@ -42,10 +42,10 @@ _SHORT = {
     "n": "ntasks", "N": "nodes", "m": "distribution", "O": "overcommit", "w": "nodelist", "F": "nodefile",
     "x": "exclude", "r": "relative", "c": "cpus-per-task", "B": "extra-node-info", "K": "kill-on-bad-exit",
     "i": "input", "o": "output", "e": "error", "l": "label", "D": "chdir", "Z": "no-allocate", "h": "help",
-    "V": "version",
+    "V": "version", "t": "time", "W": "wait", "v": "verbose",
 }  # fmt: skip
 # The other short options: with a value, without one, and with one that can only follow at once.
-_WITH_VALUE, _WITHOUT, _ATTACHED = frozenset("ACGJLMSTWbdpqt"), frozenset("EHQRsuvX"), frozenset("Ik")
+_WITH_VALUE, _WITHOUT, _ATTACHED = frozenset("ACGJLMSTbdpq"), frozenset("EHQRsuX"), frozenset("Ik")
 _MPI, _COMPONENT = "mpi", "het-group"
 
 

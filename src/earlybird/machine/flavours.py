@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import with_settings
+from earlybird.data.shell_commands import posix_quoted
 from earlybird.machine.commands import find_command, is_executable
 from earlybird.machine.compilers import (
     ANSWER_LIMIT_S,
@@ -88,11 +89,9 @@ class Flavour(
         if "mpiexec" in own:
             own["mpirun"] = self.mpiexec
         own |= names_like(self.mpicc)
-        from shlex import quote
-
         # Scripts and no links: Open MPI's wrappers look for their settings by the name they are called by.
         texts = {
-            name: f'#!/bin/sh\nexec {quote(str(target))} "$@"\n'.encode()
+            name: f'#!/bin/sh\nexec {posix_quoted(str(target))} "$@"\n'.encode()
             for name, target in sorted(own.items())
         }
         return scripts_folder(TOOLS, texts, lambda name: True)

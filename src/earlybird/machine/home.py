@@ -9,6 +9,7 @@ from pathlib import Path
 from earlybird.data.errors import InputError
 from earlybird.machine.commands import is_made_by_another, is_writable_by_all
 
+HOME_VARIABLE = "EARLYBIRD_HOME"
 # What Earlybird makes in a home; all else there is somebody's own.
 MPIS, BUILDS, KEYS, LOCKS = "mpi", "native", "keys", "locks"
 LAUNCHERS, TOOLS = "launchers", "tools"
@@ -22,7 +23,7 @@ def home() -> Path:
     It is `$EARLYBIRD_HOME`; else inside the active virtual environment, so that deleting it deletes
     everything; else the user's data folder. Each unless it is there and this user may not write to it.
     """
-    given = _given_home()
+    given = given_home()
     if given and not _is_read_only(given):
         return given
     if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
@@ -38,7 +39,7 @@ def clearable_home() -> Path:
 
     Raises InputError if that is read-only: what is in another folder was not meant.
     """
-    given = _given_home()
+    given = given_home()
     if given and _is_read_only(given):
         raise InputError(
             f"EARLYBIRD_HOME is {given}, in which you may not remove anything; unset it to remove the builds "
@@ -50,7 +51,7 @@ def clearable_home() -> Path:
 def homes() -> list[Path]:
     """Return the folders in which MPIs and builds are looked up, in this order: `home()`; `$EARLYBIRD_HOME`;
     what an administrator has built next to the installation."""
-    given = _given_home()
+    given = given_home()
     return list(dict.fromkeys([home(), *([given] if given else []), *installation_homes()]))
 
 
@@ -104,9 +105,9 @@ def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[
     return folder
 
 
-def _given_home() -> Path | None:
+def given_home() -> Path | None:
     """Return the folder that EARLYBIRD_HOME names; InputError if others can have put programs into it."""
-    given = os.environ.get("EARLYBIRD_HOME")
+    given = os.environ.get(HOME_VARIABLE)
     if not given:
         return None
     folder = _resolved(given)

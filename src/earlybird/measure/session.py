@@ -14,6 +14,7 @@ from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.contexts import context_variables
 from earlybird.data.errors import WorkError
 from earlybird.data.run import Run, Sample, require_validated
+from earlybird.data.run_continuation import resume_command
 from earlybird.data.units import format_bytes
 from earlybird.launch.launcher import Heard, Launched, Launcher, Request, Rules
 from earlybird.launch.placement import require_placed
@@ -161,7 +162,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
         if launched.cause is not None:
             raise WorkError(
                 f"{_describe(group)} on {group.points[0]['mpi']} failed: {launched.cause}; "
-                f"{samples} of {total} samples are kept in {run.path}, continue with --resume"
+                f"{samples} of {total} samples are kept in {run.path}, continue with `{resume_command(run)}`"
             )
     written = run.samples()
     require_validated(written)
@@ -175,7 +176,7 @@ def _launch(run: Run, launcher: Launcher, request: Request, heard: Heard) -> Lau
     except OSError as error:
         raise WorkError(
             f"cannot write in {scratch.parent}: {error.strerror}; what was complete is kept, "
-            "free some space and continue with --resume"
+            f"free some space and continue with `{resume_command(run)}`"
         ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

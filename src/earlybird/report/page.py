@@ -89,11 +89,13 @@ def _figures(all_chapters: Iterable[Chapter]) -> dict[str, dict[str, Any]]:
 
 
 def _plain_texts(value: Any) -> Any:
-    """A part of a figure with plain text."""
+    """Return a part of a figure with plain text."""
     if isinstance(value, str):
         return plain_line(value)
     if isinstance(value, Mapping):
-        return {key: _plain_texts(item) for key, item in value.items()}
+        return {_plain_texts(key): _plain_texts(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):  # of numpy
+        value = value.tolist()
     return [_plain_texts(item) for item in value] if isinstance(value, list | tuple) else value
 
 

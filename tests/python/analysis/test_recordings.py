@@ -11,9 +11,9 @@ from earlybird.analysis.gaps import remarks
 from earlybird.analysis.matrix import MAX_FILLED, MAX_ROWS, UNKNOWN_HOST, matrices
 from earlybird.analysis.messages import by_size_class, bytes_by_rank, heaviest_pairs
 from earlybird.data.recorded_rank import Communicator
-from earlybird.data.recording import load_recording, start_recording
+from earlybird.data.recording import load_recording
 from earlybird.models.rank_order import MAX_CLUSTERED, community_order
-from tests.recordings import RUN_S, halo, in_memory, on_disk, ring, world
+from tests.recordings import RUN_S, halo, in_memory, on_disk, ring, start_recording, world
 
 MESSAGES = [*ring(6), (0, 1, 2, 0), (3, 3, 4, 7), (5, 2, 1, 1 << 20)]
 

@@ -1,12 +1,15 @@
 """--print-script: what the script requests from Slurm, what it runs, and what is refused."""
 
 import itertools
+import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from earlybird.machine.home import home
 
 SUITE = ("measure", "pingpong", "--print-script", "slurm")
 
@@ -49,7 +52,7 @@ def test_the_script_runs_the_same_arguments_with_srun_and_resumes(earlybird, tmp
     arguments = ("--quick", "--mpi=intel", "--sizes", "8,64KiB", "--threads", "2", "--launches=4", "--quiet")
     script = earlybird(*SUITE, *arguments, "-o", "a run;x").stdout
     resume, begin, fit = commands(script)
-    assert resume == ["earlybird", "measure", "--resume", "-o", "a run;x"]
+    assert resume == ["earlybird", "measure", "--resume", "--mpi", "intel", "-o", "a run;x"]
     given = commands(earlybird(*SUITE, "--srun=--mpi=pmix").stdout)
     assert [one[one.index("--srun") + 1] for one in given[:2]] == ["--mpi=pmix", "--mpi=pmix"]
     assert begin[:3] == ["earlybird", "measure", "pingpong"]
@@ -111,17 +114,58 @@ def test_another_earlybird_on_the_path_of_the_job_is_not_called(earlybird, tmp_p
         (tmp_path / "bin" / name).write_text("#!/bin/sh\nexit 9\n")
         (tmp_path / "bin" / name).chmod(0o755)
     path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
-    environment = {"PATH": path, "HOME": str(tmp_path), "SLURM_JOB_ID": "7"}
+    assert f"export EARLYBIRD_HOME='{tmp_path / 'its home'}'\n" in script
     result = subprocess.run(
-        ["bash", "-c", checked(script)],
-        env=environment,
+        ["bash", "-c", checked(script).replace(" check --mpi mpich ", " check --mpi nonsense ")],
+        env={"PATH": path, "HOME": str(tmp_path), "SLURM_JOB_ID": "7"},
         capture_output=True,
         text=True,
         timeout=60,
         cwd=tmp_path,
     )
     assert (result.returncode, result.stderr[:11]) == (2, "earlybird: ")
-    assert "earlybird build" in result.stderr  # nothing is built in that home
+    assert "'nonsense'" in result.stderr  # this installation was called, and says so
+
+
+def test_a_home_that_is_read_only_is_that_of_the_job_too(in_process, tmp_path, monkeypatch):
+    """An administrator's, with the builds that the job uses."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    real = os.access
+    monkeypatch.setattr("os.access", lambda path, mode: str(path) != str(shared) and real(path, mode))
+    monkeypatch.setenv("EARLYBIRD_HOME", str(shared))
+    assert home() != shared
+    script = in_process("check", "--mpi", "mpich", "--print-script", "slurm").stdout
+    assert f"export EARLYBIRD_HOME={shared}\n" in script
+
+
+def test_a_script_on_a_stream_of_ascii_names_the_same_folder(own_process):
+    arguments = ("check", "--mpi", "mpich", "--print-script", "slurm", "-o", "café")
+    script = own_process(*arguments, env={"PYTHONIOENCODING": "ascii"}).stdout
+    (line,) = [line for line in script.splitlines() if " check " in line and not line.startswith("#")]
+    printed = subprocess.run(["bash", "-c", f"printf '%s\\n' {line}"], capture_output=True, check=True).stdout
+    assert printed.decode().splitlines()[-1] == "café"
+
+
+@pytest.mark.parametrize("command", ["measure", "replay"])
+@pytest.mark.parametrize("where", ["on PATH", "relative", "exec"])
+def test_a_requeued_job_states_its_mpi_again_as_the_run_stores_it(
+    in_process, tmp_path, monkeypatch, command, where
+):
+    (tmp_path / "p.csv").write_text("src,dst,bytes\n0,1,8\n")
+    mpicc = tmp_path / "bin" / "mpicc.mpich"
+    mpicc.parent.mkdir()
+    mpicc.write_text("#!/bin/sh\n")
+    mpicc.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{mpicc.parent}:{os.environ['PATH']}")
+    given = {"on PATH": ("--mpi", "mpicc.mpich"), "relative": ("--mpi", "bin/mpicc.mpich"), "exec": ()}[where]
+    if where == "exec":
+        monkeypatch.setenv("EARLYBIRD_EXEC_MPI", str(mpicc))
+    of_command = ("pingpong",) if command == "measure" else ("p.csv", "--layout", "1x1x2")
+    script = in_process(command, *of_command, *given, "--print-script", "slurm").stdout
+    resume, begin, *_ = commands(script)
+    for line in (resume, begin):
+        assert line[line.index("--mpi") + 1] == str(mpicc)
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,12 @@ def test_another_agent_than_the_stored_is_not_used(earlybird, refused, folder, p
         ("intel+I_MPI_HYDRA_BOOTSTRAP_EXEC=1", (), (), True),
         ("mpich+LD_PRELOAD=1", (), (), True),
         ("mpich+MPIR_CVAR_A=1\n2", (), (), True),
+        ("mpich+OMP_NUM_THREADS=8", (), (), False),
+        ("mpich+OMP_NUM_THREADS=99999", (), (), True),
+        ("mpich+MPIR_CVAR_NUM_VCIS=9999999999", (), (), True),
+        ("mpich+MPIR_CVAR_DEBUG_HOLD=1", (), (), True),
+        ("openmpi+OMPI_MCA_coll_hook_comm_method_enable_mpi_init=1", (), (), True),
+        ("mpich+MPIR_CVAR_NOLOCAL=1", (), (), True),
         ("/opt/mpi/bin/mpicc", (), (), True),
         ("./mpicc", (), (), True),
         ("/opt/mpi/bin/mpicc", ("/opt/mpi/bin/mpicc",), (), False),
@@ -142,6 +148,23 @@ def test_the_mpi_of_an_enclosing_exec_is_stated(monkeypatch):
 def test_a_relative_path_names_the_mpi_that_is_stored_in_full(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert not unstated(f"{tmp_path}/bin/mpicc", ["bin/mpicc"])
+
+
+def test_the_command_that_continues_a_run_states_what_the_folder_does_not_choose(
+    in_process, folder, program, monkeypatch, refused
+):
+    named = {"mpi": [f"{program}+UCX_TLS=sm", "mpich+UCX_TLS=sm"], "hosts": "a,b", "agent": "ssh -p 22"}
+    path = folder("measure", **named)
+    (path / "samples.ndjson").write_text("")
+    ended = in_process("show", "foreign", check=False)
+    refused(ended, "no samples yet; continue it with `earlybird measure --resume ")
+
+    def reach(settings, seed):
+        raise InputError("reached")
+
+    monkeypatch.setattr(measure, "launchers_of", reach)
+    command = shlex.split(ended.stderr.split("`")[1])
+    refused(in_process(*command[1:], check=False), "reached")
 
 
 @pytest.mark.parametrize(

@@ -99,13 +99,20 @@ def test_too_few_runs_are_refused(earlybird, nightly, refused):
         refused(earlybird("history", *nightly[:6], "--level", level, check=False), "--level")
 
 
-@pytest.mark.parametrize("started", ["", "monday", "0001-01-01T00:00:00+23:00"])
-def test_a_start_that_is_no_time_is_refused(earlybird, nightly, refused, tmp_path, started):
+@pytest.mark.parametrize(
+    ("started", "problem"),
+    [
+        ("", "which is no time"),
+        ("monday", "which is no time"),
+        ("0001-01-01T00:00:00+23:00", "which is beyond the calendar"),
+    ],
+)
+def test_a_start_that_is_no_time_is_refused(earlybird, nightly, refused, tmp_path, started, problem):
     copy = tmp_path / "copy"
     shutil.copytree(nightly[0], copy)
     header = json.loads((copy / "run.json").read_text())
     (copy / "run.json").write_text(json.dumps(header | {"started": started}))
-    refused(earlybird("history", copy, *nightly[1:7], check=False), "which is no time")
+    refused(earlybird("history", copy, *nightly[1:7], check=False), problem)
 
 
 def test_it_warns_of_runs_of_several_hosts(earlybird, nightly, tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from earlybird.cli.output.settings import write_settings
+from earlybird.cli.session import batch_script
 from earlybird.data.collective_configuration import Region, configuration
 from earlybird.data.plain_text import plain_line
 from earlybird.data.shell_commands import quoted
@@ -83,10 +84,11 @@ def test_settings_that_name_a_file_next_to_them(folder, tmp_path, capsys):
     assert set_to.stdout.decode() == f"{path}.json"
 
 
-def test_a_batch_script(in_process, folder, tmp_path, any_mpi):
+def test_a_batch_script(in_process, folder, tmp_path, any_mpi, monkeypatch):
     own = tmp_path / "earlybird"
     own.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\" >> called\n")
     own.chmod(0o755)
+    monkeypatch.setattr(batch_script, "_own_command", lambda: [str(own)])
     script = in_process(
         "measure",
         "pingpong",

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 
 from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_table
+from earlybird.cli.output.printing import markdown_table, print_table
 from earlybird.cli.output.progress import ProgressLine
 from earlybird.cli.output.streams import PlainStream
 from earlybird.data.plain_text import plain
 from earlybird.data.run import Run, Sample
+from earlybird.report.page import _plain_texts
 from tests.recordings import on_disk, ring
 
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
@@ -143,7 +144,7 @@ def assert_lines(text):
 def assert_csv(text):
     assert_plain(text)
     cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
-    assert not [cell for cell in cells if cell.startswith(("=", "@", "+", "\t"))]
+    assert not [cell for cell in cells if re.match(r"[=@+\t]|-(?![\d.]|inf|nan)", cell)]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -217,6 +218,16 @@ def test_a_report_is_plain_on_the_page_and_on_the_terminal(plant, hostile_run, i
     figures = json.loads(gzip.decompress(base64.b85decode(scripts.partition("</script>")[0])))
     shown = [text for path, text in each_text(figures) if path[-1] != "legendgroup"]
     assert shown and all(plain(text) == text and "<b>&#8238;" not in text for text in shown)
+
+
+def test_arrays_and_keys_of_figures_are_plain():
+    shown = _plain_texts({"data": [{"x": np.array([HOSTILE]), "y": np.arange(2), KEY: (HOSTILE,)}]})
+    assert plain(text := str(shown)) == text and not FORGED.search(text)
+    assert shown["data"][0]["y"] == [0, 1]
+
+
+def test_the_head_of_a_table_in_markdown_has_no_markup():
+    assert markdown_table(["a|b", "<b>"], [["1", "2"]])[0] == r"| a\|b | \<b> |"
 
 
 def test_names_of_files_and_options_are_plain_in_errors(in_process):

@@ -143,13 +143,18 @@ def test_the_shared_memory_of_a_command_that_a_signal_ends_is_removed():
     assert not Path("/dev/shm", name).exists()
 
 
-def test_what_another_job_makes_while_a_command_fails_stays():
+def test_what_another_job_makes_while_a_command_fails_stays(tmp_path):
     """UCX's segments have the same names in all jobs, and are not mapped from their first moment on."""
     ended = subprocess.Popen(["true"])
     ended.wait()
-    segment = Path("/dev/shm", f"ucx_shm_posix_{uuid.uuid4().hex}")
-    session = Path("/tmp", f"ompi.{ended.pid}")
-    command = [sys.executable, "-c", RUN, "-c", "echo begun; read line; exit 3"]
+    segment, session = tmp_path / f"ucx_shm_posix_{uuid.uuid4().hex}", tmp_path / f"ompi.{ended.pid}"
+    # Jobs of other tests end meanwhile, and look in the folders of the machine.
+    instead = (
+        "from pathlib import Path; from earlybird.launch import shared_memory, temporary_files;"
+        f"here = Path({str(tmp_path)!r}); shared_memory.remove_left.__defaults__ = (here,);"
+        "temporary_files.remove_left.__defaults__ = (here, Path('/proc'))"
+    )
+    command = [sys.executable, "-c", f"{instead}\n{RUN}", "-c", "echo begun; read line; exit 3"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "begun\n"
         try:

@@ -334,6 +334,21 @@ def test_the_launches_that_were_asked_for_are_known(tmp_path):
         assert side_of(run).launches_asked == asked
 
 
+def test_the_options_that_continue_a_run_are_those_that_it_does_not_choose(tmp_path):
+    settings = {
+        "suites": ["pingpong"],
+        "mpi": "/opt/{a}/mpicc",
+        "hosts": "a,b",
+        "agent": "ssh -x",
+        "srun": None,
+    }
+    run = Run.create(tmp_path / "a", machine={}, command=[], seed=1, settings=settings)
+    run.append_samples([Sample("pingpong", "t", {"mpi": "m", "size_bytes": 8}, "l", np.ones(1))])
+    (note,) = compare_sides(*[side_of(run, name="A")] * 2).notes
+    options = "--resume --mpi '/opt/{a}/mpicc' --hosts a,b --agent 'ssh -x'"
+    assert f"continue both with {options} and more --launches" in note
+
+
 def test_what_adds_launches(written):
     run = side_of(written("a", [[1.0]], {"launcher": "local"}), name="A")
     imported = side_of(written("b", [[1.0]], {"launcher": "import"}), name="B")

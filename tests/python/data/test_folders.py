@@ -11,8 +11,9 @@ import pytest
 
 from earlybird.data import folders
 from earlybird.data.errors import InputError
-from earlybird.data.recording import load_recording, recording_into, start_recording
+from earlybird.data.recording import load_recording, recording_into
 from earlybird.data.run import Run
+from tests.recordings import start_recording
 
 
 def create(path, **more):

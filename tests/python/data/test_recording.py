@@ -11,8 +11,9 @@ import pytest
 from earlybird.analysis.gaps import lost_parts, remarks
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import CALL, GOT, PUT, RECEIVED, SENT, STARTED
-from earlybird.data.recording import load_recording, start_recording
+from earlybird.data.recording import load_recording
 from earlybird.patterns.recorded import exchange_of_all
+from tests.recordings import start_recording
 
 CALLS = ["MPI_Send", "MPI_Recv"]
 

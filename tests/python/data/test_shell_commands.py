@@ -1,12 +1,13 @@
 """Commands that are printed come out of a shell as the arguments that they were made of."""
 
+import io
 import os
 import subprocess
 
 import pytest
 
 from earlybird.data.plain_text import plain_line
-from earlybird.data.shell_commands import command_text, path_argument
+from earlybird.data.shell_commands import command_text, path_argument, posix_quoted
 
 HOSTILE = [
     "a b", "it's", 'say "hi"', "$(touch x)", "`touch x`", "$HOME", "~", "*", "a;b", "a && b", "a\nb", "a\tb",
@@ -27,6 +28,24 @@ def test_a_shell_takes_a_printed_command_apart_into_its_arguments():
     text = command_text(HOSTILE)
     assert through("bash", text) == HOSTILE
     assert plain_line(text) == text and "`" not in text
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"), [("ascii", "café 模"), ("latin-1", "café 模"), ("ascii", "می\u200cخ")]
+)
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_what_a_stream_cannot_encode_is_written_in_ascii(monkeypatch, encoding, name, stream):
+    shown = io.TextIOWrapper(io.BytesIO(), encoding)
+    monkeypatch.setattr(f"sys.{stream}", shown)
+    text = command_text([name, "a b"])
+    shown.write(text)
+    shown.flush()
+    monkeypatch.undo()
+    assert through("bash", text) == [name, "a b"]
+
+
+def test_what_is_for_sh_is_quoted_without_a_dollar():
+    assert through("sh", posix_quoted("it's\n\x1b")) == ["it's\n\x1b"]
 
 
 @pytest.mark.parametrize("name", ["plain.json", "runs/a-b_c+d=e:f,g@h%i.j"])

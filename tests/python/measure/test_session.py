@@ -180,7 +180,8 @@ def test_a_launch_may_compute_as_long_as_requested_before_it_counts_as_stalled(r
 def test_a_dying_launch_keeps_what_it_had_completed(run):
     launcher = FakeLauncher({1: lambda it: replace(it, samples=it.samples[:1], cause="rank 1 was killed")})
     with pytest.raises(
-        WorkError, match=r"on fake failed: rank 1 was killed; \d of 12 samples are kept .*--resume"
+        WorkError,
+        match=r"on fake failed: rank 1 was killed; \d of 12 samples are kept .* with `earlybird .* --resume",
     ):
         start(run, launcher, plan())
     held = sum(len(request.points) for request in launcher.requests[:1]) + 1

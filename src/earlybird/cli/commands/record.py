@@ -1,5 +1,6 @@
 """`earlybird record`: runs a program and records who sends how much to whom, and in which calls."""
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -249,7 +250,8 @@ def _ended(
                 now_s = time.monotonic()
                 look_s = now_s + min(now_s - begin_s, _LAST_LOOK_S)
             if is_passed_on and came.si_code != _OF_KERNEL:
-                process.send_signal(came.si_signo)
+                with contextlib.suppress(OSError):  # such as that of a setuid program
+                    process.send_signal(came.si_signo)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return process.returncode

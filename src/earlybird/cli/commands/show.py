@@ -15,7 +15,7 @@ from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
 from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_pattern
 from earlybird.data.recording import SUMMARY, load_recording
 from earlybird.data.run import Run
-from earlybird.data.shell_commands import path_argument
+from earlybird.data.run_continuation import resume_command
 
 
 class ShowFormat(StrEnum):
@@ -206,9 +206,7 @@ def _show_run(run: Run, format: ShowFormat) -> None:
 
     samples = run.samples()
     if not samples:
-        raise InputError(
-            f"{run.path} has no samples yet; continue it with --resume -o {path_argument(run.path)}"
-        )
+        raise InputError(f"{run.path} has no samples yet; continue it with `{resume_command(run)}`")
     whole = next((path for name in _OF_RUNS if (path := run.path / name).exists()), None)
     if whole is not None:
         _show_json(whole, format)

@@ -163,7 +163,8 @@ def print_table(
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return the lines of a table in Markdown."""
-    cells = [header, ["---"] * len(header), *([markdown_text(str(cell)) for cell in row] for row in rows)]
+    texts = [[markdown_text(str(cell)) for cell in row] for row in (header, *rows)]
+    cells = [texts[0], ["---"] * len(header), *texts[1:]]
     return [f"| {' | '.join(row)} |" for row in cells]
 
 

@@ -11,19 +11,20 @@ import typer
 from earlybird.cli.options.command import given_arguments
 from earlybird.cli.options.shared import PlaceOptions
 from earlybird.cli.output.printing import print_text
-from earlybird.cli.session.foreign_runs import unstated
+from earlybird.cli.session.sides import in_full
 from earlybird.data.errors import InputError
+from earlybird.data.run_continuation import STATED_AGAIN
 from earlybird.data.shell_commands import command_text, path_argument, quoted
+from earlybird.launch import interpose
 from earlybird.launch.srun_arguments import parse_srun_arguments
-from earlybird.machine.home import home
+from earlybird.machine.home import HOME_VARIABLE, given_home
 
 KINDS = ("slurm",)
-# Options that the script sets itself, or that do not apply in it.
-_OMITTED = {"print_script", "output", "launcher", "quiet"}
-# Options that a run does not choose.
-_GIVEN_AGAIN = {"profile", "format", "json", "srun"}
+# Options that the script sets itself, or that do not apply in it; the MPIs are named in full.
+_OMITTED = {"print_script", "output", "launcher", "quiet", "mpi"}
+# Options that are given again to continue a run.
+_GIVEN_AGAIN = {"profile", "format", "json", "env", *STATED_AGAIN}
 _MARGIN_S = 300.0
-_HOME = "EARLYBIRD_HOME"
 
 _SLURM = """\
 #!/bin/bash
@@ -75,9 +76,7 @@ def print_slurm_script(
     command = context.command_path.split()[1:]  # with the suite, where it is a subcommand
     lines = _CONTINUED.format(
         run=path_argument(run),
-        resume=_line(
-            [command[0], "--resume", *_given(context, _GIVEN_AGAIN | _stated_again(context)), "-o", str(run)]
-        ),
+        resume=_line([command[0], "--resume", *_given(context, _GIVEN_AGAIN), "-o", str(run)]),
         begin=_line([*command, *_given(context), "--launcher", "srun", "-o", str(run)]),
     )
     requests = f"#SBATCH --nodes={nodes}\n#SBATCH --requeue"
@@ -97,7 +96,9 @@ def print_check_script(context: typer.Context, output: Path | None, budget_s: fl
 def _print(command: str, submit: str, requests: str, budget_s: float, body: str) -> None:
     minutes = math.ceil((2 * budget_s + _MARGIN_S) / 60)
     # Sites may not pass the variables of the shell on to jobs.
-    environment = f"export {_HOME}={quoted(str(home()))}\n" if os.environ.get(_HOME) else ""
+    # As it is given, not where this user's builds are written to: that differs if it is read-only.
+    given = given_home()
+    environment = f"export {HOME_VARIABLE}={quoted(str(given))}\n" if given else ""
     text = _SLURM.format(
         command=command,
         submit=submit,
@@ -122,14 +123,10 @@ def _own_command() -> list[str]:
     return [str(script)] if script.is_file() else [sys.executable, "-m", "earlybird"]
 
 
-def _stated_again(context: typer.Context) -> set[str]:
-    """Names of the options of the MPI that a run does not choose, see foreign_runs.py."""
-    mpis = context.params.get("mpi") or ()
-    has_path = any(map(unstated, [mpis] if isinstance(mpis, str) else mpis))
-    return {"mpi", "env"} if has_path or context.params.get("env") else set()
-
-
 def _given(context: typer.Context, only: Collection[str] | None = None) -> list[str]:
-    """Without what the script sets itself."""
+    """Return the arguments without what the script sets itself, and with the MPIs by names that mean the same
+    in the job: it has another PATH, and is in no enclosing `exec`."""
     arguments, options = given_arguments(context, _OMITTED, only)
-    return [*arguments, *options]
+    given = context.params.get("mpi") or os.environ.get(interpose.FLAVOUR) or ()
+    mpis = [given] if isinstance(given, str) else given
+    return [*arguments, *(text for mpi in mpis for text in ("--mpi", in_full(mpi))), *options]

@@ -2,7 +2,6 @@
 environment, which the command line must name again."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,17 +10,10 @@ from earlybird.cli.session.mpi import choose_flavour
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import options_of, split_settings
 from earlybird.data.run import Run
+from earlybird.data.run_continuation import STATED_AGAIN, is_tuning
 from earlybird.data.shell_commands import command_text
 from earlybird.launch import interpose
 from earlybird.machine.flavours import full_name
-
-# Settings that can only change how messages are sent: whole numbers of an MPI's own parameters. A number
-# names neither a program nor a library, unless it were a file of such a name.
-_TUNING = re.compile(
-    r"(MPIR_CVAR_\w+|OMPI_MCA_(btl|coll|osc|pml)_\w+|I_MPI_ADJUST_\w+|UCX_\w+_THRESH|OMP_NUM_THREADS)"
-    r"=[0-9]{1,18}"
-)
-_OF_FILES = re.compile(r"FILE|PATH|DIR|LIB|TOOL|EXEC|AGENT|CMD|COMMAND|PROVIDER", re.IGNORECASE)
 
 
 def refuse_unstated(
@@ -45,7 +37,7 @@ def refuse_unstated(
     missing: list[str] = []
     if any(unstated(mpi, stated_mpis, stated_variables) for mpi in mpis):
         missing += options_of(mpis, has_env=has_env)
-    for name in ("hosts", "agent", "srun"):
+    for name in STATED_AGAIN:
         if settings.get(name) is not None and getattr(place, name) is None:
             missing += [f"--{name}", str(settings[name])]
     if missing:
@@ -56,23 +48,19 @@ def refuse_unstated(
 
 
 def unstated(mpi: str, stated_mpis: Sequence[str] = (), stated_variables: Sequence[str] = ()) -> bool:
-    """Whether `mpi`, with its settings, has something executed that is not stated."""
+    """Tell whether `mpi`, with its settings, has something executed that is not stated."""
     stated = [split_settings(one) for one in stated_mpis]
     names = {full_name(name) for name, _ in stated} | {os.environ.get(interpose.FLAVOUR)}
     variables = {f"{name}={value}" for _, of_mpi in stated for name, value in of_mpi.items()}
     name, settings = split_settings(mpi)
-    needed = {text for text in (f"{key}={value}" for key, value in settings.items()) if not _is_tuning(text)}
+    needed = {text for text in (f"{key}={value}" for key, value in settings.items()) if not is_tuning(text)}
     is_other = os.sep in name and name not in names and name != _chosen_without_name()
     return is_other or not needed <= variables | set(stated_variables)
 
 
 def _chosen_without_name() -> str | None:
-    """The name of the MPI that this invocation would take without --mpi."""
+    """Return the name of the MPI that this invocation would take without --mpi."""
     try:
         return choose_flavour(None).name
     except InputError:
         return None
-
-
-def _is_tuning(setting: str) -> bool:
-    return bool(_TUNING.fullmatch(setting)) and not _OF_FILES.search(setting)

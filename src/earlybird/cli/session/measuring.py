@@ -17,8 +17,8 @@ from earlybird.data.clocks import doubt
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
+from earlybird.data.run_continuation import STATED_AGAIN, resume_command
 from earlybird.data.run_keys import MAX_LAUNCHES, MOST_SEED
-from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import format_seconds, parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Rules
@@ -34,9 +34,6 @@ _OVERRUN = 1.5
 # Repetitions of a simulation differ only in the order of simultaneous messages; more iterations do not
 # average that out.
 _SIMULATED_MIN_ITERATIONS, _SIMULATED_TARGET = 3, 0.25
-
-# Settings that a run does not choose, see foreign_runs.py.
-_GIVEN_AGAIN = ("hosts", "agent", "srun")
 
 
 class Interrupted(EarlybirdError):
@@ -172,7 +169,7 @@ def refuse_changes(run: Run, settings: dict[str, Any], given: dict[str, Any]) ->
         kept = settings.get(name)
         if value not in (None, False) and value != kept:
             stored = "without it" if kept in (None, False) else f"with {_text(kept)}"
-            remedy = "give that one" if name in _GIVEN_AGAIN and kept is not None else "omit the option"
+            remedy = "give that one" if name in STATED_AGAIN and kept is not None else "omit the option"
             raise InputError(
                 f"--{name} is {_text(value)}, but {run.path} was started {stored}; "
                 f"{remedy}, or measure into another folder"
@@ -200,7 +197,7 @@ def run_session(
 
     `resumable` says whether the calling command can continue the run.
     """
-    again = f"; continue with --resume -o {path_argument(run.path)}" if resumable else ""
+    again = f"; continue with `{resume_command(run)}`" if resumable else ""
     launcher = with_link_measured(launcher)
     progress = ProgressLine(quiet)
     try:

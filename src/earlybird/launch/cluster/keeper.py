@@ -47,7 +47,7 @@ def main(
     signal.sigwait(_ENDING)
     for each, starter in zip(nodes, starters, strict=True):
         if starter.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(OSError):
                 os.kill(each.pid, signal.SIGKILL)
     for starter in starters:
         starter.wait()
