@@ -323,14 +323,15 @@ def parse_json(text: str | bytes) -> Any:
 
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     try:
-        if _LONG_NUMBER in data.translate(_DIGITS_ALIKE):
-            value = _STRICT.decode(data.decode())
-        else:
-            value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        # It also refuses halves of surrogate pairs, which stand for the bytes of names that are not UTF-8.
-        value = _STRICT.decode(data.decode("utf-8", "surrogatepass"))
-    except RecursionError:
+        try:
+            if _LONG_NUMBER in data.translate(_DIGITS_ALIKE):
+                value = _STRICT.decode(data.decode())
+            else:
+                value = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # It also refuses halves of surrogate pairs, which stand for the bytes of names that are not UTF-8.
+            value = _STRICT.decode(data.decode("utf-8", "surrogatepass"))
+    except RecursionError:  # of either reader
         raise ValueError(_NESTED) from None
     if data.count(b"[") + data.count(b"{") > _MOST_NESTED:
         _require_flat(value)

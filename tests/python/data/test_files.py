@@ -252,6 +252,8 @@ def test_lines_longer_than_what_is_read_at_once_are_whole(tmp_path, monkeypatch)
         ('{"a": -Infinity}', "-Infinity is no number of JSON"),
         (f'{{"a": {"[" * 100}{"]" * 100}}}', "nested more than 64 levels deep"),
         (f'{{"a": {"[" * 100_000}', "nested more than 64 levels deep"),
+        (f'{{"x": "\\ud800", "a": {"[" * 100_000}', "nested more than 64 levels deep"),
+        (f'{{"x": {"9" * 310}e-300, "a": {"[" * 100_000}', "nested more than 64 levels deep"),
         ('{"a": }', "line 1: Expecting value"),
     ],
 )
