@@ -122,7 +122,9 @@ def read_bytes(
     return b"".join(read_blocks(path, what, most_bytes, memory_per_byte))
 
 
-def read_text(path: str | Path, what: str, errors: str = "strict", most_bytes: int = MOST_BYTES) -> str:
+def read_text(
+    path: str | Path, what: str, errors: str = "strict", most_bytes: int | None = MOST_BYTES
+) -> str:
     """Return the UTF-8 text of `path`; `what` names it in the InputError when it cannot be read.
 
     With `errors` "surrogateescape" names in other encodings survive, otherwise they are refused. Text has no
@@ -417,12 +419,13 @@ def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[st
     return value
 
 
-def read_integer_rows(path: str | Path, what: str, header: str) -> Iterator[tuple[int, list[int]]]:
-    """Yield (line number, integers) of each row of a CSV that begins with `header`; empty lines are skipped.
+def integer_rows(text: str, path: str | Path, what: str, header: str) -> Iterator[tuple[int, list[int]]]:
+    """Yield (line number, integers) of each row of `text`, the CSV in `path`, which begins with `header`;
+    empty lines are skipped.
 
     Raises InputError naming the line with a wrong number of columns, text for a number, or one over 64 bits.
     """
-    lines = read_text(path, what).split("\n")
+    lines = text.split("\n")
     names = header.split(",")
     if [cell.strip() for cell in lines[0].split(",")] != names:
         raise InputError(f"{path} line 1 is {lines[0][:60]!r}; a {what} begins with the header {header!r}")
