@@ -207,7 +207,7 @@ def read_blocks(
 
 
 def _open_to_read(path: str | Path, what: str) -> int:
-    """A descriptor that does not block; the kind of file is known before, as opening some devices acts."""
+    """Open without blocking; the kind of file is known before, as opening some devices acts."""
     kind = os.stat(path).st_mode
     if not stat.S_ISCHR(kind):
         _require_readable_kind(kind, path, what)
@@ -235,7 +235,7 @@ def _wrong_kind(path: str | Path, what: str, kind: str) -> InputError:
 
 
 def _is_terminal(path: str | Path) -> bool:
-    """Whether it is the terminal of this process, as /dev/stdin is where nothing is redirected."""
+    """Return whether it is the terminal of this process, as /dev/stdin is where nothing is redirected."""
     device = os.stat(path).st_rdev
     for descriptor in (0, 1, 2):
         with contextlib.suppress(OSError):
@@ -256,7 +256,7 @@ def _waited_block(descriptor: int, path: str | Path, what: str) -> bytes:
 
 
 def _pipe_block(descriptor: int, path: str | Path, what: str) -> bytes:
-    """The same of a pipe: no data is its end only if there was a writer."""
+    """Return a block of a pipe, for which no data is the end only if there was a writer."""
     while not (block := _waited_block(descriptor, path, what)):
         events = _poll(descriptor, _NO_WRITER_S)
         if not events:
@@ -357,13 +357,13 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _require_flat(value: Any) -> None:
-    """ValueError for more levels than what takes records apart can follow."""
+    """Raise ValueError for more levels than what takes records apart can follow."""
     level = [value]
     for _ in range(_MOST_NESTED):
-        items = [one.values() if isinstance(one, dict) else one for one in level]
+        contents = [item.values() if isinstance(item, dict) else item for item in level]
         # Most lists are of numbers, at which only their types need a look.
-        nested = (one for one in items if not _NESTABLE.isdisjoint(map(type, one)))
-        level = [item for one in nested for item in one if type(item) in _NESTABLE]
+        nested = (items for items in contents if not _NESTABLE.isdisjoint(map(type, items)))
+        level = [item for items in nested for item in items if type(item) in _NESTABLE]
         if not level:
             return
     raise ValueError(_NESTED)

@@ -138,19 +138,19 @@ class Pattern:
 
 def _whole_numbers(values: ArrayLike) -> np.ndarray:
     try:
-        found = np.asarray(values)
+        numbers = np.asarray(values)
     except ValueError as error:  # lists of different lengths
         raise InputError("a pattern needs arrays of one dimension, but one is of several lists") from error
-    if found.dtype.kind not in "iu" and (found.dtype.kind != "f" or (found != np.rint(found)).any()):
+    if numbers.dtype.kind not in "iu" and (numbers.dtype.kind != "f" or (numbers != np.rint(numbers)).any()):
         raise InputError(
-            f"ranks and sizes are whole numbers, but the array is of {found.dtype}; give integers"
+            f"ranks and sizes are whole numbers, but the array is of {numbers.dtype}; give integers"
         )
-    if found.ndim != 1:
-        raise InputError(f"a pattern needs arrays of one dimension, but one has the shape {found.shape}")
-    beyond = found[np.abs(found) > MAX_BYTES]
+    if numbers.ndim != 1:
+        raise InputError(f"a pattern needs arrays of one dimension, but one has the shape {numbers.shape}")
+    beyond = numbers[np.abs(numbers) > MAX_BYTES]
     if len(beyond):
         raise InputError(f"an array contains {beyond[0]}; give ranks and sizes in bytes, 0 to {MAX_BYTES}")
-    return found.astype(np.int64)
+    return numbers.astype(np.int64)
 
 
 def load_pattern(path: str | Path, bytes_per_message: int = BYTES_PER_MESSAGE) -> Pattern:
@@ -252,7 +252,7 @@ def _require_messages(count: int, path: Path, bytes_per_message: int) -> None:
 
 
 def _read_matrix_market(path: Path, bytes_per_message: int) -> tuple[np.ndarray, Callable[[int], str]]:
-    """The entries as rows src, dst, bytes, and the place of entry k for messages."""
+    """Return the entries as rows src, dst, bytes, and the place of entry k for messages."""
     text = files.read_text(path, "pattern", most_bytes=None)
     _require_messages(most_entries(text), path, bytes_per_message)
     matrix = parse_matrix_market(text, f"the pattern {path}")

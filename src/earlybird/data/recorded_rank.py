@@ -301,7 +301,7 @@ class RankRecording:
 
 
 def _number(value: Mapping[str, Any], name: str, least: int = 0, most: int = _MOST) -> int:
-    """A whole number of a JSON object; ValueError unless it is in range."""
+    """Return a whole number of a JSON object; raise ValueError unless it is in range."""
     number = value[name]
     if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
         raise ValueError(f"{name} is {str(number)[:_SHOWN]}")
@@ -309,7 +309,7 @@ def _number(value: Mapping[str, Any], name: str, least: int = 0, most: int = _MO
 
 
 def _seconds(value: Mapping[str, Any], name: str, most: float = MOST_S) -> float:
-    """The same of a time, or of another number that is not negative."""
+    """Return a time, or another number that is not negative; raise ValueError unless it is in range."""
     number = value[name]
     if not isinstance(number, int | float) or not 0 <= number <= most:
         raise ValueError(f"{name} is {str(number)[:_SHOWN]}")
@@ -317,8 +317,8 @@ def _seconds(value: Mapping[str, Any], name: str, most: float = MOST_S) -> float
 
 
 def require_events(rows: np.ndarray, num_ranks: int) -> None:
-    """ValueError unless the columns of entries, of events of epochs or of records of a trace have values that
-    occur: what is computed of them takes memory for every rank, and sums."""
+    """Raise ValueError unless the columns of entries, of events of epochs or of records of a trace have
+    values that occur: what is computed of them takes memory for every rank, and sums."""
     limits = {
         "role": (CALL, STARTED),
         "peer": (OUTSIDE_PEER, num_ranks - 1),
