@@ -87,20 +87,6 @@ class Sample(Record):
             if self.rounds.shape != (count,) or np.abs(self.rounds).max() > MAX_BYTES:
                 raise ValueError("rounds must hold one whole number per entry of times_s")
             object.__setattr__(self, "rounds", self.rounds.astype(np.int64))
-        self._require_figures()
-
-    def _require_figures(self) -> None:
-        """ValueError unless what stands for all iterations is at least 0, on which all that is computed of a
-        point counts; a single iteration may be below."""
-        figures = {"median of times_s": self.median_s(), "mean of times_s": self.steady_times_s().mean()}
-        if self.rank_times_s is not None and self.rank_times_s.size:
-            figures["mean of rank_times_s"] = self.rank_times_s[self.warmup :].mean(axis=0).max()
-        for name, time_s in figures.items():
-            if time_s < 0:
-                raise ValueError(
-                    f"the {name} is {time_s:g} s, below 0: the clocks of the nodes differ by more than what "
-                    "was measured; measure larger messages, or on nodes with synchronized clocks"
-                )
 
     def point(self) -> tuple[Any, ...]:
         """Identifies the point: samples of one point differ only by launch."""

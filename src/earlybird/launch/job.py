@@ -1,6 +1,5 @@
 """One launch of a kernel: its request, process tree, provenance and samples."""
 
-import contextlib
 import json
 import subprocess
 import tempfile
@@ -88,11 +87,9 @@ def run_kernel(
             record = json.loads(new[0])["launch_record"]
             placement.require_placed(request.layout, placement.observed_layout(record["placement"]))
         if new:
-            last = None
-            if lines.count > 1:
-                with contextlib.suppress(InputError):  # what is wrong with it is said when the launch ended
-                    last = sample_from_json(json.loads(new[-1]) | {"launch": request.id})
-            progress(request.points_in(lines.count - 1), last)
+            last = json.loads(new[-1]) | {"launch": request.id}
+            done = request.points_in(lines.count - 1)
+            progress(done, sample_from_json(last) if lines.count > 1 else None)
         return lines.count - 1
 
     record: dict[str, Any] = {
@@ -154,7 +151,7 @@ def refuse_conflicts_ahead(
 
 
 def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, job: Job) -> Launched:
-    header, samples, refused = _read_scratch(out, request.id)
+    header, samples = _read_scratch(out, request.id)
     observed = placement.observed_layout(header.pop("placement", []))
     num_hosts = len({entry["host"] for entry in observed})
     if "clock" in header:
@@ -166,7 +163,7 @@ def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, 
         "exit": ended.exit_status,
         "duration_s": round(ended.duration_s, 3),
     }
-    cause = ended.cause or refused
+    cause = ended.cause
     done = request.points_in(len(samples))
     if cause is None and done < len(request.points):
         # Open MPI's prterun 5.0.11 ends with 0 when a node dies while ranks are being started on it.
@@ -225,16 +222,11 @@ class _GrowingLines:
         return new.splitlines()
 
 
-def _read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample], str | None]:
-    """Return the launch record, the complete samples of a scratch file up to one that cannot be, and what is
-    wrong with that; a line cut short by a death is left out."""
+def _read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample]]:
+    """The launch record and the complete samples of a scratch file; a line cut short by a death is left
+    out."""
     lines = [json.loads(line) for line in read_whole_lines(path, "scratch file")] if path.exists() else []
     if not lines:
-        return {}, [], None
-    samples: list[Sample] = []
-    for line in lines[1:]:
-        try:
-            samples.append(sample_from_json(line | {"launch": launch_id}, f"point {len(samples) + 1}"))
-        except InputError as error:
-            return lines[0]["launch_record"], samples, str(error)
-    return lines[0]["launch_record"], samples, None
+        return {}, []
+    samples = [sample_from_json(line | {"launch": launch_id}, f"{path}") for line in lines[1:]]
+    return lines[0]["launch_record"], samples

@@ -186,22 +186,3 @@ def test_a_point_whose_known_keys_have_other_values_is_refused(key, value):
     given["config"][key] = value
     with pytest.raises(InputError, match=rf"config.{key} is {value!r}; give"):
         sample_from_json(given, "line 1")
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"times_s": [1e-6, -1e-9, -1e-9], "warmup": 1}, "the median of times_s is -1e-09 s"),
-        ({"times_s": [-0.5, 1e-6, 1e-6]}, "the mean of times_s is"),
-        ({"rank_times_s": [[-1e-9, -2e-9]] * 3}, "the mean of rank_times_s is -1e-09 s"),
-    ],
-)
-def test_a_point_below_0_is_refused_with_the_clocks_as_the_reason(changes, says):
-    value = sample().to_json() | changes
-    with pytest.raises(InputError, match=f"{says}.*below 0: the clocks of the nodes differ"):
-        sample_from_json(value)
-
-
-def test_single_iterations_below_0_are_kept():
-    value = sample().to_json() | {"times_s": [1e-6, -1e-9, 1e-6]}
-    assert sample_from_json(value).median_s() == 1e-6
