@@ -310,7 +310,7 @@ def _explain(message: str, value: Any, kind: Any) -> str:
             index = _culprit(given, lambda: _message(value, kind) == message)
         key = name or (index if isinstance(given, dict) else int(index))
         field = names.rpartition(".")[2]
-        if isinstance(given, list) and field in _ESTIMATES:
+        if isinstance(given, list) and field in _ESTIMATES and len(given) == 3:
             names = names.removesuffix(field) + estimate_keys(field)[key]
         else:
             names += f"[{key}]" if isinstance(given, list) else f"{names and '.'}{key}"
