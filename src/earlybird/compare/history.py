@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 
 from earlybird.compare import changes
-from earlybird.compare.sides import Key, Side, common_statistic, differences, point_of
+from earlybird.compare.sides import Key, Side, common_statistic, differences, point_of, require_times
 from earlybird.data.errors import InputError
 from earlybird.data.history import History, HistoryRun, Series, SeriesChange
 from earlybird.data.labels import counted, listed
@@ -67,6 +67,8 @@ def history(
             if key in side.times_s else 0.0
             for _, side in ordered
         ])  # fmt: skip
+        for (_, side), value_s in zip(ordered, time_s, strict=True):
+            require_times(value_s, key[0], side.name)
         found = _changes(time_s, level / len(keys), min_effect, random)
         point = point_of(key)
         series.append(Series(point.kernel, point.quantity, point.method, point.config, time_s, found))

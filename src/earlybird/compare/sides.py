@@ -241,6 +241,16 @@ def side_of_baseline(baseline: Baseline) -> Side:
     )
 
 
+def require_times(times_s: np.ndarray, kernel: str, name: str) -> None:
+    """Raise InputError for a time below 0, which is no time to compare later runs with; `name` is the
+    run's."""
+    if times_s.min(initial=0) < 0:
+        raise InputError(
+            f"{name} has a time of {times_s.min():g} s of {kernel}, below 0: the clocks of the nodes differ "
+            "by more than what was measured; measure larger messages, or on nodes with synchronized clocks"
+        )
+
+
 def _former_statistic(point: BaselinePoint) -> Statistic:
     """Return the statistic of a point in a baseline of an earlier version that had means."""
     return SLOWEST_RANK_MEAN if point.quantity == COMPLETION else MEAN
@@ -265,6 +275,9 @@ def baseline_of(side: Side, name: str, run: Run) -> Baseline:
             np.concatenate(alternatives[name]) if name in alternatives else None
             for name in (MEAN, SLOWEST_RANK_MEAN)
         )
+        for values_s in (np.concatenate(launches), means_s, slowest_s):
+            if values_s is not None:
+                require_times(values_s, key[0], side.name)
         points.append(
             BaselinePoint(
                 *key[:3], dict(key[3]), np.concatenate(launches), statistic, means_s,

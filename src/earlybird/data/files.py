@@ -99,7 +99,9 @@ MOST_LINE_BYTES = 256 << 20
 # The most of a JSON file: the times of ten million ranks.
 _MOST_JSON_BYTES = 1 << 30
 # A text is held as bytes, as characters and as lines while it is taken apart, and as values then.
-_MEMORY_PER_BYTE = 8
+_MEMORY_PER_BYTE_OF_TEXT = 8
+# So small a file fits: how much memory is available is not looked up for it.
+_SMALL_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20
 _NO_WRITER_S = 5.0
 _NO_DATA_S = 600.0  # a benchmark whose output is piped may be silent for minutes
@@ -110,21 +112,25 @@ _NESTABLE = frozenset((dict, list))
 _NESTED = f"it is nested more than {_MOST_NESTED} levels deep"
 
 
-def read_bytes(path: str | Path, what: str, most_bytes: int = MOST_BYTES) -> bytes:
+def read_bytes(
+    path: str | Path, what: str, most_bytes: int | None = MOST_BYTES, memory_per_byte: float = 2
+) -> bytes:
     """Return the content of `path`; `what` names it in the InputError when it cannot be read.
 
-    All reading goes through `read_blocks`, which says what is read.
+    All reading goes through `read_blocks`, which says what is read and what the limits mean.
     """
-    return b"".join(read_blocks(path, what, most_bytes))
+    return b"".join(read_blocks(path, what, most_bytes, memory_per_byte))
 
 
-def read_text(path: str | Path, what: str, errors: str = "strict", most_bytes: int = MOST_BYTES) -> str:
+def read_text(
+    path: str | Path, what: str, errors: str = "strict", most_bytes: int | None = MOST_BYTES
+) -> str:
     """Return the UTF-8 text of `path`; `what` names it in the InputError when it cannot be read.
 
     With `errors` "surrogateescape" names in other encodings survive, otherwise they are refused. Text has no
     NUL characters, at which readers in C would end.
     """
-    data = read_bytes(path, what, most_bytes)
+    data = read_bytes(path, what, most_bytes, _MEMORY_PER_BYTE_OF_TEXT)
     try:
         text = data.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
@@ -146,7 +152,7 @@ def read_whole_lines(path: str | Path, what: str) -> Iterator[str]:
     """
     parts: list[bytes] = []
     num_bytes, number = 0, 0
-    for block in read_blocks(path, what, most_bytes=None):
+    for block in read_blocks(path, what):
         *ended, rest = block.split(b"\n")
         for end in ended:
             number += 1
@@ -167,19 +173,25 @@ def read_whole_lines(path: str | Path, what: str) -> Iterator[str]:
             )
 
 
-def read_blocks(path: str | Path, what: str, most_bytes: int | None = MOST_BYTES) -> Iterator[bytes]:
+def read_blocks(
+    path: str | Path, what: str, most_bytes: int | None = None, memory_per_byte: float = 0
+) -> Iterator[bytes]:
     """Yield the content of `path` in blocks: of a regular file, of a pipe up to its end, or of a terminal.
 
     Raises InputError, with nothing read, for devices, which may have no end or act when they are opened,
     sockets, folders and a file that has more than `most_bytes` or does not fit into memory; for a pipe to
-    which nobody writes, and for one that exceeds `most_bytes` or is silent for too long.
+    which nobody writes, and for one that exceeds these limits or is silent for too long.
+
+    Parameters
+    ----------
+    most_bytes : None where memory is the only limit.
+    memory_per_byte : what the caller takes for each byte; 0 if it keeps nothing of a block.
     """
     with _readable(path, what):
         descriptor = _open_to_read(path, what)
         try:
             status = os.fstat(descriptor)
-            if most_bytes is not None:
-                _require_size(status.st_size, path, what, most_bytes)
+            _require_size(status.st_size, path, what, most_bytes, memory_per_byte)
             num_bytes = 0
             next_block = _pipe_block if stat.S_ISFIFO(status.st_mode) else _waited_block
             while block := next_block(descriptor, path, what):
@@ -187,13 +199,15 @@ def read_blocks(path: str | Path, what: str, most_bytes: int | None = MOST_BYTES
                 # Files of /proc have a size of 0, and a file may grow.
                 if most_bytes is not None and num_bytes > most_bytes:
                     raise _too_large(path, what, f"more than {format_bytes(most_bytes)}", most_bytes)
+                if most_bytes is None and num_bytes > status.st_size:
+                    _require_size(num_bytes, path, what, most_bytes, memory_per_byte)
                 yield block
         finally:
             os.close(descriptor)
 
 
 def _open_to_read(path: str | Path, what: str) -> int:
-    """A descriptor that does not block; the kind of file is known before, as opening some devices acts."""
+    """Open without blocking; the kind of file is known before, as opening some devices acts."""
     kind = os.stat(path).st_mode
     if not stat.S_ISCHR(kind):
         _require_readable_kind(kind, path, what)
@@ -221,7 +235,7 @@ def _wrong_kind(path: str | Path, what: str, kind: str) -> InputError:
 
 
 def _is_terminal(path: str | Path) -> bool:
-    """Whether it is the terminal of this process, as /dev/stdin is where nothing is redirected."""
+    """Return whether it is the terminal of this process, as /dev/stdin is where nothing is redirected."""
     device = os.stat(path).st_rdev
     for descriptor in (0, 1, 2):
         with contextlib.suppress(OSError):
@@ -242,7 +256,7 @@ def _waited_block(descriptor: int, path: str | Path, what: str) -> bytes:
 
 
 def _pipe_block(descriptor: int, path: str | Path, what: str) -> bytes:
-    """The same of a pipe: no data is its end only if there was a writer."""
+    """Return a block of a pipe, for which no data is the end only if there was a writer."""
     while not (block := _waited_block(descriptor, path, what)):
         events = _poll(descriptor, _NO_WRITER_S)
         if not events:
@@ -260,10 +274,14 @@ def _poll(descriptor: int, wait_s: float) -> int:
     return next((events for _, events in poll.poll(1000 * wait_s)), 0)
 
 
-def _require_size(num_bytes: int, path: str | Path, what: str, most_bytes: int) -> None:
-    if num_bytes > most_bytes:
+def _require_size(
+    num_bytes: int, path: str | Path, what: str, most_bytes: int | None, memory_per_byte: float
+) -> None:
+    if most_bytes is not None and num_bytes > most_bytes:
         raise _too_large(path, what, format_bytes(num_bytes), most_bytes)
-    needed, free = _MEMORY_PER_BYTE * num_bytes, memory.available_memory_bytes()
+    if not memory_per_byte or num_bytes < _SMALL_BYTES:
+        return
+    needed, free = round(memory_per_byte * num_bytes), memory.available_memory_bytes()
     if needed > free:
         raise InputError(
             f"the {what} {path} has {format_bytes(num_bytes)}, which take about {format_bytes(needed)} of "
@@ -323,14 +341,15 @@ def parse_json(text: str | bytes) -> Any:
 
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     try:
-        if _LONG_NUMBER in data.translate(_DIGITS_ALIKE):
-            value = _STRICT.decode(data.decode())
-        else:
-            value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        # It also refuses halves of surrogate pairs, which stand for the bytes of names that are not UTF-8.
-        value = _STRICT.decode(data.decode("utf-8", "surrogatepass"))
-    except RecursionError:
+        try:
+            if _LONG_NUMBER in data.translate(_DIGITS_ALIKE):
+                value = _STRICT.decode(data.decode())
+            else:
+                value = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # msgspec also refuses halves of surrogate pairs, which stand for bytes that are not UTF-8.
+            value = _STRICT.decode(data.decode("utf-8", "surrogatepass"))
+    except RecursionError:  # of either reader
         raise ValueError(_NESTED) from None
     if data.count(b"[") + data.count(b"{") > _MOST_NESTED:
         _require_flat(value)
@@ -338,13 +357,13 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _require_flat(value: Any) -> None:
-    """ValueError for more levels than what takes records apart can follow."""
+    """Raise ValueError for more levels than what takes records apart can follow."""
     level = [value]
     for _ in range(_MOST_NESTED):
-        items = [one.values() if isinstance(one, dict) else one for one in level]
+        contents = [item.values() if isinstance(item, dict) else item for item in level]
         # Most lists are of numbers, at which only their types need a look.
-        nested = (one for one in items if not _NESTABLE.isdisjoint(map(type, one)))
-        level = [item for one in nested for item in one if type(item) in _NESTABLE]
+        nested = (items for items in contents if not _NESTABLE.isdisjoint(map(type, items)))
+        level = [item for items in nested for item in items if type(item) in _NESTABLE]
         if not level:
             return
     raise ValueError(_NESTED)
@@ -400,12 +419,13 @@ def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[st
     return value
 
 
-def read_integer_rows(path: str | Path, what: str, header: str) -> Iterator[tuple[int, list[int]]]:
-    """Yield (line number, integers) of each row of a CSV that begins with `header`; empty lines are skipped.
+def integer_rows(text: str, path: str | Path, what: str, header: str) -> Iterator[tuple[int, list[int]]]:
+    """Yield (line number, integers) of each row of `text`, the CSV in `path`, which begins with `header`;
+    empty lines are skipped.
 
     Raises InputError naming the line with a wrong number of columns, text for a number, or one over 64 bits.
     """
-    lines = read_text(path, what).split("\n")
+    lines = text.split("\n")
     names = header.split(",")
     if [cell.strip() for cell in lines[0].split(",")] != names:
         raise InputError(f"{path} line 1 is {lines[0][:60]!r}; a {what} begins with the header {header!r}")

@@ -201,7 +201,8 @@ def save_layout(layout: Layout, path: str | Path) -> None:
 
 def _load_csv(path: Path) -> Layout:
     place: dict[int, tuple[int, int]] = {}
-    for number, (rank, node, socket) in files.read_integer_rows(path, "layout", LAYOUT_HEADER):
+    text = files.read_text(path, "layout")
+    for number, (rank, node, socket) in files.integer_rows(text, path, "layout", LAYOUT_HEADER):
         if min(rank, node, socket) < 0:
             raise InputError(
                 f"{path} line {number} has a negative number; ranks, nodes and sockets count from 0"

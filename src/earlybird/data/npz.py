@@ -12,7 +12,12 @@ from numpy.lib import format as npy_format
 from earlybird.data import files
 from earlybird.data.errors import InputError
 
-_HEADER_READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
+# Version 3 differs from 2 only in the names of fields of structures, which integers do not have.
+_HEADER_READERS = {
+    (1, 0): npy_format.read_array_header_1_0,
+    (2, 0): npy_format.read_array_header_2_0,
+    (3, 0): npy_format.read_array_header_2_0,
+}
 
 
 def read_integer_columns(
@@ -23,7 +28,8 @@ def read_integer_columns(
     `require_length` raises an error for a length that is too large, before any array is read. Raises
     InputError for another archive; `what` names the file in it.
     """
-    archive_bytes = io.BytesIO(files.read_bytes(path, what))
+    # The archive is held once; what its arrays take is known before they are read.
+    archive_bytes = io.BytesIO(files.read_bytes(path, what, most_bytes=None, memory_per_byte=1))
     try:
         with zipfile.ZipFile(archive_bytes) as archive:
             lengths = {_length(archive, name) for name in names}
@@ -45,10 +51,14 @@ def read_integer_columns(
 
 
 def _length(archive: zipfile.ZipFile, name: str) -> int | None:
-    """Of an array of integers of one dimension, None of another; ValueError if its size is another."""
+    """Return that of an array of integers of one dimension, None of another; ValueError if its size differs
+    from its header, or its version is not known."""
     member = archive.getinfo(f"{name}.npy")
     with archive.open(member) as stream:
-        shape, _, kind = _HEADER_READERS[npy_format.read_magic(stream)](stream)
+        version = npy_format.read_magic(stream)
+        if (read_header := _HEADER_READERS.get(version)) is None:
+            raise ValueError(f"{name} is of the version {version[0]}.{version[1]}")
+        shape, _, kind = read_header(stream)
         if len(shape) != 1 or kind.kind not in "iu":
             return None
         if member.file_size != stream.tell() + math.prod(shape) * kind.itemsize:

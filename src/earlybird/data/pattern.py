@@ -15,13 +15,13 @@ from earlybird.data import files, memory
 from earlybird.data.errors import InputError
 from earlybird.data.kinds import require_path
 from earlybird.data.layout import MAX_RANKS
-from earlybird.data.matrix_market import parse_matrix_market
+from earlybird.data.matrix_market import most_entries, parse_matrix_market
 from earlybird.data.npz import read_integer_columns
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import MAX_BYTES, format_bytes
 
 HEADER = "src,dst,bytes"
-MAX_MESSAGES = 50_000_000
+MAX_MESSAGES = 50_000_000  # of a generator; reading is limited by memory alone
 # Making, reading or writing a pattern takes 80 to 100 for each message.
 BYTES_PER_MESSAGE = 110
 MATRIX_MARKET_SUFFIXES = (".mtx", ".mm")
@@ -138,19 +138,19 @@ class Pattern:
 
 def _whole_numbers(values: ArrayLike) -> np.ndarray:
     try:
-        found = np.asarray(values)
+        numbers = np.asarray(values)
     except ValueError as error:  # lists of different lengths
         raise InputError("a pattern needs arrays of one dimension, but one is of several lists") from error
-    if found.dtype.kind not in "iu" and (found.dtype.kind != "f" or (found != np.rint(found)).any()):
+    if numbers.dtype.kind not in "iu" and (numbers.dtype.kind != "f" or (numbers != np.rint(numbers)).any()):
         raise InputError(
-            f"ranks and sizes are whole numbers, but the array is of {found.dtype}; give integers"
+            f"ranks and sizes are whole numbers, but the array is of {numbers.dtype}; give integers"
         )
-    if found.ndim != 1:
-        raise InputError(f"a pattern needs arrays of one dimension, but one has the shape {found.shape}")
-    beyond = found[np.abs(found) > MAX_BYTES]
+    if numbers.ndim != 1:
+        raise InputError(f"a pattern needs arrays of one dimension, but one has the shape {numbers.shape}")
+    beyond = numbers[np.abs(numbers) > MAX_BYTES]
     if len(beyond):
         raise InputError(f"an array contains {beyond[0]}; give ranks and sizes in bytes, 0 to {MAX_BYTES}")
-    return found.astype(np.int64)
+    return numbers.astype(np.int64)
 
 
 def load_pattern(path: str | Path, bytes_per_message: int = BYTES_PER_MESSAGE) -> Pattern:
@@ -218,13 +218,14 @@ def save_pattern(pattern: Pattern, path: str | Path) -> None:
 
 
 def _load_csv(path: Path, bytes_per_message: int) -> Pattern:
-    header, _, rows = files.read_text(path, "pattern").partition("\n")
+    text = files.read_text(path, "pattern", most_bytes=None)
+    header, _, rows = text.partition("\n")
     _require_messages(rows.count("\n"), path, bytes_per_message)
     if header == HEADER and _PLAIN_ROWS.fullmatch(rows):
         # As `save_pattern` writes it. Millions of messages read ten times as fast this way.
         numbers = np.fromstring(rows.replace("\n", ","), dtype=np.int64, sep=",")
         return _make(numbers, lambda k: f"{path} line {k + 2}")
-    numbered = list(files.read_integer_rows(path, "pattern", HEADER))
+    numbered = list(files.integer_rows(text, path, "pattern", HEADER))
     return _make([row for _, row in numbered], lambda k: f"{path} line {numbered[k][0]}")
 
 
@@ -240,9 +241,7 @@ def _load_npz(path: Path, bytes_per_message: int) -> Pattern:
 
 
 def _require_messages(count: int, path: Path, bytes_per_message: int) -> None:
-    """InputError if the messages of a file are more than are supported, or take more memory than there is."""
-    if count > MAX_MESSAGES:
-        raise InputError(f"{path} has {count} messages; at most {MAX_MESSAGES} are supported")
+    """Raise InputError if the messages of a file take more memory than there is."""
     needed, free = count * bytes_per_message, memory.available_memory_bytes()
     if needed > free:
         raise InputError(
@@ -253,9 +252,9 @@ def _require_messages(count: int, path: Path, bytes_per_message: int) -> None:
 
 
 def _read_matrix_market(path: Path, bytes_per_message: int) -> tuple[np.ndarray, Callable[[int], str]]:
-    """The entries as rows src, dst, bytes, and the place of entry k for messages."""
-    text = files.read_text(path, "pattern")
-    _require_messages(text.count("\n"), path, bytes_per_message)
+    """Return the entries as rows src, dst, bytes, and the place of entry k for messages."""
+    text = files.read_text(path, "pattern", most_bytes=None)
+    _require_messages(most_entries(text), path, bytes_per_message)
     matrix = parse_matrix_market(text, f"the pattern {path}")
     if matrix.value is None:
         raise InputError(

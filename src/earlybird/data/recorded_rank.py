@@ -301,7 +301,7 @@ class RankRecording:
 
 
 def _number(value: Mapping[str, Any], name: str, least: int = 0, most: int = _MOST) -> int:
-    """A whole number of a JSON object; ValueError unless it is in range."""
+    """Return a whole number of a JSON object; raise ValueError unless it is in range."""
     number = value[name]
     if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
         raise ValueError(f"{name} is {str(number)[:_SHOWN]}")
@@ -309,7 +309,7 @@ def _number(value: Mapping[str, Any], name: str, least: int = 0, most: int = _MO
 
 
 def _seconds(value: Mapping[str, Any], name: str, most: float = MOST_S) -> float:
-    """The same of a time, or of another number that is not negative."""
+    """Return a time, or another number that is not negative; raise ValueError unless it is in range."""
     number = value[name]
     if not isinstance(number, int | float) or not 0 <= number <= most:
         raise ValueError(f"{name} is {str(number)[:_SHOWN]}")
@@ -317,8 +317,8 @@ def _seconds(value: Mapping[str, Any], name: str, most: float = MOST_S) -> float
 
 
 def require_events(rows: np.ndarray, num_ranks: int) -> None:
-    """ValueError unless the columns of entries, of events of epochs or of records of a trace have values that
-    occur: what is computed of them takes memory for every rank, and sums."""
+    """Raise ValueError unless the columns of entries, of events of epochs or of records of a trace have
+    values that occur: what is computed of them takes memory for every rank, and sums."""
     limits = {
         "role": (CALL, STARTED),
         "peer": (OUTSIDE_PEER, num_ranks - 1),
@@ -352,12 +352,9 @@ class PlaceNames:
     lines: Mapping[str, Mapping[str, tuple[str, int]]] = field(default_factory=dict)
 
 
-def read_whole(path: Path) -> bytearray:
-    """The content of a file of a recording, of any size that fits into memory."""
-    data = bytearray()
-    for block in files.read_blocks(path, "recording", most_bytes=None):
-        data += block
-    return data
+def read_whole(path: Path) -> bytes:
+    """Return the content of a file of a recording, of any size that fits into memory with its entries."""
+    return files.read_bytes(path, "recording", most_bytes=None, memory_per_byte=3)
 
 
 def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
@@ -389,9 +386,8 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
                     blocks.append(rows)
             elif kind == _PHASES:
                 phase_blocks.append(np.frombuffer(payload, _PHASE))
-                require_events(phase_blocks[-1], _MOST_RANKS)
             elif kind == _JSON:
-                value = files.parse_json(payload)
+                value = files.parse_json(bytes(payload))
                 match value["kind"]:
                     case "header":
                         header = value
@@ -422,14 +418,19 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
         rank = _number(header, "rank", 0, size - 1)
         if run_ns > MOST_S * 10**9:
             raise ValueError(f"the run took {run_ns} ns")
-        for rows in (*blocks, pending):
+        # Rows that later ones replace are not looked at.
+        entries, phase_totals = (
+            _latest(blocks, _ENTRY, _KEY),
+            _latest(phase_blocks, _PHASE, ["phase", "thread"]),
+        )
+        for rows in (entries, phase_totals, pending):
             require_events(rows, size)
         for communicator in communicators.values():
             _require_members(communicator, size)
         for samples in epochs.values():
             for rows in samples.variants:
                 require_events(rows, size)
-        entries = _with_pending(_latest(blocks, _ENTRY, _KEY), pending)
+        entries = _with_pending(entries, pending)
         calls = tuple(base_name(str(name)) for name in header["calls"])
         if len(entries) and entries["call"].max() >= len(calls):
             raise ValueError("an entry names a call that the header does not have")
@@ -443,7 +444,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             mpi=str(header["mpi"]), thread_level=str(header["thread_level"]), calls=calls, entries=entries,
             communicators=communicators, end=end, run_s=1e-9 * run_ns, is_cut=chunks.is_cut,
             phases=_rank_phases(
-                named_phases, _latest(phase_blocks, _PHASE, ["phase", "thread"]), calls, names,
+                named_phases, phase_totals, calls, names,
                 np.max if header["thread_level"] == CONCURRENT else np.sum,
             ),
             arrivals=tuple(arrivals.values()),
@@ -536,17 +537,17 @@ def _place(address: int, call: str, modules: Sequence[Mapping[str, Any]], names:
 class _Chunks:
     """The chunks of a file that are whole; `is_cut` afterwards: more followed."""
 
-    def __init__(self, data: bytearray):
-        self._data = data
+    def __init__(self, data: bytes):
+        self._data = memoryview(data)
         self.is_cut = False
 
-    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+    def __iter__(self) -> Iterator[tuple[int, memoryview]]:
         at = 0
         while at < len(self._data):
             if len(self._data) - at < _HEAD.size:
                 break
             magic, kind, length, crc, _ = _HEAD.unpack_from(self._data, at)
-            payload = bytes(self._data[at + _HEAD.size : at + _HEAD.size + length])
+            payload = self._data[at + _HEAD.size : at + _HEAD.size + length]
             if magic != _MAGIC or len(payload) != length or zlib.crc32(payload) != crc:
                 break
             yield kind, payload

@@ -260,7 +260,7 @@ class Run:
         """Digest of the samples, which identifies the data of a fitted profile."""
         path = self.path / "samples.ndjson"
         digest = hashlib.sha256()
-        for block in files.read_blocks(path, "run file", None) if path.exists() else ():
+        for block in files.read_blocks(path, "run file") if path.exists() else ():
             digest.update(block)
         return digest.hexdigest()
 

@@ -217,13 +217,13 @@ def check_header(header: dict[str, Any], where: str) -> None:
 
 
 def check_launch(launch: dict[str, Any], where: str) -> None:
-    """The same of a launch."""
+    """Raise InputError naming the first key of a launch that has another type or is out of range."""
     check_keys(launch, Launch, where, "the file was changed by hand")
     check_date(launch.get("started"), where)
 
 
 def check_summary(facts: dict[str, Any], where: str) -> None:
-    """The same of what is said of a recording as a whole."""
+    """Raise InputError naming such a key of what is said of a recording as a whole."""
     check_keys(facts, Summary, where, "give a folder that `earlybird record` wrote")
     check_date(facts.get("started"), where)
 

@@ -7,12 +7,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from earlybird.data.errors import InputError
-from earlybird.data.matrix_market import parse_matrix_market
+from earlybird.data.matrix_market import is_matrix_market, parse_matrix_market
 from earlybird.patterns.adjacency import adjacency_from_edges
 
 MAX_CELLS = 2**31 - 2  # METIS counts in 32-bit integers
-# A row takes memory even if the text has no entry of it.
-_MOST_ROWS_PER_ENTRY = 10
+# A cell takes memory and time even if the text has no neighbour of it.
+_MOST_CELLS_PER_ENTRY = 10
 _FEW_CELLS = 1_000_000
 _FIRST_CHARACTER = re.compile(r"^(?!%)[^\S\n]*(\S)", re.MULTILINE)
 
@@ -23,7 +23,7 @@ def parse_graph(text: str, path: Path) -> csr_array:
     Weights and values are ignored. A Matrix Market file may be of any field and
     symmetry; it must be square, an entry in either direction makes two cells neighbours. Raises InputError.
     """
-    if text.startswith("%%MatrixMarket"):
+    if is_matrix_market(text):
         return _parse_matrix_market(text, path)
     return _parse_metis(text, path)
 
@@ -42,12 +42,7 @@ def _parse_matrix_market(text: str, path: Path) -> csr_array:
         raise InputError(
             f"the graph {path} has {num_rows} rows and {num_columns} columns; an adjacency matrix is square"
         )
-    _require_cells(num_rows, path)
-    if num_rows > _MOST_ROWS_PER_ENTRY * len(matrix.row) + _FEW_CELLS:
-        raise InputError(
-            f"the graph {path} has {num_rows} rows, but {len(matrix.row)} entries: most cells have no "
-            "neighbour; give the adjacency of a mesh"
-        )
+    _require_cells(num_rows, len(matrix.row), path)
     return adjacency_from_edges(matrix.row, matrix.column, num_rows)
 
 
@@ -64,16 +59,18 @@ def _parse_metis(text: str, path: Path) -> csr_array:
             "vertices and edges, a Matrix Market file with %%MatrixMarket"
         )
     num_cells, num_edges = header[:2]
-    _require_cells(num_cells, path)
     num_leading, stride = _metis_columns(header, lines[0][0], path)
     body = lines[1 : num_cells + 1]
     surplus = next((k for k, line in lines[num_cells + 1 :] if line.strip()), None)
     if len(body) < num_cells or surplus is not None:
         found = f"line {surplus} follows the last of them" if surplus else f"it has {len(body)} lines of them"
         raise InputError(f"{path} declares {num_cells} vertices, but {found}; give one line per vertex")
+    _require_cells(num_cells, 2 * num_edges, path)
     counts = np.zeros(num_cells, dtype=np.int64)
     neighbours: list[int] = []
     for cell, (line_number, line) in enumerate(body):
+        if not line:
+            continue
         numbers = _integers(line, line_number, path)[num_leading:]
         own = numbers[::stride]
         if len(numbers) % stride or any(not 1 <= one <= num_cells or one == cell + 1 for one in own):
@@ -136,6 +133,12 @@ def _integers(line: str, line_number: int, path: Path) -> list[int]:
         ) from None
 
 
-def _require_cells(num_cells: int, path: Path) -> None:
+def _require_cells(num_cells: int, num_entries: int, path: Path) -> None:
+    """Raise InputError for more cells than are supported, or of which most have none of the entries."""
     if not 1 <= num_cells <= MAX_CELLS:
         raise InputError(f"the graph {path} has {num_cells} cells; give one with 1 to {MAX_CELLS}")
+    if num_cells > _MOST_CELLS_PER_ENTRY * num_entries + _FEW_CELLS:
+        raise InputError(
+            f"the graph {path} has {num_cells} cells, but {num_entries} entries: most cells have no "
+            "neighbour; give the adjacency of a mesh"
+        )

@@ -65,3 +65,11 @@ def test_a_change_from_means_to_medians_is_no_step():
     other = {("pingpong", "", "", (("size_bytes", 16),)): [np.array([1.0])]}
     sides = [(start, replace(side, times_s={**side.times_s, **other})) for start, side in means + medians]
     assert "1 point left out: some runs have the mean" in caveats(sides, history(sides))[0]
+
+
+def test_a_time_below_0_is_refused_with_the_clocks_as_the_reason():
+    sides = nights(0)
+    key = next(iter(sides[7][1].times_s))
+    sides[7][1].times_s[key] = [np.array([-1e-9])]
+    with pytest.raises(InputError, match="night 7 has a time of -1e-09 s of pingpong, below 0: the clocks"):
+        history(sides)

@@ -39,6 +39,13 @@ def test_samples_of_one_launch_are_one_launch(written):
     assert [launch.tolist() for launch in launches] == [[1.0, 1.1, 1.0, 1.1]]
 
 
+@pytest.mark.parametrize("times_s", [[1e-6, -1e-9, -1e-9], [-0.5, 1e-6, 1e-6]])
+def test_a_baseline_of_a_time_below_0_is_refused_with_the_clocks_as_the_reason(written, times_s):
+    run = written("a", [[1e-6], times_s])
+    with pytest.raises(InputError, match="of pingpong, below 0: the clocks of the nodes differ"):
+        baseline_of(side_of(run), "a", run)
+
+
 def test_wrong_data_is_refused(written):
     with pytest.raises(InputError, match="wrong data"):
         side_of(written("a", [[1.0]], validated=False))

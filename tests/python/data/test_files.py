@@ -220,7 +220,10 @@ def test_what_is_too_large_is_refused_before_it_takes_memory(tmp_path, monkeypat
     assert "line 1 has more than" in refusal(path, lambda *given: list(files.read_whole_lines(*given)))
     os.truncate(path, 1 << 20)
     monkeypatch.setattr(memory, "available_memory_bytes", lambda: 1 << 20)
-    assert "take about 8 MiB of memory, and 1 MiB are available" in refusal(path)
+    assert "take about 8 MiB of memory, and 1 MiB are available" in refusal(path, files.read_text)
+    assert "take about 2 MiB of memory, and 1 MiB are available" in refusal(path)
+    assert "take about 2 MiB of memory" in refusal(path, lambda *given: files.read_bytes(*given, None))
+    assert len(list(files.read_blocks(path, "file"))) == 1
     assert tracemalloc.get_traced_memory()[1] < 1 << 24
     tracemalloc.stop()
 
@@ -252,6 +255,8 @@ def test_lines_longer_than_what_is_read_at_once_are_whole(tmp_path, monkeypatch)
         ('{"a": -Infinity}', "-Infinity is no number of JSON"),
         (f'{{"a": {"[" * 100}{"]" * 100}}}', "nested more than 64 levels deep"),
         (f'{{"a": {"[" * 100_000}', "nested more than 64 levels deep"),
+        (f'{{"x": "\\ud800", "a": {"[" * 100_000}', "nested more than 64 levels deep"),
+        (f'{{"x": {"9" * 310}e-300, "a": {"[" * 100_000}', "nested more than 64 levels deep"),
         ('{"a": }', "line 1: Expecting value"),
     ],
 )

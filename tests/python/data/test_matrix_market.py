@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 
 from earlybird.data.errors import InputError
-from earlybird.data.matrix_market import parse_matrix_market
+from earlybird.data.matrix_market import is_matrix_market, most_entries, parse_matrix_market
 
 HEAD = "%%MatrixMarket matrix "
 
@@ -75,6 +75,23 @@ def test_large_integers_are_exact():
     assert [size for *_, size in entries(text)[1]] == [2**62 - 1, 2**53 + 1]
 
 
+def test_whole_numbers_are_read_in_the_forms_that_programs_write():
+    assert entries("coordinate integer general\n2 2 2\n1 2 8.0\n2 1 -3\n") == (
+        (2, 2), [(0, 1, 8), (1, 0, -3)]
+    )  # fmt: skip
+    assert entries("array integer general\n1 2\n8.0\n1e3\n") == ((1, 2), [(0, 0, 8), (0, 1, 1000)])
+    text = f"coordinate unsigned-integer general\n2 2 2\n1 2 {2**64 - 1}\n2 1 7\n"
+    assert entries(text) == ((2, 2), [(0, 1, 2**64 - 1), (1, 0, 7)])
+    text = "%matrixmarket Matrix coordinate pattern general\n2 2 1\n1 2\n"
+    assert is_matrix_market(text) and parse_matrix_market(text, "the file").column.tolist() == [1]
+
+
+def test_the_most_entries_count_mirrored_ones_but_no_comments():
+    text = "coordinate pattern {}\n% a\n%b\n3 3 1\n2 1\n"
+    assert most_entries(HEAD + text.format("general")) == 4
+    assert most_entries(HEAD + text.format("symmetric")) == 8
+
+
 def test_an_array_of_nothing_has_no_entries():
     assert entries("array integer general\n0 0\n") == ((0, 0), [])
     assert entries("coordinate pattern general\n0 0 0") == ((0, 0), [])
@@ -101,6 +118,9 @@ def test_an_array_of_nothing_has_no_entries():
         (f"coordinate real general\n{10**20} 2 0\n", "not its numbers"),
         ("array real general\n99999999999 99999999999\n1\n", "declares 9{11}8 0{10}1 entries|but has"),
         ("coordinate integer general\n2 2 1\n1 2 1.5\n", "line 3 is '1 2 1.5', not 3 whole numbers"),
+        ("coordinate integer general\n2 2 2\n1 2 8.0\n2 1 1.5\n", "line 4 is '2 1 1.5', not 3 whole"),
+        ("coordinate integer general\n2 2 1\n1.0 2 8\n", "line 3 is '1.0 2 8', not 3 whole"),
+        ("coordinate unsigned-integer general\n2 2 1\n1 2 -8\n", "line 3 is '1 2 -8', not 3 whole"),
         (f"coordinate integer general\n2 2 1\n1 2 {2**63}\n", "line 3 is .*whole numbers"),
         ("coordinate integer general\n2 2 2\n1 2\n3 4 5 6\n", "line 3 is '1 2', not 3 whole"),
         ("coordinate real general\n2 2 1\n1 2 1_0\n", "line 3 has '_'"),

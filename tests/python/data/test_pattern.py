@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from earlybird.data import memory
 from earlybird.data import pattern as pattern_module
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import MAX_BYTES, Pattern, load_pattern, save_pattern
@@ -196,17 +197,39 @@ def archive_with_header(shape, kind, data=b""):
         (archive_with_header((10**12,), "<i8", bytes(8)), "not a readable"),
         (archive_with_header((-1,), "<i8", bytes(8)), "not a readable"),
         (archive_with_header((2**62, 4), "<i8"), "differ in length"),
-        (archive_of(**dict.fromkeys(("src", "dst", "bytes"), np.zeros(200_000, np.int64))), "at most 100000"),
+        (
+            archive_of(**dict.fromkeys(("src", "dst", "bytes"), np.zeros(200_000, np.int64))),
+            "of memory, and",
+        ),
     ],
 )
 def test_arrays_that_are_no_messages_take_no_memory(tmp_path, monkeypatch, content, says):
-    monkeypatch.setattr(pattern_module, "MAX_MESSAGES", 100_000)
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: 11_000_000)
     (tmp_path / "p.npz").write_bytes(content)
     tracemalloc.start()
     with pytest.raises(InputError, match=says) as refused:
         load_pattern(tmp_path / "p.npz")
     assert "\n" not in str(refused.value) and tracemalloc.get_traced_memory()[1] < 1 << 21
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".mtx"])
+def test_memory_is_the_only_limit_of_a_pattern_that_is_read(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(pattern_module, "MAX_MESSAGES", 1)
+    save_pattern(Pattern([0, 1], [1, 0], [8, 8]), tmp_path / f"p{suffix}")
+    assert load_pattern(tmp_path / f"p{suffix}").num_messages == 2
+    monkeypatch.setattr(memory, "available_memory_bytes", lambda: 200)
+    with pytest.raises(InputError, match="of memory, and 200 B are available"):
+        load_pattern(tmp_path / f"p{suffix}")
+
+
+def test_arrays_of_version_3_are_read(tmp_path):
+    with zipfile.ZipFile(tmp_path / "p.npz", "w") as archive:
+        for name, value in (("src", 0), ("dst", 1), ("bytes", 8)):
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.array([value]), version=(3, 0))
+            archive.writestr(f"{name}.npy", content.getvalue())
+    assert load_pattern(tmp_path / "p.npz").triples().tolist() == [[0, 1, 8]]
 
 
 @pytest.mark.parametrize("row", ["4611686018427387904,1,8", "1,10000000,8"])

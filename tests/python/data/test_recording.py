@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import struct
 import zlib
 
@@ -10,7 +11,7 @@ import pytest
 
 from earlybird.analysis.gaps import lost_parts, remarks
 from earlybird.data.errors import InputError
-from earlybird.data.recorded_rank import CALL, GOT, PUT, RECEIVED, SENT, STARTED
+from earlybird.data.recorded_rank import CALL, GOT, PUT, RECEIVED, SENT, STARTED, read_whole
 from earlybird.data.recording import load_recording
 from earlybird.patterns.recorded import exchange_of_all
 from tests.recordings import start_recording
@@ -310,6 +311,15 @@ def test_a_device_in_the_place_of_a_file_is_not_read(written):
     (folder / "rank-1.ebr").symlink_to("/dev/zero")
     with pytest.raises(InputError, match="is a device"):
         load_recording(folder)
+
+
+def test_files_that_do_not_fit_into_memory_are_refused(written):
+    path = written({0: header(0) + END})
+    for name in ("rank-0.ebr", "rank-0.open"):
+        (path / name).touch()
+        os.truncate(path / name, 1 << 42)
+        with pytest.raises(InputError, match="has 4 TiB, which take about 12 TiB of memory"):
+            read_whole(path / name)
 
 
 def test_a_folder_that_is_no_recording_is_refused(tmp_path):

@@ -1,13 +1,19 @@
 """Declared schemas: unknown keys survive at every depth, former keys load, errors name the value."""
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, TypedDict
 
 import numpy as np
 import pytest
 
+from earlybird.data import schema
 from earlybird.data.errors import InputError
 from earlybird.data.schema import OMIT_EMPTY, Bytes, Count, Extra, NotNegative, Record, check_keys, decode
+from earlybird.data.tolerance import tolerance_from_json
+
+GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
 
 
 @dataclass(frozen=True)
@@ -86,3 +92,11 @@ def test_an_error_names_path_value_and_what_is_allowed(change, says):
 def test_a_key_that_is_not_text_is_refused(key):
     with pytest.raises(InputError, match="is not text"):
         check_keys({key: 1}, TypedDict("Known", {"host": str}, total=False), "the file")
+
+
+def test_a_wrong_number_in_a_list_of_times_is_named(monkeypatch):
+    monkeypatch.setattr(schema, "_ESTIMATES", {"time_s"})  # as after reading a record that has one
+    value = json.loads((GOLDEN / "tolerance-1.json").read_text())
+    value["curves"][0]["time_s"][3] = None
+    with pytest.raises(InputError, match=r"curves\[0\].time_s\[3\] is None"):
+        tolerance_from_json(value)

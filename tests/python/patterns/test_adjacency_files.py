@@ -8,6 +8,7 @@ import pytest
 
 from earlybird.data import memory
 from earlybird.data.errors import InputError
+from earlybird.patterns import graph_files
 from earlybird.patterns.actnum import cell_graph, check_refine, parse_actnum
 from earlybird.patterns.adjacency import adjacency_from_edges, largest_component
 from earlybird.patterns.deck import read_deck
@@ -190,3 +191,12 @@ def test_a_grid_beyond_the_memory_is_refused_before_it_takes_it(monkeypatch, tex
         cell_graph(read_deck(text, Path("deck")), Path("deck"), None)
     assert tracemalloc.get_traced_memory()[1] < 1 << 25
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "text", ["200 0\n" + "\n" * 200, "%%MatrixMarket matrix coordinate pattern general\n200 200 0\n"]
+)
+def test_a_graph_of_cells_without_neighbours_is_refused(monkeypatch, text):
+    monkeypatch.setattr(graph_files, "_FEW_CELLS", 100)
+    with pytest.raises(InputError, match="has 200 cells, but 0 entries: most cells have no neighbour"):
+        parse_graph(text, Path("mesh"))

@@ -166,7 +166,9 @@ def raw_samples(name: str, mpi: str, samples: Iterable[tuple[float, np.ndarray]]
     x, y = [], []
     for at, values in samples:
         chosen = [
-            float(f"{value:.4g}") for value in values[:: -(-len(values) // DOTS_PER_POINT)] if value > 0
+            float(f"{value:.4g}")
+            for value in values[:: max(-(-len(values) // DOTS_PER_POINT), 1)]
+            if value > 0
         ]
         x += [at] * len(chosen)
         y += chosen
