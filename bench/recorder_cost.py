@@ -24,7 +24,7 @@ import numpy as np
 
 from bench.commands import chosen_flavours, say
 from earlybird.cli.output.printing import print_table
-from earlybird.data.recording import start_recording
+from earlybird.data.recording import recording_into
 from earlybird.data.units import format_seconds
 from earlybird.machine.flavours import Flavour
 from earlybird.models.statistics import median_interval
@@ -161,7 +161,8 @@ def _measure(
             more: dict[str, str] = {}
             if way in (_RECORDED, _TRACED):
                 recording = folder / f"rec-{way}-{k}"
-                start_recording(recording, {})
+                with recording_into(recording, {}):
+                    pass
                 more = {
                     "LD_PRELOAD": str(recorder),
                     "EARLYBIRD_RECORD": str(recording),
