@@ -1,11 +1,12 @@
 """Types and ranges of the keys of run.json, launches, points and facts of nodes, all optional."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Required, TypedDict
 
 import msgspec
 
 from earlybird.data.errors import InputError
+from earlybird.data.methods import MOTIFS
 from earlybird.data.schema import Bytes, Count, Natural, NotNegative, Rank, Ranks, Share, check_keys
 from earlybird.data.units import MOST_S
 
@@ -166,7 +167,82 @@ class Config(TypedDict, total=False):
     receiver: Text
 
 
-CONFIG_TYPES = {"config": Config}
+class SizedConfig(Config, total=False):
+    """Of the kernels that send messages of one size between ranks."""
+
+    size_bytes: Required[Bytes]
+
+
+class CollectiveConfig(SizedConfig, total=False):
+    operation: Required[str]
+    map_by: Required[str]
+    ranks: Required[Ranks]
+
+
+class LevelConfig(SizedConfig, total=False):
+    """Of the kernels whose points have a level; an import may not know that of a ping-pong."""
+
+    level: Required[str]
+
+
+class MessageRateConfig(LevelConfig, total=False):
+    threads: Required[Ranks]
+    window: Required[Count]
+
+
+class PipelineConfig(LevelConfig, total=False):
+    partitions: Required[Count]
+    threads: Ranks
+    compute_s_per_byte: Amount
+    epsilon: Amount
+    delta: Amount
+
+
+class ComputingKeys(TypedDict, total=False):
+    """Of the kernels whose threads compute before they send."""
+
+    threads: Required[Ranks]
+    partitions: Required[Count]
+    compute_s: Required[Seconds]
+    noise: Required[str]
+    noise_share: Required[NotNegative]
+
+
+class PartitionedConfig(LevelConfig, ComputingKeys, total=False):
+    cache: Required[str]
+    mpi: Required[str]
+
+
+class MotifConfig(SizedConfig, ComputingKeys, total=False):
+    ranks: Required[Ranks]
+    scaling: Required[str]
+    layout: Required[str]
+    process_grid: Required[str]
+    cells: Required[str]
+    variables: Required[Count]
+
+
+# By kernel; those of others have no keys that must be there.
+_CONFIGS = {
+    "pingpong": SizedConfig,
+    "contention": SizedConfig,
+    "collective": CollectiveConfig,
+    "msgrate": MessageRateConfig,
+    "pipeline": PipelineConfig,
+    "partitioned": PartitionedConfig,
+    **dict.fromkeys(MOTIFS, MotifConfig),
+}
+
+
+def config_types(record: Any) -> Any:
+    """The keys of the `config` of a record that has a `kernel`: what the figures of that kernel are made
+    of."""
+    return _CONFIGS.get(record.kernel, Config)
+
+
+CONFIG_TYPES = {"config": config_types}
+# Of records that may leave out what all points have in common.
+ANY_CONFIG_TYPES = {"config": Config}
 
 
 class Summary(TypedDict, total=False):
