@@ -36,10 +36,10 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _WARNING = re.compile(r"^(\S+:\d+): (\w*Warning): (.*)$", re.MULTILINE)
 # Words of the keys of --json whose values may be negative: differences, and shares of them.
 _SIGNED = frozenset([
-    "difference", "differences", "saved", "change", "changes", "error", "errors", "effect", "effects", "offset",
-    "lead", "residual", "intercept", "ahead", "slope", "skew", "peer", "tag", "drift", "seed", "coefficient",
-    "coefficients", "exponent", "exponents", "correlation", "gain", "earlier", "later", "delta", "log", "bias",
-    "score", "estimate",
+    "difference", "differences", "saved", "change", "changes", "error", "errors", "effect", "effects",
+    "offset", "lead", "residual", "intercept", "ahead", "slope", "skew", "peer", "tag", "drift", "seed",
+    "coefficient", "coefficients", "exponent", "exponents", "correlation", "gain", "earlier", "later", "delta",
+    "log", "bias", "score", "estimate",
 ])  # fmt: skip
 # No count of a program that could have run.
 _MOST = 1e30
@@ -261,7 +261,7 @@ def _wrong_json(text: str, where: str) -> list[str]:
 
 
 def _may_be_negative(key: str) -> bool:
-    """Whether a word of the key says so, or it is one of the names of an error, such as `slowest_error.fair`."""
+    """Whether a word of the key says so, or it is a name in an error: `slowest_error.fair`."""
     *above, name = key.split(".")
     return not _SIGNED.isdisjoint(name.split("_")) or (above or [""])[-1].endswith("error")
 

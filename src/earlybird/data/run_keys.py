@@ -1,7 +1,7 @@
 """Types and ranges of the keys of run.json, launches, points and facts of nodes, all optional."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Required, TypedDict
+from typing import Annotated, Any, Required, TypedDict, get_args, get_type_hints
 
 import msgspec
 
@@ -155,88 +155,61 @@ class Config(TypedDict, total=False):
     competitors: Whole
     ranks: Ranks
     root: Rank
-    window: Whole
-    partitions: Whole
+    window: Count | None
+    partitions: Count | None
+    threads: Ranks | None
     vcis: Whole
     repeats: Whole
     gamma_s_per_byte: Amount
+    compute_s_per_byte: Amount
+    epsilon: Amount
+    delta: Amount
     delay_s: Seconds
+    compute_s: Seconds
+    noise: Text
+    noise_share: Amount
+    cache: Text
+    scaling: Text
+    process_grid: Text
+    cells: Text
+    variables: Count | None
     layout: Text
     map_by: Text
     buffers: Text
     receiver: Text
 
 
-class SizedConfig(Config, total=False):
-    """Of the kernels that send messages of one size between ranks."""
-
-    size_bytes: Required[Bytes]
-
-
-class CollectiveConfig(SizedConfig, total=False):
-    operation: Required[str]
-    map_by: Required[str]
-    ranks: Required[Ranks]
+def _requiring(*keys: str) -> Any:
+    """`Config` with these keys, which have a value."""
+    required: Any = Required
+    types: Any = {
+        name: required[_without_none(kind)] if name in keys else kind
+        for name, kind in get_type_hints(Config, include_extras=True).items()
+    }
+    return TypedDict("Config", types, total=False)  # type: ignore[operator]  # made from another one
 
 
-class LevelConfig(SizedConfig, total=False):
-    """Of the kernels whose points have a level; an import may not know that of a ping-pong."""
-
-    level: Required[str]
-
-
-class MessageRateConfig(LevelConfig, total=False):
-    threads: Required[Ranks]
-    window: Required[Count]
+def _without_none(kind: Any) -> Any:
+    others = [one for one in get_args(kind) if one is not type(None)]
+    return others[0] if len(others) < len(get_args(kind)) else kind
 
 
-class PipelineConfig(LevelConfig, total=False):
-    partitions: Required[Count]
-    threads: Ranks
-    compute_s_per_byte: Amount
-    epsilon: Amount
-    delta: Amount
-
-
-class ComputingKeys(TypedDict, total=False):
-    """Of the kernels whose threads compute before they send."""
-
-    threads: Required[Ranks]
-    partitions: Required[Count]
-    compute_s: Required[Seconds]
-    noise: Required[str]
-    noise_share: Required[NotNegative]
-
-
-class PartitionedConfig(LevelConfig, ComputingKeys, total=False):
-    cache: Required[str]
-    mpi: Required[str]
-
-
-class MotifConfig(SizedConfig, ComputingKeys, total=False):
-    ranks: Required[Ranks]
-    scaling: Required[str]
-    layout: Required[str]
-    process_grid: Required[str]
-    cells: Required[str]
-    variables: Required[Count]
-
-
-# By kernel; those of others have no keys that must be there.
+_COMPUTING = ("threads", "partitions", "compute_s", "noise", "noise_share")
+_MOTIF = ("size_bytes", "ranks", "scaling", "layout", "process_grid", "cells", "variables", *_COMPUTING)
+# By kernel; those of others have no keys that must be there. An import may not know the level of a ping-pong.
 _CONFIGS = {
-    "pingpong": SizedConfig,
-    "contention": SizedConfig,
-    "collective": CollectiveConfig,
-    "msgrate": MessageRateConfig,
-    "pipeline": PipelineConfig,
-    "partitioned": PartitionedConfig,
-    **dict.fromkeys(MOTIFS, MotifConfig),
+    "pingpong": _requiring("size_bytes"),
+    "contention": _requiring("size_bytes"),
+    "collective": _requiring("size_bytes", "operation", "map_by", "ranks"),
+    "msgrate": _requiring("level", "size_bytes", "threads", "window"),
+    "pipeline": _requiring("level", "size_bytes", "partitions"),
+    "partitioned": _requiring("level", "size_bytes", "cache", "mpi", *_COMPUTING),
+    **dict.fromkeys(MOTIFS, _requiring(*_MOTIF)),
 }
 
 
 def config_types(record: Any) -> Any:
-    """The keys of the `config` of a record that has a `kernel`: what the figures of that kernel are made
-    of."""
+    """The keys of the `config` of a record that has a `kernel`, with those that its figures are made of."""
     return _CONFIGS.get(record.kernel, Config)
 
 

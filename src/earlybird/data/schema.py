@@ -186,13 +186,24 @@ def _require_limits(record: Record, where: str = "") -> None:
     for name in (field.name for field in fields(record)):  # type: ignore[arg-type]  # it is a dataclass
         if isinstance(mapping := getattr(record, name), Mapping):
             place = where if name == kind.unknown_keys else f"{where}{name}."
-            for key, number in mapping.items():
-                limit = _limit(key) if isinstance(number, int | float) and isinstance(key, str) else None
-                if limit is not None:
-                    _require_at_most(*limit, number, f"{place}{key}")
+            _require_limits_of_keys(mapping, place)
     for name in nested:
         for place, one in _records_in(getattr(record, name), f"{where}{name}"):
             _require_limits(one, f"{place}.")
+
+
+def _require_limits_of_keys(mapping: Mapping[Any, Any], where: str) -> None:
+    """The same of the numbers in an object that is no record, and in the objects inside it."""
+    for key, item in mapping.items():
+        if isinstance(item, int | float):
+            if (limit := _limit(str(key))) is not None:
+                _require_at_most(*limit, item, f"{where}{key}")
+        elif isinstance(item, Mapping):
+            _require_limits_of_keys(item, f"{where}{key}.")
+        elif isinstance(item, list) and item and isinstance(item[0], Mapping):
+            for k, inner in enumerate(item):
+                if isinstance(inner, Mapping):
+                    _require_limits_of_keys(inner, f"{where}{key}[{k}].")
 
 
 def _require_at_most(most: float, unit: str, value: Any, place: str) -> None:

@@ -142,9 +142,9 @@ def test_what_is_said_of_a_recording_has_its_types(tmp_path, key, value):
 def test_a_point_without_a_key_of_its_kernel_is_refused_with_its_line(tmp_path, kernel, missing):
     config = {
         "mpi": "mpich", "level": "intra_socket", "size_bytes": 8, "operation": "bcast", "map_by": "core",
-        "ranks": 2, "threads": 2, "window": 4, "partitions": 4, "compute_s": 0.0, "noise": "none", "noise_share": 0.0,
-        "cache": "hot", "scaling": "weak", "layout": "1x1x2", "process_grid": "2x1x1", "cells": "8x8x8",
-        "variables": 1,
+        "ranks": 2, "threads": 2, "window": 4, "partitions": 4, "compute_s": 0.0, "noise": "none",
+        "noise_share": 0.0, "cache": "hot", "scaling": "weak", "layout": "1x1x2", "process_grid": "2x1x1",
+        "cells": "8x8x8", "variables": 1,
     }  # fmt: skip
     run = Run.create(tmp_path / "run", machine={}, command=[], seed=1)
     value = {"kernel": kernel, "quantity": "q", "launch": "l", "config": config, "times_s": [1.0]}
