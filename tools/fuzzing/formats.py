@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -36,6 +37,10 @@ class Format:
     others: Callable[[], Mapping[str, bytes]] = dict
     needs: str = ""  # a Python package
     changes_arguments: bool = False
+
+
+class Refused(Exception):
+    """A command that makes originals has failed."""
 
 
 def golden(name: str) -> Callable[[], dict[str, bytes]]:
@@ -120,7 +125,7 @@ def _output_of(arguments: list[str]) -> str:
             main.run()
     except SystemExit as ended:
         if ended.code:
-            raise RuntimeError(f"{arguments}: {err.getvalue()}") from None
+            raise Refused(f"{shlex.join(arguments)}: {err.getvalue().strip()[-200:]}") from None
     finally:
         sys.argv = before
     return out.getvalue()

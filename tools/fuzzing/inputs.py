@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 from tools.fuzzing import mutations, trial
-from tools.fuzzing.formats import FORMATS, Format, write_files
+from tools.fuzzing.formats import FORMATS, Format, Refused, write_files
 
 Command = tuple[str, ...]
 _KEPT_OF_EACH_KIND = 3
@@ -67,7 +67,11 @@ def run_target(name: str, seconds: float, found: Path, seed: int = 1, most: int 
     target, tally = FORMATS[name], Tally(name)
     shutil.rmtree(found / name, ignore_errors=True)
     with _no_mpi(), tempfile.TemporaryDirectory(prefix="earlybird-fuzz-") as scratch:
-        files, others = dict(target.files()), dict(target.others())
+        try:
+            files, others = dict(target.files()), dict(target.others())
+        except Refused as refused:
+            tally.failures[f"the originals cannot be made: {refused}"] += 1
+            return tally
         commands = _accepted(target, files | others, Path(scratch), tally)
         end, number = time.monotonic() + seconds, 0
         while (number < most) if most is not None else (time.monotonic() < end):

@@ -34,11 +34,13 @@ _VERDICTS = ("compare", "check")
 # newline, and those that turn the direction of text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _WARNING = re.compile(r"^(\S+:\d+): (\w*Warning): (.*)$", re.MULTILINE)
-# Keys of --json whose values may be negative: differences, and shares of them.
-_SIGNED = re.compile(
-    "difference|saved|change|error|effect|offset|lead|residual|intercept|ahead|slope|skew|peer|tag|drift|seed|coefficient|"
-    "exponent|correlation|gain|earlier|later|delta|log|bias|score|estimate"
-)
+# Words of the keys of --json whose values may be negative: differences, and shares of them.
+_SIGNED = frozenset([
+    "difference", "differences", "saved", "change", "changes", "error", "errors", "effect", "effects",
+    "offset", "lead", "residual", "intercept", "ahead", "slope", "skew", "peer", "tag", "drift", "seed",
+    "coefficient", "coefficients", "exponent", "exponents", "correlation", "gain", "earlier", "later", "delta",
+    "log", "bias", "score", "estimate",
+])  # fmt: skip
 # No count of a program that could have run.
 _MOST = 1e30
 _RANKS = ("rank", "src", "dst", "node", "socket", "ranks", "nodes")
@@ -258,6 +260,12 @@ def _wrong_json(text: str, where: str) -> list[str]:
     return [f"accepted out of range: {wrong}"] if wrong else []
 
 
+def _may_be_negative(key: str) -> bool:
+    """Whether a word of the key says so, or it is a name in an error: `slowest_error.fair`."""
+    *above, name = key.split(".")
+    return not _SIGNED.isdisjoint(name.split("_")) or (above or [""])[-1].endswith("error")
+
+
 def _out_of_range(value: Any, key: str) -> str:
     """The first number of a JSON value that cannot be right, with its key; "" without one."""
     if isinstance(value, dict):
@@ -270,7 +278,7 @@ def _out_of_range(value: Any, key: str) -> str:
     is_wrong = (
         not math.isfinite(value)
         or abs(value) > (MOST_S if key.endswith("_s") and not key.endswith("per_s") else _MOST)
-        or (value < 0 and not _SIGNED.search(key))
+        or (value < 0 and not _may_be_negative(key))
         or (key.rpartition(".")[2] in _RANKS and value >= 1 << 31)
     )
     return f"{key[-40:]} is {value:.3g}" if is_wrong else ""

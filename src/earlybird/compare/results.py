@@ -141,7 +141,7 @@ def _collective(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any
     of_ranks = rank_medians_of_launches(samples)
     if config["operation"] not in ROOTED:
         return {"mean_s": float(of_ranks.mean()), "root": None, "root_s": None}
-    return {"mean_s": float(of_ranks.mean()), "root_s": float(of_ranks[config["root"]])}
+    return {"mean_s": float(of_ranks.mean()), "root_s": float(of_ranks[config.get("root", 0)])}
 
 
 def _median_s(samples: Sequence[Sample]) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.run import Scalar
-from earlybird.data.run_keys import CONFIG_TYPES
+from earlybird.data.run_keys import ANY_CONFIG_TYPES
 from earlybird.data.schema import OMIT_EMPTY, Extra, Record, Share, decode, require_not_negative
 from earlybird.data.statistics import MEDIAN, Statistic
 
@@ -29,7 +29,7 @@ class BaselinePoint(Record):
     rounding : by which share printed values may be off, where they have one digit.
     """
 
-    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES
+    key_types: ClassVar[Mapping[str, Any]] = ANY_CONFIG_TYPES
 
     kernel: str
     quantity: str

@@ -10,7 +10,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.run import Scalar
 from earlybird.data.run_comparison import Difference
-from earlybird.data.run_keys import CONFIG_TYPES, check_date
+from earlybird.data.run_keys import ANY_CONFIG_TYPES, check_date
 from earlybird.data.schema import (
     Extra,
     Natural,
@@ -57,7 +57,7 @@ class SeriesChange(Record):
 class Series(Record):
     """One point: `time_s` (R,) the median over launches in each run, seconds; 0 where it lacks the point."""
 
-    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES
+    key_types: ClassVar[Mapping[str, Any]] = ANY_CONFIG_TYPES
 
     kernel: str
     quantity: str

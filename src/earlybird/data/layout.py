@@ -19,7 +19,7 @@ LEVEL_LABELS = dict(zip(LEVELS, ("same socket", "across sockets", "between nodes
 MAPPINGS = ("core", "socket", "node")
 LAYOUT_HEADER = "rank,node,socket"
 MAX_RANKS = 10_000_000
-MAX_PLACE = 2**63 - 1  # of nodes and sockets
+MAX_PLACE = 2**31 - 1  # of nodes and sockets
 _SHAPE = re.compile(r"([0-9]{1,18})x([0-9]{1,18})x([0-9]{1,18})")
 
 
@@ -54,8 +54,9 @@ class Layout:
             ):
                 raise InputError("a layout needs the node and the socket of each rank, as whole numbers")
             array = given.astype(np.int64)  # a copy: the caller's array stays writable
-            if array.min() < 0:  # unsigned numbers may be beyond
-                raise InputError(f"a {name} is {given[array < 0][0]}; they count from 0, to {MAX_PLACE}")
+            wrong = (array < 0) | (array > MAX_PLACE)  # unsigned numbers may be negative in 64 bits
+            if wrong.any():
+                raise InputError(f"a {name} is {given[wrong][0]}; they count from 0, to {MAX_PLACE}")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 

@@ -10,11 +10,11 @@ import numpy as np
 from earlybird.data.layout import LEVELS
 from earlybird.data.schema import (
     OMIT_EMPTY,
+    Bandwidth,
     Bytes,
     Count,
     Extra,
     NotNegative,
-    Positive,
     Ranks,
     Record,
     Share,
@@ -35,7 +35,7 @@ class JoinedProtocol(Record):
     min_bytes: Bytes = 0
     latency_s: NotNegative
     overhead_s: NotNegative = 0.0
-    bandwidth_bytes_per_s: Positive
+    bandwidth_bytes_per_s: Bandwidth
     extra: Extra = field(default_factory=dict)
 
 

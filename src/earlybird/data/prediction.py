@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 import numpy as np
 
 from earlybird.data import files
+from earlybird.data.errors import InputError
 from earlybird.data.schema import OMIT_EMPTY, Extra, Record, decode, require_not_negative
+from earlybird.data.units import MOST_S
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +60,17 @@ class Prediction(Record):
             raise ValueError("overlap_s must give one time per rank")
         if self.time_interval_s is not None and self.time_interval_s.shape != (*shape, 2):
             raise ValueError("time_interval_s must give one [low, high] per rank")
+
+    def require_possible(self) -> "Prediction":
+        """The prediction; InputError if a rank would take longer than any program runs, or no time at all."""
+        times_s = np.concatenate([self.receive_s, self.intra_node_s, self.inter_node_s, self.time_s])
+        # Not the largest: a comparison with what is no number is false.
+        if not (times_s <= MOST_S).all():
+            raise InputError(
+                f"a rank would take longer than a century ({MOST_S:g} s); the latencies are too large, or "
+                "the bandwidths too small, for messages of these sizes: give those of a machine that exists"
+            )
+        return self
 
     @property
     def time_s(self) -> np.ndarray:

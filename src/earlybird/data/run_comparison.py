@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from earlybird.data import files
 from earlybird.data.run import Scalar
-from earlybird.data.run_keys import CONFIG_TYPES
+from earlybird.data.run_keys import ANY_CONFIG_TYPES
 from earlybird.data.schema import (
     Estimate,
     Extra,
@@ -47,7 +47,7 @@ class Change(Record):
     statistic : what each launch counts with, over its iterations; None if the sides have different ones.
     """
 
-    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES
+    key_types: ClassVar[Mapping[str, Any]] = ANY_CONFIG_TYPES
 
     kernel: str
     quantity: str
@@ -74,7 +74,7 @@ class Change(Record):
 class Point(Record):
     """A point that only one side has."""
 
-    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES
+    key_types: ClassVar[Mapping[str, Any]] = ANY_CONFIG_TYPES
 
     kernel: str
     quantity: str

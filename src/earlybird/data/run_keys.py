@@ -1,11 +1,12 @@
 """Types and ranges of the keys of run.json, launches, points and facts of nodes, all optional."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Required, TypedDict, get_args, get_type_hints
 
 import msgspec
 
 from earlybird.data.errors import InputError
+from earlybird.data.methods import MOTIFS
 from earlybird.data.schema import Bytes, Count, Natural, NotNegative, Rank, Ranks, Share, check_keys
 from earlybird.data.units import MOST_S
 
@@ -154,19 +155,67 @@ class Config(TypedDict, total=False):
     competitors: Whole
     ranks: Ranks
     root: Rank
-    window: Whole
-    partitions: Whole
+    window: Count | None
+    partitions: Count | None
+    threads: Ranks | None
     vcis: Whole
     repeats: Whole
     gamma_s_per_byte: Amount
+    compute_s_per_byte: Amount
+    epsilon: Amount
+    delta: Amount
     delay_s: Seconds
+    compute_s: Seconds
+    noise: Text
+    noise_share: Amount
+    cache: Text
+    scaling: Text
+    process_grid: Text
+    cells: Text
+    variables: Count | None
     layout: Text
     map_by: Text
     buffers: Text
     receiver: Text
 
 
-CONFIG_TYPES = {"config": Config}
+def _requiring(*keys: str) -> Any:
+    """`Config` with these keys, which have a value."""
+    required: Any = Required
+    types: Any = {
+        name: required[_without_none(kind)] if name in keys else kind
+        for name, kind in get_type_hints(Config, include_extras=True).items()
+    }
+    return TypedDict("Config", types, total=False)  # type: ignore[operator]  # made from another one
+
+
+def _without_none(kind: Any) -> Any:
+    others = [one for one in get_args(kind) if one is not type(None)]
+    return others[0] if len(others) < len(get_args(kind)) else kind
+
+
+_COMPUTING = ("threads", "partitions", "compute_s", "noise", "noise_share")
+_MOTIF = ("size_bytes", "ranks", "scaling", "layout", "process_grid", "cells", "variables", *_COMPUTING)
+# By kernel; those of others have no keys that must be there. An import may not know the level of a ping-pong.
+_CONFIGS = {
+    "pingpong": _requiring("size_bytes"),
+    "contention": _requiring("size_bytes"),
+    "collective": _requiring("size_bytes", "operation", "map_by", "ranks"),
+    "msgrate": _requiring("level", "size_bytes", "threads", "window"),
+    "pipeline": _requiring("level", "size_bytes", "partitions"),
+    "partitioned": _requiring("level", "size_bytes", "cache", "mpi", *_COMPUTING),
+    **dict.fromkeys(MOTIFS, _requiring(*_MOTIF)),
+}
+
+
+def config_types(record: Any) -> Any:
+    """The keys of the `config` of a record that has a `kernel`, with those that its figures are made of."""
+    return _CONFIGS.get(record.kernel, Config)
+
+
+CONFIG_TYPES = {"config": config_types}
+# Of records that may leave out what all points have in common.
+ANY_CONFIG_TYPES = {"config": Config}
 
 
 class Summary(TypedDict, total=False):

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
-from types import UnionType
+from types import FunctionType, UnionType
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -14,19 +14,23 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.files import FORMER_KEYS
 from earlybird.data.layout import MAX_RANKS
-from earlybird.data.units import MAX_BYTES, MOST_BYTES_PER_S, MOST_S
+from earlybird.data.units import LEAST_BYTES_PER_S, MAX_BYTES, MOST_BYTES_PER_S, MOST_S
 
 _LARGEST = sys.float_info.max
-# By the end of a field's name, the largest number it may hold, in any form: one, a list, an estimate.
+_MOST_RATIO = 1e20  # a century over less than a nanosecond
+# By the end of a field's name, the largest number it may hold, in any form: one, a list, an estimate. Keys of
+# a field that is a JSON object have the same limits.
 _MOST = {
     "_bytes_per_s": (MOST_BYTES_PER_S, "bytes per second"),
     "_per_s": (_LARGEST, ""),
     "_s": (MOST_S, "seconds, which are a century"),
+    "_bytes": (MAX_BYTES, "bytes"),
+    "speed_up": (_MOST_RATIO, ""),
 }
 Number = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
-Bandwidth = Annotated[float, msgspec.Meta(gt=0, le=MOST_BYTES_PER_S)]
+Bandwidth = Annotated[float, msgspec.Meta(ge=LEAST_BYTES_PER_S, le=MOST_BYTES_PER_S)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_BYTES)]
@@ -78,7 +82,7 @@ class Record:
     schema: ClassVar[str] = ""
     unknown_keys: ClassVar[str] = "extra"
     # By the name of a field that is a JSON object, such as `extra`, a TypedDict of the keys that this version
-    # reads; other keys are free.
+    # reads, or a function that gives it for a record; other keys are free.
     key_types: ClassVar[Mapping[str, Any]] = {}
 
     def to_json(self) -> dict[str, Any]:
@@ -174,30 +178,60 @@ def _require_limits(record: Record, where: str = "") -> None:
     kind = type(record)
     for name, types in kind.key_types.items():
         place = where if name == kind.unknown_keys else f"{where}{name}."
-        _require_key_types(dict(getattr(record, name)), types, place)
+        declared = types(record) if isinstance(types, FunctionType) else types
+        _require_key_types(dict(getattr(record, name)), declared, place)
     limited, nested = _limits(kind)  # type: ignore[arg-type]  # a class is hashable
     for name, (most, unit) in limited.items():
-        largest = _largest(getattr(record, name))
-        if abs(largest) > most:
-            raise ValueError(f"{where}{name} has {largest:g}; give at most {most:g} {unit}".strip())
+        _require_at_most(most, unit, getattr(record, name), f"{where}{name}")
+    for name in (field.name for field in fields(record)):  # type: ignore[arg-type]  # it is a dataclass
+        if isinstance(mapping := getattr(record, name), Mapping):
+            place = where if name == kind.unknown_keys else f"{where}{name}."
+            _require_limits_of_keys(mapping, place)
     for name in nested:
         for place, one in _records_in(getattr(record, name), f"{where}{name}"):
             _require_limits(one, f"{place}.")
+
+
+def _require_limits_of_keys(mapping: Mapping[Any, Any], where: str) -> None:
+    """The same of the numbers in an object that is no record, and in the objects inside it."""
+    for key, item in mapping.items():
+        if isinstance(item, int | float):
+            if (limit := _limit(str(key))) is not None:
+                _require_at_most(*limit, item, f"{where}{key}")
+        elif isinstance(item, Mapping):
+            _require_limits_of_keys(item, f"{where}{key}.")
+        elif isinstance(item, list) and item and isinstance(item[0], Mapping):
+            for k, inner in enumerate(item):
+                if isinstance(inner, Mapping):
+                    _require_limits_of_keys(inner, f"{where}{key}[{k}].")
+
+
+def _require_at_most(most: float, unit: str, value: Any, place: str) -> None:
+    largest = _largest(value)
+    if abs(largest) > most:
+        raise ValueError(f"{place} has {largest:g}; give at most {most:g} {unit}".strip())
+
+
+def _limit(name: str) -> tuple[float, str] | None:
+    """The largest number of a key, and its unit, by the end of its name."""
+    return next((_MOST[end] for end in _MOST if name.endswith(end)), None)
 
 
 def _require_key_types(value: dict[str, Any], kind: Any, where: str) -> None:
     try:
         _convert(value, kind)
     except (msgspec.ValidationError, ValueError) as error:
-        raise ValueError(f"{where}{_explain(str(error), value, kind).removeprefix(': ')}") from error
+        reason = _explain(str(error), value, kind)
+        if reason.startswith(" "):  # it has no such key
+            raise ValueError(f"{where.removesuffix('.')}{reason}".strip()) from error
+        raise ValueError(f"{where}{reason.removeprefix(': ')}") from error
 
 
 @cache
 def _limits(kind: type[Record]) -> tuple[dict[str, tuple[float, str]], list[str]]:
     """The fields of a record whose names end in a unit, and those that hold records."""
     types = _types(kind)  # type: ignore[arg-type]
-    ends = {name: next((end for end in _MOST if name.endswith(end)), None) for name in types}
-    limited = {name: _MOST[end] for name, end in ends.items() if end is not None}
+    limited = {name: limit for name in types if (limit := _limit(name)) is not None}
     return limited, [name for name, inner in types.items() if inner not in (None, Estimate)]
 
 

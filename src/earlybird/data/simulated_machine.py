@@ -12,7 +12,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAX_RANKS, Layout
-from earlybird.data.schema import Bytes, NotNegative, Positive, Ranks, Record, decode
+from earlybird.data.schema import Bandwidth, Bytes, NotNegative, Positive, Ranks, Record, decode
 from earlybird.data.simulated_network import Dragonfly, FatTree
 
 SCHEMA = "earlybird.simulated-machine/1"
@@ -30,7 +30,7 @@ class LevelCost(Record):
     """
 
     latency_s: Positive
-    bandwidth_bytes_per_s: Positive
+    bandwidth_bytes_per_s: Bandwidth
 
 
 # Default: nodes of two AMD EPYC 7H12 (Rome, 64 cores), as in Insaghi (paper) on broadcasts and reductions;
@@ -77,9 +77,9 @@ class SimulatedMachine(Record):
     sockets: Ranks
     cores: Ranks
     levels: dict[str, LevelCost] = field(default_factory=lambda: dict(_LEVELS))
-    socket_bandwidth_bytes_per_s: Positive = 51.0e9
-    sockets_bandwidth_bytes_per_s: Positive = 30.3e9
-    nic_bandwidth_bytes_per_s: Positive = 12.5e9
+    socket_bandwidth_bytes_per_s: Bandwidth = 51.0e9
+    sockets_bandwidth_bytes_per_s: Bandwidth = 30.3e9
+    nic_bandwidth_bytes_per_s: Bandwidth = 12.5e9
     send_overhead_s: NotNegative = 0.157e-6
     receive_overhead_s: NotNegative = 0.066e-6
     eager_bytes: Bytes = 4096

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from earlybird.data.schema import NotNegative, Positive, Ranks, Record
+from earlybird.data.schema import Bandwidth, NotNegative, Ranks, Record
 
 MOST_LINKS = 10**6
 
@@ -37,7 +37,7 @@ class FatTree(Record):
 
     nodes_per_leaf: Ranks
     uplinks_per_leaf: Ranks
-    bandwidth_bytes_per_s: Positive | None = None
+    bandwidth_bytes_per_s: Bandwidth | None = None
     hop_latency_s: NotNegative = 0.0
 
     def check(self, nodes: int) -> None:
@@ -88,8 +88,8 @@ class Dragonfly(Record):
     routers_per_group: Ranks
     nodes_per_router: Ranks
     links_between_groups: Ranks = 1
-    local_bandwidth_bytes_per_s: Positive | None = None
-    global_bandwidth_bytes_per_s: Positive | None = None
+    local_bandwidth_bytes_per_s: Bandwidth | None = None
+    global_bandwidth_bytes_per_s: Bandwidth | None = None
     hop_latency_s: NotNegative = 0.0
 
     def check(self, nodes: int) -> None:

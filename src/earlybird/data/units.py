@@ -14,6 +14,9 @@ MAX_BYTES = 2**62  # sums of sizes must stay inside 64-bit integers
 # A century. What is longer is in another unit, or no time.
 MOST_S = 100 * 365.25 * 86400
 MOST_BYTES_PER_S = 1e30  # times divided by larger ones would be 0 or no numbers
+_LEAST_LEVEL = 1e-12
+# Slower than any link: times of a byte over smaller ones would overflow.
+LEAST_BYTES_PER_S = 1e-3
 _MOST_HZ = 1e15
 
 _WHOLE = re.compile(r"0*[0-9]{1,18}")
@@ -188,11 +191,14 @@ def parse_fraction(text: str | float, what: str = "the fraction") -> float:
 
 
 def parse_level(text: str | float, what: str, least: float = 0.0) -> float:
-    """The same of a significance level: above 0, at least `least`, below 1."""
+    """The same of a significance level: above 0, at least `least`, below 1. One of less than `_LEAST_LEVEL`
+    needs more launches than there are."""
     value = parse_fraction(text, what)
-    if not max(least, 5e-324) <= value < 1:
-        allowed = f"at least {100 * least:g} %" if least else "more than 0 %"
-        raise InputError(f"{what} is {str(text)[:_MOST_CHARACTERS]}; give {allowed} and less than 100 %")
+    least = least or _LEAST_LEVEL
+    if not least <= value < 1:
+        raise InputError(
+            f"{what} is {str(text)[:_MOST_CHARACTERS]}; give at least {100 * least:g} % and less than 100 %"
+        )
     return value
 
 

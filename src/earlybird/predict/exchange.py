@@ -272,7 +272,7 @@ class Predictor:
             notes.append(silent)
         if len(replicates) < min(len(profile.replicates), _ENOUGH_REPLICATES):
             notes.append(_few_replicates(len(replicates)))
-        return Prediction(
+        prediction = Prediction(
             model=model,
             receive_s=found.receive_s[0],
             intra_node_s=found.intra_node_s[0],
@@ -284,6 +284,7 @@ class Predictor:
             time_interval_s=interval_s,
             extra=self._choices(model, share) | ({"notes": notes} if notes else {}),
         )
+        return prediction.require_possible()
 
     def slowest_s(
         self, profile: Profile, model: str = "staircase", *, share: str = "message"

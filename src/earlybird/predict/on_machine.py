@@ -68,7 +68,7 @@ def predict_on_machine(
     sends_between = np.zeros(layout.num_ranks, dtype=bool)
     sends_between[pattern.src[network.between]] = True
     last_is_between |= (inside_s == 0) & sends_between  # all it does is to send small messages
-    return Prediction(
+    prediction = Prediction(
         model=MODEL,
         receive_s=receive_s,
         intra_node_s=np.where(last_is_between, 0.0, time_s),
@@ -77,6 +77,7 @@ def predict_on_machine(
         layout=layout.text,
         extra={"machine": machine.describe()},
     )
+    return prediction.require_possible()
 
 
 class _Network:

@@ -116,7 +116,7 @@ def test_a_reference_of_an_earlier_version_has_null_for_its_speed_up():
     value = {"kernel": "pipeline", "quantity": "time_to_solution", "method": "single", "time_s": 1e-6,
              "time_low_s": 1e-6, "time_high_s": 2e-6, "coverage": 0.9, "speed_up": None, "speed_up_low": None,
              "speed_up_high": None, "speed_up_coverage": None, "reference": "single", "through": "",
-             "launches": 3, "noisy": 0, "oversubscribed": False, "size_bytes": 8}  # fmt: skip
+             "launches": 3, "noisy": 0, "oversubscribed": False, **POINT}  # fmt: skip
     (result,) = results_from_json([value], "")
-    assert result.speed_up is None and result.config == {"size_bytes": 8}
+    assert result.speed_up is None and result.config == POINT
     assert result.row()["speed_up_coverage"] is None and result.time_s.high == 2e-6

@@ -157,9 +157,8 @@ def test_a_key_without_a_value_differs_from_an_absent_key(written):
     def side(name, config):
         run = written(name, [])
         run.append_launch({"id": "l"})
-        run.append_samples(
-            [Sample("pingpong", "t", {"mpi": "m", "level": "near", **config}, "l", np.ones(1))]
-        )
+        config = {"mpi": "m", "level": "near", "size_bytes": 8, **config}
+        run.append_samples([Sample("pingpong", "t", config, "l", np.ones(1))])
         return side_of(run, name=name)
 
     with pytest.raises(InputError, match=re.escape("first differ in buffers (A has None; B has none)")):
@@ -223,11 +222,13 @@ def test_the_slowest_ranks_mean_is_compared_with_that_of_measured_ranks(written)
     of_ranks = np.array([[1.0, 3.0], [3.0, 1.0]])
     measured = written("a", [])
     measured.append_launch({"id": "l0"})
-    config = {"mpi": "mpich", "size_bytes": 8}
+    config = {"mpi": "mpich", "size_bytes": 8, "operation": "bcast", "map_by": "core", "ranks": 2}
     measured.append_samples([
         Sample("collective", "completion", config, "l0", of_ranks.max(axis=1), rank_times_s=of_ranks)
     ])  # fmt: skip
-    slowest = {"kernel": "collective", "quantity": "completion", "statistic": "slowest_rank_mean"}
+    slowest = {
+        "kernel": "collective", "quantity": "completion", "statistic": "slowest_rank_mean", "config": config
+    }  # fmt: skip
     imported = written("b", [[2.0]], **slowest)
     (change,) = compare_sides(side_of(measured), side_of(imported)).changes
     assert (change.before_s, change.after_s, change.statistic) == (2, 2, "slowest_rank_mean")

@@ -66,7 +66,7 @@ def test_other_forms_of_a_profile_are_kept_as_they_are():
         (
             ("parameters", "protocols", 0, "bandwidth_bytes_per_s"),
             0,
-            r"protocols\[0\].bandwidth_bytes_per_s is 0; give a number > 0",
+            r"protocols\[0\].bandwidth_bytes_per_s is 0; give a number >= 0.001",
         ),
         (
             ("parameters", "protocols", 0, "latency_s"),

@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
 from earlybird.data.profile import load_profile, profile_from_json, save_profile
 
-POSITIVE = st.floats(min_value=1e-12, max_value=1e9)
+POSITIVE = st.floats(min_value=1e-3, max_value=1e9)
 UNKNOWN = st.dictionaries(
     st.text(min_size=1).map("x_".__add__), st.integers() | st.text() | st.none(), max_size=2
 )
@@ -112,7 +112,7 @@ RACKS = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]
         (["levels", "intra_socket", "protocols", 0, "bandwidth_bytes_per_s"], {}, "must map N"),
         (["levels", "intra_socket", "protocols", 0, "bandwidth_bytes_per_s"], {"0": 1e9}, "key is '0'; give"),
         (["levels", "intra_socket", "protocols", 0, "bandwidth_bytes_per_s"], {"two": 1e9}, "'two'"),
-        (["levels", "intra_socket", "protocols", 0, "bandwidth_bytes_per_s"], {"1": 0}, "give a number > 0"),
+        (["levels", "intra_socket", "protocols", 0, "bandwidth_bytes_per_s"], {"1": 0}, "give a number >"),
         (["levels", "intra_socket", "protocols", 0, "sender_waits"], "yes", "sender_waits"),
         (["machine"], [], r"machine is \[\]; give a JSON object"),
         (["id"], 3, "id is 3; give text"),

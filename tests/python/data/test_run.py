@@ -34,7 +34,8 @@ def samples(draw) -> Sample:
     num_ranks = draw(st.integers(0, 3))
     return sample(
         times_s,
-        config=draw(st.dictionaries(st.text(), st.integers() | st.text() | st.booleans(), max_size=3)),
+        config={"size_bytes": 8}
+        | draw(st.dictionaries(st.text(), st.integers() | st.text() | st.booleans(), max_size=3)),
         launch=draw(st.text()),
         method=draw(st.none() | st.text()),
         warmup=draw(st.integers(0, len(times_s) - 1)),
@@ -58,9 +59,9 @@ def test_appended_samples_read_back(tmp_path_factory, written):
 
 def test_line_separators_inside_text_end_no_line(tmp_path):
     run = new_run(tmp_path / "run")
-    line = json.dumps(sample(config={"mpi": "a\u2028b\x85c"}).to_json(), ensure_ascii=False)
+    line = json.dumps(sample(config={"mpi": "a\u2028b\x85c", "size_bytes": 8}).to_json(), ensure_ascii=False)
     files.append_lines(run.path / "samples.ndjson", [line])
-    assert run.samples()[0].config == {"mpi": "a\u2028b\x85c"}
+    assert run.samples()[0].config == {"mpi": "a\u2028b\x85c", "size_bytes": 8}
 
 
 def test_existing_folder_is_refused_and_left_alone(tmp_path):

@@ -130,3 +130,30 @@ def test_what_is_said_of_a_recording_has_its_types(tmp_path, key, value):
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     with pytest.raises(InputError, match=f"recording.json: {key} is "):
         load_recording(tmp_path / "rec")
+
+
+@pytest.mark.parametrize(
+    "kernel, missing",
+    [
+        ("pingpong", "size_bytes"), ("contention", "size_bytes"), ("collective", "operation"),
+        ("msgrate", "window"), ("pipeline", "partitions"), ("partitioned", "compute_s"), ("comb", "cells"),
+    ],
+)  # fmt: skip
+def test_a_point_without_a_key_of_its_kernel_is_refused_with_its_line(tmp_path, kernel, missing):
+    config = {
+        "mpi": "mpich", "level": "intra_socket", "size_bytes": 8, "operation": "bcast", "map_by": "core",
+        "ranks": 2, "threads": 2, "window": 4, "partitions": 4, "compute_s": 0.0, "noise": "none",
+        "noise_share": 0.0, "cache": "hot", "scaling": "weak", "layout": "1x1x2", "process_grid": "2x1x1",
+        "cells": "8x8x8", "variables": 1,
+    }  # fmt: skip
+    run = Run.create(tmp_path / "run", machine={}, command=[], seed=1)
+    value = {"kernel": kernel, "quantity": "q", "launch": "l", "config": config, "times_s": [1.0]}
+    with open(run.path / "samples.ndjson", "w", encoding="utf-8") as samples:
+        print(json.dumps(value), file=samples)
+    assert run.samples()[0].config == config
+    del config[missing]
+    with open(run.path / "samples.ndjson", "a", encoding="utf-8") as samples:
+        print(json.dumps(value | {"kernel": "of another version"}), file=samples)
+        print(json.dumps(value), file=samples)
+    with pytest.raises(InputError, match=rf"samples.ndjson line 3: config has no '{missing}'; give it"):
+        run.samples()

@@ -73,7 +73,7 @@ def test_what_is_no_machine_is_refused(text, word):
         ({"levels": {"inter_node": {"latency_s": 1e-9}}}, "less than that of inter_socket"),
         ({"levels": {"intra_socket": {"latency_s": 1e-9}}}, "less than the two overheads"),
         ({"levels": {"inter_node": {"bandwidth_bytes_per_s": 1e12}}}, "inside a socket"),
-        ({"nic_bandwidth_bytes_per_s": 0}, "a number > 0"),
+        ({"nic_bandwidth_bytes_per_s": 0}, "a number >= 0.001"),
         ({"send_overhead_s": "slow"}, "send_overhead_s is 'slow'; give a number"),
         ({"schema": "other/1"}, "schema"),
     ],

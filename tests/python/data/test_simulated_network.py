@@ -118,7 +118,7 @@ FLY = {"groups": 2, "routers_per_group": 2, "nodes_per_router": 2}
     [
         ({"fat_tree": TREE | {"nodes_per_leaf": 3}}, "3 nodes per leaf switch.*8 nodes; give a divisor"),
         ({"fat_tree": TREE | {"uplinks_per_leaf": 0}}, "fat_tree.uplinks_per_leaf is 0; give a whole"),
-        ({"fat_tree": TREE | {"bandwidth_bytes_per_s": 0}}, "bandwidth_bytes_per_s is 0; give a number > 0"),
+        ({"fat_tree": TREE | {"bandwidth_bytes_per_s": 0}}, "bandwidth_bytes_per_s is 0; give a number >="),
         ({"fat_tree": {"nodes_per_leaf": 4}}, "has no 'uplinks_per_leaf'"),
         ({"fat_tree": TREE | {"levels": 3}}, "it has the key 'levels'; the keys are nodes_per_leaf"),
         ({"dragonfly": FLY | {"groups": 3}}, "which is 12, and the machine has 8 nodes; give numbers"),

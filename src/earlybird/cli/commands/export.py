@@ -221,7 +221,7 @@ def _write_results(source: Path, to: Target, output: Path, json: bool) -> None:
 def _write_openmetrics(run: "Run", output: Path) -> int:
     """The number of files written."""
     from earlybird.compare.results import results
-    from earlybird.data import files
+    from earlybird.data import files, folders
     from earlybird.data.run import require_validated
     from earlybird.interop.openmetrics import openmetrics_text
 
@@ -237,7 +237,7 @@ def _write_openmetrics(run: "Run", output: Path) -> int:
 
 def _write_osu(run: "Run", output: Path) -> int:
     """The number of files written: of each launch one for each table."""
-    from earlybird.data import files
+    from earlybird.data import files, folders
     from earlybird.data.run import require_validated
     from earlybird.interop.osu_tables import is_osu, osu_files
 
@@ -252,9 +252,10 @@ def _write_osu(run: "Run", output: Path) -> int:
         raise InputError(
             f"{run.path} {has}; give a run of pingpong, of collective, or of msgrate with --methods processes"
         )
-    output.mkdir(parents=True)
-    for name, text in texts.items():
-        files.write_text(output / name, text)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with folders.create_whole(output) as folder:
+        for name, text in texts.items():
+            files.write_text(folder / name, text)
     if left_out:
         note(f"left out {', '.join(left_out)} or methods of them: OSU has no such table")
     note(f"wrote {output}: {counted(len(texts), 'file')}; `earlybird import osu` reads those of one table")

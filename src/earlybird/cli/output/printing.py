@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from earlybird.cli.output.streams import drawing
+from earlybird.data.errors import InputError
 from earlybird.data.plain_text import csv_cell, markdown_text, plain_line
 
 if TYPE_CHECKING:  # numpy, msgspec and rich would be imported for every help text
@@ -106,8 +107,15 @@ def print_text(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print JSON on stdout, in ASCII; NaN is an error."""
-    print(json.dumps(value, indent=1, allow_nan=False))
+    """Print JSON on stdout, in ASCII; InputError for what is no number."""
+    try:
+        text = json.dumps(value, indent=1, allow_nan=False)
+    except ValueError:
+        raise InputError(
+            "a result is beyond the numbers that a computer calculates with; the costs or sizes given are "
+            "too large or too small: give those of a machine that exists"
+        ) from None
+    print(text)
 
 
 def print_csv(records: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) -> None:

@@ -56,7 +56,7 @@ def _call(result: Result) -> tuple[str, frozenset]:
 def _by_size(result: Result) -> tuple:
     config = result.config
     level = labels.level_order(config["level"]) if "level" in config else 0
-    return level, config.get("competitors", 1), config["size_bytes"], config.get("receiver", "")
+    return level, config.get("competitors", 1), config.get("size_bytes", 0), config.get("receiver", "")
 
 
 def _by_speed_up(result: Result) -> tuple:
@@ -171,7 +171,9 @@ def _of_threads(rates_per_s: Sequence[float]) -> str:
 
 def _size(result: Result) -> str:
     return (
-        "" if result.config.get("operation") == "barrier" else units.format_bytes(result.config["size_bytes"])
+        ""
+        if result.config.get("operation") == "barrier"
+        else units.format_bytes(result.config.get("size_bytes", 0))
     )
 
 
