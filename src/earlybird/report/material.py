@@ -32,6 +32,7 @@ from earlybird.data.recording import SUMMARY, Recording, load_recording
 from earlybird.data.run import Run, Sample
 from earlybird.data.run_comparison import SCHEMA as RUN_COMPARISON
 from earlybird.data.run_comparison import RunComparison, run_comparison_from_json
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.tolerance import SCHEMA as TOLERANCE
 from earlybird.data.tolerance import Tolerance, tolerance_from_json
 
@@ -248,7 +249,7 @@ def _from_json(path: Path) -> tuple[str, Sequence[Any]]:
     if schema == COLLECTIVES_ADVICE:
         return "advice", collectives_advice_from_json(value, f"the file {path}").pieces()
     if not isinstance(schema, str) or schema not in readers:
-        show = f", or print it with `earlybird show {path}`" if schema in SHOWN_ALONE else ""
+        show = f", or print it with `earlybird show {path_argument(path)}`" if schema in SHOWN_ALONE else ""
         raise InputError(
             f"{path} has the schema {schema!r}, which is not an input of a report; {ALLOWED}{show}"
         )
