@@ -43,7 +43,7 @@ def remove_left(
             elif (
                 (session := _SESSION.fullmatch(name))
                 and (pids is None or int(session[1]) in pids)
-                and not (processes / session[1]).exists()
+                and _has_ended(processes / session[1])
             ):
                 with contextlib.suppress(OSError):
                     shutil.rmtree(name, dir_fd=descriptor)
@@ -53,6 +53,14 @@ def remove_left(
             if made_s < oldest_s:
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=descriptor)
+
+
+def _has_ended(process: Path) -> bool:
+    """Tell whether a process, by its folder in /proc, is gone or waits for its parent to take notice."""
+    try:
+        return (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "Z"
+    except (OSError, IndexError):
+        return not process.exists()
 
 
 def _made_since(since_s: float, descriptor: int) -> Iterator[tuple[str, float]]:
