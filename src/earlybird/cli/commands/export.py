@@ -221,7 +221,7 @@ def _write_results(source: Path, to: Target, output: Path, json: bool) -> None:
 def _write_openmetrics(run: "Run", output: Path) -> int:
     """The number of files written."""
     from earlybird.compare.results import results
-    from earlybird.data import files, folders
+    from earlybird.data import files
     from earlybird.data.run import require_validated
     from earlybird.interop.openmetrics import openmetrics_text
 
