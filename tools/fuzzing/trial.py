@@ -38,8 +38,8 @@ _WARNING = re.compile(r"^(\S+:\d+): (\w*Warning): (.*)$", re.MULTILINE)
 _SIGNED = frozenset([
     "difference", "differences", "saved", "change", "changes", "error", "errors", "effect", "effects",
     "offset", "lead", "residual", "intercept", "ahead", "slope", "skew", "peer", "tag", "drift", "seed",
-    "coefficient", "coefficients", "exponent", "exponents", "correlation", "gain", "earlier", "later", "delta",
-    "log", "bias", "score", "estimate",
+    "coefficient", "coefficients", "exponent", "exponents", "correlation", "gain", "earlier", "later",
+    "delta", "log", "bias", "score", "estimate",
 ])  # fmt: skip
 # No count of a program that could have run.
 _MOST = 1e30

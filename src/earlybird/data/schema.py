@@ -184,9 +184,11 @@ def _require_limits(record: Record, where: str = "") -> None:
     for name, (most, unit) in limited.items():
         _require_at_most(most, unit, getattr(record, name), f"{where}{name}")
     for name in (field.name for field in fields(record)):  # type: ignore[arg-type]  # it is a dataclass
-        if isinstance(mapping := getattr(record, name), Mapping):
-            place = where if name == kind.unknown_keys else f"{where}{name}."
-            _require_limits_of_keys(mapping, place)
+        value = getattr(record, name)
+        if name == kind.unknown_keys:
+            _require_limits_of_keys(value, where)
+        elif isinstance(value, Mapping | list | tuple):
+            _require_limits_of_keys({name: value}, where)
     for name in nested:
         for place, one in _records_in(getattr(record, name), f"{where}{name}"):
             _require_limits(one, f"{place}.")
@@ -200,7 +202,7 @@ def _require_limits_of_keys(mapping: Mapping[Any, Any], where: str) -> None:
                 _require_at_most(*limit, item, f"{where}{key}")
         elif isinstance(item, Mapping):
             _require_limits_of_keys(item, f"{where}{key}.")
-        elif isinstance(item, list) and item and isinstance(item[0], Mapping):
+        elif isinstance(item, list | tuple) and item and isinstance(item[0], Mapping):
             for k, inner in enumerate(item):
                 if isinstance(inner, Mapping):
                     _require_limits_of_keys(inner, f"{where}{key}[{k}].")

@@ -170,11 +170,9 @@ def _of_threads(rates_per_s: Sequence[float]) -> str:
 
 
 def _size(result: Result) -> str:
-    return (
-        ""
-        if result.config.get("operation") == "barrier"
-        else units.format_bytes(result.config.get("size_bytes", 0))
-    )
+    size_bytes = result.config.get("size_bytes")
+    is_without = size_bytes is None or result.config.get("operation") == "barrier"
+    return "" if is_without else units.format_bytes(size_bytes)
 
 
 def _completion(result: Result) -> Estimate | None:
