@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypedDict
 import numpy as np
 
 from earlybird.data import files
-from earlybird.data.schema import OMIT_EMPTY, Extra, Number, Record, decode, require_not_negative
+from earlybird.data.schema import OMIT_EMPTY, Extra, Ratio, Record, decode, require_not_negative
 
 SCHEMA = "earlybird.comparison/1"
 
@@ -27,8 +27,8 @@ class EmptyExchange(Record):
 
     measured_s: np.ndarray
     predicted_s: dict[str, np.ndarray]
-    error: dict[str, Number]
-    slowest_error: dict[str, Number]
+    error: dict[str, Ratio]
+    slowest_error: dict[str, Ratio]
     extra: Extra = field(default_factory=dict)
 
 
@@ -53,8 +53,8 @@ class Comparison(Record):
 
     measured_s: np.ndarray
     predicted_s: dict[str, np.ndarray]
-    error: dict[str, Number]
-    slowest_error: dict[str, Number]
+    error: dict[str, Ratio]
+    slowest_error: dict[str, Ratio]
     extra: Extra = field(default_factory=dict)
     empty: EmptyExchange | None = field(default=None, metadata=OMIT_EMPTY)
 

@@ -157,14 +157,23 @@ class Config(TypedDict, total=False):
     root: Rank
     window: Count | None
     partitions: Count | None
-    threads: Ranks | None
     vcis: Whole
     repeats: Whole
     gamma_s_per_byte: Amount
+    delay_s: Seconds
+    layout: Text
+    map_by: Text
+    buffers: Text
+    receiver: Text
+
+
+class _OwnConfig(Config, total=False):
+    """Of the kernels that `measure` runs; those of imports may have the same keys with other values."""
+
+    threads: Ranks | None
     compute_s_per_byte: Amount
     epsilon: Amount
     delta: Amount
-    delay_s: Seconds
     compute_s: Seconds
     noise: Text
     noise_share: Amount
@@ -173,18 +182,14 @@ class Config(TypedDict, total=False):
     process_grid: Text
     cells: Text
     variables: Count | None
-    layout: Text
-    map_by: Text
-    buffers: Text
-    receiver: Text
 
 
 def _requiring(*keys: str) -> Any:
-    """`Config` with these keys, which have a value."""
+    """`_OwnConfig` with these keys, which have a value."""
     required: Any = Required
     types: Any = {
         name: required[_without_none(kind)] if name in keys else kind
-        for name, kind in get_type_hints(Config, include_extras=True).items()
+        for name, kind in get_type_hints(_OwnConfig, include_extras=True).items()
     }
     return TypedDict("Config", types, total=False)  # type: ignore[operator]  # made from another one
 

@@ -31,6 +31,7 @@ Number = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
 Bandwidth = Annotated[float, msgspec.Meta(ge=LEAST_BYTES_PER_S, le=MOST_BYTES_PER_S)]
+Ratio = Annotated[float, msgspec.Meta(ge=-_MOST_RATIO, le=_MOST_RATIO)]  # of times, and its errors
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_BYTES)]
