@@ -51,7 +51,9 @@ def change_figure(one: RunComparison, names: Sequence[str], id: str) -> Figure:
 
 
 def _distance(change: Change) -> float:
-    return abs(float(np.log(change.ratio.value)))
+    """Return how far a change is from none: of a time that became 0, further than any other."""
+    ratio = change.ratio.value
+    return abs(float(np.log(ratio))) if ratio > 0 else float("inf")
 
 
 def _whiskers(verdict: str, rows: Sequence[tuple[Change, str]]) -> dict:
