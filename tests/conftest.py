@@ -35,6 +35,9 @@ EARLYBIRD = Path(sys.executable).parent / "earlybird"
 # What a shell starts in the background ignores Ctrl-C, and so would what tests start and interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# What runs under nohup ignores the end of a terminal, and so would what tests start and end so.
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _usable(name: str) -> bool:

@@ -199,17 +199,13 @@ def _without_none(kind: Any) -> Any:
     return others[0] if len(others) < len(get_args(kind)) else kind
 
 
-_COMPUTING = ("threads", "partitions", "compute_s", "noise", "noise_share")
-_MOTIF = ("size_bytes", "ranks", "scaling", "layout", "process_grid", "cells", "variables", *_COMPUTING)
 # By kernel; those of others have no keys that must be there. An import may not know the level of a ping-pong.
 _CONFIGS = {
-    "pingpong": _requiring("size_bytes"),
-    "contention": _requiring("size_bytes"),
-    "collective": _requiring("size_bytes", "operation", "map_by", "ranks"),
-    "msgrate": _requiring("level", "size_bytes", "threads", "window"),
-    "pipeline": _requiring("level", "size_bytes", "partitions"),
-    "partitioned": _requiring("level", "size_bytes", "cache", "mpi", *_COMPUTING),
-    **dict.fromkeys(MOTIFS, _requiring(*_MOTIF)),
+    "collective": _requiring("size_bytes", "operation"),
+    **dict.fromkeys(
+        ("pingpong", "contention", "msgrate", "pipeline", "partitioned"), _requiring("size_bytes")
+    ),
+    **dict.fromkeys(MOTIFS, _OwnConfig),
 }
 
 

@@ -136,7 +136,7 @@ def test_what_is_said_of_a_recording_has_its_types(tmp_path, key, value):
     "kernel, missing",
     [
         ("pingpong", "size_bytes"), ("contention", "size_bytes"), ("collective", "operation"),
-        ("msgrate", "window"), ("pipeline", "partitions"), ("partitioned", "compute_s"), ("comb", "cells"),
+        ("msgrate", "size_bytes"), ("pipeline", "size_bytes"), ("partitioned", "size_bytes"),
     ],
 )  # fmt: skip
 def test_a_point_without_a_key_of_its_kernel_is_refused_with_its_line(tmp_path, kernel, missing):

@@ -121,7 +121,7 @@ _SAMPLES = {
             "pipeline",
             "threads",
             "many",
-            "no usable threads in its config, but 'many'",
+            "config.threads is 'many'; give a whole number",
         ),
         ("pipeline", "level", None, "no level in its config.*; measure again"),
         ("collective", "ranks", "four", "config.ranks is 'four'; give a whole number"),
