@@ -114,7 +114,7 @@ _SAMPLES = {
             "contention",
             "size_bytes",
             None,
-            "no size_bytes in its config.*; measure again",
+            "config has no 'size_bytes'; give it",
         ),
         ("pingpong", "size_bytes", "", "config.size_bytes is ''; give a whole number"),
         (
