@@ -13,7 +13,7 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.run import Run, Sample
 from earlybird.measure.groups import Group
 from earlybird.measure.suites import SUITES
-from earlybird.present.render.terminal import table
+from earlybird.present.core.table import table
 from earlybird.present.subjects.measured.columns import COLUMNS, ordered
 from earlybird.present.subjects.measured.remarks import remarks
 from earlybird.present.subjects.measured.terminal import print_osu, print_samples

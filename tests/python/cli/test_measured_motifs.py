@@ -6,7 +6,7 @@ import pytest
 from earlybird.compare.motifs import scaling
 from earlybird.compare.results import results
 from earlybird.data.run import Run, Sample
-from earlybird.present.render.terminal import Column, table
+from earlybird.present.core.table import Column, table
 from earlybird.present.subjects.measured.terminal import print_samples
 from earlybird.present.subjects.motifs.terminal import SHAPE, scaling_columns, slower_text
 

@@ -5,7 +5,8 @@ import pytest
 
 from earlybird.compare.results import results
 from earlybird.data.run import Run, Sample
-from earlybird.present.render.terminal import ratio_text, table
+from earlybird.present.core.notation import ratio_text
+from earlybird.present.core.table import table
 from earlybird.present.subjects.measured.columns import COLUMNS, ordered
 from earlybird.present.subjects.measured.remarks import remarks
 

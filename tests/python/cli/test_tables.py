@@ -6,16 +6,9 @@ import re
 import pytest
 
 from earlybird.cli.session import progress
+from earlybird.present.core.table import Column, table
 from earlybird.present.render import terminal as printing
-from earlybird.present.render.terminal import (
-    FIRST_ROWS,
-    LONG_TABLE,
-    WIDE_TABLE,
-    Column,
-    fitted_columns,
-    print_table,
-    table,
-)
+from earlybird.present.render.terminal import FIRST_ROWS, LONG_TABLE, WIDE_TABLE, fitted_columns, print_table
 
 HEADER = ["name", "a long column", "n"]
 ROWS = [["first [bold]", "a sentence that is longer than all of the others", 1], ["second", "short", 10]]

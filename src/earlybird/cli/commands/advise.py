@@ -52,8 +52,8 @@ from earlybird.data.units import format_bytes, format_seconds, parse_bytes, pars
 from earlybird.machine.flavours import find_flavour
 from earlybird.predict import MODELS
 from earlybird.predict.collective import operations_of
+from earlybird.present.render.data import Format
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import Format
 from earlybird.present.subjects.advice.terminal import print_advice, print_collectives_advice
 from earlybird.present.subjects.program.terminal import MORE_CHANGES
 from earlybird.record.advice import advise_program

@@ -12,16 +12,11 @@ from earlybird.data.errors import InputError
 from earlybird.data.method_predictions import COLLECTIVE_SCHEMA
 from earlybird.data.units import format_bytes, format_seconds, parse_bytes
 from earlybird.predict.collective import AlgorithmPrediction, forms_of, place_ranks, predict_collective
+from earlybird.present.core.notation import percent_text, range_text
+from earlybird.present.core.table import Column, Table
+from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import (
-    Column,
-    Format,
-    percent_text,
-    print_data,
-    print_table,
-    range_text,
-    table,
-)
+from earlybird.present.render.terminal import print_table
 
 _CSV = ("method", "algorithm", "segment_bytes", "time_s", "time_low_s", "time_high_s", "form", "tree",
         "extrapolated")  # fmt: skip
@@ -92,7 +87,7 @@ def print_algorithms(value: Mapping[str, Any], format: str, reference: bool = Fa
     if not print_data(format, value, [_flat(one) for one in value["algorithms"]], _CSV):
         shown = sorted(value["algorithms"], key=lambda one: one["time_s"])
         published = [_published(one) for one in value["references"] if reference]
-        print_table(*table(_COLUMNS, [*shown, *published]))
+        print_table(Table("", _COLUMNS, [*shown, *published]))
         note(
             f"{value['operation']} of {format_bytes(value['size_bytes'])} among {value['ranks']} ranks on "
             f"{value['layout']}, until the last rank is done"

@@ -21,8 +21,11 @@ from earlybird.predict.pipelined import (
     predict_methods,
     reservations,
 )
+from earlybird.present.core.notation import range_text
+from earlybird.present.core.table import Column, Table
+from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import Column, Format, print_data, print_table, range_text, table
+from earlybird.present.render.terminal import print_table
 
 _CSV = ("method", "vcis", "time_s", "time_low_s", "time_high_s", "speed_up", "speed_up_low", "speed_up_high",
         "messages", "message_bytes", "source")  # fmt: skip
@@ -91,7 +94,7 @@ def print_methods(value: Mapping[str, Any], format: str) -> None:
         note(f"warning: {reservation}")
     methods = value["methods"]
     if not print_data(format, value, [_flat(method) for method in methods], _CSV):
-        print_table(*table(_COLUMNS, methods))
+        print_table(Table("", _COLUMNS, methods))
         note(
             f"{labels.level(value['level'])}: {format_bytes(value['size_bytes'])} in {value['partitions']} "
             f"partitions, {labels.counted(value['threads'], 'thread')}, the last partition "

@@ -9,8 +9,10 @@ from earlybird.data import labels
 from earlybird.data.advice import Advice, Alternative, SizeRange
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present import commands
-from earlybird.present.core.parts import Answer, Chapter, Columns, Table, table_of
-from earlybird.present.core.text import NOTHING, ratio, spread, value_and_spread
+from earlybird.present.core.notation import interval_text, ratio_text, with_interval
+from earlybird.present.core.parts import Answer, Chapter
+from earlybird.present.core.table import Columns, Table, table_of
+from earlybird.present.core.text import NOTHING
 from earlybird.present.material import Material
 from earlybird.present.subjects.advice import view as advice_text
 from earlybird.present.subjects.advice.figures import strip_figure
@@ -55,8 +57,8 @@ _NOT_MEASURED = ("measured speed-up", "speed-up by the model alone")
 _COLUMNS: Columns = {
     "time (95 %)": advice_text.takes_in_table,
     "speed-up (95 %)": advice_text.speed_up_in_table,
-    "measured speed-up": lambda one: value_and_spread(one.measured_speed_up, ratio),
-    "speed-up by the model alone": lambda one: value_and_spread(one.predicted_speed_up, ratio),
+    "measured speed-up": lambda one: with_interval(one.measured_speed_up, ratio_text),
+    "speed-up by the model alone": lambda one: with_interval(one.predicted_speed_up, ratio_text),
     "basis": lambda one: one.basis,
 }
 
@@ -137,7 +139,7 @@ def _sentence(advice: Advice) -> str:
 def _answer(advice: Advice) -> Answer:
     best, what = advice_text.best(advice), labels.capital(advice_text.title(advice))
     if best.method == advice.baseline or best.speed_up is None:
-        number, interval = format_seconds(best.time_s.value), spread(best.time_s, format_seconds)
+        number, interval = format_seconds(best.time_s.value), interval_text(best.time_s, format_seconds)
         finding = _no_better(advice) if best.method == advice.baseline else advice_text.name(advice, best)
         finding += f" ({advice_text.basis(advice, best)})" * (best.method == advice.baseline)
     else:
@@ -228,7 +230,11 @@ def _columns(advice: Advice) -> Columns:
 def _brief(advice: Advice) -> Table:
     names = ("method", "time (95 %)", "speed-up (95 %)", "basis")
     caption = labels.capital(advice_text.title(advice))
-    return table_of(caption, advice.ranked, _columns(advice)).columns(names).first(_BRIEF, "alternative")
+    return (
+        table_of(caption, advice.ranked, _columns(advice))
+        .only(lambda column: column.head in names)
+        .first(_BRIEF, "alternative")
+    )
 
 
 def _config(advice: Advice) -> Mapping[str, Any]:

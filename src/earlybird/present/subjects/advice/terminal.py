@@ -8,8 +8,11 @@ from earlybird.data.advice import Advice, Alternative, CollectivesAdvice, SizeRa
 from earlybird.data.projection import is_bound, speed_up_text, time_text
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.present.core.notation import interval_text, ratio_text
+from earlybird.present.core.table import text_table
+from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import interval_text, print_data, print_line, print_table, ratio_text
+from earlybird.present.render.terminal import print_line, print_table
 
 # The keys of an operation's own values, and their column heads.
 _EXTRA = {
@@ -114,7 +117,7 @@ def _header(extra: Mapping[str, str], baseline: str) -> list[str]:
 
 def _print_without_empty_columns(header: list[str], rows: list[list], left: Collection[str] = ()) -> None:
     kept = [k for k in range(len(header)) if any(row[k] != "" for row in rows)]
-    print_table([header[k] for k in kept], [[row[k] for k in kept] for row in rows], left)
+    print_table(text_table("", [header[k] for k in kept], [[row[k] for k in kept] for row in rows], left))
 
 
 def _row(one: Alternative, extra: Iterable[str], baseline: str) -> list[str]:

@@ -10,7 +10,7 @@ from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alterna
 from earlybird.data.projection import is_bound, speed_up_text, time_text
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.present.core.text import ratio, spread
+from earlybird.present.core.notation import interval_text, ratio_text
 
 # What the values of an alternative are based on, as text.
 BASES = {MEASURED: "measured", MODEL: "predicted within the measured range", EXTRAPOLATED: "extrapolated"}
@@ -140,8 +140,8 @@ def value_and_interval(alternative: Alternative) -> tuple[str, str]:
     if alternative.speed_up is None:
         return "unknown", ""
     if is_projected_bound(alternative):
-        return speed_up_text(alternative.speed_up, ratio), ""
-    return ratio(alternative.speed_up.value), spread(alternative.speed_up, ratio)
+        return speed_up_text(alternative.speed_up, ratio_text), ""
+    return ratio_text(alternative.speed_up.value), interval_text(alternative.speed_up, ratio_text)
 
 
 def is_projected_bound(alternative: Alternative) -> bool:
@@ -185,7 +185,7 @@ def speed_up_in_table(alternative: Alternative) -> str:
 
 
 def _interval(estimate: Estimate, text: Callable[[float], str]) -> str:
-    interval = spread(estimate, text)
+    interval = interval_text(estimate, text)
     return f" (95 %: {interval})" if interval else ""
 
 
