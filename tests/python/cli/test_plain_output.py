@@ -18,6 +18,7 @@ import pytest
 from earlybird.cli.session.progress import ProgressLine
 from earlybird.data.plain_text import plain
 from earlybird.data.run import Run, Sample
+from earlybird.present.core.table import text_table
 from earlybird.present.render.html import _plain_texts
 from earlybird.present.render.notes import note
 from earlybird.present.render.streams import PlainStream
@@ -227,7 +228,7 @@ def test_arrays_and_keys_of_figures_are_plain():
 
 
 def test_the_head_of_a_table_in_markdown_has_no_markup():
-    assert markdown_table(["a|b", "<b>"], [["1", "2"]])[0] == r"| a\|b | \<b> |"
+    assert markdown_table(text_table("", ["a|b", "<b>"], [["1", "2"]]))[0] == r"| a\|b | \<b> |"
 
 
 def test_names_of_files_and_options_are_plain_in_errors(in_process):
@@ -247,7 +248,7 @@ def test_only_own_escapes_reach_a_terminal(monkeypatch):
     with open(master, "rb", buffering=0) as shown, open(slave, "w") as terminal:
         for name in ("stdout", "stderr"):
             monkeypatch.setattr(f"sys.{name}", PlainStream(terminal))
-        print_table(["node"], [[HOSTILE]], left=["node"])
+        print_table(text_table("", ["node"], [[HOSTILE]], left=["node"]))
         progress = ProgressLine()
         progress.update(1, 4, HOSTILE, 3.0, None)
         note(HOSTILE)

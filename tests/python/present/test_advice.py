@@ -43,16 +43,16 @@ def bcast(**more):
 
 def test_advice_is_sorted_by_speed_up_with_interval_and_setting(make):
     result = chapter(make.advice(1.4), bcast())
-    assert "speed-up 1.90 over the MPI's default (95 %: 1.70 to 2.10), measured" in result.sentence
+    assert "speed-up 1.90 over the MPI's default (95 %: 1.70 .. 2.10), measured" in result.sentence
     assert "Broadcast: 64 KiB, 8 ranks, mapped by node" in result.sentence
     first, second = result.answers
     assert (first.do, second.do) == ("use FILE", "set A=1")
     assert "pipeline in segments of 8 KiB" in first.sentence
-    assert (second.number, second.interval) == ("speed-up 1.40", "1.30 to 1.50")
+    assert (second.number, second.interval) == ("speed-up 1.40", "1.30 .. 1.50")
     assert "With message per partition, 16 contexts instead of single message" in second.sentence
-    assert "6 ms (95 %: 5.8 ms to 6.2 ms)" in second.sentence
-    assert [row[2] for row in result.shown[1].rows] == ["1.40 (1.30 to 1.50)", "1.00"]
-    assert result.shown[0].rows[0][2:] == ["1.90 (1.70 to 2.10)"] * 2 + ["-", "measured", "use FILE"]
+    assert "6 ms (95 %: 5.8 ms .. 6.2 ms)" in second.sentence
+    assert [row[2] for row in result.shown[1].rows] == ["1.40 (1.30 .. 1.50)", "1.00"]
+    assert result.shown[0].rows[0][2:] == ["1.90 (1.70 .. 2.10)"] * 2 + ["-", "measured", "use FILE"]
     assert result.shown[0].caption.endswith("; speed-up over the MPI's default")
     assert not result.absent
 

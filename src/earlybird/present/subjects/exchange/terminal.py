@@ -81,6 +81,13 @@ def print_comparison(comparison: Comparison, format: str) -> None:
         print_errors(comparison)
 
 
+def print_comparison_of_file(comparison: Comparison, format: str) -> None:
+    """Print a comparison with its notes, which a replay has printed while it ran."""
+    for difference in comparison.extra.get("notes", ()):
+        note(f"warning: {difference}")
+    print_comparison(comparison, format)
+
+
 def print_errors(comparison: Comparison) -> None:
     """Error (11) and the slowest rank's error of every model, best first, also over the exchange of empty
     messages if that was measured."""
