@@ -13,7 +13,7 @@ from earlybird.present.subjects.advice import view
 # Values of an alternative that are part of its name, or only for other programs.
 _NO_COLUMN = ("vcis", "algorithm", "segment_bytes", "source")
 # Heads that differ from the keys in the file.
-_HEADS = {"message_bytes": "largest message", "edge_cut": "cut edges", "kind": "change", "functions": "in"}
+_HEADS = {"message_bytes": "largest", "edge_cut": "cut edges", "kind": "change", "functions": "in"}
 
 
 def alternatives_table(advice: Advice) -> Table:
@@ -22,7 +22,7 @@ def alternatives_table(advice: Advice) -> Table:
     keys = dict.fromkeys(key for alternative in advice.ranked for key in alternative.extra)
     columns = [
         Column("", lambda alternative: ranks[id(alternative)]),
-        Column(view.noun(advice), lambda alternative: view.name(advice, alternative), left=True),
+        Column(view.noun(advice), lambda alternative: view.name(advice, alternative), left=True, folded=True),
         *(_extra_column(key) for key in keys if key not in _NO_COLUMN),
         *_result_columns(lambda alternative: alternative),
         Column("what to do", lambda alternative: view.action(advice, alternative), left=True, detail=True),
@@ -84,7 +84,12 @@ def _extra_column(
     key: str, of: Callable[[Any], Alternative | SizeRange] = lambda alternative: alternative
 ) -> Column:
     head = _HEADS.get(key, key.removesuffix("_bytes").removesuffix("_s").replace("_", " "))
-    return Column(head, lambda item: view.format_extra(key, of(item).extra.get(key)), optional=True)
+    return Column(
+        head,
+        lambda item: view.format_extra(key, of(item).extra.get(key)),
+        optional=True,
+        detail=key == "messages",  # follows from the partitions and the largest message
+    )
 
 
 def _asked_size(advice: Advice) -> str:
