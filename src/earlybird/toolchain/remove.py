@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from earlybird.data import folders
+from earlybird.data import folders, locks
 from earlybird.data.errors import WorkError
 from earlybird.machine import flavours
 from earlybird.machine.commands import find_command
@@ -112,7 +112,7 @@ class _Locks:
             if not path.exists():
                 path.touch()
             self._stack.enter_context(folders.locked(path))
-        except folders.Locked:
+        except locks.Locked:
             self.busy.add(name)
             return False
         except OSError as error:
