@@ -69,9 +69,9 @@ def show(
         _show_recording(source, format)
     elif source.is_dir():
         _show_run(Run.open(source), format)
-    elif source.suffix in (".npz", *MATRIX_MARKET_SUFFIXES):
+    elif (suffix := files.suffix_of(source)) in (".npz", *MATRIX_MARKET_SUFFIXES):
         _show_pattern(load_pattern(source), source, format)
-    elif source.suffix == ".json":
+    elif suffix == ".json":
         _show_json(source, format)
     else:
         _show_table(source, format)
@@ -81,7 +81,7 @@ def _schema_shown(source: Path) -> str:
     """The schema of the JSON file that is shown of `source`; "" without one."""
     if source.is_dir():
         source = next((path for name in _OF_RUNS if (path := source / name).exists()), source)
-    is_json = source.is_file() and source.suffix == ".json"
+    is_json = not source.is_dir() and files.suffix_of(source) == ".json"
     return str(files.read_json(source, "file").get("schema", "")) if is_json else ""
 
 
@@ -89,7 +89,7 @@ def _show_table(source: Path, format: ShowFormat) -> None:
     header = next(iter(files.read_text(source, "file").splitlines()), "").replace(" ", "")
     if header == HEADER:
         _show_pattern(load_pattern(source), source, format)
-    elif header == LAYOUT_HEADER and source.suffix == ".csv":
+    elif header == LAYOUT_HEADER and files.suffix_of(source) == ".csv":
         _show_layout(parse_layout(str(source)), format)
     else:
         raise InputError(f"{source} is no file that earlybird wrote; {ALLOWED}")
@@ -235,7 +235,7 @@ def _show_traffic(source: Path, layout: str, format: ShowFormat) -> None:
     from earlybird.cli.session.memory import load_fitting_pattern
     from earlybird.patterns.traffic import traffic
 
-    if source.is_dir() or source.suffix == ".json":
+    if source.is_dir() or files.suffix_of(source) == ".json":
         raise InputError(f"--layout is for a pattern, but {source} is none; omit it")
     where = parse_layout(layout)
     print_traffic(traffic(load_fitting_pattern(source), where), where, format)
