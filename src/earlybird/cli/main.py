@@ -151,9 +151,11 @@ def _dispatch(arguments: list[str]) -> object:
         if request is not None:
             return exec_start.start(request)
     from earlybird.cli.parser import app
+    from earlybird.data.files import pipes_read_again
 
     try:
-        return app(standalone_mode=False, prog_name="earlybird", help_option_names=["-h", "--help"])
+        with pipes_read_again():
+            return app(standalone_mode=False, prog_name="earlybird", help_option_names=["-h", "--help"])
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # for which the library exits with 1
             raise ended.__context__ from None

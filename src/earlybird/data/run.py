@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from earlybird.data import files, folders
+from earlybird.data import files, folders, locks
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.kinds import require_path
 from earlybird.data.run_keys import CONFIG_TYPES, check_header, check_launch
@@ -214,7 +214,7 @@ class Run:
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(folders.locked(self.path / "run.json"))
-            except folders.Locked as error:
+            except locks.Locked as error:
                 raise InputError(
                     f"another earlybird is measuring into {self.path}; wait for it or end it, then try again"
                 ) from error
