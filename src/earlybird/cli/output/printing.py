@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from earlybird.cli.output.streams import drawing
 from earlybird.data.errors import InputError
+from earlybird.data.parameters import Unknown
 from earlybird.data.plain_text import csv_cell, markdown_text, plain_line
 
 if TYPE_CHECKING:  # numpy, msgspec and rich would be imported for every help text
@@ -44,11 +45,18 @@ class Column:
     column that is shown, `default` stands for an empty text."""
 
     head: str
-    text: Callable[[Any], Any]
+    text_of: Callable[[Any], Any]
     common: bool = False
     optional: bool = False
     varying: bool = False
     default: str = ""
+
+    def text(self, item: Any) -> Any:
+        """The text of an item; "" if it lacks what that is made of."""
+        try:
+            return self.text_of(item)
+        except Unknown:
+            return ""
 
     def cell(self, item: Any) -> Any:
         text = self.text(item)
