@@ -67,6 +67,8 @@ def print_projection(projection: Projection, format: Format, hint: str = "") -> 
     print_table(*table(_PHASES, projection.phases), left=["calls", "in"], folded=["calls", "in"])
     if projection.ranks > 1:
         print_line("times are means over ranks")
+    for name in projection.models():
+        print_line(f"model of exchanges: {name}")
     print_line()
     if rows:
         print_table(*table(_CHANGES, rows), left=["change", "to"], folded=["change", "to"])

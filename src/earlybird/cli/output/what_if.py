@@ -6,6 +6,7 @@ from typing import Any
 from earlybird.cli.output.notes import note
 from earlybird.cli.output.printing import Column, interval_text, print_data, print_line, print_table, table
 from earlybird.data import labels
+from earlybird.data.exchange_models import with_reason
 from earlybird.data.layout import LEVELS
 from earlybird.data.node_counts import NodeCount, NodeCounts
 from earlybird.data.tolerance import Tolerance, growth_text
@@ -27,7 +28,8 @@ def print_sensitivities(
         Column("slowest rank", lambda row: f"{row.value:+.2f} %"),
     ]
     print_table(*table(columns, rows), left=["level", "protocol", "parameter"])
-    print_line(f"slowest rank: longer by {model} if the parameter makes communication 1 % slower")
+    how = f"by {_model(model, options)} if the parameter makes communication 1 % slower"
+    print_line(f"slowest rank: longer {how}")
 
 
 def print_tolerance(found: Tolerance, format: str) -> None:
@@ -47,7 +49,7 @@ def print_tolerance(found: Tolerance, format: str) -> None:
         *(_tolerated_column(growth) for growth in found.growths),
     ]
     print_table(*table(columns, found.curves), left=["level", "parameter"])
-    print_line(f"slowest rank: {format_seconds(found.time_s)} by {found.model}")
+    print_line(f"slowest rank: {format_seconds(found.time_s)} by {_model(found.model, found.extra)}")
 
 
 def _tolerated_column(growth: float) -> Column:
@@ -82,7 +84,12 @@ def print_node_counts(found: NodeCounts, format: str) -> None:
         Column("volume between nodes", _between_nodes),
     ]
     print_table(*table(columns, found.counts))
-    note(f"{found.model}: the time of the slowest of {found.ranks} ranks; shares are of the volume")
+    model = _model(found.model, found.extra)
+    note(f"{model}: the time of the slowest of {found.ranks} ranks; shares are of the volume")
+
+
+def _model(name: str, extra: Mapping[str, Any]) -> str:
+    return with_reason(name, extra.get("model_reason"))
 
 
 def _between_nodes(one: NodeCount) -> str:
