@@ -6,7 +6,7 @@ from earlybird.report.figures import axes
 from earlybird.report.parts import Figure
 from earlybird.report.views.recordings import Recorded
 
-_LOOKS = {"messages": ("staircase", ""), "bytes": ("max-rate", "/")}
+_LOOKS = {"messages": (axes.series(0), ""), "bytes": (axes.series(1), "/")}
 _MOST_TICKS = 8
 
 
