@@ -5,10 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from earlybird.cli.output.measured import check_one_column, print_osu, print_samples
-from earlybird.cli.output.printing import table
-from earlybird.cli.output.remarks import remarks
-from earlybird.cli.output.results import COLUMNS, ordered
+from earlybird.cli.session.osu_format import check_one_column
 from earlybird.compare.results import results
 from earlybird.compare.trees import verify, with_trees
 from earlybird.data.errors import InputError
@@ -16,6 +13,10 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.run import Run, Sample
 from earlybird.measure.groups import Group
 from earlybird.measure.suites import SUITES
+from earlybird.present.render.terminal import table
+from earlybird.present.subjects.measured.columns import COLUMNS, ordered
+from earlybird.present.subjects.measured.remarks import remarks
+from earlybird.present.subjects.measured.terminal import print_osu, print_samples
 
 POINT = {
     "mpi": "mpich", "operation": "reduce", "ranks": 4, "layout": "1x1x4", "map_by": "core", "size_bytes": 8,

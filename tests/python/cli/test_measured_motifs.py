@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from earlybird.cli.output.measured import print_samples
-from earlybird.cli.output.motifs import SHAPE, scaling_columns, slower_text
-from earlybird.cli.output.printing import Column, table
 from earlybird.compare.motifs import scaling
 from earlybird.compare.results import results
 from earlybird.data.run import Run, Sample
+from earlybird.present.render.terminal import Column, table
+from earlybird.present.subjects.measured.terminal import print_samples
+from earlybird.present.subjects.motifs.terminal import SHAPE, scaling_columns, slower_text
 
 CONFIG = {
     "mpi": "mpich", "ranks": 2, "layout": "1x1x2", "process_grid": "2x1x1", "cells": "8x8x8", "variables": 1,

@@ -15,13 +15,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import markdown_table, print_table
-from earlybird.cli.output.progress import ProgressLine
-from earlybird.cli.output.streams import PlainStream
+from earlybird.cli.session.progress import ProgressLine
 from earlybird.data.plain_text import plain
 from earlybird.data.run import Run, Sample
-from earlybird.report.page import _plain_texts
+from earlybird.present.render.html import _plain_texts
+from earlybird.present.render.notes import note
+from earlybird.present.render.streams import PlainStream
+from earlybird.present.render.terminal import markdown_table, print_table
 from tests.recordings import on_disk, ring
 
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from earlybird.cli.output.printing import ratio_text, table
-from earlybird.cli.output.remarks import remarks
-from earlybird.cli.output.results import COLUMNS, ordered
 from earlybird.compare.results import results
 from earlybird.data.run import Run, Sample
+from earlybird.present.render.terminal import ratio_text, table
+from earlybird.present.subjects.measured.columns import COLUMNS, ordered
+from earlybird.present.subjects.measured.remarks import remarks
 
 TIMES_S = {"single": 8e-6, "rma-fence": 16e-6, "many": 4e-6, "earlybird:512": 5e-6}
 

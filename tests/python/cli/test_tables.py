@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from earlybird.cli.output import printing, progress
-from earlybird.cli.output.printing import (
+from earlybird.cli.session import progress
+from earlybird.present.render import terminal as printing
+from earlybird.present.render.terminal import (
     FIRST_ROWS,
     LONG_TABLE,
     WIDE_TABLE,

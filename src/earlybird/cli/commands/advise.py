@@ -36,13 +36,9 @@ from earlybird.cli.options.shared import (
     call_bytes,
     load_profiles,
 )
-from earlybird.cli.output.advice import print_advice, print_collectives_advice
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format
-from earlybird.cli.output.progress import ProgressLine
-from earlybird.cli.output.projection import MORE_CHANGES
-from earlybird.cli.output.settings import write_settings
 from earlybird.cli.session.memory import load_fitting_pattern
+from earlybird.cli.session.progress import ProgressLine
+from earlybird.cli.session.settings import write_settings
 from earlybird.data import files, labels
 from earlybird.data.advice import Advice
 from earlybird.data.collective_algorithms import OPERATIONS
@@ -57,6 +53,10 @@ from earlybird.data.shell_commands import command_text, no_option, path_argument
 from earlybird.data.units import format_bytes, format_seconds, parse_bytes, parse_duration
 from earlybird.machine.flavours import find_flavour
 from earlybird.predict.collective import operations_of
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import Format
+from earlybird.present.subjects.advice.terminal import print_advice, print_collectives_advice
+from earlybird.present.subjects.program.terminal import MORE_CHANGES
 from earlybird.record.advice import advise_program
 
 

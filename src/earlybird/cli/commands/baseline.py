@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_json, print_table
 from earlybird.data import files
 from earlybird.data.baseline import is_baseline, load_baseline, save_baseline
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted, flavour
 from earlybird.data.run import Run
 from earlybird.data.shell_commands import command_text, path_argument
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import Format, print_data, print_json, print_table
 
 FOLDER = Path("baselines")
 CHECK = "earlybird.check/1"

@@ -12,8 +12,6 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
 from earlybird.cli.options.shared import LAYOUT_HELP, MpiOption, ThreadsOption
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_json, print_line, print_table
 from earlybird.cli.session.mpi import choose_flavour
 from earlybird.data import units
 from earlybird.data.errors import InputError, WorkError
@@ -22,6 +20,8 @@ from earlybird.launch.cluster import control, link, state
 from earlybird.launch.cluster.node import TEMPORARY
 from earlybird.launch.cluster.state import Cluster
 from earlybird.launch.variables import variables_to_set
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import Format, print_data, print_json, print_line, print_table
 from earlybird.toolchain.build import require_library
 
 _END_LIMIT_S = 10.0

@@ -4,7 +4,6 @@ from typing import Any
 
 from earlybird import __version__
 from earlybird.cli.options.command import AS_JSON, make_command
-from earlybird.cli.output.printing import print_json, print_line, print_table
 from earlybird.data.errors import InputError
 from earlybird.data.labels import FLAVOURS, counted
 from earlybird.data.shell_commands import quoted
@@ -14,6 +13,7 @@ from earlybird.machine.abilities import abilities
 from earlybird.machine.commands import find_command
 from earlybird.machine.discovery import ANSWER_LIMIT_S, Unusable, find_mpis, same_mpi
 from earlybird.machine.home import home, homes
+from earlybird.present.render.terminal import print_json, print_line, print_table
 from earlybird.toolchain.build import features, is_built
 
 _COLUMNS = ("MPI", "family", "version", "launcher", "native code", "partitioned", "path or remedy")

@@ -6,11 +6,11 @@ import typer
 
 from earlybird.cli.options.command import FORMAT, make_command
 from earlybird.cli.options.delay_rate import DelayOptions
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_table
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.models import pipelined
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import Format, print_data, print_table
 
 
 def gain(

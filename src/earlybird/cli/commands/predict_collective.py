@@ -7,8 +7,13 @@ import typer
 
 from earlybird.cli.options.command import FORMAT
 from earlybird.cli.options.shared import CollectiveOptions, call_bytes, load_profiles
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import (
+from earlybird.data.collective_form import CollectiveForm
+from earlybird.data.errors import InputError
+from earlybird.data.method_predictions import COLLECTIVE_SCHEMA
+from earlybird.data.units import format_bytes, format_seconds, parse_bytes
+from earlybird.predict.collective import AlgorithmPrediction, forms_of, place_ranks, predict_collective
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import (
     Column,
     Format,
     percent_text,
@@ -17,11 +22,6 @@ from earlybird.cli.output.printing import (
     range_text,
     table,
 )
-from earlybird.data.collective_form import CollectiveForm
-from earlybird.data.errors import InputError
-from earlybird.data.method_predictions import COLLECTIVE_SCHEMA
-from earlybird.data.units import format_bytes, format_seconds, parse_bytes
-from earlybird.predict.collective import AlgorithmPrediction, forms_of, place_ranks, predict_collective
 
 _CSV = ("method", "algorithm", "segment_bytes", "time_s", "time_low_s", "time_high_s", "form", "tree",
         "extrapolated")  # fmt: skip

@@ -8,8 +8,6 @@ import typer
 from earlybird.cli.options.command import FORMAT
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
 from earlybird.cli.options.shared import BufferOptions, load_profiles
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Column, Format, print_data, print_table, range_text, table
 from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.measure_commands import LaunchOptions
@@ -23,6 +21,8 @@ from earlybird.predict.pipelined import (
     predict_methods,
     reservations,
 )
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import Column, Format, print_data, print_table, range_text, table
 
 _CSV = ("method", "vcis", "time_s", "time_low_s", "time_high_s", "speed_up", "speed_up_low", "speed_up_high",
         "messages", "message_bytes", "source")  # fmt: skip

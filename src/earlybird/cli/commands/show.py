@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import make_command
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_data, print_line, print_table
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
@@ -16,6 +14,8 @@ from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load
 from earlybird.data.recording import SUMMARY, load_recording
 from earlybird.data.run import Run
 from earlybird.data.run_continuation import resume_command
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_data, print_line, print_table
 
 
 class ShowFormat(StrEnum):
@@ -102,23 +102,23 @@ def _show_json(source: Path, format: ShowFormat) -> None:
         case "earlybird.run/1":
             _show_run(Run.open(source.parent), format)
         case "earlybird.profile/1":
-            from earlybird.cli.output.profile import print_profile
             from earlybird.data.profile import profile_from_json
+            from earlybird.present.subjects.messages.terminal import print_profile
 
             print_profile(profile_from_json(value, where), format)
         case "earlybird.prediction/1":
-            from earlybird.cli.output.exchange import print_prediction
             from earlybird.data.prediction import prediction_from_json
+            from earlybird.present.subjects.exchange.terminal import print_prediction
 
             print_prediction(prediction_from_json(value, where), format)
         case "earlybird.tolerance/1":
-            from earlybird.cli.output.what_if import print_tolerance
             from earlybird.data.tolerance import tolerance_from_json
+            from earlybird.present.subjects.what_if.terminal import print_tolerance
 
             print_tolerance(tolerance_from_json(value, where), format)
         case "earlybird.node-counts/1":
-            from earlybird.cli.output.what_if import print_node_counts
             from earlybird.data.node_counts import node_counts_from_json
+            from earlybird.present.subjects.what_if.terminal import print_node_counts
 
             print_node_counts(node_counts_from_json(value, where), format)
         case "earlybird.pipeline-prediction/1":
@@ -132,51 +132,51 @@ def _show_json(source: Path, format: ShowFormat) -> None:
 
             print_algorithms(collective_prediction_from_json(value, where).to_json(), format)
         case "earlybird.comparison/1":
-            from earlybird.cli.output.exchange import print_comparison
             from earlybird.data.comparison import comparison_from_json
+            from earlybird.present.subjects.exchange.terminal import print_comparison
 
             comparison = comparison_from_json(value, where)
             for difference in comparison.extra.get("notes", ()):
                 note(f"warning: {difference}")
             print_comparison(comparison, format)
         case "earlybird.check/1":
-            from earlybird.cli.output.check import print_check
             from earlybird.data.check import check_from_json
+            from earlybird.present.subjects.check.terminal import print_check
 
             print_check(check_from_json(value, where), format)
         case "earlybird.baseline/1":
-            from earlybird.cli.output.run_comparison import print_baseline
             from earlybird.data.baseline import load_baseline
+            from earlybird.present.subjects.changes.terminal import print_baseline
 
             print_baseline(load_baseline(source), format)
         case "earlybird.history/1":
-            from earlybird.cli.output.history import print_history
             from earlybird.data.history import history_from_json
+            from earlybird.present.subjects.changes.history import print_history
 
             print_history(history_from_json(value, where), format)
         case "earlybird.run-comparison/1":
-            from earlybird.cli.output.run_comparison import print_run_comparison
             from earlybird.data.run_comparison import run_comparison_from_json
+            from earlybird.present.subjects.changes.terminal import print_run_comparison
 
             print_run_comparison(run_comparison_from_json(value, where), format)
         case "earlybird.guidelines/1":
-            from earlybird.cli.output.guidelines import print_guidelines
             from earlybird.data.guidelines import guidelines_from_json
+            from earlybird.present.subjects.guidelines.terminal import print_guidelines
 
             print_guidelines(guidelines_from_json(value, where), format)
         case "earlybird.advice/1":
-            from earlybird.cli.output.advice import print_advice
             from earlybird.data.advice import advice_from_json
+            from earlybird.present.subjects.advice.terminal import print_advice
 
             print_advice(advice_from_json(value, where), format)
         case "earlybird.collectives-advice/1":
-            from earlybird.cli.output.advice import print_collectives_advice
             from earlybird.data.advice import collectives_advice_from_json
+            from earlybird.present.subjects.advice.terminal import print_collectives_advice
 
             print_collectives_advice(collectives_advice_from_json(value, where), format)
         case "earlybird.projection/1":
-            from earlybird.cli.output.projection import print_projection
             from earlybird.data.projection import projection_from_json
+            from earlybird.present.subjects.program.terminal import print_projection
 
             print_projection(projection_from_json(value, where), format)
         case None | "":
@@ -188,7 +188,7 @@ def _show_json(source: Path, format: ShowFormat) -> None:
 
 def _show_recording(source: Path, format: ShowFormat) -> None:
     from earlybird.analysis.gaps import remarks
-    from earlybird.cli.output.recording import print_recording
+    from earlybird.present.subjects.recording.terminal import print_recording
 
     recording = load_recording(source)
     for sentence in remarks(recording):
@@ -201,8 +201,8 @@ _OF_RUNS = ("comparison.json", "check.json")
 
 
 def _show_run(run: Run, format: ShowFormat) -> None:
-    from earlybird.cli.output.exchange import print_measured
-    from earlybird.cli.output.measured import print_run
+    from earlybird.present.subjects.exchange.terminal import print_measured
+    from earlybird.present.subjects.measured.terminal import print_run
 
     samples = run.samples()
     if not samples:
@@ -231,9 +231,9 @@ def _show_pattern(pattern: Pattern, source: Path, format: ShowFormat) -> None:
 
 
 def _show_traffic(source: Path, layout: str, format: ShowFormat) -> None:
-    from earlybird.cli.output.traffic import print_traffic
     from earlybird.cli.session.memory import load_fitting_pattern
     from earlybird.patterns.traffic import traffic
+    from earlybird.present.subjects.exchange.traffic import print_traffic
 
     if source.is_dir() or source.suffix == ".json":
         raise InputError(f"--layout is for a pattern, but {source} is none; omit it")

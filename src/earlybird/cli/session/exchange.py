@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from earlybird.cli.output.notes import note
 from earlybird.compare import compare_times, exchange_samples, measured_times
 from earlybird.data import files, memory, units
 from earlybird.data.comparison import Comparison
@@ -26,6 +25,7 @@ from earlybird.predict import (
     over_empty_exchange,
     silent_senders,
 )
+from earlybird.present.render.notes import note
 
 _PATTERN = "pattern.npz"  # of a run of `replay`
 # Maximum share of free memory for the buffers of both sides of all messages.
