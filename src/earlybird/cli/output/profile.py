@@ -16,6 +16,7 @@ from earlybird.cli.output.printing import (
 from earlybird.data import labels
 from earlybird.data.profile import Profile, Protocol
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.report.views.messages import pair_or_none
 
 _CSV = ("level", "protocol", "min_bytes", "latency_s", "latency_low_s", "latency_high_s", "n",
         "bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s", "bandwidth_high_bytes_per_s",
@@ -118,7 +119,7 @@ def _records(profile: Profile) -> list[dict[str, Any]]:
 
 def _bounds(
     profile: Profile, level: str, protocol: Protocol
-) -> tuple[list[float] | None, dict[str, list[float]]]:
+) -> tuple[tuple[float, float] | None, dict[str, tuple[float, float]]]:
     """The intervals of the latency and of the bandwidth by N, where a file has them in the form of `fit`."""
     of_level = profile.intervals.get(level)
     intervals = of_level.get(protocol.name) if isinstance(of_level, dict) else None
@@ -126,11 +127,6 @@ def _bounds(
     latency, bandwidths = intervals.get("latency_s"), intervals.get("bandwidth_bytes_per_s")
     by_n = bandwidths if isinstance(bandwidths, dict) else {}
     return (
-        latency if _is_interval(latency) else None,
-        {n: bounds for n, bounds in by_n.items() if _is_interval(bounds)},
+        pair_or_none(latency),
+        {n: pair for n, bounds in by_n.items() if (pair := pair_or_none(bounds)) is not None},
     )
-
-
-def _is_interval(value: Any) -> bool:
-    is_pair = isinstance(value, list) and len(value) == 2
-    return is_pair and all(isinstance(end, int | float) and not isinstance(end, bool) for end in value)
