@@ -9,7 +9,7 @@ from earlybird.data import labels
 from earlybird.data.advice import Advice, Alternative, CollectivesAdvice, SizeRange
 from earlybird.data.projection import is_bound, speed_up_text, time_text
 from earlybird.data.schema import Estimate
-from earlybird.data.units import format_bytes, format_seconds
+from earlybird.data.units import format_bytes, format_seconds, whole_number
 
 # The keys of an operation's own values, and their column heads.
 _EXTRA = {
@@ -160,6 +160,6 @@ def _extra_cells(one: Alternative | SizeRange, extra: Iterable[str]) -> list[str
 def _name(one: Alternative | SizeRange) -> str:
     """Display name of a method such as `pipeline:8192`, with the contexts that it requests."""
     name, _, bound = one.method.partition(":")
-    is_segmented = bound.isdecimal() and "algorithm" in one.extra
+    is_segmented = whole_number(bound) is not None and "algorithm" in one.extra
     text = f"{name}, segments of {format_bytes(int(bound))}" if is_segmented else one.method
     return text + (f", {labels.counted(one.extra['vcis'], 'context')}" if "vcis" in one.extra else "")
