@@ -93,10 +93,10 @@ def lost_parts(recording: Recording) -> list[str]:
             last_s = min(recording.ranks[rank].run_s for rank in early)
             kept = f"what is counted ends {units.format_seconds(last_s)} after MPI_Init at the earliest"
             said.append(f"{named_ranks(early)} {text}; {kept}")
-    return said + _open_calls(recording)
+    return said + unreturned_calls(recording)
 
 
-def _open_calls(recording: Recording) -> list[str]:
+def unreturned_calls(recording: Recording) -> list[str]:
     """A sentence for each call in which ranks were when they ended without a word."""
     ranks: dict[tuple[str, bool], list[int]] = {}
     for rank, one in recording.ranks.items():

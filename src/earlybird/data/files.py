@@ -235,8 +235,18 @@ def read_whole_lines(path: str | Path, what: str) -> Iterator[str]:
             )
 
 
+def read_open(descriptor: int, path: str | Path, what: str, most_bytes: int) -> bytes:
+    """Return the content of a file that is open, as `read_bytes` does of `path`, which is its name."""
+    with _readable(path, what):
+        return b"".join(_bounded_blocks(descriptor, path, what, most_bytes, 0))
+
+
 def read_blocks(
-    path: str | Path, what: str, most_bytes: int | None = None, memory_per_byte: float = 0
+    path: str | Path,
+    what: str,
+    most_bytes: int | None = None,
+    memory_per_byte: float = 0,
+    begin: int = 0,
 ) -> Iterator[bytes]:
     """Yield the content of `path` in blocks: of a regular file, of a pipe up to its end, or of a terminal.
 
@@ -248,23 +258,32 @@ def read_blocks(
     ----------
     most_bytes : None where memory is the only limit.
     memory_per_byte : what the caller takes for each byte; 0 if it keeps nothing of a block.
+    begin : how many bytes of a regular file to pass over.
     """
     with _readable(path, what):
         descriptor = _open_to_read(path, what)
         try:
-            status = os.fstat(descriptor)
-            _require_size(status.st_size, path, what, most_bytes, memory_per_byte)
-            num_bytes = 0
-            for block in _blocks_of(descriptor, status, path, what):
-                num_bytes += len(block)
-                # Files of /proc have a size of 0, and a file may grow.
-                if most_bytes is not None and num_bytes > most_bytes:
-                    raise _too_large(path, what, f"more than {format_bytes(most_bytes)}", most_bytes)
-                if most_bytes is None and num_bytes > status.st_size:
-                    _require_size(num_bytes, path, what, most_bytes, memory_per_byte)
-                yield block
+            if begin:
+                os.lseek(descriptor, begin, os.SEEK_SET)
+            yield from _bounded_blocks(descriptor, path, what, most_bytes, memory_per_byte)
         finally:
             os.close(descriptor)
+
+
+def _bounded_blocks(
+    descriptor: int, path: str | Path, what: str, most_bytes: int | None, memory_per_byte: float
+) -> Iterator[bytes]:
+    status = os.fstat(descriptor)
+    _require_size(status.st_size, path, what, most_bytes, memory_per_byte)
+    num_bytes = 0
+    for block in _blocks_of(descriptor, status, path, what):
+        num_bytes += len(block)
+        # Files of /proc have a size of 0, and a file may grow.
+        if most_bytes is not None and num_bytes > most_bytes:
+            raise _too_large(path, what, f"more than {format_bytes(most_bytes)}", most_bytes)
+        if most_bytes is None and num_bytes > status.st_size:
+            _require_size(num_bytes, path, what, most_bytes, memory_per_byte)
+        yield block
 
 
 def _blocks_of(descriptor: int, status: os.stat_result, path: str | Path, what: str) -> Iterator[bytes]:

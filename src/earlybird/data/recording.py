@@ -28,7 +28,7 @@ from earlybird.data.run_keys import check_summary
 
 SUMMARY = "recording.json"
 _FUNCTIONS = "functions.json"
-_FILE = re.compile(r"rank-(\d{1,9})(?:\.job-(\d{1,9}))?\.ebr")
+_FILE = re.compile(r"rank-([0-9]{1,9})(?:\.job-([0-9]{1,9}))?\.ebr")
 # A file that a process creates when it finds that the program uses MPI sessions.
 SESSIONS = "sessions"
 # The same where another library's calls of the MPI precede the recorder's: a call, and the library.

@@ -352,7 +352,7 @@ def _explain(message: str, value: Any, kind: Any) -> str:
     """The message of msgspec, `Expected TYPE, got TYPE - at PATH`, in plain terms, with the given value."""
     reason, _, path = message.partition(" - at ")
     names, given = "", value
-    for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]", path):
+    for name, index in re.findall(r"\.([^.\[\]`]+)|\[([0-9]+|\.\.\.)\]", path):
         if index == "...":  # a key, which msgspec does not name
             index = _culprit(given, lambda: _message(value, kind) == message)
         key = name or (index if isinstance(given, dict) else int(index))

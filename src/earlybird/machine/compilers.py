@@ -55,7 +55,7 @@ class Mpi(namedtuple("Mpi", "family version abi")):
         """Tell whether both may be parts of one MPI: nothing that both say differs."""
         if not self.is_of_family(other):
             return False
-        numbers = [re.findall(r"\d+", re.split(r"[^\d.]", mpi.version or "")[0]) for mpi in (self, other)]
+        numbers = [re.findall(r"[0-9]+", re.split(r"[^0-9.]", mpi.version or "")[0]) for mpi in (self, other)]
         return all(mine == theirs for mine, theirs in zip(*numbers, strict=False))
 
     def is_of_family(self, other: "Mpi") -> bool:
@@ -148,12 +148,12 @@ def mpi_of_launcher(mpiexec: Path | str, env: Mapping[str, str], limit_s: float 
     text, status = _run([str(mpiexec), "--version"], env, limit_s)
     # In this order: hydra prints its configuration, which may contain the name of any other product.
     if "Intel(R) MPI" in text:
-        return Mpi("intel", _first(r"Version\s+(\d+(?:\.\d+)*)", text), "mpich")
+        return Mpi("intel", _first(r"Version\s+([0-9]+(?:\.[0-9]+)*)", text), "mpich")
     if "HYDRA build details" in text:
         return Mpi("mpich", _first(r"Version:\s+(\S+)", text), "mpich")
     if re.search(r"open.?mpi|open ?rte|prte", text, re.IGNORECASE) and status == 0:
         # PRRTE counts its own versions.
-        version = None if "PRRTE" in text else _first(r"\b(\d+\.\d+\.\d+\w*)", text)
+        version = None if "PRRTE" in text else _first(r"\b([0-9]+\.[0-9]+\.[0-9]+\w*)", text)
         return Mpi("openmpi", version, "openmpi")
     if status != 0 and os.path.basename(mpiexec) not in SITE_LAUNCHERS:
         raise InputError(f"{mpiexec} does not work (--version ends with status {status})")
