@@ -70,9 +70,9 @@ class Effort:
     def plan(self, groups: Sequence[Group]) -> Plan:
         rules = Rules(min_iterations=self.min_iterations, target=self.target)
         if self.paper:
-            from scipy import stats
+            from scipy.special import stdtrit
 
-            quantile = float(stats.t.ppf(0.95, rules.paper_iterations - 1))  # two-sided 90 %
+            quantile = float(stdtrit(rules.paper_iterations - 1, 0.95))  # two-sided 90 %
             rules = replace(rules, mode="paper", t_quantile=quantile)
         # In the paper's mode a point is complete only after its last attempt.
         stall_limit_s = self.stall_limit_s * (1 + rules.paper_retries if self.paper else 1)
