@@ -250,7 +250,7 @@ def recording_into(path: Path, facts: Mapping[str, Any]) -> Iterator[None]:
                 f"another earlybird is recording into {path}; give -o another name, or wait for it"
             ) from error
         except FileExistsError as error:
-            raise InputError(f"{path} exists already; give -o another name, or remove it") from error
+            raise InputError(f"{path} exists already; give -o another name") from error
         except OSError as error:
             raise InputError(
                 f"cannot create the folder {path}: {error.strerror}; give -o a place you may write to"
