@@ -28,7 +28,7 @@ from earlybird.data.run_keys import check_summary
 
 SUMMARY = "recording.json"
 _FUNCTIONS = "functions.json"
-_FILE = re.compile(r"rank-(\d{1,9})(?:\.job-(\d{1,9}))?\.ebr")
+_FILE = re.compile(r"rank-(0|[1-9]\d{0,8})(?:\.job-(\d{1,9}))?\.ebr")
 # A file that a process creates when it finds that the program uses MPI sessions.
 SESSIONS = "sessions"
 # The same where another library's calls of the MPI precede the recorder's: a call, and the library.
@@ -313,6 +313,8 @@ def load_recording(path: str | Path) -> Recording:
         else:
             size = one.size if size is None else size
             # A second, larger job finds the names free that the first one did not need.
+            if one.rank != int(named[1]):
+                raise InputError(f"{file} is that of rank {one.rank}; put the right one there, or {AGAIN}")
             if one.size == size:
                 ranks[one.rank] = one
             else:

@@ -131,7 +131,7 @@ def _who_has(name: str) -> str:
     if name in FORTRAN_COMPILERS:
         return (
             "the wheels of MPICH and Open MPI have no Fortran; use mpif90 of Intel MPI (`earlybird build "
-            "--mpi intel`, then --mpi intel), or give the path of an mpicc of this machine that has one next to it"
+            "--mpi intel`, then --mpi intel), or give the path of an mpicc with an mpif90 next to it"
         )
     return "give an MPI that has it, such as the path of an mpicc with that compiler next to it"
 
