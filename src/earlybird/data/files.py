@@ -463,7 +463,8 @@ def _require_flat(value: Any) -> None:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"the number {text[:_MOST_DIGITS]} is beyond floating point")
+        shown = text if len(text) <= _MOST_DIGITS else f"{text[:_MOST_DIGITS]}... of {len(text)} characters"
+        raise ValueError(f"the number {shown} is beyond floating point")
     return value
 
 

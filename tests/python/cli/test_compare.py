@@ -84,7 +84,15 @@ def test_what_fails_is_no_verdict(measured, tmp_path):
         for unbuffered in ("", "1"):
             assert status(("compare", "a", "a"), pipe, unbuffered) == (3, "")
         assert status(("show", "a"), pipe, unbuffered="1") == (0, "")
-    closed = subprocess.run(["sh", "-c", f"exec {EARLYBIRD} compare a a >&-"], cwd=tmp_path)
+    for command, expected in (("compare a a", 3), ("show a", 1), ("show a --json", 1), ("show --help", 1)):
+        closed = subprocess.run(
+            ["sh", "-c", f"exec {EARLYBIRD} {command} >&-"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert closed.returncode == expected
+        said = closed.stderr.splitlines()[-1]
+        assert said == "earlybird: cannot read or write the output: stdout is closed; redirect it"
+    # Of stderr nothing is missed.
+    closed = subprocess.run(["sh", "-c", f"exec {EARLYBIRD} compare a a >/dev/null 2>&-"], cwd=tmp_path)
     assert closed.returncode == 0
 
 

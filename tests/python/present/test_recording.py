@@ -307,7 +307,8 @@ def test_a_recording_stands_next_to_a_run(everything, tmp_path):
 def test_a_damaged_recording_is_refused_in_a_sentence(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     folder = on_disk(tmp_path / "rec", 2, ring(2))
-    (folder / "rank-1.ebr").write_bytes(b"no recording at all, but long enough for the head of a chunk")
+    rank = folder / "rank-1.ebr"
+    rank.write_bytes(rank.read_bytes()[:50])
     assert run_command(monkeypatch, "report", "rec") == 0  # as of a rank that was killed at once
     (folder / "recording.json").write_text('{"schema": "earlybird.recording/99"}')
     capsys.readouterr()

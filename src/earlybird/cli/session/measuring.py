@@ -11,6 +11,7 @@ from earlybird import __version__
 from earlybird.cli.options.shared import SessionOptions
 from earlybird.cli.session.launchers import machine_of, network_of, with_link_measured
 from earlybird.cli.session.progress import ProgressLine
+from earlybird.cli.session.sides import in_full, listed_mpis, mpi_setting
 from earlybird.data import files, labels
 from earlybird.data.clocks import doubt
 from earlybird.data.collective_algorithms import VERIFICATION
@@ -141,6 +142,7 @@ def open_run(
             f"{path} was created by another command or does not record how it was measured, so this command "
             "cannot continue it; use the command that created it, or measure again"
         )
+    settings["mpi"] = mpi_setting(list(map(in_full, listed_mpis(settings.get("mpi")))))
     try:
         effort = Effort(**settings["effort"])
     except TypeError as error:
