@@ -2,6 +2,7 @@
 
 import codecs
 import contextlib
+import io
 import json
 import math
 import os
@@ -11,7 +12,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from earlybird.data import memory
 from earlybird.data.errors import InputError, WriteError, is_of_the_path
@@ -123,6 +124,18 @@ def read_bytes(
     All reading goes through `read_blocks`, which says what is read and what the limits mean.
     """
     return b"".join(read_blocks(path, what, most_bytes, memory_per_byte))
+
+
+@contextlib.contextmanager
+def open_seekable(path: str | Path, what: str) -> Iterator[BinaryIO]:
+    """Yield a stream of `path` in which one can go back: a regular file itself, of a pipe a copy."""
+    with _readable(path, what):
+        descriptor = _open_to_read(path, what) if Path(path).is_file() else None
+    if descriptor is None:
+        yield io.BytesIO(read_bytes(path, what, most_bytes=None, memory_per_byte=1))
+        return
+    with os.fdopen(descriptor, "rb") as stream:
+        yield stream
 
 
 def read_text(
