@@ -1,6 +1,8 @@
 """All access to files: reads within bounds of kind and size, replaces by renaming, appends whole lines."""
 
+import codecs
 import contextlib
+import io
 import json
 import math
 import os
@@ -10,7 +12,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from earlybird.data import memory
 from earlybird.data.errors import InputError, WriteError, is_of_the_path
@@ -102,6 +104,8 @@ _MOST_JSON_BYTES = 1 << 30
 _MEMORY_PER_BYTE_OF_TEXT = 8
 # So small a file fits: how much memory is available is not looked up for it.
 _SMALL_BYTES = 1 << 20
+# A JSON file of this size is decoded without copies of its text.
+_LARGE_JSON_BYTES = 64 << 20
 _BLOCK_BYTES = 1 << 20
 # More of a pipe is kept in a temporary file.
 _KEPT_IN_MEMORY_BYTES = 64 << 20
@@ -184,6 +188,18 @@ def read_bytes(
     return b"".join(read_blocks(path, what, most_bytes, memory_per_byte))
 
 
+@contextlib.contextmanager
+def open_seekable(path: str | Path, what: str) -> Iterator[BinaryIO]:
+    """Yield a stream of `path` in which one can go back: a regular file itself, of a pipe a copy."""
+    with _readable(path, what):
+        descriptor = _open_to_read(path, what) if Path(path).is_file() else None
+    if descriptor is None:
+        yield io.BytesIO(read_bytes(path, what, most_bytes=None, memory_per_byte=1))
+        return
+    with os.fdopen(descriptor, "rb") as stream:
+        yield stream
+
+
 def read_text(
     path: str | Path, what: str, errors: str = "strict", most_bytes: int | None = MOST_BYTES
 ) -> str:
@@ -192,7 +208,10 @@ def read_text(
     With `errors` "surrogateescape" names in other encodings survive, otherwise they are refused. Text has no
     NUL characters, at which readers in C would end.
     """
-    data = read_bytes(path, what, most_bytes, _MEMORY_PER_BYTE_OF_TEXT)
+    return _text(read_bytes(path, what, most_bytes, _MEMORY_PER_BYTE_OF_TEXT), path, what, errors)
+
+
+def _text(data: bytes | bytearray, path: str | Path, what: str, errors: str = "strict") -> str:
     try:
         text = data.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
@@ -433,15 +452,42 @@ def parse_json(text: str | bytes) -> Any:
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     try:
         try:
-            if _LONG_NUMBER in data.translate(_DIGITS_ALIKE):
-                value = _STRICT.decode(data.decode())
-            else:
-                value = msgspec.json.decode(data)
+            value = _STRICT.decode(data.decode()) if _has_long_number(data) else msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # msgspec also refuses halves of surrogate pairs, which stand for bytes that are not UTF-8.
             value = _STRICT.decode(data.decode("utf-8", "surrogatepass"))
     except RecursionError:  # of either reader
         raise ValueError(_NESTED) from None
+    return _flat(value, data)
+
+
+def _decode_large(data: bytearray) -> Any:
+    """Return the value of a large text without copies of it, which may not fit, and with briefer errors.
+
+    None for a small one, and for what only `parse_json` reads.
+    """
+    import msgspec
+
+    is_plain = b"\\ud" not in data and not data.startswith(codecs.BOM_UTF8) and not _has_long_number(data)
+    if len(data) < _LARGE_JSON_BYTES or not is_plain:
+        return None
+    try:
+        return _flat(msgspec.json.decode(data), data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError(_NESTED) from None
+
+
+def _has_long_number(data: bytes | bytearray) -> bool:
+    """Return whether a number may be beyond floating point, whose digits are looked for block by block."""
+    return any(
+        _LONG_NUMBER in data[start : start + _BLOCK_BYTES + len(_LONG_NUMBER)].translate(_DIGITS_ALIKE)
+        for start in range(0, len(data), _BLOCK_BYTES)
+    )
+
+
+def _flat(value: Any, data: bytes | bytearray) -> Any:
     if data.count(b"[") + data.count(b"{") > _MOST_NESTED:
         _require_flat(value)
     return value
@@ -486,9 +532,12 @@ _STRICT = json.JSONDecoder(parse_float=_finite, parse_int=_integer, parse_consta
 
 def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[str, Any]:
     """Return the JSON object in `path`; with `schema` ("earlybird.profile/1") refuse any other."""
-    text = read_text(path, what, most_bytes=_MOST_JSON_BYTES)
+    data = bytearray()
+    for block in read_blocks(path, what, _MOST_JSON_BYTES, _MEMORY_PER_BYTE_OF_TEXT):
+        data += block
     try:
-        value = parse_json(text)
+        value = _decode_large(data)
+        value = parse_json(_text(data, path, what)) if value is None else value
     except json.JSONDecodeError as error:
         raise InputError(
             f"the {what} {path} is not JSON (line {error.lineno}: {error.msg}); "
