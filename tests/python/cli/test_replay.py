@@ -63,12 +63,18 @@ def test_the_requested_share_is_predicted_and_stored(replay):
         (("--share", "process"), "add --profile"),
         (("--mixed", "union"), "add --profile"),
         (("--combine", "overlap"), "add --profile"),
-        (("--share", "byte", "--profile", EXAMPLES / "fan-out" / "profile.json"), "choose one of message"),
+        (
+            ("--share", "byte", "--profile", EXAMPLES / "fan-out" / "profile.json"),
+            "'byte' is not one of 'message'",
+        ),
         (
             ("--combine", "max", "--profile", EXAMPLES / "fan-out" / "profile.json"),
-            "choose one of sum, overlap",
+            "'max' is not one of 'sum', 'overlap'",
         ),
-        (("--mixed", "both", "--profile", EXAMPLES / "fan-out" / "profile.json"), "choose one of per-level"),
+        (
+            ("--mixed", "both", "--profile", EXAMPLES / "fan-out" / "profile.json"),
+            "'both' is not one of 'per-level'",
+        ),
     ],
 )
 def test_wrong_options_of_predictions_are_refused(earlybird, refused, more, message):
