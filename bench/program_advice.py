@@ -44,7 +44,7 @@ from earlybird.data.projection import (
 )
 from earlybird.data.recording import load_recording
 from earlybird.data.schema import Estimate
-from earlybird.present.render.terminal import interval_text, ratio_text
+from earlybird.present.core.notation import interval_text, ratio_text
 from earlybird.record.advice import AS_RECORDED
 
 NODES, RATE = 4, "1gbit"

@@ -9,42 +9,29 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import files, labels
-from earlybird.data.advice import COLLECTIVES_SCHEMA as COLLECTIVES_ADVICE
-from earlybird.data.advice import SCHEMA as ADVICE
-from earlybird.data.advice import Advice, advice_from_json, collectives_advice_from_json
-from earlybird.data.check import SCHEMA as CHECK
-from earlybird.data.check import Check, check_from_json
-from earlybird.data.comparison import Comparison, comparison_from_json
+from earlybird.data.advice import Advice, CollectivesAdvice
+from earlybird.data.check import Check
+from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
-from earlybird.data.guidelines import SCHEMA as GUIDELINES
-from earlybird.data.guidelines import GuidelineChecks, guidelines_from_json
-from earlybird.data.history import SCHEMA as HISTORY
-from earlybird.data.history import History, history_from_json
+from earlybird.data.guidelines import GuidelineChecks
+from earlybird.data.history import History
 from earlybird.data.layout import Layout, parse_layout
-from earlybird.data.node_counts import SCHEMA as NODE_COUNTS
-from earlybird.data.node_counts import NodeCounts, node_counts_from_json
+from earlybird.data.node_counts import NodeCounts
 from earlybird.data.pattern import Pattern, load_pattern
-from earlybird.data.prediction import Prediction, prediction_from_json
-from earlybird.data.profile import Profile, profile_from_json
-from earlybird.data.projection import SCHEMA as PROJECTION
-from earlybird.data.projection import Projection, projection_from_json
+from earlybird.data.prediction import Prediction
+from earlybird.data.profile import Profile
+from earlybird.data.projection import Projection
 from earlybird.data.recording import SUMMARY, Recording, load_recording
 from earlybird.data.run import Run, Sample
-from earlybird.data.run_comparison import SCHEMA as RUN_COMPARISON
-from earlybird.data.run_comparison import RunComparison, run_comparison_from_json
+from earlybird.data.run_comparison import RunComparison
 from earlybird.data.shell_commands import path_argument
-from earlybird.data.tolerance import SCHEMA as TOLERANCE
-from earlybird.data.tolerance import Tolerance, tolerance_from_json
+from earlybird.data.tolerance import Tolerance
+from earlybird.present.registry import KINDS, kind_of, nouns
 
 PATTERN_SUFFIXES = (".csv", ".npz", ".mtx", ".mm")
 ALLOWED = (
-    "give run folders, recordings, profiles, predictions (also of --nodes and --tolerance), comparisons, "
-    "histories, guidelines, checks, advice, projections (.json) or patterns (.csv, .npz, .mtx)"
-)
-
-# What `earlybird show` prints, but a report has no chapter for.
-SHOWN_ALONE = tuple(
-    f"earlybird.{name}/1" for name in ("baseline", "collective-prediction", "pipeline-prediction")
+    f"give run folders, recordings, a {nouns([kind for kind in KINDS.values() if kind.part])} (.json) or "
+    "patterns (.csv, .npz, .mtx)"
 )
 
 
@@ -232,41 +219,15 @@ def _load(path: Path, name: str, read_pattern: Callable[[Path], Pattern]) -> tup
 
 def _from_json(path: Path) -> tuple[str, Sequence[Any]]:
     value = files.read_json(path, "file")
-    readers = {
-        "earlybird.profile/1": ("profiles", profile_from_json),
-        "earlybird.prediction/1": ("predictions", prediction_from_json),
-        TOLERANCE: ("tolerances", tolerance_from_json),
-        NODE_COUNTS: ("node_counts", node_counts_from_json),
-        "earlybird.comparison/1": ("comparisons", comparison_from_json),
-        ADVICE: ("advice", advice_from_json),
-        PROJECTION: ("projections", projection_from_json),
-        RUN_COMPARISON: ("run_comparisons", run_comparison_from_json),
-        GUIDELINES: ("guidelines", guidelines_from_json),
-        HISTORY: ("histories", history_from_json),
-        CHECK: ("checks", check_from_json),
-    }
     schema = value.get("schema")
-    if schema == COLLECTIVES_ADVICE:
-        return "advice", collectives_advice_from_json(value, f"the file {path}").pieces()
-    if not isinstance(schema, str) or schema not in readers:
-        show = f", or print it with `earlybird show {path_argument(path)}`" if schema in SHOWN_ALONE else ""
+    kind = kind_of(schema)
+    if kind is None or not kind.part:
+        show = f", or print it with `earlybird show {path_argument(path)}`" if kind else ""
         raise InputError(
             f"{path} has the schema {schema!r}, which is not an input of a report; {ALLOWED}{show}"
         )
-    kind, reader = readers[schema]
-    item = reader(value, f"the file {path}")
-    if isinstance(item, Comparison):
-        _require_ranks(path, item.measured_s)
-    elif isinstance(item, Prediction):
-        _require_ranks(path, item.time_s)
-    elif isinstance(item, NodeCounts) and not item.counts:
-        raise InputError(f"{path} holds no node counts; create it again with `earlybird predict --nodes`")
-    return kind, [item]
-
-
-def _require_ranks(path: Path, times_s: np.ndarray) -> None:
-    if len(times_s) == 0:
-        raise InputError(f"{path} holds no ranks; create it again with the command that wrote it")
+    item = kind.read(value, path)
+    return kind.part, item.pieces() if isinstance(item, CollectivesAdvice) else [item]
 
 
 def profile_mpi(profile: Profile) -> str:

@@ -14,7 +14,7 @@ import pytest
 from earlybird.cli.commands import record
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import load_recording
-from earlybird.present.render.terminal import Format
+from earlybird.present.render.data import Format
 from earlybird.present.subjects.recording.terminal import print_recording
 from tests import recordings
 

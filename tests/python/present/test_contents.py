@@ -75,7 +75,7 @@ def test_the_cost_of_an_exchange_has_the_interval_of_its_slowest_rank():
     launches = tuple({"id": str(k), "flavour": "mpich"} for k in range(3))
     runs = (MeasuredRun("run", {}, launches, exchange_samples((1e-3, 2e-3, 4e-3))),)
     (answer,) = contents(Material(runs=runs)).answers
-    assert (answer.number, answer.interval) == ("2 ms", "1 ms to 4 ms")
+    assert (answer.number, answer.interval) == ("2 ms", "1 ms .. 4 ms")
     assert answer.do.startswith("reduce what rank 1 receives: fewer or smaller messages")
 
 

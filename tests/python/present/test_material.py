@@ -85,7 +85,7 @@ def test_a_refused_file_is_to_be_shown_exactly_if_show_prints_it(tmp_path, schem
 
 def test_node_counts_without_any_are_refused(tmp_path):
     path = tmp_path / "file.json"
-    with pytest.raises(InputError, match="holds no node counts"):
+    with pytest.raises(InputError, match="counts is missing or empty"):
         path.write_text('{"schema": "earlybird.node-counts/1", "model": "fair", "ranks": 4, "counts": []}')
         collect([path])
 

@@ -85,7 +85,7 @@ def test_every_method_has_a_line_a_colour_and_a_row():
         ["2", "one communicator and context per thread", "2", "6.67"],
         ["2", "processes", "-", "7.00"],
     ]
-    assert table.rows[1][8:] == ["0.65 to 0.867", "0.487, 0.39"]
+    assert table.rows[1][8:] == ["0.65 .. 0.867", "0.487, 0.39"]
     assert (
         "Between nodes, 2 threads of MPICH reach these rates in million 8 B messages per second: 0.78 with "
         "one communicator, 6.67 with one communicator and context per thread and 7.00 as 2 pairs of "

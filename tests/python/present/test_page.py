@@ -358,7 +358,7 @@ def test_the_shading_is_the_spread_of_launches_not_of_iterations(tmp_path):
     assert (low, high) == ([2e-6], [5e-6])
     chapter = machine(material)
     assert "its interval over launches" in chapter.figures[0].caption
-    assert chapter.tables[0].rows[0][3:5] == ["3 us", "2 us to 5 us"]
+    assert chapter.tables[0].rows[0][3:5] == ["3 us", "2 us .. 5 us"]
     assert "3 of 3 samples converged" in contents(material).chapters["measured"].sentence
 
 

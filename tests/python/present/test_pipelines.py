@@ -87,7 +87,7 @@ def test_methods_have_distinct_colours_and_the_speed_up_has_a_theory_line():
         in result.sentence
     )
     (table,) = result.tables
-    assert "2.50 (2.40 to 2.55)" in table.rows[1]
+    assert "2.50 (2.40 .. 2.55)" in table.rows[1]
     assert "Pipelines: time of a buffer in partitions" in render(material(samples()))
 
 

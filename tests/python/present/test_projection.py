@@ -58,9 +58,9 @@ def chapter(*projections):
 def test_the_change_that_saves_most_is_the_answer():
     result = chapter(projection(SMALL, CLEAR, notes=("less than half was predicted",)))
     (answer,) = result.answers
-    assert (answer.number, answer.interval, answer.do) == ("speed-up 1.20", "1.10 to 1.30", "do 4x1x2")
+    assert (answer.number, answer.interval, answer.do) == ("speed-up 1.20", "1.10 .. 1.30", "do 4x1x2")
     assert "the layout 4x1x2" in answer.sentence and "by phase 1" in answer.sentence
-    assert "1.20 times as fast (95 %: 1.10 to 1.30)" in result.sentence
+    assert "1.20 times as fast (95 %: 1.10 .. 1.30)" in result.sentence
     assert any("Layout: assumes that computation" in line for line in result.lines)
     assert list(result.warnings) == ["Phase 1: less than half was predicted"]
     phases, changes = result.shown

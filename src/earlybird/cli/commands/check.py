@@ -131,7 +131,7 @@ def check(
 
 
 def _print_plan(plan, format: str) -> None:
-    from earlybird.present.render.terminal import print_data
+    from earlybird.present.render.data import print_data
 
     value = plan.to_json()
     if format == CheckFormat.junit:

@@ -28,8 +28,9 @@ from earlybird.data.shell_commands import path_argument
 from earlybird.machine import hardware
 from earlybird.measure import suites
 from earlybird.predict import Predictor
+from earlybird.present.render.data import print_json
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_json, print_line, print_text
+from earlybird.present.render.terminal import print_line, print_text
 from earlybird.present.subjects.exchange.terminal import print_errors
 
 SUITES = ("pingpong", "contention", "completion")

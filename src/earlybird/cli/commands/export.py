@@ -10,8 +10,8 @@ from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.data.shell_commands import path_argument, quoted
+from earlybird.present.render.data import print_json
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_json
 
 if TYPE_CHECKING:  # numpy would be imported for every help text
     from earlybird.data.pattern import Pattern

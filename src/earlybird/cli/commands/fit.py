@@ -17,8 +17,9 @@ from earlybird.data.profile import SCHEMA, Profile, save_profile
 from earlybird.data.run import Run
 from earlybird.data.shell_commands import command_text, path_argument, quoted
 from earlybird.data.tables import THUNE_HEADER
+from earlybird.present.render.data import Format, print_json
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import Format, print_json, print_line
+from earlybird.present.render.terminal import print_line
 from earlybird.present.subjects.collectives.terminal import print_comparison, print_regressions
 from earlybird.present.subjects.messages.terminal import print_profile
 

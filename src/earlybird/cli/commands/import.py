@@ -29,8 +29,8 @@ from earlybird.interop.line_prefixes import bare
 from earlybird.interop.osu_outputs import read_osu
 from earlybird.interop.pingpong_table import read_pingpong_table
 from earlybird.interop.reprompi import read_repro
+from earlybird.present.render.data import print_json
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_json
 
 FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Outputs, as printed; each is one launch.")

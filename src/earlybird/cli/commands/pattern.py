@@ -24,8 +24,9 @@ from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
 from earlybird.patterns.halo import RANK_ORDERS
 from earlybird.patterns.random_exchange import DISTRIBUTIONS
+from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import Format, print_data, print_line
+from earlybird.present.render.terminal import print_line
 
 if TYPE_CHECKING:
     from earlybird.patterns.recorded_epochs import RecordedExchanges

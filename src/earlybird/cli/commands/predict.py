@@ -41,8 +41,8 @@ from earlybird.predict.on_machine import MODEL as LINKS
 from earlybird.predict.on_machine import predict_on_machine
 from earlybird.predict.what_if import changed_profile, sensitivities, unused_settings
 from earlybird.predict.what_if import tolerance as tolerances
+from earlybird.present.render.data import Format
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import Format
 from earlybird.present.subjects.exchange.terminal import print_prediction
 from earlybird.present.subjects.what_if.terminal import (
     print_node_counts,

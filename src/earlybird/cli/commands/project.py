@@ -2,7 +2,7 @@
 
 from earlybird.cli.options.command import FORMAT, make_command
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
-from earlybird.present.render.terminal import Format
+from earlybird.present.render.data import Format
 from earlybird.present.subjects.program.terminal import MORE_CHANGES, print_projection
 
 

@@ -31,9 +31,9 @@ from earlybird.launch.process import Adopted, orphans_adopted
 from earlybird.machine.hardware import describe
 from earlybird.machine.openmp import openmp_runtime
 from earlybird.machine.symbols import function_names, source_lines
+from earlybird.present.render.data import Format
 from earlybird.present.render.notes import note
 from earlybird.present.render.streams import discard
-from earlybird.present.render.terminal import Format
 from earlybird.present.subjects.recording.terminal import print_recording
 
 MOST_EVENTS = 10**8

@@ -28,8 +28,8 @@ from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
 from earlybird.measure.suites import exchange_groups, staged_group
 from earlybird.predict import COMBINE, MIXED, SHARES, merge_profiles
+from earlybird.present.render.data import Format
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import Format
 from earlybird.present.subjects.exchange.terminal import print_comparison, print_measured
 
 SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")

@@ -12,10 +12,14 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
 from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_pattern
 from earlybird.data.recording import SUMMARY, load_recording
+from earlybird.data.run import SCHEMA as RUN_SCHEMA
 from earlybird.data.run import Run
 from earlybird.data.run_continuation import resume_command
+from earlybird.present.core.table import text_table
+from earlybird.present.registry import KINDS, kind_of, nouns
+from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_data, print_line, print_table
+from earlybird.present.render.terminal import print_line, print_table
 
 
 class ShowFormat(StrEnum):
@@ -27,11 +31,9 @@ class ShowFormat(StrEnum):
     junit = "junit"
 
 
-# What continuous integration services can display as testcases.
-_WITH_TESTCASES = ("earlybird.check/1", "earlybird.run-comparison/1", "earlybird.guidelines/1")
 ALLOWED = (
-    "give a run folder, a recording, a profile, prediction, projection, comparison, check or advice (.json), "
-    "a pattern (.csv, .npz, .mtx) or a layout (.csv)"
+    f"give a run folder, a recording, a {nouns(list(KINDS.values()))} (.json), a pattern (.csv, .npz, .mtx) "
+    "or a layout (.csv)"
 )
 
 
@@ -55,7 +57,7 @@ def show(
     """
     if not source.exists():
         raise InputError(f"{source} does not exist; {ALLOWED}")
-    if format is ShowFormat.junit and _schema_shown(source) not in _WITH_TESTCASES:
+    if format is ShowFormat.junit and not _has_testcases(source):
         raise InputError(
             f"{source} has no testcases for --format junit, which checks, comparisons of runs and guidelines "
             "have; give table, csv or json"
@@ -77,12 +79,14 @@ def show(
         _show_table(source, format)
 
 
-def _schema_shown(source: Path) -> str:
-    """The schema of the JSON file that is shown of `source`; "" without one."""
+def _has_testcases(source: Path) -> bool:
+    """Whether the JSON file that is shown of `source` has testcases."""
     if source.is_dir():
         source = next((path for name in _OF_RUNS if (path := source / name).exists()), source)
-    is_json = source.is_file() and source.suffix == ".json"
-    return str(files.read_json(source, "file").get("schema", "")) if is_json else ""
+    if not source.is_file() or source.suffix != ".json":
+        return False
+    kind = kind_of(files.read_json(source, "file").get("schema"))
+    return kind is not None and kind.has_testcases
 
 
 def _show_table(source: Path, format: ShowFormat) -> None:
@@ -96,94 +100,16 @@ def _show_table(source: Path, format: ShowFormat) -> None:
 
 
 def _show_json(source: Path, format: ShowFormat) -> None:
-    value, where = files.read_json(source, "file"), f"the file {source}"
-    # The modules are imported only where they are needed: all together, they take a second.
-    match value.get("schema"):
-        case "earlybird.run/1":
-            _show_run(Run.open(source.parent), format)
-        case "earlybird.profile/1":
-            from earlybird.data.profile import profile_from_json
-            from earlybird.present.subjects.messages.terminal import print_profile
-
-            print_profile(profile_from_json(value, where), format)
-        case "earlybird.prediction/1":
-            from earlybird.data.prediction import prediction_from_json
-            from earlybird.present.subjects.exchange.terminal import print_prediction
-
-            print_prediction(prediction_from_json(value, where), format)
-        case "earlybird.tolerance/1":
-            from earlybird.data.tolerance import tolerance_from_json
-            from earlybird.present.subjects.what_if.terminal import print_tolerance
-
-            print_tolerance(tolerance_from_json(value, where), format)
-        case "earlybird.node-counts/1":
-            from earlybird.data.node_counts import node_counts_from_json
-            from earlybird.present.subjects.what_if.terminal import print_node_counts
-
-            print_node_counts(node_counts_from_json(value, where), format)
-        case "earlybird.pipeline-prediction/1":
-            from earlybird.cli.commands.predict_pipeline import print_methods
-            from earlybird.data.method_predictions import pipeline_prediction_from_json
-
-            print_methods(pipeline_prediction_from_json(value, where).to_json(), format)
-        case "earlybird.collective-prediction/1":
-            from earlybird.cli.commands.predict_collective import print_algorithms
-            from earlybird.data.method_predictions import collective_prediction_from_json
-
-            print_algorithms(collective_prediction_from_json(value, where).to_json(), format)
-        case "earlybird.comparison/1":
-            from earlybird.data.comparison import comparison_from_json
-            from earlybird.present.subjects.exchange.terminal import print_comparison
-
-            comparison = comparison_from_json(value, where)
-            for difference in comparison.extra.get("notes", ()):
-                note(f"warning: {difference}")
-            print_comparison(comparison, format)
-        case "earlybird.check/1":
-            from earlybird.data.check import check_from_json
-            from earlybird.present.subjects.check.terminal import print_check
-
-            print_check(check_from_json(value, where), format)
-        case "earlybird.baseline/1":
-            from earlybird.data.baseline import load_baseline
-            from earlybird.present.subjects.changes.terminal import print_baseline
-
-            print_baseline(load_baseline(source), format)
-        case "earlybird.history/1":
-            from earlybird.data.history import history_from_json
-            from earlybird.present.subjects.changes.history import print_history
-
-            print_history(history_from_json(value, where), format)
-        case "earlybird.run-comparison/1":
-            from earlybird.data.run_comparison import run_comparison_from_json
-            from earlybird.present.subjects.changes.terminal import print_run_comparison
-
-            print_run_comparison(run_comparison_from_json(value, where), format)
-        case "earlybird.guidelines/1":
-            from earlybird.data.guidelines import guidelines_from_json
-            from earlybird.present.subjects.guidelines.terminal import print_guidelines
-
-            print_guidelines(guidelines_from_json(value, where), format)
-        case "earlybird.advice/1":
-            from earlybird.data.advice import advice_from_json
-            from earlybird.present.subjects.advice.terminal import print_advice
-
-            print_advice(advice_from_json(value, where), format)
-        case "earlybird.collectives-advice/1":
-            from earlybird.data.advice import collectives_advice_from_json
-            from earlybird.present.subjects.advice.terminal import print_collectives_advice
-
-            print_collectives_advice(collectives_advice_from_json(value, where), format)
-        case "earlybird.projection/1":
-            from earlybird.data.projection import projection_from_json
-            from earlybird.present.subjects.program.terminal import print_projection
-
-            print_projection(projection_from_json(value, where), format)
-        case None | "":
-            raise InputError(f"{source} has no schema; {ALLOWED}")
-        case schema:
-            has = f"has the schema {schema!r}, which this version does not print"
-            raise InputError(f"{source} {has}; {ALLOWED}")
+    value = files.read_json(source, "file")
+    schema = value.get("schema")
+    if schema == RUN_SCHEMA:
+        _show_run(Run.open(source.parent), format)
+    elif kind := kind_of(schema):
+        kind.show(kind.read(value, source), format)
+    elif not schema:
+        raise InputError(f"{source} has no schema; {ALLOWED}")
+    else:
+        raise InputError(f"{source} has the schema {schema!r}, which this version does not print; {ALLOWED}")
 
 
 def _show_recording(source: Path, format: ShowFormat) -> None:
@@ -227,7 +153,7 @@ def _show_pattern(pattern: Pattern, source: Path, format: ShowFormat) -> None:
     if not print_data(format, summary | {"exchange": messages}, messages, header):
         print_summary(summary)
         print_line()
-        print_table(header, rows)
+        print_table(text_table("", header, rows))
 
 
 def _show_traffic(source: Path, layout: str, format: ShowFormat) -> None:
@@ -247,7 +173,7 @@ def _show_layout(layout: Layout, format: ShowFormat) -> None:
     rows = [(rank, *place) for rank, place in enumerate(places)]
     ranks = [dict(zip(header, row, strict=True)) for row in rows]
     if not print_data(format, {"nodes": layout.num_nodes, "layout": ranks}, ranks, header):
-        print_table(header, rows)
+        print_table(text_table("", header, rows))
         note(f"{layout.num_ranks} ranks on {layout.num_nodes} nodes")
 
 

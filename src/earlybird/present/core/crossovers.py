@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from earlybird.compare.ranking import Crossover
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.present.core.parts import Table
+from earlybird.present.core.table import Table, text_table
 
 BETWEEN = "observed between"
 Setting = Mapping[str, str]  # column title -> text
@@ -25,7 +25,7 @@ def crossovers_table(
             ends = [labels.method(change.before), _about(change.size_bytes), labels.method(change.after)]
             cells.append([*setting.values(), *ends, f"{low} to {high}"])
     names = list(rows[0][0]) if rows else []
-    return Table(caption, [*names, "best", "until", "then", BETWEEN], cells)
+    return text_table(caption, [*names, "best", "until", "then", BETWEEN], cells)
 
 
 def _about(size_bytes: float) -> str:

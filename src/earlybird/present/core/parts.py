@@ -1,47 +1,14 @@
 """The parts of the report: answers, chapters, lights, tables and figures, for the page and the terminal."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from earlybird.data import labels
+from earlybird.present.core.table import Table
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of text, one cell per column of `header`. An open table that is `wide` has the page width."""
-
-    caption: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    wide: bool = False
-
-    def columns(self, names: Sequence[str]) -> "Table":
-        """The table with only the columns in `names`."""
-        chosen = [self.header.index(name) for name in names]
-        return replace(self, header=list(names), rows=[[row[k] for k in chosen] for row in self.rows])
-
-    def first(self, count: int, noun: str = "row", where: str = "on the page") -> "Table":
-        """The first rows, with the number of the others in the caption."""
-        more = more_text(len(self.rows) - count, noun, where)
-        return replace(self, caption=self.caption + more, rows=self.rows[:count])
-
-
-def more_text(num_left: int, noun: str, where: str = "on the page") -> str:
-    """`; 3 more rows on the page`."""
-    return f"; {labels.counted(num_left, f'more {noun}')} {where}" if num_left > 0 else ""
-
-
-Columns = Mapping[str, Callable[[Any], str]]
-
-
-def table_of(caption: str, items: Iterable[Any], columns: Columns, wide: bool = False) -> Table:
-    """A row per item; `columns` are the texts of an item, by column title."""
-    rows = [[text(item) for text in columns.values()] for item in items]
-    return Table(caption, list(columns), rows, wide)
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from earlybird.data import labels
-from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.present.core.notation import interval_text, ratio_text
 from earlybird.present.core.parts import Answer
 from earlybird.present.core.points import Point
 
@@ -16,25 +16,6 @@ _MAX_SPANS = 4  # of sizes in a sentence
 def star(is_crowded: bool, what: str = "threads") -> str:
     """The end of the caption of a table that marks measurements with more threads or ranks than cores."""
     return f" (*: more {what} than cores)" if is_crowded else ""
-
-
-def ratio(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def spread(estimate: Estimate | None, text: Callable[[float], str]) -> str:
-    """`2.20 to 2.60`; "" without an interval."""
-    if estimate is None or text(estimate.low) == text(estimate.high):
-        return ""
-    return f"{text(estimate.low)} to {text(estimate.high)}"
-
-
-def value_and_spread(estimate: Estimate | None, text: Callable[[float], str]) -> str:
-    """`2.40 (2.20 to 2.60)`; `-` if it is unknown."""
-    if estimate is None:
-        return "-"
-    interval = spread(estimate, text)
-    return text(estimate.value) + (f" ({interval})" if interval else "")
 
 
 def finding(
@@ -72,9 +53,9 @@ def method_answer(what: str, point: Point, noun: str, reference: str, do: str, m
         do = NOTHING
     if result.speed_up is None or method == reference:
         return Answer(
-            what, format_seconds(result.time_s.value), spread(result.time_s, format_seconds), text, do
+            what, format_seconds(result.time_s.value), interval_text(result.time_s, format_seconds), text, do
         )
-    number, interval = f"speed-up {result.speed_up.value:.2f}", spread(result.speed_up, ratio)
+    number, interval = f"speed-up {result.speed_up.value:.2f}", interval_text(result.speed_up, ratio_text)
     over = f"{format_seconds(result.time_s.value)} instead of {_reference_time(point, reference)}"
     return Answer(what, number, interval, f"{labels.capital(found)}: {over}{more}.", do)
 

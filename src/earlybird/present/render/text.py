@@ -5,7 +5,8 @@ import textwrap
 
 from earlybird.data.plain_text import plain_line
 from earlybird.present.contents import Absent, Contents, contents
-from earlybird.present.core.parts import Answer, Chapter, Table
+from earlybird.present.core.parts import Answer, Chapter
+from earlybird.present.core.table import Table
 from earlybird.present.material import Material
 
 WIDTH = 100

@@ -7,7 +7,8 @@ from earlybird.data.history import History, Series, SeriesChange
 from earlybird.data.points import point_texts, texts_by_id
 from earlybird.data.run_comparison import FASTER, INCONCLUSIVE, SLOWER, VERDICTS, Change, RunComparison
 from earlybird.data.units import format_seconds
-from earlybird.present.core.parts import Answer, Chapter, Figure, Table, table_of
+from earlybird.present.core.parts import Answer, Chapter, Figure
+from earlybird.present.core.table import Table, table_of
 from earlybird.present.core.text import NOTHING
 from earlybird.present.material import Material
 from earlybird.present.subjects.changes.figures import change_figure, history_figure, size_figure
@@ -45,7 +46,7 @@ def changes_chapter(material: Material) -> Chapter:
             *(_differences(one) for one in compared if one.differences),
             *(_history_table(one) for one in histories if one.changes()),
         ],
-        brief=[one.columns(_IN_BRIEF).first(_BRIEF, "point") for one in tables],
+        brief=[one.only(lambda column: column.head in _IN_BRIEF).first(_BRIEF, "point") for one in tables],
     )
 
 

@@ -5,7 +5,9 @@ from typing import Any
 from earlybird.data.history import History, Series, SeriesChange
 from earlybird.data.labels import counted, signed_percent
 from earlybird.data.points import texts_by_id
-from earlybird.present.render.terminal import print_csv, print_json, print_line, print_table
+from earlybird.present.core.table import text_table
+from earlybird.present.render.data import print_csv, print_json
+from earlybird.present.render.terminal import print_line, print_table
 from earlybird.present.subjects.changes.terminal import difference_text
 
 _MOST_DIFFERENCES = 5
@@ -65,7 +67,8 @@ def _print_table(history: History) -> None:
         ]
         for one, change in found
     ]  # fmt: skip
-    print_table(["from", "until", "kind", "change", "point", "run"], rows, left=["kind", "point", "run"])
+    header = ["from", "until", "kind", "change", "point", "run"]
+    print_table(text_table("", header, rows, left=["kind", "point", "run"]))
     for first in sorted({change.first for _, change in found}):
         different = history.differences.get(str(first), ())
         for one in different[:_MOST_DIFFERENCES]:

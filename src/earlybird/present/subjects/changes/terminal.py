@@ -21,20 +21,11 @@ from earlybird.data.run_comparison import (
 )
 from earlybird.data.schema import Estimate
 from earlybird.interop.junit import junit_xml
+from earlybird.present.core.notation import interval_text
+from earlybird.present.core.table import Column, Table, text_table
+from earlybird.present.render.data import Format, print_csv, print_data, print_json
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import (
-    Column,
-    Format,
-    interval_text,
-    markdown_table,
-    print_csv,
-    print_data,
-    print_json,
-    print_line,
-    print_table,
-    print_text,
-    table,
-)
+from earlybird.present.render.terminal import markdown_table, print_line, print_table, print_text
 
 _ORDER = (SLOWER, INCONCLUSIVE, FASTER, SAME)
 _MOST_DIFFERENCES = 12
@@ -86,7 +77,7 @@ def print_baseline(baseline: Baseline, format: Format) -> None:
         [text, units.format_seconds(row["time_s"]), row["launches"]]
         for text, row in zip(texts, rows, strict=True)
     ]
-    print_table(["point", "time", "launches"], cells, left=["point"])
+    print_table(text_table("", ["point", "time", "launches"], cells, left=["point"]))
     lines = {"run": f"{baseline.run_id}, {baseline.started}"} | baseline.circumstances
     width = max(map(len, lines)) + 2
     print_line()
@@ -119,14 +110,14 @@ def _texts(comparison: RunComparison) -> dict[int, str]:
 
 def _columns(texts: Mapping[int, str]) -> list[Column]:
     return [
-        Column("point", lambda one: texts[id(one)]),
+        Column("point", lambda one: texts[id(one)], left=True),
         Column("before", lambda one: units.format_seconds(one.before_s)),
         Column("after", lambda one: units.format_seconds(one.after_s)),
         Column("change", lambda one: signed_percent(one.ratio.value - 1)),
         Column("interval", lambda one: interval_text(one.ratio, lambda end: signed_percent(end - 1))),
         Column("adjusted p", lambda one: _p_text(one.adjusted_p_value), optional=True),
         Column("launches", lambda one: f"{one.launches_before}, {one.launches_after}"),
-        Column("verdict", lambda one: one.verdict),
+        Column("verdict", lambda one: one.verdict, left=True),
     ]
 
 
@@ -136,8 +127,7 @@ def _p_text(p: float | None) -> str:
 
 def _print_table(comparison: RunComparison) -> None:
     changes, texts = _ordered(comparison), _texts(comparison)
-    header, rows = table(_columns(texts), changes)
-    print_table(header, rows, left=["point", "verdict"])
+    print_table(Table("", _columns(texts), changes))
     print_line()
     print_line(f"before    {comparison.before}")
     print_line(f"after     {comparison.after}")
@@ -162,7 +152,7 @@ def _markdown(comparison: RunComparison) -> str:
     sides = markdown_text(f"{comparison.before} -> {comparison.after}")
     lines = [f"**{sides}**: {summary(comparison)}", ""]
     if changes:
-        lines += [*markdown_table(*table(_columns(_texts(comparison)), changes)), ""]
+        lines += [*markdown_table(Table("", _columns(_texts(comparison)), changes)), ""]
     lines += [f"- differs: {markdown_text(difference_text(one))}" for one in comparison.differences]
     for what, points in (("before", comparison.only_before), ("after", comparison.only_after)):
         if points:

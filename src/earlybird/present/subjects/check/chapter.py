@@ -3,7 +3,8 @@
 from earlybird.data import labels
 from earlybird.data.check import MIN_JUDGED, NODE, Check, Division, Finding, Group
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.present.core.parts import Answer, Chapter, Table, table_of
+from earlybird.present.core.parts import Answer, Chapter
+from earlybird.present.core.table import Table, table_of
 from earlybird.present.core.text import NOTHING
 from earlybird.present.material import Material
 from earlybird.present.subjects.check.figures import bandwidth_map, latency_map

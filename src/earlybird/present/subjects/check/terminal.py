@@ -8,16 +8,10 @@ from earlybird.data.check import Check, CheckedNode, Division, Group
 from earlybird.data.labels import capital, counted, listed_briefly
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.interop.junit import check_junit_xml, failed_check_xml
+from earlybird.present.core.table import Column, Table
+from earlybird.present.render.data import print_csv, print_json
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import (
-    Column,
-    print_csv,
-    print_json,
-    print_line,
-    print_table,
-    print_text,
-    table,
-)
+from earlybird.present.render.terminal import print_line, print_table, print_text
 
 
 def print_check(check: Check, format: str) -> None:
@@ -105,8 +99,7 @@ def _choices(chosen: list[str], others: list[list[str]]) -> str:
 
 
 def _print_table(check: Check) -> None:
-    header, rows = table(_columns(check), check.nodes)
-    print_table(header, rows, left=["node", "state"])
+    print_table(Table("", _columns(check), check.nodes))
     print_line()
     hosts = set(check.hosts)
     for sentence in explanations(check):
@@ -130,7 +123,7 @@ def _columns(check: Check) -> list[Column]:
         return format_bandwidth(cast_bytes / time_s) if time_s > 0 else ""
 
     return [
-        Column("node", lambda node: node.host),
+        Column("node", lambda node: node.host, left=True),
         Column("latency", lambda node: _seconds(median(latency_s[order[node.host]]))),
         Column("sends", lambda node: _rate(median(bandwidth[order[node.host]]))),
         Column("receives", lambda node: _rate(median(bandwidth[:, order[node.host]]))),
@@ -140,7 +133,7 @@ def _columns(check: Check) -> list[Column]:
         Column("clock", _clock, optional=True),
         Column("cores", lambda node: node.facts.get("cores", ""), optional=True),
         Column("/dev/shm", _shm, optional=True),
-        Column("state", lambda node: "bad" if node.host in bad else "ok"),
+        Column("state", lambda node: "bad" if node.host in bad else "ok", left=True),
     ]
 
 

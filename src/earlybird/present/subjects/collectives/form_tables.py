@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import labels
-from earlybird.present.core.parts import Columns, Table, grouped, table_of
+from earlybird.present.core.parts import grouped
+from earlybird.present.core.table import Columns, Table, table_of
 from earlybird.present.material import Material, labelled_profiles, number_or_none
 from earlybird.present.subjects.collectives.view import operation_order
 

@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import crossovers
-from earlybird.present.core.parts import Table, few, more_text, table_of
+from earlybird.present.core.notation import with_interval
+from earlybird.present.core.parts import few
 from earlybird.present.core.points import Point
-from earlybird.present.core.text import star, value_and_spread
+from earlybird.present.core.table import Table, more_text, table_of
+from earlybird.present.core.text import star
 from earlybird.present.material import Verification
 from earlybird.present.subjects.collectives.view import Collective
 
@@ -39,7 +41,7 @@ def _ranks(point: Point) -> str:
 
 def _time(point: Point, method: str) -> str:
     model = f"; model {format_seconds(point.fitted_s[method])}" if method in point.fitted_s else ""
-    return value_and_spread(point.time_s.get(method), format_seconds) + model
+    return with_interval(point.time_s.get(method), format_seconds) + model
 
 
 def brief_table(measured: Sequence[Collective]) -> Table:

@@ -6,7 +6,9 @@ from typing import Any
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.layout import LEVEL_LABELS, LEVELS
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.present.render.terminal import Column, percent_text, print_line, print_table, table
+from earlybird.present.core.notation import percent_text
+from earlybird.present.core.table import Column, Table, text_table
+from earlybird.present.render.terminal import print_line, print_table
 
 # The keys of errors, and their column heads.
 _ERRORS = {
@@ -19,7 +21,7 @@ _FORM = ("collective", "algorithm", "form", "ranks", "protocols", "hop", "latenc
          *_ERRORS.values())  # fmt: skip
 _ALTERNATIVE = ("collective", "algorithm", "points", "form", "parameters", "AICc", *_ERRORS.values())
 _TERM = (
-    Column("", lambda row: row.term),
+    Column("", lambda row: row.term, left=True),
     Column("Estimate", lambda row: _four(row.estimate)),
     Column("Std. Error", lambda row: _four(row.std_error)),
     Column("t value", lambda row: f"{row.t_value:.2f}"),
@@ -29,7 +31,7 @@ _TERM = (
 
 def print_forms(forms: Sequence[CollectiveForm]) -> None:
     """Print latency (of the smallest messages) and bandwidth (of the largest) of each type of hop."""
-    print_table(_FORM, [row for form in forms for row in _form_rows(form)])
+    print_table(text_table("", _FORM, [row for form in forms for row in _form_rows(form)]))
 
 
 def print_comparison(forms: Sequence[CollectiveForm]) -> None:
@@ -42,7 +44,7 @@ def print_comparison(forms: Sequence[CollectiveForm]) -> None:
             for k, row in enumerate(sorted(of_points, key=lambda one: one.get("aicc", float("inf")))):
                 head = ("", "", "") if k else (form.operation, form.algorithm, points)
                 rows.append((*head, _name(row), row["parameters"], _criterion(row), *_errors(row)))
-    print_table(_ALTERNATIVE, rows)
+    print_table(text_table("", _ALTERNATIVE, rows))
 
 
 def print_regressions(regressions: Sequence[Any]) -> None:
@@ -50,7 +52,7 @@ def print_regressions(regressions: Sequence[Any]) -> None:
     for one in regressions:
         print_line()
         print_line(f"{one.operation}, {one.what}: form {one.form} of Insaghi (paper), {one.response} in us")
-        print_table(*table(_TERM, one.rows), left=("",))
+        print_table(Table("", _TERM, one.rows))
         is_centred = one.r_squared != one.r_squared_centred
         about = f" ({one.r_squared_centred:.4f} about the mean)" if is_centred else ""
         print_line(f"R^2: {one.r_squared:.4f}{about}, {one.points} points")

@@ -10,8 +10,9 @@ from earlybird.data import labels
 from earlybird.data.layout import LEVELS, level_phrase
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present import commands
-from earlybird.present.core.parts import Answer, Chapter, Figure, Item, Table
-from earlybird.present.core.text import spread
+from earlybird.present.core.notation import interval_text
+from earlybird.present.core.parts import Answer, Chapter, Figure, Item
+from earlybird.present.core.table import Table
 from earlybird.present.material import Material
 from earlybird.present.subjects.exchange.figures import ranks_figure, waiting_figure
 from earlybird.present.subjects.exchange.matrix import matrix_figure
@@ -171,7 +172,7 @@ def _answer(item: Exchange) -> Answer:
     return Answer(
         f"Exchange {item.name}".rstrip(),
         format_seconds(time_s),
-        spread(item.slowest_s, format_seconds),
+        interval_text(item.slowest_s, format_seconds),
         f"Time of rank {slowest}, the slowest, {source}{waiting}.",
         _relief(item, slowest),
     )

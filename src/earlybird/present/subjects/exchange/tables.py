@@ -9,8 +9,8 @@ from earlybird.data.layout import LEVELS
 from earlybird.data.node_counts import NodeCounts
 from earlybird.data.tolerance import Tolerance, growth_text
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.present.core.parts import Table, table_of
-from earlybird.present.core.text import spread
+from earlybird.present.core.notation import interval_text
+from earlybird.present.core.table import Table, table_of
 from earlybird.present.subjects.exchange.view import Exchange
 
 MAX_VOLUMES = 100  # rows in the tables of volumes
@@ -67,7 +67,7 @@ def traffic_table(items: Sequence[Exchange]) -> Table:
 
 def brief_traffic(table: Table) -> Table:
     """The columns of `traffic_table` that fit the terminal."""
-    return table.columns([name for name in table.header if not name.startswith("most ")])
+    return table.only(lambda column: not column.head.startswith("most "))
 
 
 def rank_volumes_table(item: Exchange, limit: int = MAX_VOLUMES) -> Table:
@@ -124,7 +124,7 @@ def node_counts_table(found: NodeCounts, name: str = "") -> Table:
         "time": lambda one: format_seconds(one.time_s.value),
     }
     if any(one.time_s.low < one.time_s.high for one in found.counts):
-        columns["95 %"] = lambda one: spread(one.time_s, format_seconds)
+        columns["95 %"] = lambda one: interval_text(one.time_s, format_seconds)
     columns["slowest rank"] = lambda one: str(one.slowest_rank)
     columns |= {
         labels.level(level): lambda one, level=level: labels.percent(one.share(level)) for level in LEVELS

@@ -11,15 +11,10 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.run import Run
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.present.core.table import text_table
+from earlybird.present.render.data import Format, print_csv, print_json
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import (
-    Format,
-    print_csv,
-    print_json,
-    print_line,
-    print_table,
-    prints_all,
-)
+from earlybird.present.render.terminal import print_line, print_table, prints_all
 
 # Tables of more ranks than MAX_RANKS show the slowest ones only.
 MAX_RANKS, SLOWEST_RANKS = 32, 10
@@ -90,6 +85,13 @@ def print_comparison(comparison: Comparison, format: str) -> None:
             note(f"predict's default here: {with_reason(default, comparison.extra.get('model_reason'))}")
 
 
+def print_comparison_of_file(comparison: Comparison, format: str) -> None:
+    """Print a comparison with its notes, which a replay has printed while it ran."""
+    for difference in comparison.extra.get("notes", ()):
+        note(f"warning: {difference}")
+    print_comparison(comparison, format)
+
+
 def print_errors(comparison: Comparison) -> None:
     """Error (11) and the slowest rank's error of every model, best first, also over the exchange of empty
     messages if that was measured."""
@@ -98,13 +100,11 @@ def print_errors(comparison: Comparison) -> None:
         errors |= {
             f"{model} over empty": (error, empty.slowest_error[model]) for model, error in empty.error.items()
         }
-    print_table(
-        ["model", "error (11)", "slowest rank"],
-        [
-            [model, f"{error:.1%}", f"{slowest:+.1%}"]
-            for model, (error, slowest) in sorted(errors.items(), key=lambda item: item[1])
-        ],
-    )
+    rows = [
+        [model, f"{error:.1%}", f"{slowest:+.1%}"]
+        for model, (error, slowest) in sorted(errors.items(), key=lambda item: item[1])
+    ]
+    print_table(text_table("", ["model", "error (11)", "slowest rank"], rows))
     if empty:
         note(f"{comparison.describe_empty()}; `over empty` adds the data to that")
 
@@ -117,9 +117,8 @@ def _print_csv(columns: Mapping[str, np.ndarray]) -> None:
 
 def _print_table(columns: Mapping[str, np.ndarray], shown: np.ndarray) -> None:
     header = ["rank", *(name.removesuffix("_s").replace("_", "-") for name in columns)]
-    print_table(
-        header, [[rank, *(format_seconds(times_s[rank]) for times_s in columns.values())] for rank in shown]
-    )
+    rows = [[rank, *(format_seconds(times_s[rank]) for times_s in columns.values())] for rank in shown]
+    print_table(text_table("", header, rows))
 
 
 def _slowest(times_s: np.ndarray, number: int) -> np.ndarray:

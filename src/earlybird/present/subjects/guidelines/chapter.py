@@ -3,7 +3,8 @@
 from earlybird.data import labels
 from earlybird.data.guidelines import HOLDS, OUTCOMES, UNDECIDED, VIOLATED, GuidelineCheck, GuidelineChecks
 from earlybird.data.units import format_seconds
-from earlybird.present.core.parts import Answer, Chapter, Table, table_of
+from earlybird.present.core.parts import Answer, Chapter
+from earlybird.present.core.table import Table, table_of
 from earlybird.present.core.text import NOTHING
 from earlybird.present.material import Material
 from earlybird.present.subjects.guidelines.figures import guideline_figure
@@ -35,7 +36,7 @@ def guidelines_chapter(material: Material) -> Chapter:
         figures=[guideline_figure(one, f"guidelines-{k}") for k, one in enumerate(found) if one.checks],
         tables=tables,
         shown=[_violations(one) for one in found if one.count(VIOLATED)],
-        brief=[one.columns(_IN_BRIEF).first(_BRIEF, "check") for one in tables],
+        brief=[one.only(lambda column: column.head in _IN_BRIEF).first(_BRIEF, "check") for one in tables],
     )
 
 

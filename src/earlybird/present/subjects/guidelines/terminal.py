@@ -7,18 +7,11 @@ from earlybird.data import labels, units
 from earlybird.data.guidelines import HOLDS, OUTCOMES, VIOLATED, GuidelineCheck, GuidelineChecks
 from earlybird.data.plain_text import markdown_text
 from earlybird.interop.junit import guidelines_xml
+from earlybird.present.core.notation import interval_text
+from earlybird.present.core.table import Column, Table, text_table
+from earlybird.present.render.data import print_csv, print_json
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import (
-    Column,
-    interval_text,
-    markdown_table,
-    print_csv,
-    print_json,
-    print_line,
-    print_table,
-    print_text,
-    table,
-)
+from earlybird.present.render.terminal import markdown_table, print_line, print_table, print_text
 
 
 def print_guidelines(found: GuidelineChecks, format: str, *, strict: bool = False) -> None:
@@ -50,7 +43,7 @@ def _print_rules(found: GuidelineChecks) -> None:
     for one in found.checks:
         outcomes.setdefault(one.rule(), Counter())[one.outcome] += 1
     rows = [[rule, *(counts[outcome] for outcome in OUTCOMES)] for rule, counts in outcomes.items()]
-    print_table(["guideline", *OUTCOMES], rows, left=["guideline"])
+    print_table(text_table("", ["guideline", *OUTCOMES], rows, left=["guideline"]))
 
 
 def _ordered(found: GuidelineChecks) -> list[GuidelineCheck]:
@@ -62,23 +55,22 @@ def _ordered(found: GuidelineChecks) -> list[GuidelineCheck]:
 def _columns(checks: Sequence[GuidelineCheck]) -> list[Column]:
     is_mapped_differently = len({one.map_by for one in checks}) > 1
     return [
-        Column("guideline", lambda one: one.text()),
+        Column("guideline", lambda one: one.text(), left=True),
         Column("ranks", lambda one: str(one.ranks)),
-        *([Column("mapped by", lambda one: one.map_by)] if is_mapped_differently else []),
+        *([Column("mapped by", lambda one: one.map_by, left=True)] if is_mapped_differently else []),
         Column("time", lambda one: units.format_seconds(one.time_s)),
         Column("bound", lambda one: units.format_seconds(one.bound_s)),
         Column("longer", lambda one: labels.signed_percent(one.ratio.value - 1)),
         Column("interval", lambda one: interval_text(one.ratio, lambda end: labels.signed_percent(end - 1))),
         Column("launches", lambda one: f"{one.launches}, {one.bound_launches}"),
-        Column("outcome", lambda one: one.outcome),
+        Column("outcome", lambda one: one.outcome, left=True),
     ]
 
 
 def _print_table(found: GuidelineChecks) -> None:
     checks = _ordered(found)
     if checks:
-        header, rows = table(_columns(checks), checks)
-        print_table(header, rows, left=["guideline", "mapped by", "outcome"])
+        print_table(Table("", _columns(checks), checks))
         print_line()
     _print_rules(found)
     print_line()
@@ -98,6 +90,6 @@ def _markdown(found: GuidelineChecks) -> str:
     lines = [f"**{what}**: {summary(found)}", ""]
     if checks:
         columns = [*_columns(checks), Column("to do", lambda one: one.remedy)]
-        lines += [*markdown_table(*table(columns, checks)), ""]
+        lines += [*markdown_table(Table("", columns, checks)), ""]
     lines += [f"- unchecked: {markdown_text(text)}" for text in found.not_checked()]
     return "\n".join(lines).rstrip()

@@ -16,7 +16,8 @@ from earlybird.data.collective_algorithms import (
 from earlybird.data.methods import FUNNELLED, MOTIFS, MSGRATE_METHODS, NOISE_MODELS, PROCESSES, SINGLE
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
-from earlybird.present.render.terminal import Column, interval_text, range_text, ratio_text
+from earlybird.present.core.notation import interval_text, range_text, ratio_text
+from earlybird.present.core.table import Column
 from earlybird.present.subjects.motifs import terminal as motifs
 
 LOCAL_METHOD = "MPI_Reduce_local"
@@ -214,7 +215,7 @@ _RECEIVED = (
 
 _MOTIF = (
     *motifs.SHAPE,
-    Column("method", lambda result: result.method),
+    Column("method", lambda result: result.method, left=True),
     *_time("time"),
     *_speed_up(FUNNELLED),
     *motifs.SPLIT,
@@ -224,7 +225,7 @@ _MOTIF = (
 GENERAL = (
     Column("level", _of("level", labels.level), optional=True),
     _SIZE,
-    Column("method", lambda result: result.method, optional=True),
+    Column("method", lambda result: result.method, optional=True, left=True),
     *_time("time"),
     *_LAST,
 )
@@ -254,7 +255,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("partitions", _of("partitions"), common=True),
         Column("delay", lambda result: f"{_delay(result) * 1e12:.6g} us/MB", common=True),
         Column("eq. (4)", _of("ideal_speed_up", "{:.2f}".format), common=True),
-        Column("method", lambda result: result.method),
+        Column("method", lambda result: result.method, left=True),
         *_time("time"),
         *_speed_up("single"),
         *_LAST,
@@ -267,7 +268,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("compute", _of("compute_s", units.format_seconds), common=True),
         Column("noise", motifs.noise, common=True),
         Column("cache", _of("cache"), common=True),
-        Column("method", lambda result: result.method),
+        Column("method", lambda result: result.method, left=True),
         Column(MPI_COLUMN, _of("mpi")),
         Column("overhead", _of("overhead", ratio_text)),
         Column("interval", lambda result: _figure_interval(result, "overhead", ratio_text), optional=True),
@@ -283,7 +284,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         _SIZE,
         Column("threads", _of("threads"), common=True),
         Column("buffers", _of("buffers"), common=True, optional=True),
-        Column("method", lambda result: result.method),
+        Column("method", lambda result: result.method, left=True),
         Column("contexts", _of("vcis"), optional=True),
         Column("Mmsg/s", lambda result: _millions(_rates(result).value)),
         Column("interval", lambda result: interval_text(_rates(result), _millions), optional=True),
@@ -298,7 +299,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         Column("topology", _of("topology"), common=True, optional=True),
         Column("skew", _of("skew", "{:g}".format), common=True, optional=True),
         _SIZE,
-        Column("algorithm", lambda result: result.method or LOCAL_METHOD),
+        Column("algorithm", lambda result: result.method or LOCAL_METHOD, left=True),
         Column(
             "completion",
             lambda result: units.format_seconds(time_s.value) if (time_s := _completion(result)) else "",
@@ -317,12 +318,10 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         ),
         Column("root", _of("root_s", units.format_seconds), optional=True),
         *_speed_up("default"),
-        Column("tree", _tree, optional=True),
+        Column("tree", _tree, optional=True, left=True),
         *_LAST,
     ),
 }
-# Columns that read better aligned to the left.
-LEFT = ("method", "algorithm", "tree")
 
 
 def compares_mpis(kernel: str) -> bool:

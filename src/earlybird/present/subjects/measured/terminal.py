@@ -7,16 +7,11 @@ from earlybird.compare.trees import verify, with_trees
 from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.run import Run, Sample
 from earlybird.interop.osu_tables import osu_tables
+from earlybird.present.core.table import Table
+from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import (
-    fitted_columns,
-    print_data,
-    print_line,
-    print_table,
-    print_text,
-    table,
-)
-from earlybird.present.subjects.measured.columns import LEFT, columns_of, compares_mpis, merge_means, ordered
+from earlybird.present.render.terminal import fits, print_line, print_table, print_text
+from earlybird.present.subjects.measured.columns import columns_of, compares_mpis, merge_means, ordered
 from earlybird.present.subjects.measured.remarks import remarks
 from earlybird.present.subjects.motifs.terminal import print_scaling, slower_text
 
@@ -37,7 +32,7 @@ def print_with_paper(run: Run) -> None:
     for one in tables:
         print_line()
         print_line(f"{one.caption}")
-        print_table(one.header, one.rows, left=temucin.LEFT)
+        print_table(one)
 
 
 def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
@@ -68,10 +63,12 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
         found = merge_means(found)
         for kernel in dict.fromkeys(result.kernel for result in found):
             of_kernel = [result for result in found if result.kernel == kernel]
-            columns, same = fitted_columns(columns_of(of_kernel), of_kernel)
+            table, same = Table("", columns_of(of_kernel), of_kernel), ""
+            if not fits(table):
+                same, table = table.split()
             print_line()
             print_line(f"{kernel}: {same}" if same else kernel)
-            print_table(*table(columns, of_kernel), left=LEFT)
+            print_table(table)
             for remark in remarks(run, of_kernel, [one for one in samples if one.kernel == kernel]):
                 print_line(remark)
             if slower := slower_text(sample for sample in samples if sample.kernel == kernel):

@@ -6,8 +6,8 @@ from earlybird.data import labels
 from earlybird.data.layout import LEVELS, level_phrase
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.present import commands
+from earlybird.present.core.notation import interval_text
 from earlybird.present.core.parts import Answer, Chapter
-from earlybird.present.core.text import spread
 from earlybird.present.material import Material, labelled_profiles
 from earlybird.present.subjects.messages import tables
 from earlybird.present.subjects.messages.figures import level_figures
@@ -65,7 +65,9 @@ def machine_chapter(material: Material) -> Chapter:
     )
     brief = (
         tables.brief_points_table(curves),
-        tables.bandwidth_table(large_message_protocols(items)).columns(tables.BRIEF_BANDWIDTH),
+        tables.bandwidth_table(large_message_protocols(items)).only(
+            lambda column: column.head in tables.BRIEF_BANDWIDTH
+        ),
         tables.brief_rates_table(rates),
     )
     return Chapter(
@@ -108,7 +110,7 @@ def _facts(item: Curve | Fit) -> tuple[Answer, str]:
     small, large = (format_bytes(point.config["size_bytes"]) for point in (first, last))
     time, rate = format_seconds(first.time_s.value), format_bandwidth(bandwidth(last).value)
     finding = f"Half the round trip of {small} in a ping-pong; {large} move at {rate}."
-    return Answer(what, time, spread(first.time_s, format_seconds), finding), (
+    return Answer(what, time, interval_text(first.time_s, format_seconds), finding), (
         f"{item.label} takes {time} for a message of {small} and moves {large} at {rate}"
     )
 

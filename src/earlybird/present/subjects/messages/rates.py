@@ -12,9 +12,10 @@ from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
+from earlybird.present.core.notation import interval_text
 from earlybird.present.core.parts import Answer, grouped
 from earlybird.present.core.points import Point, groups
-from earlybird.present.core.text import finding, spread
+from earlybird.present.core.text import finding
 from earlybird.present.material import Material, number_or_none
 
 # The methods in display order; the last one has no threads, and is for comparison.
@@ -118,7 +119,7 @@ def rates_answer(series: MessageRates) -> Answer:
         f"{labels.counted(threads(best), 'thread')} of {series.label} with messages of "
         f"{format_bytes(size_bytes)}, {labels.level(level)}",
         f"{millions(rate(best).value)} million/s",
-        spread(rate(best), millions),
+        interval_text(rate(best), millions),
         f"{labels.capital(found)}{reference}.",
     )
 

@@ -7,8 +7,10 @@ from earlybird.data import labels
 from earlybird.data.profile import Profile, Protocol
 from earlybird.data.results import Result
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.present.core.parts import Table, few, table_of
-from earlybird.present.core.text import spread, star
+from earlybird.present.core.notation import interval_text
+from earlybird.present.core.parts import few
+from earlybird.present.core.table import Table, table_of
+from earlybird.present.core.text import star
 from earlybird.present.material import Material, labelled_profiles
 from earlybird.present.subjects.messages.rates import METHODS, MessageRates, contexts, millions, rate, threads
 from earlybird.present.subjects.messages.view import (
@@ -39,7 +41,7 @@ def points_table(curves: Sequence[Curve]) -> Table:
             "level": lambda row: labels.level(row[0].level),
             "size": lambda row: format_bytes(row[1].config["size_bytes"]),
             "median": lambda row: format_seconds(row[1].time_s.value),
-            "interval": lambda row: spread(row[1].time_s, format_seconds) or "-",
+            "interval": lambda row: interval_text(row[1].time_s, format_seconds) or "-",
             "bandwidth": lambda row: (
                 format_bandwidth(bandwidth(row[1]).value) if row[1].config["size_bytes"] else "-"
             ),
@@ -55,7 +57,7 @@ def brief_points_table(curves: Sequence[Curve]) -> Table:
         replace(curve, points=tuple(curve.points[k] for k in few(len(curve.points), BRIEF_SIZES)))
         for curve in curves
     ]
-    return points_table(chosen).columns(BRIEF_POINTS)
+    return points_table(chosen).only(lambda column: column.head in BRIEF_POINTS)
 
 
 def fit_table(lines: Sequence[Fit]) -> Table:
@@ -132,7 +134,7 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
             "received": lambda row: (
                 format_bandwidth(row[1].bandwidth_bytes_per_s.value) + " (bound)" * row[1].is_bound
             ),
-            "interval": lambda row: spread(row[1].bandwidth_bytes_per_s, format_bandwidth) or "-",
+            "interval": lambda row: interval_text(row[1].bandwidth_bytes_per_s, format_bandwidth) or "-",
             "ideal scaling": lambda row: format_bandwidth(row[0].ideal(row[1].count)),
             "deviation": lambda row: labels.signed_percent(round(row[0].deviation(row[1]), 4) + 0.0),
         },
@@ -155,7 +157,7 @@ def rates_table(all_rates: Sequence[MessageRates]) -> Table:
             "method": lambda row: METHODS.get(row[1].method, row[1].method),
             "contexts": lambda row: contexts(row[1]),
             "Mmsg/s": lambda row: millions(rate(row[1]).value),
-            "interval": lambda row: spread(rate(row[1]), millions),
+            "interval": lambda row: interval_text(rate(row[1]), millions),
             "per thread": lambda row: _of_threads(row[1]),
         },
     )
@@ -163,11 +165,11 @@ def rates_table(all_rates: Sequence[MessageRates]) -> Table:
 
 def brief_rates_table(all_rates: Sequence[MessageRates]) -> Table:
     """The columns of BRIEF_RATES; those of level and size are in the caption if all rows have the same."""
-    table = rates_table(all_rates).columns(BRIEF_RATES)
+    table = rates_table(all_rates).only(lambda column: column.head in BRIEF_RATES)
     same = [k for k in _CONSTANT if len({row[k] for row in table.rows}) == 1]
     caption = ", ".join([table.caption, *(table.rows[0][k] for k in same)])
-    names = [name for k, name in enumerate(BRIEF_RATES) if k not in same]
-    return replace(table.columns(names), caption=caption)
+    constant = [BRIEF_RATES[k] for k in same]
+    return replace(table.only(lambda column: column.head not in constant), caption=caption)
 
 
 def _of_threads(result: Result) -> str:

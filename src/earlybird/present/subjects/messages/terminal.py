@@ -6,15 +6,10 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.profile import Profile, Protocol
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.present.render.terminal import (
-    Column,
-    percent_text,
-    print_data,
-    print_line,
-    print_table,
-    range_text,
-    table,
-)
+from earlybird.present.core.notation import percent_text, range_text
+from earlybird.present.core.table import Column, Table, text_table
+from earlybird.present.render.data import print_data
+from earlybird.present.render.terminal import print_line, print_table
 from earlybird.present.subjects.collectives.terminal import print_forms
 
 _CSV = ("level", "protocol", "min_bytes", "latency_s", "latency_low_s", "latency_high_s", "n",
@@ -52,11 +47,13 @@ def print_profile(profile: Profile, format: str, choices: Sequence[Mapping[str, 
     if print_data(format, profile.to_json(), _records(profile), _CSV):
         return
     if profile.levels:
-        print_table(_LEVEL, [row for name in profile.levels for row in _level_rows(profile, name)])
+        print_table(
+            text_table("", _LEVEL, [row for name in profile.levels for row in _level_rows(profile, name)])
+        )
         for columns, items in ((_PIPELINE, profile.pipelines), (_CHOICE, choices)):
             if items:
                 print_line()
-                print_table(*table(columns, items))
+                print_table(Table("", columns, items))
     if collectives := profile.collectives:
         print_forms(collectives)
 

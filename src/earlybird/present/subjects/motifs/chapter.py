@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from earlybird.data import labels
 from earlybird.data.methods import EARLYBIRD, FUNNELLED, MULTIPLE, OWN_CALLS, PERSISTENT
+from earlybird.present.core.notation import ratio_text, with_interval
 from earlybird.present.core.parts import Answer, Chapter, grouped
-from earlybird.present.core.text import method_answer, ratio, value_and_spread
+from earlybird.present.core.text import method_answer
 from earlybird.present.material import Material
 from earlybird.present.subjects.motifs.figures import CROWDED, MAX_SETTINGS, motif_figures
 from earlybird.present.subjects.motifs.tables import (
@@ -74,7 +75,7 @@ def _sentence(one: Motif) -> str:
     if not gains:
         return f"In {_where(one)}, no launch compares styles with {reference}."
     best = max(gains, key=lambda method: gains[method].value)
-    over = f"has a speed-up of {value_and_spread(gains[best], ratio)} over {reference}"
+    over = f"has a speed-up of {with_interval(gains[best], ratio_text)} over {reference}"
     if point.best(FUNNELLED) == FUNNELLED:
         found = f"no style is clearly faster than {reference}: {labels.method(best)} {over}"
     else:
@@ -90,7 +91,7 @@ def _of_library(one: Motif) -> str:
     if found is None:
         return ""
     other, gain = found
-    text = value_and_spread(gain.estimate, ratio)
+    text = with_interval(gain.estimate, ratio_text)
     compared = f"{labels.method(EARLYBIRD)} over {labels.method(other)}, the best other style"
     return f"; the speed-up of {compared}, is {text}"
 

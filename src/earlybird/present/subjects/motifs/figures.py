@@ -11,9 +11,9 @@ from earlybird.data.methods import FUNNELLED
 from earlybird.data.units import format_bandwidth, format_seconds
 from earlybird.present.core import axes
 from earlybird.present.core.lines import MEASURED, hover, line, method_name, spread_traces, time_hover
+from earlybird.present.core.notation import ratio_text, with_interval
 from earlybird.present.core.parts import Figure, figures_left
 from earlybird.present.core.points import Point
-from earlybird.present.core.text import ratio, value_and_spread
 from earlybird.present.subjects.motifs.view import WEAK, Motif, ScalingOf, scalings, setting_text
 
 MAX_SETTINGS = 12  # settings with figures, one shown at a time; the table has all
@@ -183,7 +183,11 @@ def _speed_up_trace(method: str, rows: Sequence[_Row]) -> dict[str, Any]:
     name, color = method_name(method), axes.color(method)
     texts = [
         hover(
-            f"{name}<br>{axes.label(row.where)}", "speed-up", gain, ratio, row.point.results[method].launches
+            f"{name}<br>{axes.label(row.where)}",
+            "speed-up",
+            gain,
+            ratio_text,
+            row.point.results[method].launches,
         )
         for row, gain in zip(rows, gains, strict=True)
     ]
@@ -273,7 +277,7 @@ def _ideal_s(one: Scaling, ranks: int) -> float:
 
 
 def _scaling_hover(name: str, one: Scaling) -> str:
-    time = value_and_spread(one.result.time_s, format_seconds)
+    time = with_interval(one.result.time_s, format_seconds)
     text = f"{name}<br>{labels.counted(_ranks(one), 'rank')}: <b>{time}</b>"
     if one.efficiency is None:
         return text

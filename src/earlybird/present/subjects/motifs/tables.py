@@ -8,9 +8,11 @@ from earlybird.compare.motifs import PARTS, Scaling
 from earlybird.data import labels
 from earlybird.data.methods import FUNNELLED
 from earlybird.data.units import format_bandwidth, format_seconds
-from earlybird.present.core.parts import Columns, Table, grouped, table_of
+from earlybird.present.core.notation import ratio_text, with_interval
+from earlybird.present.core.parts import grouped
 from earlybird.present.core.points import Point, rows_of
-from earlybird.present.core.text import ratio, star, value_and_spread
+from earlybird.present.core.table import Columns, Table, table_of
+from earlybird.present.core.text import star
 from earlybird.present.subjects.motifs.view import WEAK, Motif, ScalingOf, Setting, scalings
 
 _Row = tuple[Motif, Point, str]
@@ -122,7 +124,7 @@ def _sent(row: _Row) -> str:
 
 def _speed_up(row: _Row) -> str:
     gain = row[1].speed_up.get(row[2])
-    return ratio(gain.value) if gain else "-"
+    return ratio_text(gain.value) if gain else "-"
 
 
 def _point_of(row: _Row) -> tuple[Setting, Mapping[str, Any]]:
@@ -192,8 +194,8 @@ _SETTING: dict[str, Callable[[_Row], str]] = {
 _ALWAYS = ("motif", "MPI", "ranks", "cells", "threads")
 _RESULTS: dict[str, Callable[[_Row], str]] = {
     "method": lambda row: labels.method(row[2]),
-    "time": lambda row: value_and_spread(row[1].time_s[row[2]], format_seconds),
-    "speed-up": lambda row: value_and_spread(row[1].speed_up.get(row[2]), ratio),
+    "time": lambda row: with_interval(row[1].time_s[row[2]], format_seconds),
+    "speed-up": lambda row: with_interval(row[1].speed_up.get(row[2]), ratio_text),
     "sent": _sent,
     "computing": _part(PARTS[0]),
     "communicating": _part(PARTS[1]),
@@ -223,6 +225,6 @@ _SCALING: dict[str, Callable[[_ScalingRow], str]] = {
     "method": lambda row: row[1].result.method,
     "ranks": lambda row: str(row[1].result.config["ranks"]),
     "time": lambda row: format_seconds(row[1].result.time_s.value),
-    "speed-up": lambda row: "-" if row[1].speed_up is None else ratio(row[1].speed_up),
+    "speed-up": lambda row: "-" if row[1].speed_up is None else ratio_text(row[1].speed_up),
     "efficiency": lambda row: "-" if row[1].efficiency is None else labels.percent(row[1].efficiency),
 }

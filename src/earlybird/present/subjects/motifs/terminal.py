@@ -8,7 +8,9 @@ from earlybird.data import labels, units
 from earlybird.data.methods import NOISE_MODELS, STYLES
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
-from earlybird.present.render.terminal import Column, print_line, print_table, ratio_text, table
+from earlybird.present.core.notation import ratio_text
+from earlybird.present.core.table import Column, Table
+from earlybird.present.render.terminal import print_line, print_table
 
 
 def by_shape(result: Result) -> tuple:
@@ -69,7 +71,9 @@ _NOISE = Column(
     "noise", lambda one: noise(one) if one.config["noise_share"] else "", True, True, default="none"
 )
 SHAPE = (
-    Column("scaling", lambda result: "weak" if result.config["scaling"] == "weak" else "", True, True),
+    Column(
+        "scaling", lambda result: "weak" if result.config["scaling"] == "weak" else "", True, True, left=True
+    ),
     Column("P", _of("ranks"), common=True),
     _MAPPING,
     Column("grid", _of("process_grid"), common=True),
@@ -100,7 +104,7 @@ def _if_varying(column: Column) -> Column:
 
 
 _SCALING = (
-    Column("scaling", lambda one: one.result.config["scaling"], common=True),
+    Column("scaling", lambda one: one.result.config["scaling"], common=True, left=True),
     _if_varying(_MAPPING),
     Column("cells", lambda one: f"{cells_text(one.result.config)}{' each' * one.is_weak}", common=True),
     *map(_if_varying, (_VARIABLES, _STENCIL, _PERIODIC, _BUFFERS, _PLANES)),
@@ -108,7 +112,7 @@ _SCALING = (
     _if_varying(_NOISE),
     Column("threads", lambda one: one.result.config["threads"], common=True),
     _if_varying(_PARTITIONS),
-    Column("method", lambda one: one.result.method, common=True),
+    Column("method", lambda one: one.result.method, common=True, left=True),
     Column("P", lambda one: one.result.config["ranks"]),
     Column("time", lambda one: units.format_seconds(one.result.time_s.value)),
     Column("speed-up", lambda one: ratio_text(one.speed_up) if one.speed_up else ""),
@@ -141,7 +145,7 @@ def print_scaling(results: Sequence[Result]) -> None:
     print_line(
         f"scaling, over P={fewest}: ratios of medians, because launches of different ranks are not paired"
     )
-    print_table(*table(scaling_columns(rows), rows), left=("method", "scaling"))
+    print_table(Table("", scaling_columns(rows), rows))
 
 
 def scaling_columns(rows: Sequence[Scaling]) -> list[Column]:

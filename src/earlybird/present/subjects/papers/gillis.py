@@ -6,9 +6,9 @@ from itertools import groupby
 
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.present.core.parts import Table
+from earlybird.present.core.notation import ratio_text, with_interval
 from earlybird.present.core.points import Point
-from earlybird.present.core.text import ratio, value_and_spread
+from earlybird.present.core.table import Table, text_table
 from earlybird.present.material import Material, MeasuredRun, number_or_none
 from earlybird.present.subjects.pipelines.tables import star_of
 from earlybird.present.subjects.pipelines.view import Pipeline, reproduces
@@ -62,7 +62,7 @@ def paper_tables(measured: Sequence[Pipeline]) -> list[Table]:
 
 def brief_paper_tables(measured: Sequence[Pipeline]) -> list[Table]:
     """The same tables with fewer columns, for the terminal."""
-    return [table.columns(_BRIEF) for table in paper_tables(measured)]
+    return [table.only(lambda column: column.head in _BRIEF) for table in paper_tables(measured)]
 
 
 def conditions(material: Material) -> list[str]:
@@ -93,7 +93,7 @@ def _table(measured: Sequence[Pipeline]) -> Table:
     where = f"{measured[0].label}, {labels.level(measured[0].setting.level)}"
     caption = f"Figures of Gillis et al. 2023, paper and here: {where}{star_of(measured)}"
     rows = [row for headline in _HEADLINES for row in headline.rows(measured)]
-    return Table(caption, _COLUMNS, rows, wide=True)
+    return text_table(caption, _COLUMNS, rows, wide=True)
 
 
 def _setting(pipeline: Pipeline) -> _Cells:
@@ -117,7 +117,9 @@ def _mpi_versus_improved(pipeline: Pipeline) -> _Cells:
     if not points:
         return {}
     ratios = [point.speed_up["earlybird"].value / point.speed_up["partitioned"].value for point in points]
-    return _found(points[0], ratio(ratios[0]), [f"{min(ratios):.2f} to {max(ratios):.2f} over all sizes"])
+    return _found(
+        points[0], ratio_text(ratios[0]), [f"{min(ratios):.2f} to {max(ratios):.2f} over all sizes"]
+    )
 
 
 def _early_bird(pipeline: Pipeline) -> _Cells:
@@ -128,7 +130,7 @@ def _early_bird(pipeline: Pipeline) -> _Cells:
     gains, theory = points[-1].speed_up, points[-1].ideal_speed_up
     others = [f"ideal speed-up {theory:.2f}"] if theory is not None else []
     others += [f"{labels.method(name)} {gains[name].value:.2f}" for name in _OTHERS[1:] if name in gains]
-    return _found(points[-1], value_and_spread(gains["earlybird"], ratio), others)
+    return _found(points[-1], with_interval(gains["earlybird"], ratio_text), others)
 
 
 def _aggregated(pipeline: Pipeline) -> _Cells:
@@ -145,7 +147,7 @@ def _penalty(pipeline: Pipeline, method: str = "earlybird") -> _Cells:
     gains = points[0].speed_up
     names = [name for name in _OTHERS if name != method and name in gains]
     others = [f"{labels.method(name)} {1 / gains[name].value:.2f}" for name in names]
-    return _found(points[0], value_and_spread(gains[method].inverse(), ratio), others, method)
+    return _found(points[0], with_interval(gains[method].inverse(), ratio_text), others, method)
 
 
 def _is_early(pipeline: Pipeline) -> bool:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, EARLY_BIRD, OVERHEAD
 from earlybird.data import labels
 from earlybird.data.units import format_bandwidth, format_bytes
-from earlybird.present.core.parts import Table, grouped
-from earlybird.present.core.text import ratio
+from earlybird.present.core.notation import ratio_text
+from earlybird.present.core.parts import grouped
+from earlybird.present.core.table import Table, text_table
 from earlybird.present.subjects.papers.temucin_view import NAME
 from earlybird.present.subjects.partitioned.view import Metrics, metric
 
@@ -64,10 +65,11 @@ def paper_tables(measured: Sequence[Metrics]) -> list[Table]:
     reproducing = [one for one in measured if one.reproduces == NAME]
     places = grouped(reproducing, lambda one: (one.label, one.setting.level))
     return [
-        Table(
+        text_table(
             f"Temuçin et al. 2022 and this run: {label}, {labels.level(level)}",
             LEFT,
             [row for statement in _STATEMENTS for row in _rows(statement, group)],
+            LEFT,
             wide=True,
         )
         for (label, level), group in places.items()
@@ -197,16 +199,19 @@ def _overhead_of(cache: str) -> Callable[[Sequence[Metrics], str], _Values]:
 
 _STATEMENTS = (
     _Statement(
-        "overhead grows with partitions (hot cache, smallest buffer)", _overhead_of("hot"), _rises, ratio
+        "overhead grows with partitions (hot cache, smallest buffer)", _overhead_of("hot"), _rises, ratio_text
     ),
     _Statement(
-        "overhead grows with partitions (cold cache, smallest buffer)", _overhead_of("cold"), _rises, ratio
+        "overhead grows with partitions (cold cache, smallest buffer)",
+        _overhead_of("cold"),
+        _rises,
+        ratio_text,
     ),
     _Statement(
         "overhead concerns small buffers",
         lambda m, method: _ends(_by_size(_shortest(_like(m, "none")), method, OVERHEAD)),
         _falls,
-        ratio,
+        ratio_text,
     ),
     _Statement(
         "without noise the perceived bandwidth is the ordinary one", _against_single, _same, format_bandwidth

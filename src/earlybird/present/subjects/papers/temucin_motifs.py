@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from earlybird.data import labels
 from earlybird.data.methods import EARLYBIRD, FUNNELLED, MULTIPLE, OWN_CALLS
 from earlybird.data.units import format_bandwidth, format_bytes
-from earlybird.present.core.parts import Table, grouped
-from earlybird.present.core.text import ratio
+from earlybird.present.core.notation import ratio_text
+from earlybird.present.core.parts import grouped
+from earlybird.present.core.table import Table, text_table
 from earlybird.present.subjects.papers.temucin import (
     AGREES,
     DIFFERS,
@@ -43,7 +44,7 @@ class _Statement:
     holds: Callable[[Sequence[float]], bool]
 
     def row(self, measured: Sequence[Throughput], method: str) -> list[str]:
-        return statement_row(self.text, method, self._ratios(measured, method), self.holds, ratio)
+        return statement_row(self.text, method, self._ratios(measured, method), self.holds, ratio_text)
 
     def _ratios(self, measured: Sequence[Throughput], method: str) -> _Ratios:
         """With the fewest threads that have the method: those with more share cores in the paper too."""
@@ -90,7 +91,7 @@ _STATEMENTS = (
 def motif_paper_tables(measured: Sequence[Throughput]) -> list[Table]:
     """Paper and measurement, one table per MPI of a run that reproduces the paper."""
     return [
-        Table(
+        text_table(
             f"Motifs of Temuçin et al. 2022 and this run: {', '.join(filter(None, (label, run)))}",
             LEFT,
             [

@@ -8,8 +8,9 @@ from earlybird.data.methods import EARLYBIRD, MANY, OWN_CALLS, SINGLE
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
 from earlybird.present.core.lines import MEASURED
+from earlybird.present.core.notation import interval_text, ratio_text, with_interval
 from earlybird.present.core.parts import Answer, Chapter, grouped
-from earlybird.present.core.text import NOTHING, ratio, spread, value_and_spread
+from earlybird.present.core.text import NOTHING
 from earlybird.present.material import Material
 from earlybird.present.subjects.papers import temucin, temucin_motifs
 from earlybird.present.subjects.papers.temucin_figures import throughput_figures
@@ -74,7 +75,7 @@ def _sentence(one: Metrics) -> str:
         )
         if overhead and available and delivered:
             texts.append(
-                f"{labels.method(method)} has an overhead of {ratio(overhead.value)}, delivers "
+                f"{labels.method(method)} has an overhead of {ratio_text(overhead.value)}, delivers "
                 f"{labels.percent(delivered.value)} before the threads join and leaves the application "
                 f"{labels.percent(available.value)} of the time of a single message"
             )
@@ -100,12 +101,12 @@ def _answer(one: Metrics) -> Answer:
         f"{labels.capital(labels.method(best))} leaves the application {labels.percent(known[best].value)} "
         "of a single message's time"
     )
-    texts = [f"{labels.method(name)} {value_and_spread(others[name], labels.percent)}" for name in others]
+    texts = [f"{labels.method(name)} {with_interval(others[name], labels.percent)}" for name in others]
     text += "".join(f", {of_other}" for of_other in texts) + "."
     return Answer(
         what,
         f"availability {labels.percent(known[best].value)}",
-        spread(known[best], labels.percent),
+        interval_text(known[best], labels.percent),
         text,
         _advice(best, known | others, min(point.results[method].launches for method in known)),
     )

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, DELIVERED, EARLY_BIRD, OVERHEAD
 from earlybird.data import labels
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.present.core.parts import Table, table_of
+from earlybird.present.core.notation import ratio_text, with_interval
 from earlybird.present.core.points import Point, rows_of
-from earlybird.present.core.text import ratio, star, value_and_spread
+from earlybird.present.core.table import Table, table_of
+from earlybird.present.core.text import star
 from earlybird.present.subjects.partitioned.view import Metrics, metric
 
 _Row = tuple[Metrics, Point, str]
@@ -51,7 +52,7 @@ def _rows(measured: Sequence[Metrics]) -> list[_Row]:
 
 
 def _of(name: str, text: Callable[[float], str]) -> Callable[[_Row], str]:
-    return lambda row: value_and_spread(metric(row[1].results[row[2]], name), text)
+    return lambda row: with_interval(metric(row[1].results[row[2]], name), text)
 
 
 def _value(name: str, text: Callable[[float], str]) -> Callable[[_Row], str]:
@@ -72,7 +73,7 @@ _COLUMNS: dict[str, Callable[[_Row], str]] = {
     "noise": lambda row: row[0].setting.noise_text(),
     "cache": lambda row: row[0].setting.cache,
     "method": lambda row: labels.method(row[2]),
-    "overhead": _of(OVERHEAD, ratio),
+    "overhead": _of(OVERHEAD, ratio_text),
     "perceived": _of(BANDWIDTH, format_bandwidth),
     "availability": _of(AVAILABILITY, labels.percent),
     "early-bird": _of(EARLY_BIRD, labels.percent),
@@ -84,7 +85,7 @@ _BRIEF_COLUMNS: dict[str, Callable[[_Row], str]] = {
     "size": lambda row: f"{format_bytes(row[1].size_bytes)} in {row[0].setting.partitions}",
     "noise": _COLUMNS["noise"],
     "method": lambda row: row[2] + "*" * row[1].results[row[2]].oversubscribed,
-    "overhead": _value(OVERHEAD, ratio),
+    "overhead": _value(OVERHEAD, ratio_text),
     "perceived": _value(BANDWIDTH, format_bandwidth),
     "availability": _value(AVAILABILITY, labels.percent),
     "delivered": _value(DELIVERED, labels.percent),

@@ -9,9 +9,11 @@ from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import crossovers
 from earlybird.present.core import points as views
-from earlybird.present.core.parts import Table, few, more_text, table_of
+from earlybird.present.core.notation import ratio_text, with_interval
+from earlybird.present.core.parts import few
 from earlybird.present.core.points import Point
-from earlybird.present.core.text import ratio, star, value_and_spread
+from earlybird.present.core.table import Table, more_text, table_of
+from earlybird.present.core.text import star
 from earlybird.present.subjects.pipelines.view import Pipeline
 
 BRIEF_SIZES = 4  # per pipeline in the terminal, from the smallest to the largest
@@ -43,8 +45,8 @@ def pipelines_table(measured: Sequence[Pipeline]) -> Table:
     columns = _setting_columns(_varying(measured, always=("MPI", "level", "partitions", "delay rate"))) | {
         "size": lambda row: format_bytes(row[1].size_bytes),
         "method": lambda row: labels.method(row[2]),
-        "time": lambda row: value_and_spread(row[1].time_s[row[2]], format_seconds),
-        "speed-up": lambda row: value_and_spread(row[1].speed_up.get(row[2]), ratio),
+        "time": lambda row: with_interval(row[1].time_s[row[2]], format_seconds),
+        "speed-up": lambda row: with_interval(row[1].speed_up.get(row[2]), ratio_text),
         "ideal speed-up": lambda row: _theory(row[1]) if row[2] in row[1].speed_up else "-",
     }
     if any(point.fitted_s for _, point, _ in rows):
@@ -64,7 +66,7 @@ def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
         "single": lambda row: _median(row[1].time_s.get(SINGLE), format_seconds),
         "best": lambda row: labels.method(row[2]) if row[2] else "-",
         "time": lambda row: _median(row[1].time_s.get(row[2]), format_seconds),
-        "speed-up": lambda row: _median(row[1].speed_up.get(row[2]), ratio),
+        "speed-up": lambda row: _median(row[1].speed_up.get(row[2]), ratio_text),
         "ideal": lambda row: _theory(row[1]),
     }
     more = more_text(len(measured) - BRIEF_SETTINGS, "setting")
@@ -88,7 +90,7 @@ def _median(estimate: Estimate | None, text: Callable[[float], str]) -> str:
 
 
 def _theory(point: Point) -> str:
-    return ratio(point.ideal_speed_up) if point.ideal_speed_up is not None else "-"
+    return ratio_text(point.ideal_speed_up) if point.ideal_speed_up is not None else "-"
 
 
 def _fitted(row: _Row) -> str:
@@ -118,7 +120,7 @@ def crossovers_table(measured: Sequence[Pipeline]) -> Table:
 def brief_crossovers_table(measured: Sequence[Pipeline]) -> Table:
     """The first rows, without the sizes between which each change was observed."""
     table = crossovers_table(measured)
-    return table.columns([name for name in table.header if name != crossovers.BETWEEN]).first(BRIEF_CHANGES)
+    return table.only(lambda column: column.head != crossovers.BETWEEN).first(BRIEF_CHANGES)
 
 
 def star_of(measured: Sequence[Pipeline]) -> str:

@@ -14,8 +14,10 @@ from earlybird.data.projection import (
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.present import commands
-from earlybird.present.core.parts import Answer, Chapter, Table, table_of
-from earlybird.present.core.text import NOTHING, ratio, spread, value_and_spread
+from earlybird.present.core.notation import interval_text, ratio_text, with_interval
+from earlybird.present.core.parts import Answer, Chapter
+from earlybird.present.core.table import Table, table_of
+from earlybird.present.core.text import NOTHING
 from earlybird.present.material import Material
 from earlybird.present.subjects.program.figures import gains_figure
 from earlybird.present.subjects.program.view import Projected, projected
@@ -51,7 +53,11 @@ def projection_chapter(material: Material) -> Chapter:
             if any(gain.change.run_speed_up is not None for gain in one.gains)
         ],
         shown=[table for one in found for table in (_phases(one), *([_changes(one)] if one.gains else []))],
-        brief=[_changes(one).columns(_IN_BRIEF).first(_BRIEF, "change") for one in found if one.gains],
+        brief=[
+            _changes(one).only(lambda column: column.head in _IN_BRIEF).first(_BRIEF, "change")
+            for one in found
+            if one.gains
+        ],
     )
 
 
@@ -66,11 +72,11 @@ def _sentence(one: Projected) -> str:
     best = one.best
     if best is None:
         return f"{one.title}: no change is clearly faster."
-    interval = spread(best.run_speed_up, ratio)
+    interval = interval_text(best.run_speed_up, ratio_text)
     certain = "" if is_bound(best.run_speed_up) else f" (95 %: {interval})"
     return (
         f"{one.title}: with {best.name} instead of what was recorded, the run is projected to be "
-        f"{speed_up_text(best.run_speed_up, ratio)} times as fast{certain}, by {best.where}."
+        f"{speed_up_text(best.run_speed_up, ratio_text)} times as fast{certain}, by {best.where}."
     )
 
 
@@ -81,8 +87,8 @@ def _answer(one: Projected) -> Answer:
         do = one.projection.uneven_work_remedy() or NOTHING
         return Answer(one.title, format_seconds(one.projection.run_s), "", finding, do)
     finding = f"With {best.name}, projected, by {best.where}. Run the program with the change to check it."
-    number = f"speed-up {speed_up_text(best.run_speed_up, ratio)}"
-    interval = "" if is_bound(best.run_speed_up) else spread(best.run_speed_up, ratio)
+    number = f"speed-up {speed_up_text(best.run_speed_up, ratio_text)}"
+    interval = "" if is_bound(best.run_speed_up) else interval_text(best.run_speed_up, ratio_text)
     return Answer(one.title, number, interval, finding, best.action)
 
 
@@ -113,13 +119,13 @@ def _phases(one: Projected) -> Table:
 
 def _projected(change: ProjectedChange) -> str:
     if has_interval(change.speed_up):
-        return value_and_spread(change.time_s, format_seconds)
+        return with_interval(change.time_s, format_seconds)
     return time_text(change.time_s, change.speed_up) or "unknown"
 
 
 def _speed_up(speed_up: Estimate | None) -> str:
-    interval = spread(speed_up, ratio) if has_interval(speed_up) else ""
-    return speed_up_text(speed_up, ratio) + (f" ({interval})" if interval else "")
+    interval = interval_text(speed_up, ratio_text) if has_interval(speed_up) else ""
+    return speed_up_text(speed_up, ratio_text) + (f" ({interval})" if interval else "")
 
 
 def _changes(one: Projected) -> Table:

@@ -16,8 +16,8 @@ from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.present.core import axes
 from earlybird.present.core.lines import whiskers
+from earlybird.present.core.notation import interval_text, ratio_text
 from earlybird.present.core.parts import Figure
-from earlybird.present.core.text import ratio, spread
 from earlybird.present.subjects.program.view import Gain, Projected
 
 _MOST = 16  # changes that are drawn
@@ -76,10 +76,10 @@ def _speed_ups(gains: Iterable[Gain]) -> list[Estimate]:
 
 def _hover(row: str, gain: Gain) -> str:
     change = gain.change
-    interval = axes.label(spread(change.run_speed_up, ratio))
+    interval = axes.label(interval_text(change.run_speed_up, ratio_text))
     projected = "an unknown time" if change.time_s is None else format_seconds(change.time_s.value)
     times = f"{format_seconds(gain.phase.time_s)} recorded, {projected} projected"
     return (
-        f"{axes.label(row)}<br><b>{speed_up_text(change.run_speed_up, ratio)}</b> ({interval})<br>"
+        f"{axes.label(row)}<br><b>{speed_up_text(change.run_speed_up, ratio_text)}</b> ({interval})<br>"
         f"phase: {times}<br>{axes.label(change.action)}"
     )

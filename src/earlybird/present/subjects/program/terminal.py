@@ -12,17 +12,11 @@ from earlybird.data.projection import (
 )
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
+from earlybird.present.core.notation import interval_text, ratio_text
+from earlybird.present.core.table import Column, Table
+from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import (
-    Column,
-    Format,
-    interval_text,
-    print_data,
-    print_line,
-    print_table,
-    ratio_text,
-    table,
-)
+from earlybird.present.render.terminal import print_line, print_table
 from earlybird.present.subjects.recording.terminal import first_names
 
 _CSV = ("phase", "kind", "change", "recorded_s", "time_s", "time_low_s", "time_high_s", "speed_up",
@@ -32,8 +26,8 @@ MORE_CHANGES = "; add some with --to-layout, --to-profile or --partitions"
 _Row = tuple[ProjectedPhase, ProjectedChange]
 _PHASES = (
     Column("phase", lambda one: one.number),
-    Column("calls", lambda one: first_names(one.calls)),
-    Column("in", lambda one: first_names(one.functions)),
+    Column("calls", lambda one: first_names(one.calls), left=True, folded=True),
+    Column("in", lambda one: first_names(one.functions), left=True, folded=True),
     Column("epochs", lambda one: one.epochs),
     Column("time", lambda one: format_seconds(one.time_s)),
     Column("in MPI", lambda one: format_seconds(one.mpi_s)),
@@ -41,8 +35,8 @@ _PHASES = (
 )
 _CHANGES = (
     Column("phase", lambda row: row[0].number),
-    Column("change", lambda row: row[1].kind),
-    Column("to", lambda row: row[1].change),
+    Column("change", lambda row: row[1].kind, left=True, folded=True),
+    Column("to", lambda row: row[1].change, left=True, folded=True),
     Column("time", lambda row: format_seconds(row[0].time_s)),
     Column("projected", lambda row: time_text(row[1].time_s, row[1].speed_up)),
     Column("speed-up", lambda row: speed_up_text(row[1].speed_up, ratio_text)),
@@ -64,14 +58,14 @@ def print_projection(projection: Projection, format: Format, hint: str = "") -> 
         f"{format_seconds(projection.run_s)}"
     )
     print_line()
-    print_table(*table(_PHASES, projection.phases), left=["calls", "in"], folded=["calls", "in"])
+    print_table(Table("", _PHASES, projection.phases))
     if projection.ranks > 1:
         print_line("times are means over ranks")
     for name in projection.models():
         print_line(f"model of exchanges: {name}")
     print_line()
     if rows:
-        print_table(*table(_CHANGES, rows), left=["change", "to"], folded=["change", "to"])
+        print_table(Table("", _CHANGES, rows))
         print_line("speed-up: recorded time / projected time, of the phase and of the run")
         for phase, change in rows:
             if change.reason:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from earlybird.data import labels
 from earlybird.present import commands
-from earlybird.present.core.parts import Chapter, Light, Table, table_of
+from earlybird.present.core.parts import Chapter, Light
+from earlybird.present.core.table import Table, table_of
 from earlybird.present.material import Material, labelled_profiles
 from earlybird.present.subjects.provenance import links
 from earlybird.present.subjects.provenance import view as provenance

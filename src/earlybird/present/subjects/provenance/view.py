@@ -9,7 +9,8 @@ from earlybird.data.layout import level_phrase
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
-from earlybird.present.core.parts import Light, Table, grouped, table_of
+from earlybird.present.core.parts import Light, grouped
+from earlybird.present.core.table import Table, table_of
 from earlybird.present.material import MeasuredRun, number_or_none
 from earlybird.present.subjects.provenance import links
 

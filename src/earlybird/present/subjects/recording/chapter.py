@@ -35,6 +35,7 @@ ID = "recording"
 QUESTION = "What does my program communicate?"
 MAX_DRAWN = 2  # recordings with figures: the page stays small
 BRIEF_CALLS, BRIEF_PAIRS, BRIEF_PLACES = 9, 8, 6
+_IN_BRIEF = ("call", "calls", "time", "of the run", "lowest rank", "highest rank")
 _FINALIZE = "MPI_Finalize"
 _LEAST_CAUSE = 0.01  # of all waiting: what is less is not named in the sentence
 _UNEVEN = 1.5  # a rank that sends so many times the mean is worth a sentence
@@ -99,7 +100,7 @@ def _tables(one: Recorded) -> list:
 def _brief(one: Recorded) -> list:
     if not one.recording.ranks:
         return []
-    calls = calls_table(one).columns(["call", "calls", "time", "of the run", "lowest rank", "highest rank"])
+    calls = calls_table(one).only(lambda column: column.head in _IN_BRIEF)
     waits = []
     if one.waits:
         columns = [
@@ -112,7 +113,7 @@ def _brief(one: Recorded) -> list:
             "late in collectives",
             "mostly for",
         ]
-        waits = [waits_table(one, one.waits, BRIEF_PLACES).columns(columns)]
+        waits = [waits_table(one, one.waits, BRIEF_PLACES).only(lambda column: column.head in columns)]
     pairs = [pairs_table(one, BRIEF_PAIRS)] if one.heaviest else []
     return [calls.first(BRIEF_CALLS, "call"), *waits, *pairs]
 

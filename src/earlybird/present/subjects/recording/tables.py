@@ -1,5 +1,7 @@
 """Tables of recordings: calls, size classes, pairs, ranks and communicators."""
 
+from dataclasses import replace
+
 from earlybird.analysis.calls import Spread
 from earlybird.analysis.communicators import CommunicatorTotal
 from earlybird.analysis.messages import SizeClass, bytes_by_rank
@@ -8,7 +10,7 @@ from earlybird.data import labels
 from earlybird.data.phases import Phase
 from earlybird.data.recorded_rank import Communicator
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.present.core.parts import Table, table_of
+from earlybird.present.core.table import Table, table_of
 from earlybird.present.subjects.recording.sizes import size_text
 from earlybird.present.subjects.recording.view import Recorded
 
@@ -54,7 +56,7 @@ def calls_table(recorded: Recorded) -> Table:
         _bytes(int(calls.bytes.sum())), format_seconds(time_s), labels.percent(calls.share_in_mpi),
         _low(whole), labels.percent(whole.median), _high(whole),
     ]  # fmt: skip
-    return Table(table.caption, table.header, [*table.rows, last])
+    return replace(table, last=last)
 
 
 def phases_table(recorded: Recorded) -> Table:
@@ -160,7 +162,7 @@ def sizes_table(recorded: Recorded) -> Table:
         },
     )
     last = [size(None), str(messages), labels.percent(1), format_bytes(num_bytes), labels.percent(1)]
-    return Table(table.caption, table.header, [*table.rows, last])
+    return replace(table, last=last)
 
 
 def pairs_table(recorded: Recorded, most: int = MAX_PAIRS) -> Table:

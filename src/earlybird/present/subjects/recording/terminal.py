@@ -12,16 +12,10 @@ from earlybird.analysis.waits import NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS, t
 from earlybird.data import units
 from earlybird.data.phases import Phase, ThreadArrivals, arrivals_before, find_phases
 from earlybird.data.recording import PairTotals, Recording
-from earlybird.present.render.terminal import (
-    Column,
-    Format,
-    percent_text,
-    print_data,
-    print_line,
-    print_table,
-    prints_all,
-    table,
-)
+from earlybird.present.core.notation import percent_text
+from earlybird.present.core.table import Column, Table
+from earlybird.present.render.data import Format, print_data
+from earlybird.present.render.terminal import print_line, print_table, prints_all
 
 _MOST_CALLS, _MOST_PHASES, _MOST_PAIRS, _MOST_PLACES = 12, 8, 12, 8
 _MOST_NAMES, _MOST_SETTINGS = 3, 6
@@ -34,7 +28,7 @@ _WHY_UNMATCHED = {
 
 _THREADS = [
     Column("before phase", lambda one: one["phase"]),
-    Column("in", lambda one: one["function"]),
+    Column("in", lambda one: one["function"], left=True, folded=True),
     Column("threads", lambda one: one["threads"]),
     Column("regions", lambda one: one["regions"]),
     Column("before the last", lambda one: units.format_seconds(one["mean_lead_s"])),
@@ -60,20 +54,20 @@ def print_recording(recording: Recording, format: Format) -> None:
     if summary["work"]:
         print_line(f"work      {summary['work']}")
     whole_s = sum(one.run_s for one in recording.ranks.values())
-    _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls", ["call"])
+    _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls")
     if summary["phases"]:
-        _print_first(_phase_columns(whole_s), summary["phases"], _MOST_PHASES, "phases", ["calls", "in"])
+        _print_first(_phase_columns(whole_s), summary["phases"], _MOST_PHASES, "phases")
     if summary["calls"] and recording.size > 1:
         print_line("times are of all ranks together, and so is the run that they are shares of")
     threads = [one for phase in summary["phases"] for one in phase["threads"]]
     if threads:
-        _print_first(_THREADS, threads, _MOST_PHASES, "parallel regions", ["in"])
+        _print_first(_THREADS, threads, _MOST_PHASES, "parallel regions")
     if summary["waits"]:
         _print_waits(summary["waits"], bool(summary["ended_early"]), bool(summary["open_calls"]))
     if heaviest:
-        _print_first(_pair_columns("messages"), heaviest, _MOST_PAIRS, "pairs", [])
+        _print_first(_pair_columns("messages"), heaviest, _MOST_PAIRS, "pairs")
     if one_sided:
-        _print_first(_pair_columns("one-sided"), one_sided, _MOST_PAIRS, "pairs", [])
+        _print_first(_pair_columns("one-sided"), one_sided, _MOST_PAIRS, "pairs")
 
 
 def _summary(
@@ -165,8 +159,8 @@ def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> Non
     """Where ranks wait for each other, and how far back the traces reach."""
     whole_s = sum(one["in_mpi_s"] for one in waits["ranks"])
     columns = [
-        Column("call", lambda place: place["call"]),
-        Column("in", lambda place: place["function"]),
+        Column("call", lambda place: place["call"], left=True, folded=True),
+        Column("in", lambda place: place["function"], left=True, folded=True),
         Column("calls", lambda place: place["calls"]),
         Column("time", lambda place: units.format_seconds(place["time_s"])),
         Column("waiting", lambda place: units.format_seconds(place["waiting_s"])),
@@ -179,7 +173,7 @@ def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> Non
     ]
     waiting = [place for place in waits["places"] if place["waiting_s"] > 0]
     if waiting:
-        _print_first(columns, waiting, _MOST_PLACES, "places", ["call", "in"])
+        _print_first(columns, waiting, _MOST_PLACES, "places")
         print_line(
             "waiting for a late sender, a late receiver, a peer outside the MPI, or the last in a "
             "collective; for: mostly"
@@ -278,7 +272,7 @@ def _share(total: dict[str, Any], whole_s: float) -> float | None:
 
 def _call_columns(whole_s: float) -> list[Column]:
     return [
-        Column("call", lambda total: total["name"]),
+        Column("call", lambda total: total["name"], left=True, folded=True),
         Column("calls", lambda total: total["calls"]),
         Column("messages", lambda total: total["messages"] or ""),
         Column("bytes", lambda total: units.format_bytes(total["bytes"]) if total["bytes"] else ""),
@@ -287,11 +281,17 @@ def _call_columns(whole_s: float) -> list[Column]:
     ]
 
 
+def _place_of_phase(phase: dict[str, Any]) -> str:
+    return phase_place(phase["functions"], phase["distinction"])
+
+
 def _phase_columns(whole_s: float) -> list[Column]:
     return [
         Column("phase", lambda phase: phase["number"]),
-        Column("calls", lambda phase: first_names(phase["calls"])),
-        Column("in", lambda phase: phase_place(phase["functions"], phase["distinction"])),
+        Column("calls", lambda phase: first_names(phase["calls"]), left=True, folded=True),
+        Column(
+            "in", lambda phase: phase_place(phase["functions"], phase["distinction"]), left=True, folded=True
+        ),
         Column("ranks", lambda phase: phase["ranks"]),
         Column("epochs", lambda phase: phase["epochs"]),
         Column("messages", lambda phase: phase["messages"] or ""),
@@ -322,9 +322,9 @@ def _pair_columns(what: str) -> list[Column]:
     ]
 
 
-def _print_first(columns: list[Column], items: Sequence[Any], most: int, what: str, left: list[str]) -> None:
+def _print_first(columns: Sequence[Column], items: Sequence[Any], most: int, what: str) -> None:
     shown = items if prints_all() else items[:most]
     print_line()
-    print_table(*table(columns, shown), left=left, folded=left)
+    print_table(Table("", columns, shown))
     if len(items) > len(shown):
         print_line(f"{len(items) - len(shown)} more {what}; `earlybird show --all` prints them")

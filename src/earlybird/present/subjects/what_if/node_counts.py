@@ -4,8 +4,8 @@ from earlybird.data import labels
 from earlybird.data.node_counts import NodeCount, NodeCounts
 from earlybird.data.shell_commands import quoted
 from earlybird.data.units import format_seconds
+from earlybird.present.core.notation import interval_text
 from earlybird.present.core.parts import Answer
-from earlybird.present.core.text import spread
 
 
 def node_counts_sentence(found: NodeCounts, name: str) -> str:
@@ -30,7 +30,7 @@ def node_counts_answer(found: NodeCounts, name: str) -> Answer:
     return Answer(
         f"Number of nodes {name}".rstrip(),
         format_seconds(best.time_s.value),
-        spread(best.time_s, format_seconds),
+        interval_text(best.time_s, format_seconds),
         f"Time of the slowest rank on {labels.counted(best.nodes, 'node')}, predicted by the {found.model} "
         f"model{more}.",
         f"place the ranks as in the layout `{quoted(best.layout)}`" if is_clear else "",

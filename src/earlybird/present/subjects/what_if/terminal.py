@@ -9,15 +9,11 @@ from earlybird.data.layout import LEVELS
 from earlybird.data.node_counts import NodeCount, NodeCounts
 from earlybird.data.tolerance import Sensitivity, Tolerance, growth_text
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.present.core.notation import interval_text
+from earlybird.present.core.table import Column, Table
+from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import (
-    Column,
-    interval_text,
-    print_data,
-    print_line,
-    print_table,
-    table,
-)
+from earlybird.present.render.terminal import print_line, print_table
 
 
 def print_sensitivities(
@@ -28,12 +24,12 @@ def print_sensitivities(
     if print_data(format, {"model": model, **options, "sensitivities": records}, records):
         return
     columns = [
-        Column("level", lambda row: row.level, common=True),
-        Column("protocol", lambda row: row.protocol, common=True),
-        Column("parameter", lambda row: row.parameter),
+        Column("level", lambda row: row.level, common=True, left=True),
+        Column("protocol", lambda row: row.protocol, common=True, left=True),
+        Column("parameter", lambda row: row.parameter, left=True),
         Column("slowest rank", lambda row: f"{row.value:+.2f} %"),
     ]
-    print_table(*table(columns, rows), left=["level", "protocol", "parameter"])
+    print_table(Table("", columns, rows))
     how = f"by {_model(model, options)} if the parameter makes communication 1 % slower"
     print_line(f"slowest rank: longer {how}")
 
@@ -49,12 +45,12 @@ def print_tolerance(found: Tolerance, format: str) -> None:
     if print_data(format, found.to_json(), points):
         return
     columns = [
-        Column("level", lambda curve: labels.level(curve.level), common=True),
-        Column("parameter", lambda curve: curve.parameter),
+        Column("level", lambda curve: labels.level(curve.level), common=True, left=True),
+        Column("parameter", lambda curve: curve.parameter, left=True),
         Column("now", lambda curve: curve.value_text()),
         *(_tolerated_column(growth) for growth in found.growths),
     ]
-    print_table(*table(columns, found.curves), left=["level", "parameter"])
+    print_table(Table("", columns, found.curves))
     print_line(f"slowest rank: {format_seconds(found.time_s)} by {_model(found.model, found.extra)}")
 
 
@@ -89,7 +85,7 @@ def print_node_counts(found: NodeCounts, format: str) -> None:
         *map(share_column, LEVELS),
         Column("volume between nodes", _between_nodes),
     ]
-    print_table(*table(columns, found.counts))
+    print_table(Table("", columns, found.counts))
     model = _model(found.model, found.extra)
     note(f"{model}: the time of the slowest of {found.ranks} ranks; shares are of the volume")
 
