@@ -209,7 +209,7 @@ def _run_to_completion(arguments: list[str], environment: Mapping[str, str]) -> 
             process.wait()
         raise
     finally:
-        temporary_files.remove_left(begin_s)
+        temporary_files.remove_left(begin_s, pids=[process.pid])
 
 
 def _sentence(cluster: Cluster) -> str:

@@ -158,17 +158,16 @@ def _formats_of(source: Path) -> tuple[str, tuple[Target, ...]]:
 
     if not source.exists():
         raise InputError(f"{source} does not exist; check the path")
-    if source.is_fifo():
-        raise InputError(f"{source} is a pipe, and export looks at what a file is first; give a file")
     if (source / recording.SUMMARY).exists():
         return "recording", (*_MESSAGES, Target.chrome_trace)
     if source.is_dir():
         Run.open(source)  # or refuses another folder
         return "run", _RESULTS
-    if source.suffix == ".json":
+    suffix = files.suffix_of(source)
+    if suffix == ".json":
         files.read_json(source, "profile", profile.SCHEMA)
         return "profile", _MODELS
-    if source.suffix == ".csv" and files.read_text(source, "layout").startswith(LAYOUT_HEADER):
+    if suffix == ".csv" and files.read_text(source, "layout").startswith(LAYOUT_HEADER):
         return "layout", _PLACEMENTS
     return "pattern", _MESSAGES
 
@@ -270,7 +269,7 @@ def _write_placement(
     from earlybird.launch.host_files import parse_cpus, placement_file
     from earlybird.launch.hosts import parse_hosts
 
-    if source.suffix != ".csv":
+    if files.suffix_of(source) != ".csv":
         raise InputError(f"{source} is no layout; give a CSV with the header rank,node,socket")
     if to == Target.rank_order and hosts is not None:
         raise InputError("--to rank-order needs no --hosts: it renumbers ranks where they are; omit it")

@@ -14,12 +14,14 @@ from earlybird.data.collective_algorithms import (
     parse_method,
 )
 from earlybird.data.methods import FUNNELLED, MOTIFS, MSGRATE_METHODS, NOISE_MODELS, PROCESSES, SINGLE
+from earlybird.data.parameters import sort_key
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.present.core.notation import interval_text, range_text, ratio_text
 from earlybird.present.core.table import Column
 from earlybird.present.subjects.motifs import terminal as motifs
 
+_DELAY = "delay_rate_s_per_byte"
 LOCAL_METHOD = "MPI_Reduce_local"
 MPI_COLUMN = "MPI"  # printed if the table has results of several
 _MAX_LISTED = 4  # threads whose rates are listed individually
@@ -53,38 +55,40 @@ def _call(result: Result) -> tuple[str, frozenset]:
 
 
 def _by_size(result: Result) -> tuple:
-    config = result.config
-    level = labels.level_order(config["level"]) if "level" in config else 0
-    return level, config.get("competitors", 1), config.get("size_bytes", 0), config.get("receiver", "")
+    level = labels.level_order(result.config["level"]) if "level" in result.config else 0
+    return level, sort_key(result.config, "competitors", "size_bytes", "receiver")
 
 
 def _by_speed_up(result: Result) -> tuple:
     """By point, then the single message, then the other methods, the fastest first."""
-    config = result.config
     return (
-        labels.level_order(config["level"]), config["size_bytes"], config.get("threads", 1),
-        config.get("vcis") or 0, config["partitions"], _delay(result), result.method != SINGLE,
+        labels.level_order(result.config["level"]),
+        sort_key(result.config, "size_bytes", "threads", "vcis", "partitions"),
+        sort_key(result.figures, _DELAY),
+        result.method != SINGLE,
         -(result.speed_up.value if result.speed_up else 0.0),
-    )  # fmt: skip
+    )
 
 
 def _by_metrics(result: Result) -> tuple:
     """By point, then the methods in their order, and the MPIs of each."""
     config = result.config
     return (
-        labels.level_order(config["level"]), config["size_bytes"], config["partitions"], config["threads"],
-        config["compute_s"], NOISE_MODELS.index(config["noise"]), config["noise_share"],
-        config["cache"] == "cold", result.method != SINGLE, labels.method_order(result.method), config["mpi"],
+        labels.level_order(config["level"]),
+        sort_key(config, "size_bytes", "partitions", "threads", "compute_s"),
+        NOISE_MODELS.index(config["noise"]), config["noise_share"], config["cache"] == "cold",
+        result.method != SINGLE, labels.method_order(result.method), sort_key(config, "mpi"),
     )  # fmt: skip
 
 
 def _by_threads(result: Result) -> tuple:
     """By point; methods with contexts after those without, processes last."""
-    config, method = result.config, result.method
+    method = result.method
     known = MSGRATE_METHODS.index(method) if method in MSGRATE_METHODS else len(MSGRATE_METHODS)
     return (
-        labels.level_order(config["level"]), config["size_bytes"], config["window"], config["threads"],
-        config.get("buffers", ""), method == PROCESSES, config.get("vcis") or 0, known,
+        labels.level_order(result.config["level"]),
+        sort_key(result.config, "size_bytes", "window", "threads", "buffers"),
+        method == PROCESSES, sort_key(result.config, "vcis"), known,
     )  # fmt: skip
 
 
@@ -100,8 +104,9 @@ def _by_operation(result: Result) -> tuple:
     )
     kind = kinds.index(True)
     return (
-        names.index(config["operation"]), config["map_by"], config["ranks"], config.get("topology", ""),
-        config.get("skew", 1), config["size_bytes"], kind, method.name, method.segment_bytes,
+        names.index(config["operation"]),
+        sort_key(config, "map_by", "ranks", "topology", "skew", "size_bytes"),
+        kind, method.name, method.segment_bytes,
     )  # fmt: skip
 
 
@@ -125,7 +130,7 @@ def _of(name: str, text: Callable[[Any], Any] = str) -> Callable[[Result], Any]:
 
 
 def _delay(result: Result) -> float:
-    return result.figures["delay_rate_s_per_byte"]
+    return result.figures[_DELAY]
 
 
 def _time(name: str) -> tuple[Column, Column]:
@@ -204,7 +209,7 @@ _LAST = (Column("launches", lambda result: result.launches), Column("state", lam
 _CONTEXTS = Column("contexts", _of("vcis"), common=True, optional=True)
 _RECEIVED = (
     Column("level", _of("level", labels.level)),
-    Column("N", lambda result: result.config.get("competitors", 1)),
+    Column("N", lambda result: result.config["competitors"]),
     Column("size", _size),
     *_time("time"),
     Column(
@@ -247,7 +252,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         _SIZE,
         Column(
             "threads",
-            lambda result: threads if (threads := result.config.get("threads", 1)) > 1 else "",
+            lambda result: threads if (threads := result.config["threads"]) > 1 else "",
             common=True,
             optional=True,
         ),

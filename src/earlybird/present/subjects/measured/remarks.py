@@ -104,6 +104,8 @@ def _pipeline(_: Run, results: Sequence[Result]) -> list[str]:
 
 
 def _has_short_delay(result: Result) -> bool:
+    if "partitions" not in result.config or not result.figures:
+        return False
     beta = result.figures["single_bandwidth_bytes_per_s"]
     gamma = result.figures["delay_rate_s_per_byte"]
     return bool(beta) and 0 < gamma * beta < _MIN_GAMMA_BETA and result.config["partitions"] > 1
@@ -130,6 +132,7 @@ def _message_rate(run: Run, results: Sequence[Result]) -> list[str]:
         "Mmsg/s: messages of all threads divided by the time until the last one is received; per thread: "
         "messages of one thread divided by the time of that thread"
     ]
+    results = [result for result in results if "threads" in result.config]
     oversubscribed = [result.config["threads"] for result in results if result.oversubscribed]
     if oversubscribed:
         cores = run.header.get("machine", {}).get("cores")

@@ -6,22 +6,25 @@ from typing import Any
 from earlybird.compare.motifs import SLOWER, Scaling, cells_text, mapping_of, over_best, scaling
 from earlybird.data import labels, units
 from earlybird.data.methods import NOISE_MODELS, STYLES
+from earlybird.data.parameters import sort_key
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.table import Column, Table
 from earlybird.present.render.terminal import print_line, print_table
 
+_SHAPE = (
+    "scaling", "ranks", "layout", "process_grid", "size_bytes", "cells", "planes_per_block", "stencil",
+    "periodic", "buffers", "variables", "threads", "partitions", "compute_s",
+)  # fmt: skip
+
 
 def by_shape(result: Result) -> tuple:
     """By point, then the styles in their order."""
     config, method = result.config, result.method
     return (
-        config["scaling"], config["ranks"], config["layout"], config["process_grid"], config["size_bytes"],
-        config["cells"], config.get("planes_per_block", 0),
-        config.get("stencil", 0), config.get("periodic", ""), config.get("buffers", ""), config["variables"],
-        config["threads"], config["partitions"], config["compute_s"], NOISE_MODELS.index(config["noise"]),
-        config["noise_share"], STYLES.index(method) if method in STYLES else len(STYLES),
+        sort_key(config, *_SHAPE), NOISE_MODELS.index(config["noise"]), config["noise_share"],
+        STYLES.index(method) if method in STYLES else len(STYLES),
     )  # fmt: skip
 
 
