@@ -13,7 +13,7 @@ from earlybird.data.errors import InputError
 NO_END, RECEIVERS, BOTH_ENDS = "no end", "receivers", "both ends"
 # Exchanges of which docs/results.md compares the errors of the models: by the farthest messages, and between
 # nodes by the machine.
-INSIDE_NODES, BETWEEN_NODES = "inside nodes", "between nodes"
+INSIDE_NODES, BETWEEN_NODES = "inside nodes", "between nodes over TCP"
 BETWEEN_SIMULATED_NODES = "between nodes that SimGrid simulates"
 REASON = "model_reason"  # the key of a result that says why its model was chosen
 EVIDENCE = (INSIDE_NODES, BETWEEN_NODES, BETWEEN_SIMULATED_NODES)
