@@ -272,5 +272,5 @@ def test_replays_given_to_fit_choose_the_default_model_and_are_no_part_of_what_i
     path = tmp_path / "run" / "samples.ndjson"
     path.write_text(path.read_text().replace('"synthetic"', '"openmpi"'))
     refused(earlybird("fit", measured, "run", check=False), "measured with mpich, the replay with openmpi")
-    (tmp_path / "run" / "layout.csv").unlink()
-    refused(earlybird("fit", measured, "run", check=False), "layout.csv")
+    (tmp_path / "run" / "layout.csv").write_text("rank,node,socket\n0,0,0\n1,0,0\n")
+    refused(earlybird("fit", measured, "run", check=False), "2 ranks")
