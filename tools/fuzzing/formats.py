@@ -447,7 +447,13 @@ FORMATS: dict[str, Format] = {
     ),
     "replay": Format(
         lambda: of_path(RECORDED / "epyc-two-cores" / "mpich" / "replay", "run"),
-        shown("run", "show run/pattern.npz --json", "compare run run --json"),
+        shown(
+            "run",
+            "show run/pattern.npz --json",
+            "compare run run --json",
+            "fit measured run -o made.json --json",
+        ),
+        lambda: of_path(RECORDED / "epyc-two-cores" / "mpich" / "run", "measured"),
     ),
     "repro": _benchmarks("repro"),
     "resumed-run": Format(

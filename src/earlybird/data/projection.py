@@ -277,7 +277,7 @@ class Projection(Record):
         phases: dict[str, list[str]] = {}
         for phase in self.phases:
             if phase.model:
-                name = with_reason(phase.model, phase.model_reason)
+                name = with_reason(phase.model, vars(phase))
                 phases.setdefault(name, []).append(str(phase.number))
         return [f"{name}, phase {', '.join(numbers)}" for name, numbers in phases.items()]
 

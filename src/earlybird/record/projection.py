@@ -374,7 +374,8 @@ class _Projector:
         )  # fmt: skip
 
     def _chosen_model(self, exchange: PhaseExchange) -> ChosenModel:
-        levels = {name for one in exchange.patterns for name in used_levels(one, [self.place.layout])}
+        layouts = [self.place.layout]
+        levels = {level for pattern in exchange.patterns for level in used_levels(pattern, layouts)}
         return choose_model(levels, self.profile)
 
     def _or_shared_cores(self) -> str:

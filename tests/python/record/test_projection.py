@@ -71,6 +71,15 @@ def test_another_layout_changes_the_time_by_the_predicted_difference():
     assert projection_from_json(found.to_json()) == found
 
 
+def test_the_model_of_a_phase_is_that_of_predict_and_is_stated_with_its_reason():
+    simulated = replace(profile(), context={"launcher": "simgrid"})
+    for given, name in ((profile(), "queue"), (simulated, "fair")):
+        found = project(HALVES, given, recorded_place(HALVES), Changes([place("2x1x2", "node")]))
+        assert found.phases[0].model == name
+        assert found.models() == [f"{name} ({found.phases[0].model_reason}), phase 1"]
+        assert advise_program(found).extra["models"] == found.models()
+
+
 def test_messages_of_ranks_with_different_numbers_of_epochs_are_not_projected():
     """Ranks 0 and 1 exchange 10 times, ranks 2 and 3 1000 times: no number of exchanges has all messages."""
 
