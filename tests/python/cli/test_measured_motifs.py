@@ -5,16 +5,19 @@ import pytest
 
 from earlybird.compare.motifs import scaling
 from earlybird.compare.results import results
+from earlybird.data.kernels import HALO3D
 from earlybird.data.run import Run, Sample
 from earlybird.present.core.table import Column, Table
+from earlybird.present.subjects.measured.columns import column_of
 from earlybird.present.subjects.measured.terminal import print_samples
-from earlybird.present.subjects.motifs.terminal import SHAPE, scaling_columns, slower_text
+from earlybird.present.subjects.motifs.terminal import scaling_columns, slower_text
 
 CONFIG = {
     "mpi": "mpich", "ranks": 2, "layout": "1x1x2", "process_grid": "2x1x1", "cells": "8x8x8", "variables": 1,
     "stencil": 7, "periodic": "no", "buffers": "packed", "threads": 1, "partitions": 4, "compute_s": 0.0,
     "noise": "none", "noise_share": 0.0, "size_bytes": 512, "scaling": "strong",
 }  # fmt: skip
+SHAPE = [column_of(column) for column in HALO3D.columns if column.common]
 
 
 def point(kernel="halo3d", cells="8x8x8", **times_s):

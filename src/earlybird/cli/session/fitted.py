@@ -10,6 +10,7 @@ import numpy as np
 from earlybird.compare.trees import verify
 from earlybird.data.collective_algorithms import VERIFICATION, parse_method
 from earlybird.data.insaghi import load_insaghi
+from earlybird.data.kernels import PIPELINE
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
 from earlybird.fit.collective_samples import is_collective, placed_ranks
@@ -51,7 +52,7 @@ def with_pipelines(material: Material) -> Material:
 
 def _has_delay(sample: Sample) -> bool:
     """Whether the models describe `sample`: they have one late partition and no noise."""
-    return sample.kernel == "pipeline" and "compute_s_per_byte" not in sample.config
+    return sample.kernel == PIPELINE.name and "compute_s_per_byte" not in sample.config
 
 
 def profiles_of(run: MeasuredRun, profiles: tuple[Profile, ...]) -> list[Profile]:
