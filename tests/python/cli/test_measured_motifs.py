@@ -101,6 +101,12 @@ def test_tables_have_no_columns_for_what_is_the_same_in_all_rows():
     assert "mapped by" not in heads and "planes per block" not in heads
 
 
+def test_the_line_above_a_table_names_no_column_that_the_table_has_not():
+    named, rest = Table("", SHAPE, measured()).split()
+    assert named == "P 2, grid 2x1x1, cells 8x8x8, stencil 7, threads 1, partitions 4, compute 0 ns"
+    assert rest.header == []
+
+
 def test_a_column_that_is_shown_has_a_text_in_every_row():
     column = Column("buffers", lambda text: text, common=True, optional=True, default="packed")
     assert Table("", [column], ["", "derived"]).rows == [["packed"], ["derived"]]
