@@ -151,7 +151,7 @@ def _rank(key: str, result: "Result") -> tuple[Any, ...]:
 
 
 def _by_method(result: "Result") -> Any:
-    """The reference, then the other methods in the order of their labels."""
+    """Order the reference first, then the other methods as their labels."""
     return result.method != result.reference, labels.method_order(result.method)
 
 
@@ -167,7 +167,7 @@ def sweep_blocks(point: Point) -> int:
 
 
 def _deliveries(point: Point) -> int:
-    """The pause of a late receiver goes by the time of a delivery."""
+    """Count the deliveries of an iteration, for which a late receiver pauses too."""
     return 1 + LATE_DELIVERIES if point.get("receiver") == "late" else 1
 
 
@@ -188,7 +188,7 @@ def _collective_messages(point: Point, layout: Layout) -> int:
 
 
 def _exchange_bytes(point: Point, layout: Layout, pattern: Pattern | None) -> float:
-    """The most that a node sends to, or receives from, other nodes."""
+    """Return the most that a node sends to, or receives from, other nodes."""
     assert pattern is not None, "an exchange has a pattern"
     src, dst = layout.node[pattern.src], layout.node[pattern.dst]
     across = src != dst
@@ -197,7 +197,7 @@ def _exchange_bytes(point: Point, layout: Layout, pattern: Pattern | None) -> fl
 
 
 def _has_several_sizes(points: Sequence[Point]) -> bool:
-    """Pipelines with noise or of one size are not enough for a fit."""
+    """Return whether pipelines without noise were measured at several sizes of a level."""
     sizes = {(point["level"], point["size_bytes"]) for point in points if "gamma_s_per_byte" in point}
     return len(sizes) > len({level for level, _ in sizes})
 
@@ -207,7 +207,7 @@ def _has_model(points: Sequence[Point]) -> bool:
 
 
 def _by_algorithm(result: "Result") -> Any:
-    """The MPI's choice, forced algorithms, persistent operations, what is no algorithm."""
+    """Order the MPI's choice first, then forced algorithms, persistent operations, what is no algorithm."""
     method = parse_method(result.method) if result.method else None
     if method is None:
         return 3, "", 0
@@ -216,7 +216,7 @@ def _by_algorithm(result: "Result") -> Any:
 
 
 def _by_speed_up(result: "Result") -> Any:
-    """The reference, then the other methods, the fastest first."""
+    """Order the reference first, then the other methods, the fastest first."""
     return result.method != result.reference, -(result.speed_up.value if result.speed_up else 0.0)
 
 

@@ -59,7 +59,7 @@ _COPIES = 3
 
 
 def remarks(kind: MotifKind, options: Options, resources: Resources) -> list[str]:
-    """Which styles are left out and why, and what is oversubscribed, one sentence each."""
+    """List which styles are left out and why, and what is oversubscribed."""
     library = resources.library
     if library is None:
         return []

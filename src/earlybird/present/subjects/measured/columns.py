@@ -18,7 +18,7 @@ _MAX_LISTED = 4  # threads whose rates are listed individually
 
 
 def ordered(results: Sequence[Result]) -> list[Result]:
-    """By kernel in the order of `results`; by point; then the reference, and the other methods."""
+    """Order results by kernel as in `results`, then as the kernel says: by point and method."""
     names = list(dict.fromkeys(result.kernel for result in results))
 
     def key(result: Result) -> tuple[Any, ...]:
@@ -28,8 +28,8 @@ def ordered(results: Sequence[Result]) -> list[Result]:
 
 
 def merge_means(results: Sequence[Result]) -> list[Result]:
-    """One result for each collective: an import has the mean over ranks as a quantity of its own, which
-    becomes a figure of the completion, as measured ones have it. Without a completion it stays."""
+    """Return one result for each collective: an import has the mean over ranks as a quantity of its own,
+    which becomes a figure of the completion, as measured ones have it. Without a completion it stays."""
     means_s = {_call(one): one.time_s.value for one in results if one.quantity == MEAN_OVER_RANKS}
     completed = {_call(one) for one in results if one.quantity == COMPLETION}
     return [
@@ -64,7 +64,7 @@ def _mean(result: Result) -> Estimate | float | None:
 
 
 def _tree(result: Result) -> str | None:
-    """The requested tree and whether it was observed, here or with another number of ranks."""
+    """Describe the requested tree and whether it was observed, here or with another number of ranks."""
     figures = result.figures
     verdict, asked, seen = (figures.get(name) for name in ("verification", "tree_asked", "tree_seen"))
     if verdict == "contradicted":
@@ -164,12 +164,12 @@ def column_of(column: kernels.Column) -> Column:
 
 
 def compares_mpis(kernel: str) -> bool:
-    """Whether the table of a kernel has the results of several MPIs next to each other."""
+    """Return whether the table of a kernel has the results of several MPIs next to each other."""
     return any(column.key == "mpi" for column in kernels.kernel_of(kernel).columns)
 
 
 def columns_of(results: Sequence[Result]) -> list[Column]:
-    """The columns of a table of results of one kernel; that of the MPI only if there are several."""
+    """Return the columns of a table of results of one kernel; that of the MPI only if there are several."""
     several = len({result.config.get("mpi") for result in results}) > 1
     declared = kernels.kernel_of(results[0].kernel).columns
     keys = [column.key for column in declared]
@@ -179,7 +179,7 @@ def columns_of(results: Sequence[Result]) -> list[Column]:
 
 
 def _parameters(results: Sequence[Result], keys: Sequence[str]) -> list[kernels.Column]:
-    """How another benchmark measured; the window of messages only where there are several."""
+    """Return how another benchmark measured; the window of messages only where there are several."""
     names = list(benchmark_parameters.PARAMETERS)
     if results[0].kernel.startswith("osu-"):
         names = [benchmark_parameters.THREADS, benchmark_parameters.PROCESSES, *names]

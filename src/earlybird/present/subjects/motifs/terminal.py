@@ -14,7 +14,7 @@ from earlybird.present.subjects.measured.columns import column_of
 
 
 def _of_result(key: str) -> Column:
-    """A column of results, for their scaling."""
+    """Return a column of results, for their scaling."""
     declared = next(column for column in kernels.HALO3D.columns if column.key == key)
     column = column_of(declared)
     return replace(column, text=lambda one: column.text(one.result))
