@@ -1,7 +1,7 @@
 """The measurement kernels: what is true of each one, wherever it is measured, fitted, compared or shown."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from earlybird.data.collective_algorithms import (
     UNMODELLED,
     parse_method,
 )
+from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.methods import FUNNELLED, MSGRATE_METHODS, NOISE_MODELS, PROCESSES, SHARED, SINGLE
 from earlybird.data.pattern import Pattern
@@ -104,7 +105,7 @@ class Kernel:
     quantity : what its samples measure; one of several.
     link_bytes(point, layout, pattern) : bytes that one method sends over the busiest link in an iteration.
     reference : the method over which the speed-ups of others are.
-    requires : keys that the configuration of every sample has.
+    requires : keys that the configuration of every sample has; defaults: what the absence of others means.
     timed_rank : whose time is that of an iteration, if samples have those of all ranks.
     fit : what `fit` takes from its samples; profile: the file that a fit of such a run alone writes.
     is_fitted : whether `fit` can make a profile from these points alone.
@@ -123,6 +124,7 @@ class Kernel:
     link_bytes: Callable[[Point, Layout, Pattern | None], float]
     reference: str = ""
     requires: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     timed_rank: Literal["", "slowest", "last"] = ""
     fit: Literal["", "levels", "completions", "pipelines", "collectives"] = ""
     profile: str = "profile.json"
@@ -136,18 +138,20 @@ class Kernel:
     remarks: tuple[str, ...] = ()
 
     def sort_key(self, result: "Result") -> tuple[Any, ...]:
-        """Return by what the results of this kernel are ordered; a result without a key comes first."""
+        """Return by what the results of this kernel are ordered."""
         return tuple(_rank(key, result) if isinstance(key, str) else key(result) for key in self.order)
 
 
 def _rank(key: str, result: "Result") -> tuple[Any, ...]:
-    value = result.config.get(key, result.figures.get(key))
-    if value is None:
-        return (False,)
+    """Order what has no value first, numbers before texts, and known values as they are listed."""
+    try:
+        value = (result.figures if key in result.figures else result.config)[key]
+    except InputError:  # there is none
+        value = None
     known = _ORDERS.get(key)
-    if known is None:
-        return True, value
-    return True, known.index(value) if value in known else len(known)
+    if known is not None:
+        value = known.index(value) if value in known else len(known)
+    return (False,) if value is None else (True, isinstance(value, str), value)
 
 
 def _by_method(result: "Result") -> Any:
@@ -258,7 +262,7 @@ COMPLETION = Kernel(
 
 PIPELINE = Kernel(
     "pipeline", "buffers in partitions", "time_to_solution", _size_bytes, SINGLE, ("size_bytes",),
-    fit="pipelines", is_fitted=_has_several_sizes, is_advised=True, workers="threads",
+    {"threads": 1}, fit="pipelines", is_fitted=_has_several_sizes, is_advised=True, workers="threads",
     columns=(
         _COMMON_LEVEL, _COMMON_SIZE,
         Column("threads", "threads", common=True, optional=True, usual=1),

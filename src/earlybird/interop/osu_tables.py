@@ -71,6 +71,10 @@ class OsuTable:
     text: str
 
 
+# What its table says of a benchmark's points besides sizes and times.
+_NEEDED = {kernels.MSGRATE.name: ("threads", "window"), BIDIRECTIONAL: ("window",)}
+
+
 def osu_tables(samples: Iterable[Sample]) -> list[OsuTable]:
     """A table for each benchmark and configuration; of several launches, each value is their median.
 
@@ -121,6 +125,8 @@ def is_osu(sample: Sample) -> bool:
     if sample.kernel == kernels.COLLECTIVE.name:
         is_whole = sample.quantity in (COMPLETION, MEAN_OVER_RANKS)
         return is_whole and is_osu_collective(sample.config, sample.method)
+    if not all(name in sample.config for name in _NEEDED.get(sample.kernel, ())):
+        return False
     if sample.kernel == kernels.MSGRATE.name:
         return sample.method == PROCESSES
     return sample.kernel in (*_LATENCIES, BIDIRECTIONAL)
@@ -140,6 +146,8 @@ def _is_persistent(method: str | None) -> bool:
 
 def _grid(config: Mapping[str, Any]) -> tuple[int, ...]:
     """Its dimensions; none without a topology, and of one that OSU does not have."""
+    if "ranks" not in config:
+        return ()
     ranks, topology = config["ranks"], config.get("topology", "")
     return {RING: (ranks,), GRID_9: rows_and_columns(ranks)}.get(topology, ())
 

@@ -25,7 +25,7 @@ RANK_TIMES_S = np.array([1.0, 4.0, 2.0, 1.0]) * 1e-6  # the root 1 takes longest
 
 
 def times(method, factor=1.0, launch="l", config=POINT, rounds=6):
-    of_ranks = np.tile(RANK_TIMES_S * factor, (rounds, 1))
+    of_ranks = np.tile(RANK_TIMES_S[: config["ranks"]] * factor, (rounds, 1))
     return Sample(
         "collective", "completion", config, launch, of_ranks.max(axis=1), method=method,
         rank_times_s=of_ranks,

@@ -8,7 +8,9 @@ import pytest
 from earlybird.data import kernels
 from earlybird.data.kernels import KERNELS, Column, Kernel
 from earlybird.data.layout import parse_layout
+from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample
+from earlybird.data.schema import Estimate
 from earlybird.measure.groups import Group
 from earlybird.measure.suites import SUITES
 from earlybird.present.subjects.measured.terminal import print_samples
@@ -126,6 +128,13 @@ def test_whatever_shows_results_reads_the_record_of_a_kernel(monkeypatch, tmp_pa
     ]
     assert DUPLEX.remarks[0] in lines and any("speed-up over turns:" in line for line in lines)
     assert not any(line.startswith("interval") for line in lines)  # the table has none
+
+
+def test_results_without_a_value_are_first_and_texts_after_numbers():
+    depths = ("deep", 3, None, 1)
+    found = [Result("duplex", "time", "", {"depth": depth}, Estimate.exact(1.0), 0.0, 1) for depth in depths]
+    ordered = sorted(found, key=DUPLEX.sort_key)
+    assert [result.config.get("depth") for result in ordered] == [None, 1, 3, "deep"]
 
 
 def test_kernels_of_other_benchmarks_are_described_in_general_terms():

@@ -115,7 +115,7 @@ def measure(
         instead = f"; {way} writes {format}" if (way := _OTHER_FORMATS.get(format)) else ""
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
     if session.print_script is not None:
-        batch_script.check_script(session.print_script, place, resume=session.resume)
+        batch_script.check_script(place, resume=session.resume)
         if not suite and against is None:
             raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
     names = list(dict.fromkeys(suite))

@@ -1,7 +1,6 @@
 """`earlybird replay`: runs the exchange of a pattern on real MPI and, with a profile, reports the prediction
 error."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from earlybird.cli.session.exchange import (
     compare_run,
     note_other_combination,
     predict_stages,
+    replayed_exchange,
 )
 from earlybird.cli.session.foreign_runs import refuse_unstated
 from earlybird.cli.session.launchers import make_launcher
@@ -22,7 +22,7 @@ from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.cli.session.sides import in_full, listed_mpis
 from earlybird.data import units
 from earlybird.data.errors import InputError
-from earlybird.data.layout import parse_layout, save_layout
+from earlybird.data.layout import MAPPINGS, parse_layout, save_layout
 from earlybird.data.pattern import Pattern, load_pattern, save_pattern
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
@@ -44,7 +44,7 @@ def replay(
         Path | None, typer.Argument(help="Pattern: .csv, .npz or .mtx; not with --resume.")
     ] = None,
     layout: Annotated[str | None, typer.Option(help=shared.LAYOUT_HELP)] = None,
-    map_by: Annotated[str, typer.Option(help="How ranks fill the layout: core, socket or node.")] = "core",
+    map_by: shared.MapByOption = MAPPINGS[0],
     profile: Annotated[
         list[Path] | None, typer.Option(help="Profile whose predictions to compare with.")
     ] = None,
@@ -85,7 +85,7 @@ def replay(
     With --then several exchanges follow each other, as through the leaders of `advise aggregate`.
     """
     if session.print_script is not None:
-        batch_script.check_script(session.print_script, place, resume=session.resume)
+        batch_script.check_script(place, resume=session.resume)
     if session.resume:
         run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget, session)
         mpi = mpi and in_full(mpi)
@@ -102,10 +102,8 @@ def replay(
             given or settings.get(name)
             for name, given in (("share", share), ("mixed", mixed), ("combine", combine))
         )
-        messages = load_pattern(run.path / "pattern.npz")
-        # From the run: the original layout file may have changed or be missing.
-        where = replace(parse_layout(str(run.path / "layout.csv")), text=settings["layout_text"])
-        stages = messages.divided(settings.get("stages") or [messages.num_messages])
+        stages, where = replayed_exchange(run)
+        messages = Pattern.joined(stages)
         given = [load_pattern(path) for path in (pattern, *(then or ())) if path is not None]
         if given and [one.sha256() for one in given] != [stage.sha256() for stage in stages]:
             paths = " and ".join(str(path) for path in (pattern, *(then or ())) if path is not None)
@@ -170,7 +168,7 @@ def replay(
     if starter.name == "synthetic" and settings.get("threads", 1) > 1:
         note(f"warning: --threads {settings['threads']} has no effect: times are drawn from a profile")
     if predictions:
-        compared = compare_run(run, messages, where, profiles, predictions, *variant)
+        compared = compare_run(run, messages, where, profiles, joined, predictions, *variant)
         print_comparison(compared, format)
         if len(stages) == 1:
             note_other_combination(compared, messages, where, joined, *variant)

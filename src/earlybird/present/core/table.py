@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from earlybird.data import labels
+from earlybird.data.parameters import Unknown
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Column:
     """
 
     head: str
-    text: Callable[[Any], Any]
+    text_of: Callable[[Any], Any]
     common: bool = False
     optional: bool = False
     varying: bool = False
@@ -30,6 +31,13 @@ class Column:
     left: bool = False
     folded: bool = False
     detail: bool = False
+
+    def text(self, item: Any) -> Any:
+        """Return the text of an item; "" if it lacks what that is made of."""
+        try:
+            return self.text_of(item)
+        except Unknown:
+            return ""
 
     def cell(self, item: Any) -> str:
         """Return the text of an item; `default` for an empty one."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from earlybird.data.advice import Advice, CollectivesAdvice
+from earlybird.data.exchange_models import with_reason
 from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_table
@@ -38,6 +39,8 @@ def print_advice(advice: Advice, format: str, *, with_sizes: bool = True) -> Non
     print_line()
     for rank, alternative in enumerate(advice.ranked, start=1):
         print_line(f"{rank}. {alternative.action}")
+    if model := advice.asked.get("model"):
+        note(f"predicted by {with_reason(model, advice.extra.get('model_reason'))}")
     if advice.size_ranges and with_sizes:
         print_line()
         print_table(sizes_table([advice]).brief())

@@ -50,11 +50,6 @@ def _size(result: Result) -> int | None:
     return None if is_without else result.config.get("size_bytes")
 
 
-def _noise(result: Result) -> str | None:
-    model = result.config.get("noise")
-    return None if model is None else labels.noise(model, result.config.get("noise_share", 0.0))
-
-
 def _completion(result: Result) -> Estimate | None:
     return None if result.quantity == MEAN_OVER_RANKS else result.time_s
 
@@ -85,9 +80,9 @@ _VALUES: Mapping[str, Callable[[Result], Any]] = {
     "method": lambda result: result.method,
     "launches": lambda result: result.launches,
     "state": lambda result: result.state,
-    "competitors": lambda result: result.config.get("competitors", 1),
+    "competitors": lambda result: result.config["competitors"],
     "size_bytes": _size,
-    "noise": _noise,
+    "noise": lambda result: labels.noise(result.config["noise"], result.config["noise_share"]),
     "mapping": lambda result: mapping_of(result.config),
     "algorithm": lambda result: result.method or LOCAL_METHOD,
     "completion_s": _completion,

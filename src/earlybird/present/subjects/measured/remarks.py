@@ -96,6 +96,8 @@ def _pipeline(_: Run, results: Sequence[Result]) -> list[str]:
 
 
 def _has_short_delay(result: Result) -> bool:
+    if "partitions" not in result.config or not result.figures:
+        return False
     beta = result.figures["single_bandwidth_bytes_per_s"]
     gamma = result.figures["delay_rate_s_per_byte"]
     return bool(beta) and 0 < gamma * beta < _MIN_GAMMA_BETA and result.config["partitions"] > 1
@@ -116,6 +118,7 @@ def _collective(_: Run, results: Sequence[Result]) -> list[str]:
 
 def _message_rate(run: Run, results: Sequence[Result]) -> list[str]:
     lines = []
+    results = [result for result in results if "threads" in result.config]
     oversubscribed = [result.config["threads"] for result in results if result.oversubscribed]
     if oversubscribed:
         cores = run.header.get("machine", {}).get("cores")

@@ -101,7 +101,7 @@ class Contention:
 
 def bandwidth(result: Result) -> Estimate:
     """Bytes per second that all receivers together receive; 0 if the clock did not resolve the time."""
-    size_bytes = result.config["size_bytes"] * result.config.get("competitors", 1)
+    size_bytes = result.config["size_bytes"] * result.config["competitors"]
     low, value, high = (size_bytes / time_s if time_s > 0 else 0.0 for time_s in sorted(result.time_s)[::-1])
     return Estimate(value, low, high)
 

@@ -17,7 +17,7 @@ def _of_result(key: str) -> Column:
     """Return a column of results, for their scaling."""
     declared = next(column for column in kernels.HALO3D.columns if column.key == key)
     column = column_of(declared)
-    return replace(column, text=lambda one: column.text(one.result))
+    return replace(column, text_of=lambda one: column.text(one.result))
 
 
 def _if_varying(key: str) -> Column:
