@@ -111,7 +111,7 @@ class Kernel:
     is_fitted : whether `fit` can make a profile from these points alone.
     is_advised : whether advice is compared with its results.
     osu : the program of the OSU benchmarks, and the name of the test in its title.
-    osu_export : what of it `earlybird export` writes as such a table.
+    osu_export : what of it `earlybird export` writes as such a table, if that is not one column for all.
     workers : what shares cores if there are too many.
     columns : of a table of its results.
     order : keys by which results are ordered, and functions of a result.
@@ -334,7 +334,8 @@ MOTIFS = (HALO3D.name, SWEEP3D.name, COMB.name)
 MSGRATE = Kernel(
     "msgrate", "message rate", "time_per_window",
     lambda point, *_: point["size_bytes"] * point["window"] * point["threads"], SHARED, ("size_bytes",),
-    is_advised=True, osu_export="tables of processes", workers="threads",
+    is_advised=True, osu=("osu_mbw_mr", "Multiple Bandwidth / Message Rate"),
+    osu_export="tables of processes", workers="threads",
     columns=(
         _COMMON_LEVEL, _COMMON_SIZE, _THREADS, Column("buffers", "buffers", common=True, optional=True),
         _METHOD, Column("vcis", "contexts", optional=True),

@@ -33,10 +33,11 @@ from earlybird.interop.osu_outputs import (
 )
 
 # By kernel and method or operation: the program, and the name of the test in its title.
-_LATENCIES = {
+_PROGRAMS = {
     **{name: kernel.osu for name, kernel in kernels.KERNELS.items() if kernel.osu},
     MULTI_LATENCY: ("osu_multi_lat", "Multi Latency"),
     THREADED_LATENCY: ("osu_latency_mt", "Multi-threaded Latency"),
+    BIDIRECTIONAL: ("osu_bibw", "Bi-Directional Bandwidth"),
     PROCESS_LATENCY: ("osu_latency_mp", "Multi-process Latency"),
 }
 _COLLECTIVES = {
@@ -47,7 +48,11 @@ _COLLECTIVES = {
     "neighbor_alltoallv": "Neighborhood All-to-Allv",
 }  # fmt: skip
 # Kernels of which each table has one column of times.
-ONE_COLUMN = (*(name for name, kernel in kernels.KERNELS.items() if kernel.osu), kernels.COLLECTIVE.name)
+ONE_COLUMN = tuple(
+    name
+    for name, kernel in kernels.KERNELS.items()
+    if (kernel.osu and not kernel.osu_export) or kernel == kernels.COLLECTIVE
+)
 # What differs between the rows of a table.
 _OF_ROWS = ("size_bytes", "repeats", "datatype")
 _MEAN, _FASTEST, _SLOWEST = "Avg Latency(us)", "Min Latency(us)", "Max Latency(us)"
@@ -129,7 +134,7 @@ def is_osu(sample: Sample) -> bool:
         return False
     if sample.kernel == kernels.MSGRATE.name:
         return sample.method == PROCESSES
-    return sample.kernel in (*_LATENCIES, BIDIRECTIONAL)
+    return sample.kernel in _PROGRAMS
 
 
 def is_osu_collective(config: Mapping[str, Any], method: str | None) -> bool:
@@ -218,13 +223,10 @@ def _title(sample: Sample) -> tuple[str, str, list[str]]:
         if _is_persistent(sample.method):
             return f"{program}_persistent", f"{test} Persistent Latency", []
         return program, f"{test} Latency", []
-    if sample.kernel == kernels.MSGRATE.name:
-        numbers = f"# [ pairs: {sample.config['threads']} ] [ window size: {sample.config['window']} ]"
-        return "osu_mbw_mr", "Multiple Bandwidth / Message Rate", [numbers]
-    if sample.kernel == BIDIRECTIONAL:
-        window = f"# [ pairs: 1 ] [ window size: {sample.config['window']} ]"  # OSU itself does not print it
-        return "osu_bibw", "Bi-Directional Bandwidth", [window]
-    return *_LATENCIES[sample.kernel], []
+    pairs = sample.config["threads"] if sample.kernel == kernels.MSGRATE.name else 1
+    has_window = sample.kernel in (kernels.MSGRATE.name, BIDIRECTIONAL)  # of which OSU prints only the former
+    below = [f"# [ pairs: {pairs} ] [ window size: {sample.config['window']} ]"] if has_window else []
+    return *_PROGRAMS[sample.kernel], below
 
 
 def _latency(samples: Sequence[Sample]) -> dict[str, float]:
