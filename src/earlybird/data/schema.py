@@ -114,9 +114,14 @@ class Record:
 Kind = TypeVar("Kind", bound=Record)
 
 
+# Of estimates, in the names of their keys.
+_UNITS = ("_bytes_per_s", "_per_s", "_s")
+
+
 def estimate_keys(name: str) -> tuple[str, str, str]:
-    """The keys of an estimate: its value, and the ends of its interval."""
-    stem, unit = (name[:-2], "_s") if name.endswith("_s") else (name, "")
+    """The keys of an estimate: its value, and the ends of its interval, with the unit at the end."""
+    unit = next((unit for unit in _UNITS if name.endswith(unit)), "")
+    stem = name.removesuffix(unit)
     return name, f"{stem}_low{unit}", f"{stem}_high{unit}"
 
 

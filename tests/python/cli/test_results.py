@@ -7,7 +7,7 @@ from earlybird.compare.results import results
 from earlybird.data.run import Run, Sample
 from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.table import Table
-from earlybird.present.subjects.measured.columns import COLUMNS, ordered
+from earlybird.present.subjects.measured.columns import columns_of, ordered
 from earlybird.present.subjects.measured.remarks import remarks
 from earlybird.present.subjects.measured.terminal import print_samples
 from tests.kernel_runs import CONFIGS, samples_of
@@ -44,7 +44,8 @@ def rates(method, threads, of_launches, oversubscribed=False, **more):
 
 def columns(samples):
     """The text of every column, by its head; of several with one head the last."""
-    found = Table("", COLUMNS[samples[0].kernel], ordered(results(samples)))
+    rows = ordered(results(samples))
+    found = Table("", columns_of(rows), rows)
     return {head: [line[k] for line in found.sparse_rows] for k, head in enumerate(found.header)}
 
 
