@@ -202,6 +202,11 @@ def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str,
     } | more
 
 
+def height_of_rows(number: int) -> int:
+    """Return the height of a figure with so many rows of bars or points, in pixels."""
+    return 90 + 28 * max(number, 4)
+
+
 def color_bar(ticks: Sequence[float], texts: Sequence[str], y: float) -> dict[str, Any]:
     """A horizontal colour bar below the axis title."""
     return {
