@@ -21,7 +21,7 @@ from earlybird.data.profile import Profile, profile_from_json
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.patterns.halo import halo_exchange
 from earlybird.patterns.near_exchange import near_exchange
-from earlybird.predict import Predictor, parts
+from earlybird.predict import Predictor, solvers
 from earlybird.present.render.terminal import print_table
 
 PER_RANK, MEAN_SIZE_BYTES, UNEVENNESS = 335, 3418, 7.5
@@ -121,7 +121,7 @@ def _steps() -> None:
     """What it changes that `fair` takes completions together, against a fifth of the step."""
     pattern = near_exchange(RANKS[-1], PER_RANK, mean_size_bytes=MEAN_SIZE_BYTES, unevenness=UNEVENNESS)
     profile, rows = profile_from_json(assumed_profile(0)), []
-    default = parts.FAIR_BATCH_FRACTION
+    default = solvers.FAIR_BATCH_FRACTION
     for text in ("64x2x64", "256x2x16", "1024x2x4", "8192x1x1"):
         predictor = Predictor(pattern, parse_layout(text))
         predictor.predict(profile, "fair")
@@ -129,10 +129,10 @@ def _steps() -> None:
         times_s = predictor.predict(profile, "fair").inter_node_s
         took_s = time.perf_counter() - begin_s
         between_nodes = predictor._part(("inter_node",)).classes((profile.level("inter_node"),))
-        step = between_nodes.batch_fraction("message")
-        parts.FAIR_BATCH_FRACTION = default / FINER
+        step = solvers.batch_fraction(between_nodes, "message")
+        solvers.FAIR_BATCH_FRACTION = default / FINER
         finer_s = predictor.predict(profile, "fair").inter_node_s
-        parts.FAIR_BATCH_FRACTION = default
+        solvers.FAIR_BATCH_FRACTION = default
         apart_s = np.abs(times_s - finer_s)
         rows.append([
             text, f"{step:.2%}", format_seconds(took_s), f"{apart_s.sum() / finer_s.sum():.2%}",

@@ -25,13 +25,14 @@ from bench.exchange_comparison import (
     save_patterns,
 )
 from bench.exchange_patterns import exchanges
+from earlybird.data.exchange_models import MODELS
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import load_profile
 from earlybird.data.schema import decode
 from earlybird.data.simulated_machine import SimulatedMachine
 from earlybird.data.simulated_network import Dragonfly, FatTree
-from earlybird.predict import BOTH_ENDS, Predictor
+from earlybird.predict import Predictor
 from earlybird.predict.on_machine import MODEL, predict_on_machine
 
 RANKS_PER_NODE = 2
@@ -118,7 +119,7 @@ def _compare(machine: Machine, folder: Path) -> dict[str, Any]:
     compared = replayed(machine.name, save_patterns(patterns, folder), profile, layout, where, folder)
     for what, one in compared.items():
         predictor = Predictor(patterns[what], parse_layout(layout), combine="overlap")
-        for model in ("staircase", *BOTH_ENDS):
+        for model in (name for name, record in MODELS.items() if record.is_joint):
             times_s = predictor.predict(load_profile(profile), model).time_s
             add_prediction(one, f"{model}, overlap", times_s)
     return compared

@@ -115,7 +115,7 @@ def test_objects_of_another_kind_are_refused_in_a_sentence(worked, wrong):
         (lambda: predictor.predict(wrong), rf"the profile is {named}; give a Profile, such as"),
         (lambda: predictor.slowest_s(wrong), rf"the profile is {named}; give a Profile, such as"),
         (lambda: predictor.slowest_now_s(wrong), rf"the profile is {named}; give a Profile, such as"),
-        (lambda: predictor.predict(profile, wrong), "the model is .*; choose one of staircase"),
+        (lambda: predictor.predict(profile, [wrong]), "the model is .*; choose one of staircase"),
         (lambda: predictor.predict(profile, share=wrong), "the share is .*; choose one of message"),
         (lambda: Predictor(pattern, layout, mixed=wrong), "the mixed is .*; choose one of per-level"),
         (lambda: Pattern.from_scipy(wrong), "the matrix is of the type .*; give a sparse matrix"),

@@ -26,14 +26,15 @@ class AdvisedAggregation:
 
 
 def advise_aggregation(
-    pattern: Pattern, layout: Layout, profile: Profile, *, model: str = "queue"
+    pattern: Pattern, layout: Layout, profile: Profile, *, model: str | None = None
 ) -> AdvisedAggregation:
     """Sending directly, the reference, against `patterns.aggregation` with 1, 2, 4 and 8 leaders per node,
     each number at most that of the ranks of a node and that of the other nodes.
 
-    The time of an alternative is the sum of the slowest ranks of its three exchanges, each by `model`:
-    packing is not included, and a rank that begins the next exchange early gains nothing. Raises
-    InputError as `Predictor` does, and if no message goes between nodes.
+    The time of an alternative is the sum of the slowest ranks of its three exchanges, each by `model`, by
+    default that with which sending directly is predicted: packing is not included, and a rank that begins
+    the next exchange early gains nothing. Raises InputError as `Predictor` does, and if no message goes
+    between nodes.
     """
     if pattern.num_messages and not _messages_between(pattern, layout):
         raise InputError(
@@ -46,6 +47,9 @@ def advise_aggregation(
         f"{number} leader{'s' * (number > 1)}": aggregated(pattern, layout, number)
         for number in dict.fromkeys(min(number, most) for number in LEADERS)
     }
+    predictor = Predictor(pattern, layout)
+    chosen = predictor.choose_model(profile, model)
+    model = chosen.name
     drawn = {DIRECT: SlowestRank.of(pattern, layout, profile, model)}
     messages = {DIRECT: _messages_between(pattern, layout)}
     for name, exchanges in stages.items():
@@ -68,10 +72,11 @@ def advise_aggregation(
         alternatives,
         profile_id=profile.id,
         notes=(
-            *Predictor(pattern, layout).reservations(profile, model),
+            *predictor.reservations(profile, model),
             *uncertain_gains(drawn, DIRECT),
             *_shared_cores(profile),
         ),
+        extra=chosen.to_json(),
     )
     return AdvisedAggregation(advice, stages)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from earlybird.advise.predicted import SlowestRank, ranked, uncertain_gains
 from earlybird.data.advice import Advice
+from earlybird.data.exchange_models import KEPT
 from earlybird.data.layout import MAPPINGS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
@@ -78,33 +79,35 @@ def advise_layout(
     profile: Profile,
     orders: Mapping[str, Layout],
     *,
-    model: str = "fair",
+    model: str | None = None,
     swaps: Swaps = Swaps(),
     on_swap: OnSwap | None = None,
 ) -> AdvisedLayout:
     """Layouts with the places of `orders`, by the time of the slowest rank that `model` predicts.
 
-    `orders` are the layouts that launchers make of the same nodes, by their `--map-by`; the first is the
-    reference. Swaps of two ranks are judged by the staircase, whose time is
-    known at once after a swap, starting from the best of the other layouts by it; the result is listed if
-    `model` predicts less time than for that layout, too. An interrupt ends the swaps; the best layout until
-    then counts. Raises InputError as `Predictor` does.
+    By default that is the model with which the exchange on the reference is predicted. `orders` are the
+    layouts that launchers make of the same nodes, by their `--map-by`; the first is the reference. Swaps of
+    two ranks are judged by the model KEPT, whose time is known at once after a swap, starting from the best
+    of the other layouts by it; the result is listed if `model` predicts less time than for that layout, too.
+    An interrupt ends the swaps; the best layout until then counts. Raises InputError as `Predictor` does.
     """
     map_by = next(iter(orders))
     shape = orders[map_by].text.partition(" by ")[0]
     layouts = _distinct(orders)
     pattern.check_ranks(layouts[map_by].num_ranks)
     profile_alone = Profile(profile.levels, profile.id)
+    chosen = Predictor(pattern, layouts[map_by]).choose_model(profile, model)
+    model = chosen.name
     layouts = _distinct(layouts | {PARTITIONED: partitioned_layout(pattern, layouts[map_by])})
     drawn = {name: SlowestRank.of(pattern, one, profile, model) for name, one in layouts.items()}
-    notes, extra = [], {}
+    notes, extra = [], dict[str, Any](chosen.to_json())
     if layouts[map_by].num_ranks > MOST_RANKS:
         notes.append(f"there is no layout {IMPROVED}, because swaps are for at most {MOST_RANKS} ranks")
     elif swaps.count != 0:
         begin = {name: Predictor(pattern, one).slowest_now_s(profile_alone) for name, one in layouts.items()}
         start = min(begin, key=begin.__getitem__)
         improved = improved_layout(pattern, profile_alone, layouts[start], swaps, on_swap)
-        extra = {"swaps": improved.done, "swaps_ended_by": improved.ended_by}
+        extra |= {"swaps": improved.done, "swaps_ended_by": improved.ended_by}
         notes += _early_end(improved, swaps)
         then = SlowestRank.of(pattern, improved.layout, profile, model)
         if then.time_s < drawn[start].time_s:
@@ -112,7 +115,7 @@ def advise_layout(
         else:
             notes.append(
                 f"there is no layout {IMPROVED}, because no tried swap of two ranks made the layout {start} "
-                f"faster by {' and '.join(dict.fromkeys(('staircase', model)))}"
+                f"faster by {' and '.join(dict.fromkeys((KEPT.name, model)))}"
             )
     notes = [*_reservations(pattern, layouts, profile, model), *notes, *uncertain_gains(drawn, map_by)]
     return AdvisedLayout(_advice(drawn, map_by, shape, model, notes, profile.id, extra), layouts)

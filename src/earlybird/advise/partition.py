@@ -56,14 +56,15 @@ def advise_partition(
     *,
     halo_width: int = 1,
     bytes_per_cell: int = 8,
-    model: str = "queue",
+    model: str | None = None,
     num_seeds: int,
     most_imbalance: float = 0.03,
     seed: int = 1,
 ) -> AdvisedPartition:
     """METIS partitions of `graph` into a part for each rank, by the slowest rank's predicted exchange.
 
-    The reference is what `pattern mesh` makes with `seed`. The others are bisections and k-way partitions,
+    The reference is what `pattern mesh` makes with `seed`; `model` is by default that with which its exchange
+    is predicted. The others are bisections and k-way partitions,
     for fewest cut edges or least communication volume, with `num_seeds` seeds; their largest parts exceed the
     mean by at most `most_imbalance`, or that of the reference if it is larger. If the package mtkahypar is
     there, partitions of the hypergraph of neighbourhoods are among them. Only the exchange is
@@ -80,6 +81,8 @@ def advise_partition(
         return ghost_exchange(graph, part, halo_width=halo_width, bytes_per_cell=bytes_per_cell)
 
     parts, patterns = {reference: part}, {reference: exchange_of(part)}
+    chosen = Predictor(patterns[reference], layout).choose_model(profile, model)
+    model = chosen.name
     times_s: dict[str, float] = {}
     known = {_digest(part)}
     for name, part in _candidates(graph, num_parts, num_seeds, most_imbalance, seed):
@@ -120,7 +123,7 @@ def advise_partition(
             *Predictor(patterns[reference], layout).reservations(profile, model),
             *uncertain_gains(drawn, reference),
         ),
-        extra={"rule": rule},
+        extra={"rule": rule, **chosen.to_json()},
     )
     return AdvisedPartition(advice, parts, patterns)
 

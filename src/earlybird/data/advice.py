@@ -55,6 +55,8 @@ class ConfigKeys(TypedDict, total=False):
 
 class AdviceKeys(TypedDict, total=False):
     assumptions: list[str]
+    models: list[str]
+    model_reason: str | None
     rule: str | None
     config: ConfigKeys | str | None
 

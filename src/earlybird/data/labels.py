@@ -1,4 +1,4 @@
-"""Display names of MPI flavours, levels, methods, algorithms and models, and helpers for sentences."""
+"""Display names of MPI flavours, levels, methods and algorithms, and helpers for sentences."""
 
 from collections.abc import Iterable, Sequence
 
@@ -88,7 +88,6 @@ OPERATIONS = {
     "neighbor_alltoall": "neighbor_alltoall",
     "neighbor_alltoallv": "neighbor_alltoallv",
 }
-MODELS = ("staircase", "fair", "queue", "max-rate", "postal")
 
 
 def flavour(name: str) -> str:
@@ -172,10 +171,6 @@ def method_order(name: str) -> tuple[int, bool, int, str]:
 
 def level_order(name: str) -> int:
     return LEVELS.index(name) if name in LEVELS else len(LEVELS)
-
-
-def model_order(name: str) -> int:
-    return MODELS.index(name) if name in MODELS else len(MODELS)
 
 
 def noise(model: str, share: float) -> str:

@@ -20,6 +20,7 @@ SCHEMA = "earlybird.prediction/1"
 
 class PredictionKeys(TypedDict, total=False):
     notes: list[str]
+    model_reason: str | None
     share: str | None
     mixed: str | None
     combine: str | None

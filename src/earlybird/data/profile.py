@@ -22,6 +22,7 @@ from earlybird.data.schema import (
     Extra,
     NotNegative,
     Number,
+    Ratio,
     Record,
     decode,
     require_ascending,
@@ -144,6 +145,26 @@ class Replicate(Record):
 
 
 @dataclass(frozen=True)
+class Replay(Record):
+    """How far off the models were for an exchange that was replayed, and no part of what was fitted.
+
+    Attributes
+    ----------
+    level : of the messages that go farthest.
+    error : model name -> the relative error, as in a Comparison.
+    run_id : of the replay.
+    """
+
+    level: str
+    error: dict[str, Ratio]
+    run_id: str = ""
+    extra: Extra = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_one_of("level", self.level, LEVELS)
+
+
+@dataclass(frozen=True)
 class Profile(Record):
     """The results of `fit` in one context. A hand-written file requires only `levels`, which may be empty if
     there are forms.
@@ -163,6 +184,7 @@ class Profile(Record):
     forms: tuple[Any, ...] = ()
     intervals: dict[str, Any] = field(default_factory=dict, metadata=OMIT_EMPTY)
     replicates: tuple[Replicate, ...] = field(default=(), metadata=OMIT_EMPTY)
+    replays: tuple[Replay, ...] = field(default=(), metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:

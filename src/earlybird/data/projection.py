@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from earlybird.data import labels
 from earlybird.data.advice import MODEL
+from earlybird.data.exchange_models import with_reason
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Count,
@@ -119,6 +120,7 @@ class ProjectedPhase(Record):
     mpi_s : the part of it inside MPI calls.
     model_s : what the models predict for the communication of all epochs: the slowest rank; None if they
         describe none of it.
+    model, model_reason : the model of its exchanges, and why it was chosen; "" without a prediction of them.
     """
 
     number: Count
@@ -130,6 +132,8 @@ class ProjectedPhase(Record):
     model_s: NotNegative | None = None
     changes: tuple[ProjectedChange, ...] = ()
     notes: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
+    model: str = field(default="", metadata=OMIT_EMPTY)
+    model_reason: str = field(default="", metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
 
@@ -265,6 +269,15 @@ class Projection(Record):
         uneven = self.uneven_work()
         of_phases = [f"phase {phase.number}: {note}" for phase in self.phases for note in phase.notes]
         return [*([uneven] if uneven else []), *self.notes, *of_phases]
+
+    def models(self) -> list[str]:
+        """Return the models of exchanges, each with why it was chosen and the phases that it describes."""
+        phases: dict[str, list[str]] = {}
+        for phase in self.phases:
+            if phase.model:
+                name = with_reason(phase.model, phase.model_reason)
+                phases.setdefault(name, []).append(str(phase.number))
+        return [f"{name}, phase {', '.join(numbers)}" for name, numbers in phases.items()]
 
     def run_changes(self) -> Sequence[RunChange]:
         """Return the changes of kinds OF_RUN. What they save is summed over phases, and so are the bounds,

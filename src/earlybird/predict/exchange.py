@@ -1,12 +1,13 @@
 """Predict the time of an exchange: competing messages by the formulas of `models`, added over levels."""
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from earlybird.data.errors import InputError
+from earlybird.data.exchange_models import BOTH_ENDS, SHARING, ExchangeModel, exchange_model
 from earlybird.data.kinds import require_kind
 from earlybird.data.layout import LEVELS, MAX_PLACE, Layout
 from earlybird.data.pattern import Pattern
@@ -16,16 +17,16 @@ from earlybird.data.units import MAX_BYTES
 from earlybird.models import fair
 from earlybird.models.compiled import ChangingExchange
 from earlybird.predict.changing import changing_exchange
-from earlybird.predict.parts import BOTH_ENDS, Part, alike
+from earlybird.predict.default_model import ChosenModel, choose_model
+from earlybird.predict.parts import Part, alike
 from earlybird.predict.ranges import INTERVAL_PERCENT
+from earlybird.predict.solvers import SOLVERS, times_s
 
-MODELS = ("staircase", "fair", "queue", "max-rate", "postal")
 SHARES = fair.SHARES
 MIXED = ("per-level", "union")
 COMBINE = ("sum", "overlap")
 MAX_REPLICATES = 200
-# What the models that limit both ends may cost for all replicates together (`parts.Classes.work`); there are
-# a few in any case.
+# What a model may cost for all replicates together (`solvers.Solver.work`); there are a few in any case.
 _REPLICATES_WORK, _MIN_REPLICATES = 2 * 10**8, 5
 # With this many replicates an interval covers 90 % or more, and needs no note.
 _ENOUGH_REPLICATES = 40
@@ -35,27 +36,22 @@ _MAPPINGS = (dict, Mapping)
 # The number of ranks that a note lists.
 _MOST_NAMED = 8
 
-# Models in which messages from the own socket and from others compete.
-_SHARING = ("staircase", *BOTH_ENDS)
-
 
 def predict_exchange(
     pattern: Pattern,
     layout: Layout,
     profile: Profile,
-    model: str = "staircase",
+    model: str | None = None,
     *,
-    share: str = "message",
-    mixed: str = "per-level",
-    combine: str = "sum",
+    share: str = SHARES[0],
+    mixed: str = MIXED[0],
+    combine: str = COMBINE[0],
 ) -> Prediction:
     """Seconds per rank for the messages of `pattern`, all posted at once, on `layout` (Thune et al. 2023).
 
     Parameters
     ----------
-    model : `staircase` (7)-(9), with messages both on and off a socket (12)-(17); `fair`, the staircase
-        inside nodes and max-min fair sharing of both ends between them; `queue`, the same with queues at
-        both ends, in which the order of the messages counts; `max-rate` (10); `postal` (1).
+    model : one of `data.exchange_models`, by default that of `choose_model`; then `extra` says why.
     share : what gets an equal share in `fair` between nodes: every `message`, or every receiving `process`.
     mixed : completion of messages if a rank receives from its own socket and from others of its node: (9)
         `per-level`, both parts ending with the last byte that the rank receives, or over the `union`.
@@ -87,10 +83,24 @@ def silent_senders(pattern: Pattern, time_s: np.ndarray, model: str) -> str | No
     subject = f"ranks {named} only send and are" if len(ranks) > 1 else f"rank {named} only sends and is"
     why = (
         "the profile says that senders of such messages do not wait for delivery"
-        if model in _SHARING
+        if exchange_model(model).is_joint
         else f"{model} counts what a rank receives"
     )
     return f"{subject} predicted to take 0 s: {why}, and no model contains the cost of the send call"
+
+
+def used_levels(pattern: Pattern, layouts: Iterable[Layout]) -> tuple[str, ...]:
+    """Return the levels that have messages on any of the layouts, the nearest first."""
+    used: set[str] = set()
+    for layout in layouts:
+        pattern.check_ranks(layout.num_ranks)
+        used |= set(_names(layout.level(pattern.src, pattern.dst)))
+    return tuple(name for name in LEVELS if name in used)
+
+
+def _names(level: np.ndarray) -> tuple[str, ...]:
+    """Return the names of the levels of the messages, of which `level` (M,) has the indices."""
+    return tuple(name for k, name in enumerate(LEVELS) if (level == k).any())
 
 
 class Predictor:
@@ -120,7 +130,7 @@ class Predictor:
         self._node_group = layout.node_group()
         self._socket_group = layout.socket_group()
         self._most_ranks_of_a_node = int(np.bincount(self._node_group).max())
-        self._levels = tuple(name for k, name in enumerate(LEVELS) if (self._level == k).any())
+        self._levels = _names(self._level)
         self._digest: str | None = None
         self._total_bytes = pattern.total_bytes
 
@@ -254,18 +264,21 @@ class Predictor:
         """The rank that the last `slowest_now_s` found."""
         return self._slowest_rank
 
-    def predict(self, profile: Profile, model: str = "staircase", *, share: str = "message") -> Prediction:
-        """See `predict_exchange`."""
+    def choose_model(self, profile: Profile, named: str | None = None) -> ChosenModel:
+        """Return the model with which this exchange is predicted, `named` or not; see `choose_model`."""
         _require_profile(profile)
-        _check_choice("model", model, MODELS)
-        _check_choice("share", share, SHARES)
-        self._apply_changes()
-        found = self._times([profile], model, share)
-        replicates = _replicates(profile, self._num_replicates(profile, model, share))
+        return choose_model(self.levels, profile, named)
+
+    def predict(self, profile: Profile, model: str | None = None, *, share: str = SHARES[0]) -> Prediction:
+        """See `predict_exchange`."""
+        chosen = self.choose_model(profile, model)
+        record, model = self._checked(profile, chosen.name, share), chosen.name
+        found = self._times([profile], record, share)
+        replicates = _replicates(profile, self._num_replicates(profile, record, share))
         interval_s = None
         if replicates:
             interval_s = np.percentile(
-                self._times(replicates, model, share).time_s(self.combine), INTERVAL_PERCENT, axis=0
+                self._times(replicates, record, share).time_s(self.combine), INTERVAL_PERCENT, axis=0
             ).T
         notes = self.reservations(profile, model)
         if silent := silent_senders(self.pattern, found.time_s(self.combine)[0], model):
@@ -282,32 +295,35 @@ class Predictor:
             pattern_sha256=self._sha256,
             layout=self._layout.text,
             time_interval_s=interval_s,
-            extra=self._choices(model, share) | ({"notes": notes} if notes else {}),
+            extra=chosen.to_json() | self._choices(record, share) | ({"notes": notes} if notes else {}),
         )
         return prediction.require_possible()
 
     def slowest_s(
-        self, profile: Profile, model: str = "staircase", *, share: str = "message"
+        self, profile: Profile, model: str | None = None, *, share: str = SHARES[0]
     ) -> tuple[float, np.ndarray]:
         """Seconds of the slowest rank, and (R,) the same by every replicate of the profile."""
-        _require_profile(profile)
-        _check_choice("model", model, MODELS)
-        _check_choice("share", share, SHARES)
-        self._apply_changes()
-        profiles = [profile, *_replicates(profile, self._num_replicates(profile, model, share))]
-        slowest_s = self._times(profiles, model, share).time_s(self.combine).max(axis=1)
+        record = self._checked(profile, model, share)
+        profiles = [profile, *_replicates(profile, self._num_replicates(profile, record, share))]
+        slowest_s = self._times(profiles, record, share).time_s(self.combine).max(axis=1)
         return float(slowest_s[0]), slowest_s[1:]
 
-    def slowest_at_once_s(self, profile: Profile, model: str = "staircase") -> float:
+    def slowest_at_once_s(self, profile: Profile, model: str | None = None) -> float:
         """Seconds of the slowest rank if its messages inside a node and between nodes overlap."""
-        _check_choice("model", model, MODELS)
-        self._apply_changes()
-        return float(self._times([profile], model, SHARES[0]).time_s("overlap").max())
+        record = self._checked(profile, model, SHARES[0])
+        return float(self._times([profile], record, SHARES[0]).time_s("overlap").max())
 
-    def _choices(self, model: str, share: str) -> dict[str, str]:
+    def _checked(self, profile: Profile, model: str | None, share: str) -> ExchangeModel:
+        """Return the record of `model`, or of the default, with all changes applied; raises InputError."""
+        record = exchange_model(self.choose_model(profile, model).name)
+        _check_choice("share", share, SHARES)
+        self._apply_changes()
+        return record
+
+    def _choices(self, model: ExchangeModel, share: str) -> dict[str, str]:
         """The options that affect the result, for the file of the prediction."""
-        share_counts = model == "fair" and "inter_node" in self.levels
-        mixed_counts = model in _SHARING and {"intra_socket", "inter_socket"} <= set(self.levels)
+        share_counts = model is SHARING and "inter_node" in self.levels
+        mixed_counts = model.is_joint and {"intra_socket", "inter_socket"} <= set(self.levels)
         overlaps = self.combine == "overlap" and "inter_node" in self.levels and len(self.levels) > 1
         return (
             ({"share": share} if share_counts else {})
@@ -315,11 +331,12 @@ class Predictor:
             | ({"combine": self.combine} if overlaps else {})
         )
 
-    def _num_replicates(self, profile: Profile, model: str, share: str) -> int:
-        if model not in BOTH_ENDS or "inter_node" not in self.levels or not profile.replicates:
+    def _num_replicates(self, profile: Profile, model: ExchangeModel, share: str) -> int:
+        work_of = SOLVERS[model.name].work
+        if work_of is None or "inter_node" not in self.levels or not profile.replicates:
             return MAX_REPLICATES
         part = self._part(("inter_node",))
-        work = part.classes((profile.level("inter_node"),)).work(model, share)
+        work = work_of(part.classes((profile.level("inter_node"),)), share)
         return min(MAX_REPLICATES, max(_MIN_REPLICATES, _REPLICATES_WORK // max(work, 1)))
 
     @property
@@ -349,29 +366,28 @@ class Predictor:
             self._parts[names] = Part(names, src, dst, size_bytes, level, group, self.mixed)
         return self._parts[names]
 
-    def _times(self, profiles: Sequence[Profile], model: str, share: str) -> "_Times":
+    def _times(self, profiles: Sequence[Profile], model: ExchangeModel, share: str) -> "_Times":
         """One row per profile."""
         shape = (len(profiles), self.num_ranks)
         receive_s, transfer_s, latency_s = (np.zeros((2, *shape)) for _ in range(3))
-        for part in self._joint() if model in _SHARING else self._apart():
+        for part in self._joint() if model.is_joint else self._apart():
             between_nodes = part.names == ("inter_node",)
-            # Inside a node both ends are the same memory.
-            inside = "staircase" if model in BOTH_ENDS and not between_nodes else model
+            name = model.name if between_nodes else model.inside or model.name
             levels = [tuple(profile.level(name) for name in part.names) for profile in profiles]
             for rows, sets in alike(levels):
-                found = part.times(sets, inside, share)
-                for times_s, found_s in zip((receive_s, transfer_s, latency_s), found, strict=True):
-                    times_s[int(between_nodes)][rows] += found_s
+                of_part = times_s(part, sets, name, share)
+                for sum_s, part_s in zip((receive_s, transfer_s, latency_s), of_part, strict=True):
+                    sum_s[int(between_nodes)][rows] += part_s
         both_receive_s = receive_s.max(axis=0) if self.combine == "overlap" else receive_s.sum(axis=0)
         intra_s, inter_s = transfer_s + latency_s
         return _Times(both_receive_s, intra_s, inter_s, transfer_s.min(axis=0))
 
-    def reservations(self, profile: Profile, model: str = "staircase") -> list[str]:
+    def reservations(self, profile: Profile, model: str | None = None) -> list[str]:
         """Notes on a prediction from `profile` outside the measured range, one sentence each."""
-        self._apply_changes()
+        record = self._checked(profile, model, SHARES[0])
         notes = []
-        for part in self._joint() if model in _SHARING else self._apart():
-            both_ends = model in BOTH_ENDS and part.names == ("inter_node",)
+        for part in self._joint() if record.is_joint else self._apart():
+            both_ends = record.limits == BOTH_ENDS and part.names == ("inter_node",)
             most, does = part.most_receivers, "receive"
             if both_ends and part.most_senders > most:
                 most, does = part.most_senders, "send"
@@ -386,8 +402,11 @@ class Predictor:
                         f"{level.name}: {most} processes {does} at once, but the profile has N up to "
                         f"{measured}; its bandwidth is constant beyond, so the real times may be longer"
                     )
-        if model in BOTH_ENDS and "inter_node" not in self.levels:
-            notes.append(f"no message goes between nodes, so the result of {model} is that of the staircase")
+        if record.inside and "inter_node" not in self.levels:
+            notes.append(
+                f"no message goes between nodes, so the result of {record.name} is that of the "
+                f"{record.inside}"
+            )
         cores = profile.machine.get("cores")
         if isinstance(cores, int) and self._most_ranks_of_a_node > cores:
             notes.append(

@@ -8,18 +8,18 @@ from earlybird.data.node_counts import NodeCount, NodeCounts
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.data.schema import Estimate
-from earlybird.predict.exchange import Predictor
+from earlybird.predict.exchange import COMBINE, MIXED, SHARES, Predictor
 
 
 def node_counts(
     pattern: Pattern,
     layouts: Iterable[Layout],
     profile: Profile,
-    model: str = "staircase",
+    model: str,
     *,
-    share: str = "message",
-    mixed: str = "per-level",
-    combine: str = "sum",
+    share: str = SHARES[0],
+    mixed: str = MIXED[0],
+    combine: str = COMBINE[0],
 ) -> NodeCounts:
     """The prediction on each of `layouts`, which have the same ranks; arguments and errors are those of
     `predict_exchange`. Notes begin with the number of nodes."""

@@ -1,34 +1,19 @@
-"""The messages of an exchange that compete with each other, by protocol, and their times by each model."""
+"""The messages of an exchange that compete with each other, by protocol."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.profile import Level, Protocol
-from earlybird.models import fair, maxrate, postal, staircase
-from earlybird.models.queue import Queues
-from earlybird.predict.threads import in_threads
+from earlybird.models import staircase
 
-# What `fair` may cost, in steps times what a step costs (`fair.Sharing.work`), about 20 ns each, with a step
-# for each message; a message costs as much as three such units. Otherwise completions within 0.5 % of the
-# elapsed time are one step, of which there are about 700. Where steps cost more than FAIR_BATCHED_WORK, they
-# are larger by as much, up to 5 %.
-FAIR_EXACT_WORK = 2 * 10**7
-FAIR_BATCH_FRACTION, FAIR_BATCHED_STEPS = 5e-3, 700
-FAIR_BATCHED_WORK, FAIR_MOST_BATCHED = 50_000, 10
-FAIR_MESSAGE_WORK = 3
-# What a chunk of `queue` costs in the same units.
-QUEUE_CHUNK_WORK = 25
 # Divisions of the messages into protocols that are kept: replicates may differ in where protocols begin.
 MOST_KEPT = 8
-# Models that limit both ends of messages between nodes, and are the staircase inside them.
-BOTH_ENDS = ("fair", "queue")
-
-# Predicted times, each (R, P) for R parameter sets.
-Times = tuple[np.ndarray, ...]
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,67 +75,7 @@ class Part:
             self._classes[key] = Classes.of(self, levels)
         return self._classes[key]
 
-    def times(self, levels: Sequence[tuple[Level, ...]], model: str, share: str) -> Times:
-        """(receive_s, transfer_s, latency_s), each (R, P), for parameter sets, a tuple of levels each, that
-        differ only in latencies and bandwidths. A transfer includes what a sender waits for."""
-        classes = self.classes(levels[0])
-        latencies_s = [[item.latency_s for level in row for item in level.protocols] for row in levels]
-        latency_s = np.array(latencies_s) @ classes.num_received.T
-        if model in BOTH_ENDS:
-            receive_s, send_s = (
-                self._fair_s(classes, levels, share) if model == "fair" else self._queue_s(classes, levels)
-            )
-            return receive_s, np.maximum(receive_s, send_s), latency_s
-        receive_s = self._receive_s(classes, levels, model)
-        if model == "staircase":
-            return receive_s, np.maximum(receive_s, classes.send_s(receive_s)), latency_s
-        return receive_s, receive_s, latency_s
-
-    def _receive_s(self, classes: "Classes", levels: Sequence[tuple[Level, ...]], model: str) -> np.ndarray:
-        tables = _tables(levels)
-        single = np.array([[rates[0] for _, rates in row] for row in tables])
-        if model == "postal":
-            return postal.uncontended_time_s(classes.volume_bytes, single)
-        receive_s = np.zeros((len(levels), len(self.group)))
-        volume_bytes = classes.volume_bytes[self.receivers]
-        if model == "staircase":
-            bandwidth = bandwidth_up_to(tables, self.most_receivers)
-            receive_s[:, self.receivers] = staircase.group_times_s(self.first, volume_bytes, bandwidth)
-        elif model == "max-rate":
-            largest = np.array([[rates.max() for _, rates in row] for row in tables])
-            for begin, end in zip(self.first[:-1], self.first[1:], strict=True):
-                times_s = maxrate.extended_time_s(volume_bytes[begin:end], single, largest)
-                receive_s[:, self.receivers[begin:end]] = times_s
-        else:
-            raise ValueError(f"_receive_s has no formula for the model {model}")
-        return receive_s
-
-    def _fair_s(self, classes: "Classes", levels: Sequence[tuple[Level, ...]], share: str) -> Times:
-        """(R, P) each: when the last message is received, and the last waited-for send delivered."""
-        bandwidth = bandwidth_up_to(_tables(levels), max(self.most_receivers, self.most_senders, 1))
-        sharing, batch_fraction = classes.sharing(share), classes.batch_fraction(share)
-
-        def last_s(capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            completed_s = sharing.completion_times_s(capacity, batch_fraction=batch_fraction)
-            waited_s = np.zeros_like(completed_s)
-            waited_s[classes.waits] = completed_s[classes.waits]
-            return self._last_of_ranks_s(completed_s, waited_s)
-
-        return _of_each_capacity(last_s, bandwidth)
-
-    def _queue_s(self, classes: "Classes", levels: Sequence[tuple[Level, ...]]) -> Times:
-        """As `_fair_s`. What a link carries for few processes it carries for more: a BW(n) that falls
-        measures what connections cost each other."""
-        bandwidth = bandwidth_up_to(_tables(levels), max(self.most_receivers, self.most_senders, 1))
-        capacities = np.maximum.accumulate(bandwidth, axis=1)
-        buffered = np.array([item.buffered for level in levels[0] for item in level.protocols])
-
-        def last_s(capacity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return self._last_of_ranks_s(*classes.queues.completion_times_s(capacity, buffered))
-
-        return _of_each_capacity(last_s, capacities)
-
-    def _last_of_ranks_s(self, received_s: np.ndarray, sent_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def last_of_ranks_s(self, received_s: np.ndarray, sent_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(P,) each, from times of the messages."""
         ends = np.zeros((2, len(self.group)))
         np.maximum.at(ends[0], self.dst, received_s)
@@ -175,7 +100,7 @@ class Classes:
     volume_bytes: np.ndarray
     is_used: np.ndarray
     waits: np.ndarray
-    _sharing: dict[str, fair.Sharing] = field(default_factory=dict)
+    _kept: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, part: Part, levels: Sequence[Level]) -> "Classes":
@@ -218,46 +143,11 @@ class Classes:
                 row[senders] = np.maximum.reduceat(fraction * times_s[dst], first)
         return waits_s
 
-    def sharing(self, share: str) -> fair.Sharing:
-        if share not in self._sharing:
-            part = self.part
-            self._sharing[share] = fair.Sharing(
-                part.src, part.dst, part.bytes, part.group, self.message_class, len(self.is_used), share
-            )
-        return self._sharing[share]
-
-    @cached_property
-    def queues(self) -> Queues:
-        part = self.part
-        return Queues(part.src, part.dst, part.bytes, self.message_class, part.group)
-
-    def batch_fraction(self, share: str) -> float:
-        one = self.sharing(share)
-        if one.num_competing * one.work <= FAIR_EXACT_WORK:
-            return 0.0
-        return FAIR_BATCH_FRACTION * _larger_step(one.work)
-
-    def work(self, model: str, share: str) -> int:
-        """What `model`, which limits both ends, costs for one parameter set, in units of some 20 ns: the
-        chunks of `queue`; of `fair` its steps, and every message once."""
-        if model == "queue":
-            return QUEUE_CHUNK_WORK * self.queues.num_chunks
-        one = self.sharing(share)
-        steps = one.num_competing
-        if self.batch_fraction(share):
-            steps = min(steps, int(FAIR_BATCHED_STEPS / _larger_step(one.work)))
-        return one.work * steps + FAIR_MESSAGE_WORK * one.num_competing
-
-
-def _larger_step(work: int) -> float:
-    return min(max(work / FAIR_BATCHED_WORK, 1), FAIR_MOST_BATCHED)
-
-
-def _of_each_capacity(
-    last_s: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], capacities: np.ndarray
-) -> Times:
-    rows = in_threads(last_s, list(capacities))
-    return np.array([receive_s for receive_s, _ in rows]), np.array([send_s for _, send_s in rows])
+    def keep(self, kind: Callable[..., Kept], *arguments: Any) -> Kept:
+        """Return `kind` of these messages and the arguments, such as what a model prepares, made once."""
+        if (kind, arguments) not in self._kept:
+            self._kept[kind, arguments] = kind(self, *arguments)
+        return self._kept[kind, arguments]
 
 
 def table(level: Level, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
@@ -270,7 +160,7 @@ def table(level: Level, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
     return counts, rates
 
 
-def _tables(levels: Sequence[tuple[Level, ...]]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+def bandwidth_tables(levels: Sequence[tuple[Level, ...]]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
     """[R][C] the bandwidth table of each parameter set and class."""
     return [[table(level, item) for level in row for item in level.protocols] for row in levels]
 

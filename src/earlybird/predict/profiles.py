@@ -32,6 +32,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
         forms=tuple(form for profile in profiles for form in profile.forms),
         intervals={key: item for profile in profiles for key, item in profile.intervals.items()},
         replicates=_merge_replicates(profiles),
+        replays=tuple(replay for profile in profiles for replay in profile.replays),
         extra={
             **profiles[0].extra,
             "results": [row for profile in profiles for row in profile.extra.get("results", [])],

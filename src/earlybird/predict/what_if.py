@@ -15,7 +15,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
 from earlybird.data.tolerance import BANDWIDTH, LATENCY, Sensitivity, Tolerance, ToleranceCurve, Tolerated
 from earlybird.data.units import MOST_BYTES_PER_S, is_plain_number, parse_bandwidth, parse_duration
-from earlybird.predict.exchange import Predictor
+from earlybird.predict.exchange import SHARES, Predictor, used_levels
 
 # The factors of a tolerance curve, and the growths of the time whose factor is searched up to _MOST_SLOWER.
 FACTORS = tuple(2 ** (k / 2) for k in range(-6, 7))
@@ -54,8 +54,7 @@ def changed_profile(profile: Profile, settings: Sequence[str]) -> Profile:
 
 def unused_settings(settings: Sequence[str], pattern: Pattern, layouts: Iterable[Layout]) -> list[str]:
     """A sentence for each of `settings` whose level no message uses on any of the layouts."""
-    levels = [layout.level(pattern.src, pattern.dst) for layout in layouts] if settings else []
-    used = {LEVELS[k] for found in levels for k in np.unique(found)}
+    used = used_levels(pattern, layouts) if settings else ()
     return [
         f"--set {text} changes nothing: no message of the exchange uses the level {level}"
         for text in settings
@@ -79,7 +78,7 @@ def sensitivities(predictor: Predictor, profile: Profile, model: str, share: str
                 yield Sensitivity(level, name, parameter, growth)
 
 
-def tolerance(predictor: Predictor, profile: Profile, model: str, share: str = "message") -> Tolerance:
+def tolerance(predictor: Predictor, profile: Profile, model: str, share: str = SHARES[0]) -> Tolerance:
     """The slowest rank's time with each latency and bandwidth of the used levels multiplied by FACTORS, and
     the factors at which it is longer by GROWTHS, as LLAMP (Shen et al. 2024) asks of whole programs.
 

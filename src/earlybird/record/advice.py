@@ -89,7 +89,7 @@ def advise_program(projection: Projection) -> Advice:
         ranked,
         profile_id=projection.profile_id,
         notes=tuple(dict.fromkeys(notes)),
-        extra={"assumptions": assumed},
+        extra={"assumptions": assumed, "models": projection.models()},
     )
 
 

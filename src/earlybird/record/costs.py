@@ -46,18 +46,23 @@ class Cost:
     ends_s: tuple[float, float] | None = None
 
 
-def exchange_cost(exchange: PhaseExchange, place: Placement, profile: Profile) -> Cost:
-    """The slowest rank of an exchange, by the model `fair`, in the mean over epochs. Raises InputError."""
-    return _mean_cost(exchange, lambda pattern: _cost_of(pattern, place, profile))
+@dataclass(frozen=True)
+class Communication:
+    """Where ranks communicate, at which costs, and the model of their exchanges."""
+
+    place: Placement
+    profile: Profile
+    model: str
 
 
-def early_cost(
-    exchange: PhaseExchange, place: Placement, profile: Profile, partitions: int, delay_s: float
-) -> Cost:
-    """The mean over epochs of `_early_cost_of`."""
-    return _mean_cost(
-        exchange, lambda pattern: _early_cost_of(pattern, place, profile, partitions, delay_s)
-    )  # fmt: skip
+def exchange_cost(exchange: PhaseExchange, how: Communication) -> Cost:
+    """Predict the slowest rank of an exchange, in the mean over epochs. Raises InputError."""
+    return _mean_cost(exchange, lambda pattern: _cost_of(pattern, how))
+
+
+def early_cost(exchange: PhaseExchange, how: Communication, partitions: int, delay_s: float) -> Cost:
+    """Return the mean over epochs of `_early_cost_of`."""
+    return _mean_cost(exchange, lambda pattern: _early_cost_of(pattern, how, partitions, delay_s))
 
 
 def _mean_cost(exchange: PhaseExchange, cost_of: Callable[[Pattern], Cost]) -> Cost:
@@ -71,13 +76,11 @@ def _mean_cost(exchange: PhaseExchange, cost_of: Callable[[Pattern], Cost]) -> C
     )
 
 
-def _cost_of(pattern: Pattern, place: Placement, profile: Profile) -> Cost:
-    return Cost(*Predictor(pattern, place.layout).slowest_s(profile, "fair"))
+def _cost_of(pattern: Pattern, how: Communication) -> Cost:
+    return Cost(*Predictor(pattern, how.place.layout).slowest_s(how.profile, how.model))
 
 
-def _early_cost_of(
-    pattern: Pattern, place: Placement, profile: Profile, partitions: int, delay_s: float
-) -> Cost:
+def _early_cost_of(pattern: Pattern, how: Communication, partitions: int, delay_s: float) -> Cost:
     """The time left after the last of equal partitions is ready, `delay_s` after the others.
 
     What is sent early takes the time of its bytes, of which `delay_s` is hidden; the last partition of every
@@ -86,7 +89,7 @@ def _early_cost_of(
     """
     last_bytes = -(-pattern.bytes // partitions)
     last, early, whole = (
-        _cost_of(Pattern(pattern.src, pattern.dst, size), place, profile)
+        _cost_of(Pattern(pattern.src, pattern.dst, size), how)
         for size in (last_bytes, pattern.bytes - last_bytes, pattern.bytes)
     )
 

@@ -39,7 +39,9 @@ from earlybird.data.recording import LEAST_CORE_WAIT, Recording
 from earlybird.data.schema import Estimate
 from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.predict import ChosenModel, choose_model
 from earlybird.predict.collective import measure_hint, sizes_around
+from earlybird.predict.exchange import used_levels
 from earlybird.record.collective_changes import (
     algorithm_changes,
     measured_place,
@@ -50,6 +52,7 @@ from earlybird.record.collective_changes import (
 from earlybird.record.costs import (
     MODEL_ERROR,
     MOVED_ERROR,
+    Communication,
     Cost,
     Placement,
     attempt,
@@ -321,11 +324,13 @@ class _Projector:
         exchange, model_s = self._exchange(measured, notes), 0.0
         now = None
         if exchange is not None:
-            now = attempt(lambda: exchange_cost(exchange, self.place, self.profile), notes)
+            chosen = self._chosen_model(exchange)
+            how = Communication(self.place, self.profile, chosen.name)
+            now = attempt(lambda: exchange_cost(exchange, how), notes)
             model_s += measured.epochs * now.value_s if now else 0.0
         changes: list[ProjectedChange] = []
         if now is not None:
-            changes += self._of_exchange(measured, now, notes)
+            changes += self._of_exchange(measured, how, now, notes)
         changes += self._of_threads(measured)
         for one in measured.collectives:
             cost, found = self._of_collective(measured, one, notes)
@@ -359,7 +364,12 @@ class _Projector:
             measured.mpi_s, model_s if model_s > 0 else None,
             tuple(sorted(changes, key=_time_s)),
             tuple(dict.fromkeys(notes)),
+            model=chosen.name if now else "", model_reason=chosen.reason if now else "",
         )  # fmt: skip
+
+    def _chosen_model(self, exchange: PhaseExchange) -> ChosenModel:
+        levels = {name for one in exchange.patterns for name in used_levels(one, [self.place.layout])}
+        return choose_model(levels, self.profile)
 
     def _or_shared_cores(self) -> str:
         return ", or ranks shared cores in another way" * (self._core_wait_share >= LEAST_CORE_WAIT)
@@ -426,7 +436,9 @@ class _Projector:
             self._change(measured, change.kind, change.change, change.action, time_s), basis=change.basis
         )
 
-    def _of_exchange(self, measured: MeasuredPhase, now: Cost, notes: list[str]) -> Iterator[ProjectedChange]:
+    def _of_exchange(
+        self, measured: MeasuredPhase, how: Communication, now: Cost, notes: list[str]
+    ) -> Iterator[ProjectedChange]:
         exchange = measured.exchange
         assert exchange is not None
 
@@ -444,12 +456,12 @@ class _Projector:
         for place in self.changes.placements:
             yield from change(
                 LAYOUT, place.layout.text, _placing(place),
-                lambda place=place: exchange_cost(exchange, place, self.profile),
+                lambda place=place: exchange_cost(exchange, replace(how, place=place)),
             )  # fmt: skip
         for name, profile in self.changes.profiles.items():
             yield from change(
                 OTHER_MPI, name, f"use the MPI of {name}",
-                lambda profile=profile: exchange_cost(exchange, self.place, profile),
+                lambda profile=profile: exchange_cost(exchange, replace(how, profile=profile)),
             )  # fmt: skip
         combined = measured.combined_exchange
         if combined is not None:
@@ -458,7 +470,7 @@ class _Projector:
                 AGGREGATION, f"{before} to {after} messages",
                 f"pack the messages of an epoch to each receiver into one: {after} messages instead of "
                 f"{before}, of {format_bytes(combined.mean_bytes)} in the mean",
-                lambda: exchange_cost(combined, self.place, self.profile),
+                lambda: exchange_cost(combined, how),
             )  # fmt: skip
         if (found := self._partitions(measured)) is not None:
             partitions, delay_s, source = found
@@ -467,7 +479,7 @@ class _Projector:
                 PARTITIONS, f"{partitions} partitions, delay {format_seconds(delay_s)} {source}",
                 f"MPI_Psend_init with {labels.counted(partitions, 'partition')}, MPI_Pready for each "
                 f"when it is filled; start the program with `earlybird exec --mpi {mpi} -- mpiexec ...`",
-                lambda: early_cost(exchange, self.place, self.profile, partitions, delay_s),
+                lambda: early_cost(exchange, how, partitions, delay_s),
             )  # fmt: skip
 
     def _of_threads(self, measured: MeasuredPhase) -> Iterator[ProjectedChange]:

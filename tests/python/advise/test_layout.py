@@ -63,7 +63,7 @@ def test_every_layout_has_the_places_of_the_reference_and_the_best_is_no_slower(
     wanted = places(parse_layout(shape))
     assert all(places(one) == wanted for one in found.layouts.values())
     times_s = {
-        name: Predictor(pattern, one).predict(_profile(), "fair").time_s.max()
+        name: Predictor(pattern, one).predict(_profile(), found.advice.asked["model"]).time_s.max()
         for name, one in found.layouts.items()
     }
     assert {one.method: one.time_s.value for one in found.advice.ranked} == pytest.approx(times_s)

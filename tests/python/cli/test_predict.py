@@ -173,7 +173,7 @@ def test_messages_inside_and_outside_a_socket_are_ordered_by_the_option(earlybir
     [
         (
             ["--model", "logp"],
-            "'logp'; choose one of staircase, fair, queue, max-rate, postal, or links with --machine",
+            "'logp'; choose one of staircase, fair, queue, max-rate, postal",
         ),
         (["--share", "process"], "--share applies to --model fair, but the model is staircase"),
         (["--model", "fair", "--share", "byte"], "the share is 'byte'; choose one of message, process"),

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from earlybird.cli.session.exchange import compare_run, predict_all
+from earlybird.data.exchange_models import MODELS
+from earlybird.data.labels import percent
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import load_pattern
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
-from earlybird.predict import BOTH_ENDS, MODELS
+from tests.python.cli.test_fit import write_run
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -47,7 +49,7 @@ def test_fair_is_compared_if_messages_go_between_nodes(replay):
 
 def test_fair_is_omitted_if_it_equals_the_staircase(replay):
     compared = replay("worked", "1x1x4")
-    assert set(compared["error"]) == set(MODELS) - set(BOTH_ENDS)
+    assert set(compared["error"]) == {name for name, model in MODELS.items() if not model.inside}
     assert "share" not in compared
 
 
@@ -116,7 +118,7 @@ def noted(replay, tmp_path, capsys):
         pattern = load_pattern(EXAMPLES / "fan-out" / "pattern.csv")
         where = parse_layout("3x1x1")
         predictions = predict_all(pattern, where, profile)
-        compared = compare_run(Run.open(tmp_path / "run"), pattern, where, parts, predictions)
+        compared = compare_run(Run.open(tmp_path / "run"), pattern, where, parts, profile, predictions)
         warnings = capsys.readouterr().err
         assert all(f"warning: {one}" in warnings for one in compared.extra["notes"])
         return compared.extra["notes"]
@@ -211,7 +213,7 @@ def test_exchanges_that_follow_each_other_are_predicted_one_after_the_other(repl
     once = replay("fan-out", "3x1x1")
     shutil.rmtree(tmp_path / "run")
     twice = replay("fan-out", "3x1x1", "--then", str(pattern), "--launches", "2")
-    assert twice["error"]["staircase"] < 0.02
+    assert twice["default_model"] == "queue" and twice["error"]["queue"] < 0.02
     for model in MODELS:
         assert max(twice["predicted_s"][model]) == pytest.approx(2 * max(once["predicted_s"][model]))
     earlybird("replay", "--resume", "-o", "run", "--launches", "3")
@@ -241,3 +243,28 @@ def test_a_replay_that_ends_while_it_is_created_begins_again(earlybird, monkeypa
     assert not (tmp_path / "run").exists()
     earlybird(*arguments)
     earlybird("replay", "--resume", "-o", "run", "--launches", "3")
+
+
+def test_replays_given_to_fit_choose_the_default_model_and_are_no_part_of_what_is_fitted(
+    replay, earlybird, tmp_path, refused
+):
+    measured = write_run(tmp_path / "measured")
+    earlybird("fit", measured, "-o", "before.json")
+    compared = replay("worked", "1x1x4")
+    assert compared["default_model"] == "staircase" and compared["model_reason"] == "errs least inside nodes"
+    printed = earlybird("fit", measured, "run", "-o", "p.json").stderr
+    before, profile = (load_profile(tmp_path / name) for name in ("before.json", "p.json"))
+    assert replace(profile, replays=()) == before
+    (of_run,) = profile.replays
+    assert (of_run.level, of_run.run_id) == ("intra_socket", compared["run_id"])
+    assert set(of_run.error) == set(compared["error"])
+    best = min(of_run.error, key=of_run.error.__getitem__)
+    exchange = ("predict", EXAMPLES / "worked" / "pattern.csv", "--profile", "p.json", "--layout", "1x1x4")
+    for text in (printed, earlybird(*exchange).stderr):
+        assert f"{best} (errs least on the same socket: {percent(of_run.error[best])} in 1 replay)" in text
+    refused(earlybird("fit", "run", check=False), "is a replay, to which nothing is fitted")
+    path = tmp_path / "run" / "samples.ndjson"
+    path.write_text(path.read_text().replace('"synthetic"', '"openmpi"'))
+    refused(earlybird("fit", measured, "run", check=False), "measured with mpich, the replay with openmpi")
+    (tmp_path / "run" / "layout.csv").unlink()
+    refused(earlybird("fit", measured, "run", check=False), "layout.csv")

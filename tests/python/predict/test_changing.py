@@ -58,10 +58,10 @@ def test_every_change_gives_the_times_of_a_new_predictor(messages, places, chang
         resized = {message: size for message, size in resized.items() if message < len(messages)}
         predictor.update(moved, resized)
         now_s = predictor.slowest_now_s(PROFILE)
-        expected = Predictor(predictor.pattern, predictor.layout).predict(PROFILE)
+        expected = Predictor(predictor.pattern, predictor.layout).predict(PROFILE, "staircase")
         assert now_s == pytest.approx(expected.time_s.max(), rel=1e-9)
         # Also by the other methods, which prepare it again.
-        assert predictor.predict(PROFILE).time_s == pytest.approx(expected.time_s, rel=1e-12)
+        assert predictor.predict(PROFILE, "staircase").time_s == pytest.approx(expected.time_s, rel=1e-12)
         assert predictor.slowest_now_s(PROFILE) == pytest.approx(now_s, rel=1e-12)
 
 
@@ -69,7 +69,7 @@ def test_changes_before_the_first_prediction_and_to_new_nodes_count():
     pattern = Pattern(np.array([0, 1]), np.array([1, 0]), np.array([9000, 100]))
     predictor = Predictor(pattern, parse_layout("1x1x2"))
     predictor.update({1: (1, 0)})
-    apart_s = Predictor(pattern, parse_layout("2x1x1")).predict(PROFILE).time_s.max()
+    apart_s = Predictor(pattern, parse_layout("2x1x1")).predict(PROFILE, "staircase").time_s.max()
     assert predictor.slowest_now_s(PROFILE) == pytest.approx(apart_s, rel=1e-12)
     predictor.update({1: (7, 3)})
     assert predictor.slowest_now_s(PROFILE) == pytest.approx(apart_s, rel=1e-12)
@@ -127,14 +127,10 @@ def test_a_moved_layout_stays_one_when_messages_change_afterwards():
 
 def test_times_of_every_rank_are_kept():
     pattern, layout = halo_exchange((2, 2, 2), (8, 8, 8)), parse_layout("2x2x2")
-    changing, prediction = (
-        changing_exchange(pattern, layout, PROFILE, "per-level"),
-        Predictor(pattern, layout),
-    )
+    changing = changing_exchange(pattern, layout, PROFILE, "per-level")
+    prediction = Predictor(pattern, layout).predict(PROFILE, "staircase")
     for of_kept, expected in zip(
-        changing.times_s(),
-        (prediction.predict(PROFILE).intra_node_s, prediction.predict(PROFILE).inter_node_s),
-        strict=True,
+        changing.times_s(), (prediction.intra_node_s, prediction.inter_node_s), strict=True
     ):
         assert of_kept == pytest.approx(expected, rel=1e-12)
 

@@ -32,7 +32,7 @@ def test_where_only_latencies_are_left_without_data_it_is_the_model_itself():
 
 
 def test_the_wait_for_a_core_adds_to_copies_and_hides_behind_links():
-    plain = Predictor(PATTERN, parse_layout("2x1x2")).predict(PROFILE)
+    plain = Predictor(PATTERN, parse_layout("2x1x2")).predict(PROFILE, "staircase")
     nothing, long_s = _over("2x1x2", np.zeros(4)), _over("2x1x2", np.full(4, 1.0))
     assert plain.inter_node_s.max() < 1
     assert nothing == pytest.approx(plain.time_s - [3e-6, 3e-6, 3e-6, 3e-6])

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlybird.data.errors import InputError
+from earlybird.data.exchange_models import MODELS
 from earlybird.data.layout import Layout, parse_layout
-from earlybird.data.pattern import Pattern, load_pattern
+from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import prediction_from_json
-from earlybird.data.profile import Profile, load_profile, profile_from_json
-from earlybird.predict import MIXED, MODELS, SHARES, Predictor, predict_exchange
+from earlybird.data.profile import Profile, profile_from_json
+from earlybird.predict import MIXED, SHARES, Predictor, predict_exchange
 
 WORKED = Path(__file__).parents[3] / "examples" / "worked"
 
@@ -79,7 +80,7 @@ def test_groups_are_the_receivers_socket_inside_a_node_and_its_node_outside():
     inter_socket = predict_exchange(across, parse_layout("1x2x2"), _profile(inter_socket=_level()))
     assert inter_socket.receive_s == pytest.approx([0, 0, 2000 / 16e9, 2000 / 16e9])
     between = _pattern((0, 4, 1000), (1, 6, 1000))
-    inter_node = predict_exchange(between, parse_layout("2x2x2"), _profile(inter_node=_level()))
+    inter_node = predict_exchange(between, parse_layout("2x2x2"), _profile(inter_node=_level()), "staircase")
     assert inter_node.receive_s == pytest.approx([0, 0, 0, 0, 2000 / 16e9, 0, 2000 / 16e9, 0])
     assert inter_node.intra_node_s.tolist() == [0] * 8
 
@@ -155,7 +156,7 @@ _TWO_PROTOCOLS = _level(
 
 
 @settings(deadline=None)
-@given(st.lists(_MESSAGE, min_size=1, max_size=30), st.permutations(range(8)), st.sampled_from(MODELS))
+@given(st.lists(_MESSAGE, min_size=1, max_size=30), st.permutations(range(8)), st.sampled_from(list(MODELS)))
 def test_renaming_the_ranks_renames_the_prediction(messages, permutation, model):
     new = np.array(permutation)
     pattern, layout = _pattern(*messages), parse_layout("2x2x2")
@@ -169,7 +170,7 @@ def test_renaming_the_ranks_renames_the_prediction(messages, permutation, model)
 
 
 @settings(deadline=None)
-@given(st.lists(_MESSAGE, min_size=1, max_size=30), st.sampled_from(MODELS))
+@given(st.lists(_MESSAGE, min_size=1, max_size=30), st.sampled_from(list(MODELS)))
 def test_ten_times_the_bytes_take_ten_times_as_long_apart_from_latency(messages, model):
     pattern, layout, profile = _pattern(*messages), parse_layout("1x1x8"), _profile(intra_socket=_level())
     larger = Pattern(pattern.src, pattern.dst, pattern.bytes * 10)
@@ -254,13 +255,13 @@ def test_on_and_off_socket_messages_compete_as_in_equations_12_to_17():
     # Rank 0 receives 30 kB on and 10 kB off its socket, rank 1 40 kB off: (3/4 16 + 1/4 8)/2 = 7 GB/s and
     # 4 GB/s. Rank 0 ends after 40/7 us, rank 1 then has 120/7 kB to go at 5 GB/s: 24/7 us more.
     pattern, layout = _pattern((1, 0, 30_000), (2, 0, 10_000), (3, 1, 40_000)), parse_layout("1x2x2")
-    prediction = predict_exchange(pattern, layout, _mixed_profile())
+    prediction = predict_exchange(pattern, layout, _mixed_profile(), "staircase")
     assert prediction.receive_s == pytest.approx(np.array([40, 64, 0, 0]) / 7e6, rel=1e-12)
     # Latencies: 1 + 3 us on rank 0, 3 us on rank 1; ranks 2 and 3 wait for their sends.
     assert prediction.time_s == pytest.approx(np.array([68, 85, 40, 64]) / 7e6, rel=1e-12)
     assert prediction.extra == {"mixed": "per-level"}
     # In the union of rank 0's messages the smaller one, from rank 2, is complete at half of the time.
-    union = predict_exchange(pattern, layout, _mixed_profile(), mixed="union")
+    union = predict_exchange(pattern, layout, _mixed_profile(), "staircase", mixed="union")
     assert union.time_s == pytest.approx(np.array([68, 85, 20, 64]) / 7e6, rel=1e-12)
     assert union.extra == {"mixed": "union"}
 
@@ -280,7 +281,7 @@ def test_with_one_of_the_two_levels_the_mixture_is_its_staircase(messages, level
     pattern = _pattern(*[(src, dst, 1000 * (dst + 1)) for src, dst in messages])
     layout, both = parse_layout("1x2x2"), _mixed_profile()
     one = _profile(**{f"{level}_socket": _level(_protocol(table=ON if level == "intra" else OFF))})
-    prediction = predict_exchange(pattern, layout, both, mixed=mixed)
+    prediction = predict_exchange(pattern, layout, both, "staircase", mixed=mixed)
     alone = predict_exchange(pattern, layout, one)
     assert prediction.receive_s == pytest.approx(alone.receive_s, rel=1e-12)
     assert prediction.extra == {}
@@ -322,7 +323,8 @@ def test_beyond_the_measured_n_of_either_level_a_mixture_says_so():
 def test_fair_limits_the_sending_node_too():
     pattern, layout = _pattern((0, 1, 100_000), (0, 2, 300_000)), parse_layout("3x1x1")
     profile = _profile(inter_node=_level(_protocol(table={"1": 10e9})))
-    assert predict_exchange(pattern, layout, profile).receive_s == pytest.approx([0, 10e-6, 30e-6])
+    staircase = predict_exchange(pattern, layout, profile, "staircase")
+    assert staircase.receive_s == pytest.approx([0, 10e-6, 30e-6])
     fair = predict_exchange(pattern, layout, profile, "fair")
     assert fair.receive_s == pytest.approx([0, 20e-6, 40e-6])
     # The sender waits for the last of its sends and pays no latency of the receivers.
@@ -357,7 +359,8 @@ def test_fair_shares_by_process_on_request():
     )
     assert by_message.receive_s[3:] == pytest.approx([10e-6, 10e-6])
     assert by_process.receive_s[3:] == pytest.approx([10e-6, 20e-6 / 3])
-    assert by_process.receive_s == pytest.approx(predict_exchange(pattern, layout, profile).receive_s)
+    staircase = predict_exchange(pattern, layout, profile, "staircase")
+    assert by_process.receive_s == pytest.approx(staircase.receive_s)
     assert by_process.extra["share"] == "process"
 
 
@@ -372,7 +375,7 @@ def test_fair_without_messages_between_nodes_is_the_staircase_and_says_so():
 def test_fair_says_where_more_processes_send_than_were_measured():
     pattern = _pattern((0, 4, 100), (1, 4, 100), (2, 4, 100))
     profile = _profile(inter_node=_level(_protocol(table=ON)))
-    assert "notes" not in predict_exchange(pattern, parse_layout("2x1x4"), profile).extra
+    assert "notes" not in predict_exchange(pattern, parse_layout("2x1x4"), profile, "staircase").extra
     (said,) = predict_exchange(pattern, parse_layout("2x1x4"), profile, "fair").extra["notes"]
     assert said.startswith("inter_node: 3 processes send at once, but the profile has N up to 2")
 
@@ -386,7 +389,7 @@ def test_intervals_of_fair_come_from_fewer_replicates_of_large_exchanges(monkeyp
     replicates = [{"levels": {"inter_node": _level(_protocol(latency_s=k * 1e-6))}} for k in range(41)]
     profile = _profile(replicates, inter_node=_level())
     narrow = predict_exchange(pattern, layout, profile, "fair")
-    wide = predict_exchange(pattern, layout, profile)
+    wide = predict_exchange(pattern, layout, profile, "staircase")
     # The latency of replicate k is k us: the first 6 reach an eighth as far as all 41.
     assert np.diff(narrow.time_interval_s)[4:] == pytest.approx(
         np.diff(wide.time_interval_s)[4:] / 8, rel=1e-6
@@ -401,11 +404,11 @@ def test_fair_takes_completions_of_large_exchanges_together_and_moves_by_little(
     pattern, layout = Pattern(src, dst, random.integers(1, 50_000, 2400)), parse_layout("8x1x2")
     profile = _profile(inter_node=_level(_protocol(table=ON)))
     exact = predict_exchange(pattern, layout, profile, "fair").receive_s
-    monkeypatch.setattr("earlybird.predict.parts.FAIR_EXACT_WORK", 0)
+    monkeypatch.setattr("earlybird.predict.solvers.FAIR_EXACT_WORK", 0)
     together = predict_exchange(pattern, layout, profile, "fair").receive_s
     assert (together != exact).any()
     assert together == pytest.approx(exact, rel=0.01)
-    monkeypatch.setattr("earlybird.predict.parts.FAIR_BATCHED_WORK", 1)  # steps that cost more are larger
+    monkeypatch.setattr("earlybird.predict.solvers.FAIR_BATCHED_WORK", 1)  # steps that cost more are larger
     in_larger_steps = predict_exchange(pattern, layout, profile, "fair").receive_s
     apart = [np.abs(times_s - exact).sum() / exact.sum() for times_s in (together, in_larger_steps)]
     assert apart[0] < apart[1] < 0.05
@@ -481,9 +484,3 @@ def test_a_prediction_beyond_what_was_measured_says_so():
     assert "notes" not in predict_exchange(ring, layout, _one_protocol([1, 2, 4])).extra
     (said,) = predict_exchange(ring, layout, _one_protocol([1, 4], machine={"cores": 2})).extra["notes"]
     assert "4 ranks on a node" in said and "2 cores" in said
-
-
-def test_a_model_without_a_formula_is_no_other_model():
-    exchange = Predictor(load_pattern(WORKED / "pattern.csv"), parse_layout("1x1x4"))
-    with pytest.raises(ValueError, match="no formula for the model new"):
-        exchange._times([load_profile(WORKED / "profile.json")], "new", "message")

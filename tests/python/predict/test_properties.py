@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from earlybird.data.exchange_models import MODELS
 from earlybird.data.layout import LEVELS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol
-from earlybird.predict import MODELS, predict_exchange
+from earlybird.predict import predict_exchange
 
 TAU_S = 2e-6
 # BW(N) with holes, and constant beyond the last N; bytes per second and process never rise.
@@ -48,7 +49,7 @@ def test_more_bytes_never_let_a_rank_receive_earlier(messages, data):
 
 
 @settings(max_examples=25, deadline=None)
-@given(_messages, st.sampled_from(MODELS))
+@given(_messages, st.sampled_from(list(MODELS)))
 def test_an_overlap_takes_from_the_longer_part_to_the_sum(messages, model):
     """Also with empty messages, ranks without any, and nodes of different numbers of ranks."""
     uneven = Layout(np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 0, 0, 0]), "uneven")

@@ -76,4 +76,6 @@ def test_several_nodes_are_groups_of_their_own():
     profile = Profile({"inter_node": Level("inter_node", (protocol,))})
     places = parse_layout("3x1x4")
     expected_s = simulated(pattern, places.node.tolist(), table, waits=True)
-    assert predict_exchange(pattern, places, profile).time_s == pytest.approx(expected_s, rel=1e-9)
+    assert predict_exchange(pattern, places, profile, "staircase").time_s == pytest.approx(
+        expected_s, rel=1e-9
+    )

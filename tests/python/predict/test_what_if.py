@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from earlybird.data.errors import InputError
+from earlybird.data.exchange_models import MODELS
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import profile_from_json
-from earlybird.predict import MODELS, Predictor
+from earlybird.predict import Predictor
 from earlybird.predict.node_counts import node_counts
 from earlybird.predict.what_if import FACTORS, changed_profile, sensitivities, tolerance
 
@@ -197,12 +198,12 @@ def test_an_exchange_that_takes_no_time_has_no_tolerance():
 
 def test_node_counts_are_the_predictions_of_their_layouts():
     pattern = Pattern(np.array([0, 2, 1]), np.array([1, 3, 2]), np.array([10, 200, 3000]))
-    found = node_counts(pattern, map(parse_layout, ("1x1x4", "2x1x2")), profile())
+    found = node_counts(pattern, map(parse_layout, ("1x1x4", "2x1x2")), profile(), "queue")
     assert [one.nodes for one in found.counts] == [1, 2]
     assert found.counts[1].level_bytes == {"intra_socket": 210, "inter_socket": 0, "inter_node": 3000}
     assert found.counts[1].share("inter_node") == pytest.approx(3000 / 3210)
     for one in found.counts:
-        alone = Predictor(pattern, parse_layout(one.layout)).predict(profile())
+        alone = Predictor(pattern, parse_layout(one.layout)).predict(profile(), "queue")
         assert one.time_s.value == alone.time_s.max() == alone.time_s[one.slowest_rank]
         assert one.intra_node_s + one.inter_node_s == one.time_s.value
 

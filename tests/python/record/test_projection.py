@@ -26,7 +26,7 @@ from earlybird.patterns import recorded
 from earlybird.patterns.recorded import heaviest_phase
 from earlybird.record import projection
 from earlybird.record.advice import AS_RECORDED, advise_program
-from earlybird.record.costs import MODEL_ERROR, MOVED_ERROR, Cost, exchange_cost
+from earlybird.record.costs import MODEL_ERROR, MOVED_ERROR, Communication, Cost, exchange_cost
 from earlybird.record.measured_phase import MeasuredPhase, PhaseExchange
 from earlybird.record.projection import Changes, EarlySending, other_mappings, project, recorded_place
 from tests import recordings
@@ -506,10 +506,9 @@ def test_a_shift_by_turns_costs_the_mean_of_its_turns_and_never_an_incast():
     recording = recordings.of_epochs(4, turns(4) * 2)
     measured = MeasuredPhase(recording, heaviest_phase(recording))
     patterns = [Pattern(*np.array(messages).T[[0, 1, 3]]) for messages in turns(4)]
-    each_s = [
-        exchange_cost(PhaseExchange((pattern,), (1.0,)), place("4x1x1"), profile()) for pattern in patterns
-    ]
-    cost = exchange_cost(measured.exchange, place("4x1x1"), profile())
+    how = Communication(place("4x1x1"), profile(), "fair")
+    each_s = [exchange_cost(PhaseExchange((pattern,), (1.0,)), how) for pattern in patterns]
+    cost = exchange_cost(measured.exchange, how)
     assert cost.value_s == pytest.approx(np.mean([one.value_s for one in each_s]))
     assert (measured.exchange.num_messages, measured.exchange.mean_bytes) == (4, EACH)
 

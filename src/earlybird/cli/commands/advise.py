@@ -30,6 +30,7 @@ from earlybird.cli.options.projection import ChangeOptions, PhaseOption, Recordi
 from earlybird.cli.options.shared import (
     BufferOptions,
     CollectiveOptions,
+    ModelOption,
     ProfilesOption,
     QuietOption,
     call_bytes,
@@ -42,6 +43,7 @@ from earlybird.data import files, labels
 from earlybird.data.advice import Advice
 from earlybird.data.collective_algorithms import OPERATIONS
 from earlybird.data.errors import InputError
+from earlybird.data.exchange_models import exchange_model
 from earlybird.data.layout import MAPPINGS, is_shape, parse_layout, require_csv_name, save_layout
 from earlybird.data.measure_commands import LaunchOptions
 from earlybird.data.mpich_selection import Selection, find_selection
@@ -50,7 +52,6 @@ from earlybird.data.profile import Profile
 from earlybird.data.shell_commands import command_text, no_option, path_argument
 from earlybird.data.units import format_bytes, format_seconds, parse_bytes, parse_duration
 from earlybird.machine.flavours import find_flavour
-from earlybird.predict import MODELS
 from earlybird.predict.collective import operations_of
 from earlybird.present.render.data import Format
 from earlybird.present.render.notes import note
@@ -164,6 +165,8 @@ def program(
     print_advice(advice, format)
     if len(advice.ranked) == 1:
         note(f"there is no change to compare{'' if changes.are_given else MORE_CHANGES}")
+    for name in advice.extra["models"]:
+        note(f"exchanges are predicted by {name}")
     for assumption in advice.extra["assumptions"]:
         note(f"assumed for {assumption}")
 
@@ -179,7 +182,7 @@ def layout(
     map_by: Annotated[
         str, typer.Option(help="How ranks fill the nodes now: core, socket or node; the reference.")
     ] = MAPPINGS[0],
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "fair",
+    model: ModelOption = None,
     swaps: Annotated[
         int | None,
         typer.Option(
@@ -213,7 +216,8 @@ def layout(
     place.check()
     limits = _swaps(swaps, budget, seed)
     joined = load_profiles(profile)
-    _check_model(model)
+    if model is not None:
+        exchange_model(model)  # before the work
     if output is not None:
         require_csv_name(output, "-o")
         check_output(output)
@@ -310,7 +314,7 @@ def partition(
     halo_width: HaloWidth = 1,
     bytes_per_cell: BytesPerCell = "8",
     profile: ProfilesOption = None,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "queue",
+    model: ModelOption = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds of METIS to try.")] = 8,
     imbalance: Annotated[
         float, typer.Option(min=0.001, max=1, help="By which the largest part may exceed the mean.")
@@ -339,7 +343,8 @@ def partition(
     if math.isnan(imbalance):  # which is in every range of the parser
         raise InputError("--imbalance is nan; give 0.001 to 1, such as 0.03")
     joined = load_profiles(profile)
-    _check_model(model)
+    if model is not None:
+        exchange_model(model)  # before the work
     if output is not None:
         check_output(output)
     if pattern_out is not None:
@@ -373,7 +378,7 @@ def aggregate(
     ],
     place: PatternPlace,
     profile: ProfilesOption = None,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "queue",
+    model: ModelOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -394,7 +399,8 @@ def aggregate(
     """
     place.check()
     joined = load_profiles(profile)
-    _check_model(model)
+    if model is not None:
+        exchange_model(model)  # before the work
     if output is not None and output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise InputError(f"-o is {output}, which exists already; give a new folder")
     exchange = load_fitting_pattern(pattern)
@@ -422,12 +428,6 @@ def aggregate(
         f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node; check it: "
         f"{_replay(stages, shown, profile, joined)}"
     )
-
-
-def _check_model(model: str) -> None:
-    """Raise InputError, before the work, for an unknown model."""
-    if model not in MODELS:
-        raise InputError(f"the model is {model!r}; choose one of {', '.join(MODELS)}")
 
 
 def _selection_of(profile: Profile) -> Selection | None:

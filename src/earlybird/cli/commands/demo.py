@@ -27,6 +27,7 @@ from earlybird.data.profile import save_profile
 from earlybird.data.shell_commands import path_argument
 from earlybird.machine import hardware
 from earlybird.measure import suites
+from earlybird.predict import Predictor
 from earlybird.present.render.data import print_json
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_text
@@ -146,7 +147,7 @@ def _run(
     pattern = ghost_exchange(graph, part, bytes_per_cell=size_bytes, halo_width=HALO_WIDTH)
     save_pattern(pattern, folder / "mesh.csv")
     predictions = predict_all(pattern, layout, profile)
-    write_json(folder / "prediction.json", predictions["staircase"].to_json())
+    write_json(folder / "prediction.json", Predictor(pattern, layout).predict(profile).to_json())
 
     _say(4, "replaying the exchange on real MPI")
     effort = suited_to(resources, Effort(REPLAY_LAUNCHES, REPLAY_SHARE * budget_s, seed=seed))
@@ -156,7 +157,7 @@ def _run(
     )  # fmt: skip
     groups = suites.exchange_groups(pattern, layout, starter.flavour, resources.link_bytes_per_s)
     run_session(replayed, starter, groups, effort, quiet, resumable=False)
-    comparison = compare_run(replayed, pattern, layout, [profile], predictions)
+    comparison = compare_run(replayed, pattern, layout, [profile], profile, predictions)
 
     _say(5, f"writing {output}")
     material = collect([run.path, folder / "profile.json", folder / "prediction.json", replayed.path])

@@ -1,5 +1,6 @@
 """`earlybird fit`: fits a profile to run folders or a table of ping-pong times, and prints its summary."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,8 @@ from earlybird.cli.options.command import FORMAT, make_command
 from earlybird.data import files
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import EarlybirdError, InputError
+from earlybird.data.exchange_models import with_reason
+from earlybird.data.layout import level_phrase
 from earlybird.data.measure_commands import LaunchOptions
 from earlybird.data.profile import SCHEMA, Profile, save_profile
 from earlybird.data.run import Run
@@ -26,7 +29,8 @@ def fit(
         list[Path],
         typer.Argument(
             metavar="RUN...",
-            help="Run folders of one context, or one table with columns level,placement,pairs,bytes,time_s.",
+            help="Run folders of one context, those of `replay` too, or one table with columns "
+            "level,placement,pairs,bytes,time_s.",
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Profile to write.")] = Path("profile.json"),
@@ -58,9 +62,20 @@ def fit(
     """Fit latency, bandwidth under contention and protocol switches, with intervals and held-out error.
 
     For held-out errors, protocol switches are refitted with each size left out; the number of protocols is
-    fixed.
+    fixed. Nothing is fitted to runs of `earlybird replay`: the errors of the models for them are stored in
+    the profile, and predictions are then by the model that errs least.
     """
+    from earlybird.cli.session.exchange import is_replay, replay_of
+    from earlybird.predict import choose_model
+
     _require_replaceable(output)
+    replays = [Run.open(source) for source in sources if is_replay(source)]
+    sources = [source for source in sources if not is_replay(source)]
+    if not sources:
+        raise InputError(
+            f"{replays[0].path} is a replay, to which nothing is fitted; give it after the run folders of "
+            "`earlybird measure`"
+        )
     observations = _read(sources, mpi)
     from earlybird.fit.collective_comparison import COMPLETION, MEAN
     from earlybird.fit.profile import compare_segmentations, fit_profile
@@ -68,6 +83,7 @@ def fit(
     times = MEAN if mean_over_ranks else COMPLETION
     profile = fit_profile(observations, paper=paper, collective_times=times)
     collectives = profile.collectives
+    profile = replace(profile, replays=tuple(replay_of(run, profile) for run in replays))
     choices = compare_segmentations(observations, paper=paper) if model_selection else []
     compared = [_choice_json(choice) for choice in choices]
     save_profile(profile, output)
@@ -84,6 +100,8 @@ def fit(
         note(f"wrote {output}{following}")
         if profile.pipelines:
             note(f"and: {_advise(profile, output)}")
+        for level in dict.fromkeys(replay.level for replay in profile.replays):
+            note(f"predictions {level_phrase(level)}: {with_reason(*choose_model([level], profile))}")
         if collectives:
             note(f"next: {_advise_collective(collectives, output)}")
     for warning in profile.extra["warnings"]:
@@ -195,7 +213,7 @@ def _summary(profile: Profile, output: Path, choices: list[dict[str, Any]]) -> d
     value = profile.to_json()
     summary = {"profile": str(output)} | {
         key: value[key]
-        for key in ("id", "context", "runs", "levels", "forms", "intervals", "warnings")
+        for key in ("id", "context", "runs", "levels", "forms", "intervals", "replays", "warnings")
         if key in value
     }
     return summary | ({"model_selection": choices} if choices else {})

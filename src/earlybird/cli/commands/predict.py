@@ -21,17 +21,21 @@ from earlybird.cli.options.shared import (
     LAYOUT_HELP,
     CombineOption,
     MixedOption,
+    ModelOption,
     ProfilesOption,
     ShareOption,
     load_profiles,
 )
 from earlybird.cli.session.memory import load_fitting_pattern
+from earlybird.data import labels
 from earlybird.data.errors import InputError
+from earlybird.data.exchange_models import MODELS, SHARING
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.data.simulated_machine import parse_simulated_machine
-from earlybird.predict import BOTH_ENDS, COMBINE, MIXED, MODELS, SHARES, Predictor, predict_exchange
+from earlybird.predict import COMBINE, MIXED, SHARES, Predictor, choose_model, predict_exchange
+from earlybird.predict.exchange import used_levels
 from earlybird.predict.node_counts import node_counts
 from earlybird.predict.on_machine import MODEL as LINKS
 from earlybird.predict.on_machine import predict_on_machine
@@ -62,10 +66,7 @@ def predict(
     map_by: Annotated[
         str | None, typer.Option(help="How ranks fill --layout: core, socket or node.  [default: core]")
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help=f"One of {', '.join(MODELS)}, or {LINKS} with --machine.  [default: {MODELS[0]}]"),
-    ] = None,
+    model: ModelOption = None,
     share: ShareOption = None,
     mixed: MixedOption = None,
     combine: CombineOption = None,
@@ -111,11 +112,9 @@ def predict(
 ) -> None:
     """Predict the time of an exchange on every rank.
 
-    All messages of PATTERN are posted at once. The models are described in docs/models.md (links in
-    docs/simulation.md): staircase is the
-    default; fair and queue also limit the senders between nodes, and usually err less there; max-rate and
-    postal are simpler, for comparison. Column receive is the time to receive, without latency. time-low and
-    time-high are printed if the profile has replicates: the 95 % interval of time that follows from the
+    All messages of PATTERN are posted at once. The last line names the model, and why it was chosen; the
+    models are described in docs/models.md. Column receive is the time to receive, without latency. time-low
+    and time-high are printed if the profile has replicates: the 95 % interval of time that follows from the
     uncertainty of its parameters, without the error of the model. With --sensitivity, a row for each
     parameter says by how many percent the slowest rank takes longer if the parameter makes communication 1 %
     slower. With --nodes, a row for each number of nodes has the time of its slowest rank, and the volume that
@@ -140,41 +139,37 @@ def predict(
         return
     if model == LINKS:
         raise InputError(f"the model {LINKS} needs --machine instead of --profile; give it, or another model")
-    if model is not None and model not in MODELS:
-        raise InputError(
-            f"the model is {model!r}; choose one of {', '.join(MODELS)}, or {LINKS} with --machine"
-        )
-    model = model or MODELS[0]
     joined = changed_profile(load_profiles(profile), settings or ())
     pattern = load_fitting_pattern(patterns[0])
-    options = _model_options(model, share, mixed, combine)
-    asked = {"settings": settings, "combine": combine if combine != COMBINE[0] else None}
-    given = {name: value for name, value in asked.items() if value}
     if nodes is not None:
         layouts = [
             equal_nodes(pattern, number, sockets, joined, map_by or MAPPINGS[0])
             for number in node_numbers(nodes)
         ]
-        found = node_counts(pattern, layouts, joined, model, **options)
-        _note_unused(settings, pattern, layouts)
+    elif layout is None:
+        layouts = [_one_node(pattern, joined)]
+    else:
+        layouts = [parse_layout(layout, map_by or MAPPINGS[0])]
+    chosen = choose_model(used_levels(pattern, layouts), joined, model)
+    options = _model_options(chosen.name, share, mixed, combine)
+    asked = {"settings": settings, "combine": combine if combine != COMBINE[0] else None}
+    given = chosen.to_json() | {name: value for name, value in asked.items() if value}
+    _note_unused(settings, pattern, layouts)
+    if nodes is not None:
+        found = node_counts(pattern, layouts, joined, chosen.name, **options)
         print_node_counts(replace(found, extra=given), format)
         return
-    where = _one_node(pattern, joined) if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
     if sensitivity or tolerance:
-        predictor = Predictor(pattern, where, mixed=mixed or MIXED[0], combine=combine or COMBINE[0])
-        share = share or SHARES[0]
-        _note_unused(settings, pattern, [where])
+        predictor = Predictor(pattern, *layouts, mixed=mixed or MIXED[0], combine=combine or COMBINE[0])
+        arguments = predictor, joined, chosen.name, share or SHARES[0]
         if sensitivity:
-            print_sensitivities(list(sensitivities(predictor, joined, model, share)), model, format, given)
+            print_sensitivities(list(sensitivities(*arguments)), chosen.name, format, given)
         else:
-            tolerated = tolerances(predictor, joined, model, share)
-            print_tolerance(replace(tolerated, extra=given), format)
+            print_tolerance(replace(tolerances(*arguments), extra=given), format)
         return
-    prediction = predict_exchange(pattern, where, joined, model, **options)
-    if settings:
-        prediction.extra["settings"] = settings
-        _note_unused(settings, pattern, [where])
-    print_prediction(prediction, format, pattern)
+    prediction = predict_exchange(pattern, *layouts, joined, chosen.name, **options)
+    more = {name: value for name, value in given.items() if name != "combine"}  # which it has if it matters
+    print_prediction(replace(prediction, extra={**prediction.extra, **more}), format, pattern)
 
 
 def _note_unused(settings: list[str] | None, pattern: Pattern, layouts: list[Layout]) -> None:
@@ -231,12 +226,11 @@ def _check_options(
 
 def _model_options(model: str, share: str | None, mixed: str | None, combine: str | None) -> dict[str, str]:
     """The options given; InputError for one that the model does not use."""
-    if share is not None and model != "fair":
-        raise InputError(f"--share applies to --model fair, but the model is {model}; omit --share")
-    if mixed is not None and model not in ("staircase", *BOTH_ENDS):
-        raise InputError(
-            f"--mixed applies to the models staircase, fair and queue, but the model is {model}; omit --mixed"
-        )
+    if share is not None and model != SHARING.name:
+        raise InputError(f"--share applies to --model {SHARING.name}, but the model is {model}; omit --share")
+    if mixed is not None and not MODELS[model].is_joint:
+        joint = labels.listed([name for name, record in MODELS.items() if record.is_joint])
+        raise InputError(f"--mixed applies to the models {joint}, but the model is {model}; omit --mixed")
     given = {"share": share, "mixed": mixed, "combine": combine}
     return {name: value for name, value in given.items() if value is not None}
 

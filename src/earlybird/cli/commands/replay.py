@@ -1,7 +1,6 @@
 """`earlybird replay`: runs the exchange of a pattern on real MPI and, with a profile, reports the prediction
 error."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from earlybird.cli.session.exchange import (
     compare_run,
     note_other_combination,
     predict_stages,
+    replayed_exchange,
 )
 from earlybird.cli.session.foreign_runs import refuse_unstated
 from earlybird.cli.session.launchers import make_launcher
@@ -102,10 +102,8 @@ def replay(
             given or settings.get(name)
             for name, given in (("share", share), ("mixed", mixed), ("combine", combine))
         )
-        messages = load_pattern(run.path / "pattern.npz")
-        # From the run: the original layout file may have changed or be missing.
-        where = replace(parse_layout(str(run.path / "layout.csv")), text=settings["layout_text"])
-        stages = messages.divided(settings.get("stages") or [messages.num_messages])
+        stages, where = replayed_exchange(run)
+        messages = Pattern.joined(stages)
         given = [load_pattern(path) for path in (pattern, *(then or ())) if path is not None]
         if given and [one.sha256() for one in given] != [stage.sha256() for stage in stages]:
             paths = " and ".join(str(path) for path in (pattern, *(then or ())) if path is not None)
@@ -170,7 +168,7 @@ def replay(
     if starter.name == "synthetic" and settings.get("threads", 1) > 1:
         note(f"warning: --threads {settings['threads']} has no effect: times are drawn from a profile")
     if predictions:
-        compared = compare_run(run, messages, where, profiles, predictions, *variant)
+        compared = compare_run(run, messages, where, profiles, joined, predictions, *variant)
         print_comparison(compared, format)
         if len(stages) == 1:
             note_other_combination(compared, messages, where, joined, *variant)

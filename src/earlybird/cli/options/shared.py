@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from earlybird.data.errors import InputError
+from earlybird.data.exchange_models import MODELS, SHARING
 from earlybird.data.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -33,9 +34,13 @@ QuietOption = Annotated[bool, typer.Option("--quiet", help="Print no progress on
 ProfilesOption = Annotated[
     list[str] | None, typer.Option(help="Profile written by fit; repeat to combine levels.")
 ]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(help=f"{', '.join(MODELS)}; see docs/models.md.  [default: the one that errs least]"),
+]
 ShareOption = Annotated[
     str | None,
-    typer.Option(help="--model fair: an equal share per message or process.  [default: message]"),
+    typer.Option(help=f"--model {SHARING.name}: an equal share per message or process.  [default: message]"),
 ]
 CombineOption = Annotated[
     str | None,

@@ -2,32 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from earlybird.compare import compare_times, exchange_samples, measured_times
 from earlybird.data import files, memory, units
 from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
-from earlybird.data.layout import Layout
-from earlybird.data.pattern import Pattern
+from earlybird.data.exchange_models import MODELS
+from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.prediction import Prediction
-from earlybird.data.profile import USUAL_CONTEXT, Profile
+from earlybird.data.profile import USUAL_CONTEXT, Profile, Replay
 from earlybird.data.run import Run
 from earlybird.launch.launcher import Launcher
 from earlybird.predict import (
-    BOTH_ENDS,
     COMBINE,
     MIXED,
-    MODELS,
     SHARES,
     Predictor,
-    merge_profiles,
     one_after_the_other,
     over_empty_exchange,
     silent_senders,
 )
 from earlybird.present.render.notes import note
 
+_PATTERN = "pattern.npz"  # of a run of `replay`
 # Maximum share of free memory for the buffers of both sides of all messages.
 _MEMORY_SHARE = 0.7
 # The error of another prediction that is worth a note, as part of the error of the one that was asked for.
@@ -56,12 +56,12 @@ def predict_all(
 ) -> dict[str, Prediction]:
     """The predictions of all models that apply; InputError if none does.
 
-    Without messages between nodes `fair` and `queue` are omitted, as they equal the staircase.
+    Without messages between nodes those are omitted that differ from another one between nodes only.
     """
     predictions, refusals = {}, []
     exchange = Predictor(pattern, layout, mixed=mixed, combine=combine)
-    for model in MODELS:
-        if model in BOTH_ENDS and "inter_node" not in exchange.levels:
+    for model, record in MODELS.items():
+        if record.inside and "inter_node" not in exchange.levels:
             continue
         try:
             predictions[model] = exchange.predict(profile, model, share=share)
@@ -82,8 +82,8 @@ def predict_stages(
     every = [predict_all(stage, layout, profile, *variant) for stage in timed]
     if len(every) == 1:
         return every[0]
-    # Inside nodes these equal the staircase, and are left out.
-    every = [dict.fromkeys(BOTH_ENDS, one[MODELS[0]]) | one if MODELS[0] in one else one for one in every]
+    same = {model: record.inside for model, record in MODELS.items() if record.inside}
+    every = [{model: one[inside] for model, inside in same.items() if inside in one} | one for one in every]
     joined = {model: [one[model] for one in every if model in one] for model in MODELS}
     return {model: one_after_the_other(found) for model, found in joined.items() if len(found) == len(every)}
 
@@ -93,23 +93,18 @@ def compare_run(
     pattern: Pattern,
     layout: Layout,
     profiles: Sequence[Profile],
+    joined: Profile,
     predictions: Mapping[str, Prediction],
     share: str = SHARES[0],
     mixed: str = MIXED[0],
     combine: str = COMBINE[0],
 ) -> Comparison:
-    """Compare the exchange measured in `run` with the `predictions` from `profiles`, which were made with
+    """Compare the exchange measured in `run` with the `predictions` from `profiles`, `joined`, made with
     `share`, `mixed` and `combine`, and store the comparison in the run folder."""
-    all_samples = run.samples()
-    samples, without_data = (exchange_samples(all_samples, empty=empty) for empty in (False, True))
-    empty = None
-    if without_data:
-        empty_s = measured_times(without_data)
-        models = [model for model in predictions if model in (MODELS[0], *BOTH_ENDS)]
-        predictor = Predictor(pattern, layout, mixed=mixed, combine=combine)
-        empty = empty_s, over_empty_exchange(predictor, merge_profiles(profiles), models, share, empty_s)
-    compared = compare_times(measured_times(samples), predictions, empty)
-    levels = set(Predictor(pattern, layout).levels)
+    samples = exchange_samples(run.samples())
+    predictor = Predictor(pattern, layout, mixed=mixed, combine=combine)
+    compared = _compared(run, predictor, joined, predictions, share)
+    levels, chosen = set(predictor.levels), predictor.choose_model(joined)
     notes = [
         difference
         for profile in profiles
@@ -125,6 +120,8 @@ def compare_run(
     if oversubscribed:
         notes.append("more ranks than cores: waiting ranks yield, and the times include scheduling delays")
     extra = {
+        "default_model": chosen.name,
+        **chosen.to_json(),
         "run_id": run.id,
         "profile_id": first.profile_id,
         "pattern_sha256": pattern.sha256(),
@@ -139,6 +136,60 @@ def compare_run(
     compared = replace(compared, extra=extra)
     files.write_json(run.path / "comparison.json", compared.to_json(), follows_link=False)
     return compared
+
+
+def _compared(
+    run: Run,
+    predictor: Predictor,
+    profile: Profile,
+    predictions: Mapping[str, Prediction],
+    share: str = SHARES[0],
+) -> Comparison:
+    samples = run.samples()
+    empty = None
+    if without_data := exchange_samples(samples, empty=True):
+        empty_s = measured_times(without_data)
+        models = [model for model in predictions if MODELS[model].is_joint]
+        empty = empty_s, over_empty_exchange(predictor, profile, models, share, empty_s)
+    return compare_times(measured_times(exchange_samples(samples)), predictions, empty)
+
+
+def is_replay(path: Path) -> bool:
+    return (path / _PATTERN).is_file()
+
+
+def replayed_exchange(run: Run) -> tuple[list[Pattern], Layout]:
+    """Return the exchanges of a run of `replay`, one after the other, and where their ranks were."""
+    settings = run.header.get("settings") or {}
+    messages = load_pattern(run.path / _PATTERN)
+    # From the run: the original layout file may have changed or be missing.
+    where = parse_layout(str(run.path / "layout.csv"))
+    if text := settings.get("layout_text"):
+        where = replace(where, text=text)
+    counts = settings.get("stages") or [messages.num_messages]
+    if sum(counts) != messages.num_messages:
+        raise InputError(
+            f"{run.path} has stages of {sum(counts)} messages, and {messages.num_messages} in {_PATTERN}; "
+            "replay again"
+        )
+    return messages.divided(counts), where
+
+
+def replay_of(run: Run, profile: Profile) -> Replay:
+    """Return the errors that the models have with `profile` for the exchange replayed in `run`.
+
+    Raises InputError if the run is of another context than the profile, which then has no part in it.
+    """
+    stages, layout = replayed_exchange(run)
+    alone = replace(profile, replicates=())
+    predictor = Predictor(Pattern.joined(stages), layout)
+    if not predictor.levels:
+        raise InputError(f"{run.path} replays no message, so models cannot be compared; give other replays")
+    mpi = exchange_samples(run.samples())[0].config["mpi"]
+    for difference in _context_notes(mpi, run.launches()[-1], profile, set(predictor.levels)):
+        raise InputError(f"{run.path}: {difference}; give replays of the profile's context only")
+    compared = _compared(run, predictor, alone, predict_stages(stages, layout, alone))
+    return Replay(predictor.levels[-1], dict((compared.empty or compared).error), run.id)
 
 
 def note_other_combination(

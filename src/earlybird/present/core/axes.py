@@ -7,16 +7,35 @@ from functools import partial
 from typing import Any
 
 from earlybird.data import labels
+from earlybird.data.exchange_models import MODELS
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds, whole_number
 
+_Look = tuple[str, str, str]  # light, dark, marker
+# Of models of exchanges in their order, with some for further ones.
+_MODEL_LOOKS: Sequence[_Look] = (
+    ("#0072b2", "#56b4e9", "square"), ("#7a6a00", "#f0e442", "diamond"), ("#00735c", "#3fd0ae", "star"),
+    ("#d55e00", "#ff8a3d", "triangle-up"), ("#b0588f", "#e39cc6", "x"), ("#5b4bb0", "#a99cf0", "pentagon"),
+    ("#a1453a", "#f0948a", "cross"), ("#4f7a1f", "#a6cf70", "hexagon"),
+)  # fmt: skip
+_MODEL_SHAPES = ("/", ".", "+", "x", "-", "\\", "|")  # of their bars
+# Of what is told apart by its place in a figure only.
+_SERIES_LOOKS: Sequence[_Look] = (
+    ("#1f6aa5", "#66b2e4", "square"), ("#c9581a", "#ff9450", "triangle-up"), ("#117a66", "#48c9ad", "star"),
+    ("#a84f88", "#dd93c0", "x"), ("#726600", "#e6da3c", "diamond"), ("#b56f00", "#eaa92a", "circle"),
+    ("#1d8a6c", "#5adb84", "hexagon"), ("#824393", "#c08fd4", "pentagon"),
+)  # fmt: skip
+
+
+def series(k: int) -> str:
+    """Return the name of the k-th colour and marker of a figure's series; after the last, the first again."""
+    return f"series-{k % len(_SERIES_LOOKS)}"
+
+
 # name -> (light, dark, marker). Hues follow Okabe and Ito (2008), with more contrast with the background.
-_LOOKS: Mapping[str, tuple[str, str, str]] = {
+_LOOKS: Mapping[str, _Look] = {
     "measured": ("#2b3038", "#e4e7ec", "circle"),
-    "staircase": ("#0072b2", "#56b4e9", "square"),
-    "fair": ("#7a6a00", "#f0e442", "diamond"),
-    "queue": ("#00735c", "#3fd0ae", "star"),
-    "max-rate": ("#d55e00", "#ff8a3d", "triangle-up"),
-    "postal": ("#b0588f", "#e39cc6", "x"),
+    **dict(zip(MODELS, _MODEL_LOOKS, strict=False)),
+    **{series(k): look for k, look in enumerate(_SERIES_LOOKS)},
     "funnelled": ("#5a6068", "#b6bcc6", "square"),
     "persistent": ("#00786a", "#4bd0bd", "triangle-up"),
     "multiple": ("#8d3a9c", "#d78fe3", "circle"),
@@ -83,10 +102,7 @@ _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-
 _ENGINE_SYMBOLS = {(False, True): "y-up-open", (True, False): "y-down-open", (True, True): "y-left-open"}
 _ENGINE_DASHES = {(False, True): "dot", (True, False): "dash", (True, True): "longdash"}
 _SEGMENT_SYMBOLS = ("triangle-up", "hexagon", "star-square", "triangle-down", "pentagon")
-BAR_SHAPES = {
-    "staircase": "/", "max-rate": "x", "postal": "-", "fair": ".", "queue": "+",
-    "inter_socket": "/", "inter_node": "x",
-}  # fmt: skip
+BAR_SHAPES = {**dict(zip(MODELS, _MODEL_SHAPES, strict=False)), "inter_socket": "/", "inter_node": "x"}
 # From small to large amounts in even steps of lightness, as Cividis, but lighter than the dark page.
 AMOUNTS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 HEIGHT = 350  # of a figure without its legend, pixels; the page adds the height of the legend

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from earlybird.data import labels
 from earlybird.data.advice import Advice, Alternative, CollectivesAdvice, SizeRange
+from earlybird.data.exchange_models import with_reason
 from earlybird.data.projection import is_bound, speed_up_text, time_text
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
@@ -47,6 +48,8 @@ def print_advice(advice: Advice, format: str, *, with_sizes: bool = True) -> Non
     print_line()
     for rank, one in enumerate(advice.ranked, start=1):
         print_line(f"{rank}. {one.action}")
+    if model := advice.asked.get("model"):
+        note(f"predicted by {with_reason(model, advice.extra.get('model_reason'))}")
     if advice.size_ranges and with_sizes:
         print_line()
         _print_without_empty_columns(

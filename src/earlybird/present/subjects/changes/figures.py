@@ -15,11 +15,10 @@ from earlybird.present.core.parts import Figure, grouped
 
 _MOST_ROWS, _MOST_LINES = 16, 8
 _ROW_HEIGHT, _AROUND_ROWS = 28, 90  # pixels
-# The looks of verdicts, and of lines without a look of their own.
+# The looks of verdicts.
 _LOOKS = {SLOWER: "many", FASTER: "mpich", INCONCLUSIVE: "other", SAME: "single"}
 # What differs between messages of two sizes.
 _OF_SIZE = ("size_bytes", "repeats")
-_LINES = ("staircase", "max-rate", "queue", "postal", "fair", "openmpi", "stream", "system")
 
 
 def change_figure(one: RunComparison, names: Sequence[str], id: str) -> Figure:
@@ -107,7 +106,7 @@ def _without_size(change: Change) -> Point:
 
 
 def _size_line(group: Sequence[Change], name: str, k: int) -> dict:
-    look = _LINES[k % len(_LINES)]
+    look = axes.series(k)
     return line(
         axes.label(name),
         [change.config["size_bytes"] or axes.ZERO_BYTES_AT for change in group],
@@ -148,7 +147,7 @@ def history_figure(one: History, id: str) -> Figure:
 
 
 def _history_line(values, series, text: str, started: Sequence[str], k: int) -> dict:
-    look = _LINES[k % len(_LINES)]
+    look = axes.series(k)
     texts = [
         f"{axes.label(text)}<br>{day}: <b>{format_seconds(time_s)}</b>" if time_s else ""
         for day, time_s in zip(started, series.time_s.tolist(), strict=True)

@@ -6,6 +6,7 @@ import numpy as np
 
 from earlybird.compare import exchange_samples, measured_times
 from earlybird.data.comparison import Comparison
+from earlybird.data.exchange_models import with_reason
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.run import Run
@@ -43,7 +44,8 @@ def print_prediction(prediction: Prediction, format: str, pattern: Pattern | Non
         slowest = prediction.slowest_rank
         amount = f"; {pattern.num_messages} messages, {format_bytes(pattern.total_bytes)}" if pattern else ""
         time = format_seconds(time_s[slowest])
-        note(f"{prediction.model}: the slowest rank is {slowest} with {time}{amount}")
+        model = with_reason(prediction.model, prediction.extra.get("model_reason"))
+        note(f"{model}: the slowest rank is {slowest} with {time}{amount}")
 
 
 def print_measured(run: Run, format: str) -> None:
@@ -79,6 +81,8 @@ def print_comparison(comparison: Comparison, format: str) -> None:
         _print_with_slowest(columns)
         print_line()
         print_errors(comparison)
+        if default := comparison.extra.get("default_model"):
+            note(f"predict's default here: {with_reason(default, comparison.extra.get('model_reason'))}")
 
 
 def print_comparison_of_file(comparison: Comparison, format: str) -> None:

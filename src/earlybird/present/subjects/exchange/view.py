@@ -10,6 +10,7 @@ from earlybird.compare import exchange_samples
 from earlybird.compare.intervals import over_launches
 from earlybird.data import labels
 from earlybird.data.comparison import Comparison
+from earlybird.data.exchange_models import model_order
 from earlybird.data.layout import Layout, layout_of_label
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
@@ -118,7 +119,7 @@ class Exchange:
         return bool(self.series())
 
     def models(self) -> list[str]:
-        return sorted(self.predicted_s, key=lambda name: (labels.model_order(name), name))
+        return sorted(self.predicted_s, key=lambda name: (model_order(name), name))
 
     def series(self) -> dict[str, np.ndarray]:
         """The times by `measured` and by model."""

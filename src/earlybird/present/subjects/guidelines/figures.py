@@ -10,7 +10,6 @@ from earlybird.present.core.parts import Figure, grouped
 
 _MOST_LINES = 8
 _SYMBOLS = {VIOLATED: "many", UNDECIDED: "other", HOLDS: "single"}
-_LINES = ("staircase", "max-rate", "queue", "postal", "fair", "openmpi", "stream", "system")
 
 
 def guideline_figure(one: GuidelineChecks, id: str) -> Figure:
@@ -43,7 +42,7 @@ def guideline_figure(one: GuidelineChecks, id: str) -> Figure:
 
 def _line(name: str, checks: Sequence[GuidelineCheck], k: int) -> dict:
     ordered = sorted(checks, key=lambda check: check.size_bytes)
-    color = axes.color(_LINES[k % len(_LINES)])
+    color = axes.color(axes.series(k))
     return line(
         axes.label(name),
         [check.size_bytes or axes.ZERO_BYTES_AT for check in ordered],

@@ -24,7 +24,7 @@ _MOST = 16  # changes that are drawn
 _ROW_HEIGHT, _AROUND_ROWS = 28, 90  # pixels
 # The looks of the kinds of change.
 _LOOKS = {
-    LAYOUT: "staircase",
+    LAYOUT: axes.series(0),
     AGGREGATION: "single",
     PARTITIONS: "earlybird",
     COLLECTIVE: "binomial",

@@ -61,6 +61,8 @@ def print_projection(projection: Projection, format: Format, hint: str = "") -> 
     print_table(Table("", _PHASES, projection.phases))
     if projection.ranks > 1:
         print_line("times are means over ranks")
+    for name in projection.models():
+        print_line(f"model of exchanges: {name}")
     print_line()
     if rows:
         print_table(Table("", _CHANGES, rows))

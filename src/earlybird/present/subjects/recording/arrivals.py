@@ -10,7 +10,7 @@ from earlybird.present.core.parts import Figure
 from earlybird.present.subjects.recording.view import Recorded
 
 MAX_REGIONS = 3  # parallel regions drawn, the most frequent ones of the phases with most time
-_LOOKS = (("staircase", ""), ("max-rate", "/"), ("postal", "x"))
+_SHAPES = ("", "/", "x")
 
 
 def arrivals_figures(recorded: Recorded, id: str) -> list[Figure]:
@@ -22,7 +22,7 @@ def arrivals_figures(recorded: Recorded, id: str) -> list[Figure]:
 
 def _by_thread(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals]], id: str) -> Figure:
     traces = []
-    for (phase, one), look in zip(drawn, _LOOKS, strict=False):
+    for k, (phase, one) in enumerate(drawn):
         hover = [
             f"thread {thread}, {axes.label(_name(recorded, phase, one))}<br><b>{format_seconds(lead_s)}</b> "
             f"before the last thread, the mean of {labels.counted(one.regions, 'region')}"
@@ -32,7 +32,7 @@ def _by_thread(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals]], id
             "x": list(range(one.threads)),
             "y": [float(f"{lead_s:.4g}") for lead_s in one.lead_s.tolist()],
         }
-        traces.append(_bars(_name(recorded, phase, one), look) | bars | {"hovertext": hover})
+        traces.append(_bars(_name(recorded, phase, one), k) | bars | {"hovertext": hover})
     most = max(one.threads for _, one in drawn)
     axis: dict[str, Any] = {"title": axes.titled("thread"), "showgrid": False}
     if most <= 16:
@@ -58,7 +58,7 @@ def _by_lead(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals]], id: 
     ]
     classes = list(range(min(used, default=0), max(used, default=0) + 1))
     traces, top = [], 0.0
-    for (phase, one), look in zip(drawn, _LOOKS, strict=False):
+    for k, (phase, one) in enumerate(drawn):
         total = max(int(one.classes.sum()), 1)
         shares = [_at(one, k) / total for k in classes]
         top = max(top, *shares)
@@ -68,7 +68,7 @@ def _by_lead(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals]], id: 
             for k, share in zip(classes, shares, strict=True)
         ]
         bars = {"x": list(range(len(classes))), "y": [float(f"{share:.4g}") for share in shares]}
-        traces.append(_bars(_name(recorded, phase, one), look) | bars | {"hovertext": hover})
+        traces.append(_bars(_name(recorded, phase, one), k) | bars | {"hovertext": hover})
     shown = range(0, len(classes), -(-len(classes) // 8))
     axis = {
         "title": axes.titled("time before the last thread, from"),
@@ -91,10 +91,8 @@ def _by_lead(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals]], id: 
     )  # fmt: skip
 
 
-def _bars(name: str, look: tuple[str, str]) -> dict[str, Any]:
-    color, shape = look
-    pattern = axes.bar_pattern(shape)
-    marker = {"color": axes.color(color)} | pattern
+def _bars(name: str, k: int) -> dict[str, Any]:
+    marker = {"color": axes.color(axes.series(k))} | axes.bar_pattern(_SHAPES[k])
     return {"type": "bar", "name": axes.label(name), "marker": marker, "hoverinfo": "text"}
 
 

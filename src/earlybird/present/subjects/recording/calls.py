@@ -14,11 +14,8 @@ from earlybird.present.subjects.recording.view import REST, Recorded, columns_of
 MAX_BARS = 32  # ranks with a bar each; more are columns of a map
 MAX_COLUMNS = 200  # of the map; with more ranks, a column is the mean of several
 _MOST_CALLS, _MOST_PARTS, _MOST_ROWS = 12, 6, 8
-# Colours and hatching of the parts of a bar, the first for the call with most time.
-_PARTS = (
-    ("staircase", ""), ("max-rate", "/"), ("mpich", "x"), ("postal", "."), ("openmpi", "\\"), ("intel", "-"),
-    ("multiple", "+"),
-)  # fmt: skip
+# Hatching of the parts of a bar, the first for the call with most time.
+_SHAPES = ("", "/", "x", ".", "\\", "-", "+")
 _ROW_HEIGHT, _AROUND_ROWS = 28, 90  # pixels
 _LEVELS = 100
 _NONE = "No MPI call took measurable time after MPI_Init."
@@ -43,7 +40,7 @@ def calls_figure(recorded: Recorded, id: str) -> Figure:
         "orientation": "h",
         "y": [axes.label(calls.names[call]) for call in chosen],
         "x": [_rounded(share) for share in shares],
-        "marker": {"color": axes.color("staircase")},
+        "marker": {"color": axes.color(axes.series(0))},
         "error_x": {
             "type": "data",
             "symmetric": False,
@@ -95,7 +92,7 @@ def _bars(recorded: Recorded, id: str, title: str) -> Figure:
     ranks = calls.ranks.tolist()
     traces = []
     for k, (name, shares) in enumerate(parts):
-        color, shape = ("other", "") if name == REST else _PARTS[k]
+        color, shape = ("other", "") if name == REST else (axes.series(k), _SHAPES[k])
         pattern = axes.bar_pattern(shape)
         traces.append(
             {

@@ -25,7 +25,7 @@ def phases_figure(recorded: Recorded, id: str) -> Figure:
         "x": [round(phase.last_s - phase.first_s, 6) for phase in by_begin],
         "text": [labels.percent(share) for share in shares],
         "textposition": "auto",
-        "marker": {"color": axes.color("staircase")},
+        "marker": {"color": axes.color(axes.series(0))},
         "hoverinfo": "text",
         "hovertext": [
             f"{axes.label(recorded.phase_name(phase))}<br><b>{labels.percent(share)}</b> of the run in "

@@ -6,7 +6,7 @@ from earlybird.present.core import axes
 from earlybird.present.core.parts import Figure
 from earlybird.present.subjects.recording.view import Recorded
 
-_LOOKS = {"messages": ("staircase", ""), "bytes": ("max-rate", "/")}
+_LOOKS = {"messages": (axes.series(0), ""), "bytes": (axes.series(1), "/")}
 _MOST_TICKS = 8
 
 

@@ -12,9 +12,9 @@ from earlybird.present.subjects.recording.view import Recorded, columns_of, rank
 
 MAX_COLUMNS = 64  # with more ranks, a bar is the mean of several
 _PARTS = (
-    ("in MPI, not waiting", "staircase", ""), ("late senders", "max-rate", "/"),
-    ("late receivers", "measured", "\\"),
-    ("peers outside MPI", "fair", "."), ("late ranks in collectives", "postal", "x"),
+    ("in MPI, not waiting", axes.series(0), ""), ("late senders", axes.series(1), "/"),
+    ("late receivers", axes.series(2), "\\"),
+    ("peers outside MPI", axes.series(3), "."), ("late ranks in collectives", axes.series(4), "x"),
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from earlybird.data import labels
+from earlybird.data.exchange_models import with_reason
 from earlybird.data.layout import LEVELS
 from earlybird.data.node_counts import NodeCount, NodeCounts
 from earlybird.data.tolerance import Sensitivity, Tolerance, growth_text
@@ -29,7 +30,8 @@ def print_sensitivities(
         Column("slowest rank", lambda row: f"{row.value:+.2f} %"),
     ]
     print_table(Table("", columns, rows))
-    print_line(f"slowest rank: longer by {model} if the parameter makes communication 1 % slower")
+    how = f"by {_model(model, options)} if the parameter makes communication 1 % slower"
+    print_line(f"slowest rank: longer {how}")
 
 
 def print_tolerance(found: Tolerance, format: str) -> None:
@@ -49,7 +51,7 @@ def print_tolerance(found: Tolerance, format: str) -> None:
         *(_tolerated_column(growth) for growth in found.growths),
     ]
     print_table(Table("", columns, found.curves))
-    print_line(f"slowest rank: {format_seconds(found.time_s)} by {found.model}")
+    print_line(f"slowest rank: {format_seconds(found.time_s)} by {_model(found.model, found.extra)}")
 
 
 def _tolerated_column(growth: float) -> Column:
@@ -84,7 +86,12 @@ def print_node_counts(found: NodeCounts, format: str) -> None:
         Column("volume between nodes", _between_nodes),
     ]
     print_table(Table("", columns, found.counts))
-    note(f"{found.model}: the time of the slowest of {found.ranks} ranks; shares are of the volume")
+    model = _model(found.model, found.extra)
+    note(f"{model}: the time of the slowest of {found.ranks} ranks; shares are of the volume")
+
+
+def _model(name: str, extra: Mapping[str, Any]) -> str:
+    return with_reason(name, extra.get("model_reason"))
 
 
 def _between_nodes(one: NodeCount) -> str:

@@ -1,0 +1,67 @@
+"""The models of exchanges, one record each, in the order of tables, legends and colours.
+
+`predict.solvers` registers the formula of each under its name.
+"""
+
+from dataclasses import dataclass
+
+from earlybird.data.errors import InputError
+
+# Which ends of a message have a limited bandwidth.
+NO_END, RECEIVERS, BOTH_ENDS = "no end", "receivers", "both ends"
+# Exchanges of which docs/results.md compares the errors of the models: by the farthest messages, and between
+# nodes by the machine.
+INSIDE_NODES, BETWEEN_NODES = "inside nodes", "between nodes"
+BETWEEN_SIMULATED_NODES = "between nodes that SimGrid simulates"
+EVIDENCE = (INSIDE_NODES, BETWEEN_NODES, BETWEEN_SIMULATED_NODES)
+
+
+@dataclass(frozen=True)
+class ExchangeModel:
+    """What is known of a model without its formula.
+
+    Attributes
+    ----------
+    limits : NO_END, RECEIVERS or BOTH_ENDS.
+    errs_least : the exchanges, of EVIDENCE, in which it errs least by docs/results.md.
+    inside : the name of the model that it equals inside nodes; "" if it is a model of its own there.
+    is_joint : messages inside and outside a socket compete with each other, and a sender may wait for
+        delivery; otherwise the times of levels add up.
+    """
+
+    name: str
+    limits: str
+    errs_least: tuple[str, ...] = ()
+    inside: str = ""
+    is_joint: bool = False
+
+
+# The model of an optimiser: its times are kept while ranks move (`predict.changing`).
+KEPT = ExchangeModel("staircase", RECEIVERS, (INSIDE_NODES,), is_joint=True)
+# The model with an option: what gets an equal share.
+SHARING = ExchangeModel("fair", BOTH_ENDS, (BETWEEN_SIMULATED_NODES,), KEPT.name, is_joint=True)
+_MODELS = (
+    KEPT,
+    SHARING,
+    ExchangeModel("queue", BOTH_ENDS, (BETWEEN_NODES,), KEPT.name, is_joint=True),
+    ExchangeModel("max-rate", RECEIVERS),
+    ExchangeModel("postal", NO_END),
+)
+MODELS = {model.name: model for model in _MODELS}
+
+
+def exchange_model(name: str) -> ExchangeModel:
+    """Return the record of a model; raises InputError for an unknown name."""
+    if not isinstance(name, str) or name not in MODELS:
+        raise InputError(f"the model is {name!r}; choose one of {', '.join(MODELS)}")
+    return MODELS[name]
+
+
+def with_reason(name: str, reason: str | None) -> str:
+    """Return a model and why it was chosen, if there is a reason: `queue (errs least between nodes)`."""
+    return f"{name} ({reason})" if reason else name
+
+
+def model_order(name: str) -> int:
+    """Return the place of a model in tables; names of other models, as in newer files, come last."""
+    return list(MODELS).index(name) if name in MODELS else len(MODELS)

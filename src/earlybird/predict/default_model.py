@@ -1,0 +1,53 @@
+"""The model by which an exchange is predicted unless another one is named."""
+
+from collections.abc import Collection
+from statistics import median
+from typing import NamedTuple
+
+from earlybird.data.exchange_models import (
+    BETWEEN_NODES,
+    BETWEEN_SIMULATED_NODES,
+    INSIDE_NODES,
+    MODELS,
+    exchange_model,
+)
+from earlybird.data.labels import counted, percent
+from earlybird.data.layout import LEVELS, level_phrase
+from earlybird.data.profile import Profile
+
+
+class ChosenModel(NamedTuple):
+    """The name of a model, and why it was chosen, as a phrase; "" if it was named."""
+
+    name: str
+    reason: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return what a file has beside the key `model`."""
+        return {"model_reason": self.reason} if self.reason else {}
+
+
+def choose_model(levels: Collection[str], profile: Profile, named: str | None = None) -> ChosenModel:
+    """Return the model `named`, or the one that erred least in exchanges that go as far as those of `levels`.
+
+    Those are the replays of the profile; without one, the exchanges whose errors docs/results.md lists.
+    Raises InputError for an unknown name.
+    """
+    if named is not None:
+        return ChosenModel(exchange_model(named).name, "")
+    farthest = max(levels, key=LEVELS.index, default=LEVELS[0])
+    replays = [replay for replay in profile.replays if replay.level == farthest]
+    errors = {
+        name: median(replay.error[name] for replay in replays)
+        for name in MODELS
+        if replays and all(name in replay.error for replay in replays)
+    }
+    if errors:
+        best = min(errors, key=lambda name: errors[name])
+        measured = f"{percent(errors[best])} in {counted(len(replays), 'replay')}"
+        return ChosenModel(best, f"errs least {level_phrase(farthest)}: {measured}")
+    evidence = BETWEEN_NODES if farthest == "inter_node" else INSIDE_NODES
+    if farthest == "inter_node" and profile.context.get("launcher") == "simgrid":
+        evidence = BETWEEN_SIMULATED_NODES
+    best = next(model.name for model in MODELS.values() if evidence in model.errs_least)
+    return ChosenModel(best, f"errs least {evidence}")
