@@ -67,6 +67,13 @@ def print_table(table: Table) -> None:
             print((" " * _GAP).join(texts).rstrip())
 
 
+def print_captioned(table: Table) -> None:
+    """Print an empty line, the caption and the columns of a table that are no details."""
+    print_line()
+    print_line(table.caption)
+    print_table(table.brief())
+
+
 def fits(table: Table) -> bool:
     """Return whether a table fits the terminal, or WIDE_TABLE elsewhere."""
     most = _console().width if sys.stdout.isatty() else WIDE_TABLE

@@ -14,7 +14,6 @@ from earlybird.present.core.lines import line, whiskers
 from earlybird.present.core.parts import Figure, grouped
 
 _MOST_ROWS, _MOST_LINES = 16, 8
-_ROW_HEIGHT, _AROUND_ROWS = 28, 90  # pixels
 # The looks of verdicts.
 _LOOKS = {SLOWER: "many", FASTER: "mpich", INCONCLUSIVE: "other", SAME: "single"}
 # What differs between messages of two sizes.
@@ -43,7 +42,7 @@ def change_figure(one: RunComparison, names: Sequence[str], id: str) -> Figure:
                 "categoryarray": [axes.label(name) for _, name in rows],
                 "showgrid": False,
             },
-            height=_AROUND_ROWS + _ROW_HEIGHT * max(len(rows), 4),
+            height=axes.height_of_rows(len(rows)),
         ),
         wide=True,
     )

@@ -21,7 +21,6 @@ from earlybird.present.core.parts import Figure
 from earlybird.present.subjects.program.view import Gain, Projected
 
 _MOST = 16  # changes that are drawn
-_ROW_HEIGHT, _AROUND_ROWS = 28, 90  # pixels
 # The looks of the kinds of change.
 _LOOKS = {
     LAYOUT: axes.series(0),
@@ -58,7 +57,7 @@ def gains_figure(one: Projected, id: str) -> Figure:
                 "categoryarray": [axes.label(row) for row in reversed(rows)],
                 "showgrid": False,
             },
-            height=_AROUND_ROWS + _ROW_HEIGHT * max(len(drawn), 4),
+            height=axes.height_of_rows(len(drawn)),
         ),
         wide=True,
     )
