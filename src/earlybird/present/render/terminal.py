@@ -70,7 +70,8 @@ def print_table(table: Table) -> None:
 def print_captioned(table: Table) -> None:
     """Print an empty line, the caption and the columns of a table that are no details."""
     print_line()
-    print_line(table.caption)
+    for line in textwrap.wrap(plain_line(table.caption), WIDE_TABLE, break_on_hyphens=False):
+        print_line(line)
     print_table(table.brief())
 
 

@@ -17,7 +17,7 @@ from earlybird.present.core.table import Column, Table
 from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_table
-from earlybird.present.subjects.recording.terminal import first_names
+from earlybird.present.subjects.recording.view import first_names
 
 _CSV = ("phase", "kind", "change", "recorded_s", "time_s", "time_low_s", "time_high_s", "speed_up",
         "speed_up_low", "speed_up_high", "run_speed_up", "run_speed_up_low", "run_speed_up_high",
