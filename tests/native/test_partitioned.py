@@ -231,6 +231,24 @@ def test_an_error_of_an_argument_ends_a_job_with_its_message_by_default(mpi, com
     assert "the datatype of a partitioned transfer is not committed" in text, text[-3000:]
 
 
+def test_too_many_segments_are_named_as_what_they_are(any_mpi, compiled):
+    program = compiled(find_flavour(any_mpi), "range_ready", linked=True)
+    env = {"EARLYBIRD_SEGMENTS": "partition"}
+    status, text = run_ranks(find_flavour(any_mpi), 1, [program, str(2**24 + 1)], env, 60)
+    assert status not in (0, None)
+    assert "more than 2^24 segments" in text and "out of memory" not in text, text[-3000:]
+
+
+def test_what_a_range_sends_before_its_last_partition_is_early(any_mpi, compiled):
+    """Of so many segments that the call does not go through the partitions."""
+    program = compiled(find_flavour(any_mpi), "range_ready", linked=True)
+    env = {"EARLYBIRD_SEGMENTS": "partition", "EARLYBIRD_STATS": "1"}
+    status, text = run_ranks(find_flavour(any_mpi), 1, [program, "70000"], env, 60)
+    assert status == 0, text[-3000:]
+    (early_us,) = (float(line.split()[-1]) for line in text.splitlines() if " sends " in line)
+    assert early_us > 0
+
+
 def outcomes_in(text: str, names: Sequence[str]) -> dict[str, str]:
     """The status in the lines that report these cases, which several worlds print."""
     ended = {name: status for status, name in re.findall(r"^(ok|failed) (\w+)", text, re.MULTILINE)}

@@ -47,6 +47,8 @@ _MODELS = (
     ExchangeModel("max-rate", RECEIVERS),
     ExchangeModel("postal", NO_END),
 )
+# Of messages inside and outside a socket; of a rank's times inside its node and between nodes.
+MIXED, COMBINE = ("per-level", "union"), ("sum", "overlap")
 MODELS = {model.name: model for model in _MODELS}
 
 

@@ -103,6 +103,8 @@ _MEMORY_PER_BYTE_OF_TEXT = 8
 # So small a file fits: how much memory is available is not looked up for it.
 _SMALL_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20
+# More of a pipe is kept in a temporary file.
+_KEPT_IN_MEMORY_BYTES = 64 << 20
 _NO_WRITER_S = 5.0
 _NO_DATA_S = 600.0  # a benchmark whose output is piped may be silent for minutes
 _UNREADABLE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
@@ -110,6 +112,66 @@ _UNREADABLE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK
 _MOST_NESTED = 64
 _NESTABLE = frozenset((dict, list))
 _NESTED = f"it is nested more than {_MOST_NESTED} levels deep"
+
+
+class _Pipe:
+    """A pipe, and what was read of it; it stays open, so that no other pipe gets its number."""
+
+    def __init__(self, descriptor: int):
+        self._descriptor = os.dup(descriptor)
+        self._kept = tempfile.SpooledTemporaryFile(max_size=_KEPT_IN_MEMORY_BYTES)  # noqa: SIM115
+        self._is_ended = False
+
+    def blocks(self, path: str | Path, what: str) -> Iterator[bytes]:
+        position = 0
+        while block := self._block_at(position, path, what):
+            position += len(block)
+            yield block
+
+    def _block_at(self, position: int, path: str | Path, what: str) -> bytes:
+        self._kept.seek(position)
+        block = self._kept.read(_BLOCK_BYTES)
+        if not block and not self._is_ended:
+            block = _pipe_block(self._descriptor, path, what)
+            self._is_ended = not block
+            self._kept.write(block)
+        return block
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+        self._kept.close()
+
+
+# The pipes that were read in `pipes_read_again`, by device and number.
+_kept_pipes: dict[tuple[int, int], _Pipe] | None = None
+
+
+@contextlib.contextmanager
+def pipes_read_again() -> Iterator[None]:
+    """Keep what is read of pipes for the block: a command may look at a file first and read it then."""
+    global _kept_pipes
+    before, _kept_pipes = _kept_pipes, {}
+    try:
+        yield
+    finally:
+        for pipe in _kept_pipes.values():
+            pipe.close()
+        _kept_pipes = before
+
+
+def suffix_of(path: str | Path) -> str:
+    """Return the suffix of the name of `path`; if it has none, as that of a pipe, the one that its content
+    would have: .json, .npz, .mtx or .csv. Empty for what is no file."""
+    path = Path(path)
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return path.suffix
+    if path.suffix or not (stat.S_ISREG(kind) or (stat.S_ISFIFO(kind) and _kept_pipes is not None)):
+        return path.suffix
+    head = next(read_blocks(path, "file"), b"").removeprefix(b"\xef\xbb\xbf").lstrip()
+    beginnings = {b"{": ".json", b"PK": ".npz", b"%%MatrixMarket": ".mtx"}
+    return next((suffix for begin, suffix in beginnings.items() if head.startswith(begin)), ".csv")
 
 
 def read_bytes(
@@ -193,8 +255,7 @@ def read_blocks(
             status = os.fstat(descriptor)
             _require_size(status.st_size, path, what, most_bytes, memory_per_byte)
             num_bytes = 0
-            next_block = _pipe_block if stat.S_ISFIFO(status.st_mode) else _waited_block
-            while block := next_block(descriptor, path, what):
+            for block in _blocks_of(descriptor, status, path, what):
                 num_bytes += len(block)
                 # Files of /proc have a size of 0, and a file may grow.
                 if most_bytes is not None and num_bytes > most_bytes:
@@ -204,6 +265,17 @@ def read_blocks(
                 yield block
         finally:
             os.close(descriptor)
+
+
+def _blocks_of(descriptor: int, status: os.stat_result, path: str | Path, what: str) -> Iterator[bytes]:
+    if not stat.S_ISFIFO(status.st_mode):
+        return iter(lambda: _waited_block(descriptor, path, what), b"")
+    if _kept_pipes is None:
+        return iter(lambda: _pipe_block(descriptor, path, what), b"")
+    number = (status.st_dev, status.st_ino)
+    if number not in _kept_pipes:
+        _kept_pipes[number] = _Pipe(descriptor)
+    return _kept_pipes[number].blocks(path, what)
 
 
 def _open_to_read(path: str | Path, what: str) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.collective_form import CollectiveForm, collective_form_from_json, is_collective
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import PINGPONG
 from earlybird.data.kinds import require_path
 from earlybird.data.layout import LEVELS
 from earlybird.data.pipeline_form import PipelineForm, is_pipeline, pipeline_form_from_json
@@ -226,7 +227,7 @@ class Profile(Record):
             what = form.get("what") if isinstance(form, dict) else None
             if not isinstance(what, dict) or form.get("form") != "piecewise_postal":
                 continue
-            is_one = what.get("operation") == "pingpong" and what.get("level") == level
+            is_one = what.get("operation") == PINGPONG.name and what.get("level") == level
             if is_one and (lines := _ping_pong_lines(form)):
                 return form, lines
         return {}, []

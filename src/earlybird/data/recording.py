@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data import files, folders
+from earlybird.data import files, folders, locks
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import (
     AGAIN,
@@ -245,7 +245,7 @@ def recording_into(path: Path, facts: Mapping[str, Any]) -> Iterator[None]:
             with folders.create_whole(path) as folder:
                 files.write_json(folder / SUMMARY, {"schema": SCHEMA, **facts})
                 stack.enter_context(folders.locked(folder / SUMMARY))
-        except folders.Locked as error:
+        except locks.Locked as error:
             raise InputError(
                 f"another earlybird is recording into {path}; give -o another name, or wait for it"
             ) from error

@@ -40,6 +40,16 @@ Natural = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
 Ranks = Annotated[int, msgspec.Meta(ge=1, le=MAX_RANKS)]
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_RANKS)]
 
+# By the regular expression of a text: the texts that it allows, for errors.
+_FORMS: dict[str, str] = {}
+
+
+def form(pattern: str, allowed: str) -> msgspec.Meta:
+    """Restrict a text to the form `pattern`; errors ask for `allowed`."""
+    _FORMS[pattern] = allowed
+    return msgspec.Meta(pattern=pattern)
+
+
 Extra = Mapping[str, Any]  # the unknown keys of a record
 # Metadata of a field that is written only if it is neither empty nor zero.
 OMIT_EMPTY = {"omit_empty": True}
@@ -105,9 +115,14 @@ class Record:
 Kind = TypeVar("Kind", bound=Record)
 
 
+# Of estimates, in the names of their keys.
+_UNITS = ("_bytes_per_s", "_per_s", "_s")
+
+
 def estimate_keys(name: str) -> tuple[str, str, str]:
-    """The keys of an estimate: its value, and the ends of its interval."""
-    stem, unit = (name[:-2], "_s") if name.endswith("_s") else (name, "")
+    """The keys of an estimate: its value, and the ends of its interval, with the unit at the end."""
+    unit = next((unit for unit in _UNITS if name.endswith(unit)), "")
+    stem = name.removesuffix(unit)
     return name, f"{stem}_low{unit}", f"{stem}_high{unit}"
 
 
@@ -357,6 +372,8 @@ def _explain(message: str, value: Any, kind: Any) -> str:
         names += " key"
     if missing := re.fullmatch(r"Object missing required field `(.+)`", reason):
         return f"{names and ', '}{names} has no {missing[1]!r}; give it"
+    if form := re.fullmatch("Expected `str` matching regex '(.+)'", reason):
+        reason = f"Expected {_FORMS[form[1]]}"
     expected = re.fullmatch(r"Expected (.+?)(, got (.+))?|Number out of range", reason)
     if expected is None:
         return f"{names and ', '}{names}: {reason}"

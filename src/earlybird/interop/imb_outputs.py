@@ -17,6 +17,7 @@ from earlybird.data.benchmark_parameters import (
 )
 from earlybird.data.collective_algorithms import OPERATIONS, ROOTED
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import MSGRATE
 from earlybird.data.labels import listed
 from earlybird.data.statistics import MEAN
 from earlybird.data.units import format_bytes
@@ -51,7 +52,7 @@ _TITLE = re.compile(
 )
 _TABLE = re.compile("# Benchmarking ")
 _LAST_LINE = "# All processes entering MPI_Finalize"
-_BANDS = {"uniband": ("msgrate", 1), "biband": ("imb-biband", 2)}
+_BANDS = {"uniband": (MSGRATE.name, 1), "biband": ("imb-biband", 2)}
 _EXCHANGES = ("pingping", "sendrecv", "exchange")
 _COLLECTIVES = ", ".join(OPERATIONS)
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")

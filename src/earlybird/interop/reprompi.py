@@ -9,6 +9,7 @@ import numpy as np
 from earlybird.data.benchmark_parameters import CLOCK, CLOCKSYNC, PROCSYNC, RUNTIME_TYPE
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, OPERATIONS
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.labels import counted
 from earlybird.interop.imported import DAMAGED, Imported, ImportedPoint, collective_config, date_in
 
@@ -215,7 +216,7 @@ def _point(
     rank_times_s = rank_times_s[kept]
     of_ranks = rank_times_s if rank_times_s.shape[1] == config["ranks"] else None
     return (
-        ImportedPoint("collective", COMPLETION, rank_times_s.max(axis=1), config, DEFAULT, of_ranks),
+        ImportedPoint(COLLECTIVE.name, COMPLETION, rank_times_s.max(axis=1), config, DEFAULT, of_ranks),
         dropped,
     )
 

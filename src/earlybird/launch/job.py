@@ -19,7 +19,7 @@ from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
-from earlybird.launch.process import STALL_CAUSE, Ended, Limits, run_tree
+from earlybird.launch.process import STALL_CAUSE, Ended, Limits, Places, run_tree
 from earlybird.launch.variables import (
     recorded_variables,
     refuse_conflicts,
@@ -43,6 +43,7 @@ class Job:
     extra : further keys of the launch record.
     one_clock : whether hosts share this machine's clock.
     stall_cause : why its ranks may finish no point for long.
+    nodes : where its processes on virtual nodes leave files.
     """
 
     launcher: str
@@ -53,6 +54,7 @@ class Job:
     extra: Mapping[str, Any] = field(default_factory=dict)
     one_clock: bool = False
     stall_cause: str = STALL_CAUSE
+    nodes: Sequence[Places] = ()
 
 
 def run_kernel(
@@ -119,6 +121,7 @@ def run_kernel(
             limits=Limits(request.time_limit_s, request.stall_limit_s, job.stall_cause),
             progress=count_points,
             watch=_watch(job, request),
+            nodes=job.nodes,
         )
     except KeyboardInterrupt:
         ended = Ended(130, "it was interrupted", time.monotonic() - begin_s)

@@ -27,7 +27,7 @@ def remove_left(
     folder: Path = FOLDER,
     processes: Path = Path("/proc"),
     *,
-    pids: Collection[int] | None = None,
+    pids: Collection[int],
 ) -> None:
     """Delete what jobs of this user made in `folder` since `since_s` (seconds of time.time) and whose maker
     has ended.
@@ -42,7 +42,7 @@ def remove_left(
                 topologies[name] = made_s
             elif (
                 (session := _SESSION.fullmatch(name))
-                and (pids is None or int(session[1]) in pids)
+                and int(session[1]) in pids
                 and _has_ended(processes / session[1])
             ):
                 with contextlib.suppress(OSError):

@@ -14,6 +14,7 @@ from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, family_of
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import MSGRATE
 from earlybird.data.layout import LEVELS, MAPPINGS, Layout, is_shape, parse_layout
 from earlybird.data.measure_commands import MESSAGES, launch_of, measure_command
 from earlybird.data.methods import CONTEXTS
@@ -491,7 +492,7 @@ class _Projector:
         level = LEVELS[int(self.place.layout.level(*pair)[0])]
         costs = thread_message_costs(self.profile, level, shared.threads, shared.size_bytes)
         if not costs:
-            command = measure_command("msgrate", {"threads": shared.threads}, self._launch)
+            command = measure_command(MSGRATE.name, {"threads": shared.threads}, self._launch)
             self._remarks[
                 f"{shared.threads} threads share a communicator in phase {measured.phase.number}; to project "
                 f"one for each, measure `{command}` where each thread has a core, and fit it with the other "

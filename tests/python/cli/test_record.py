@@ -156,9 +156,8 @@ def test_what_another_job_makes_while_a_command_fails_stays(tmp_path):
     segment, session = tmp_path / f"ucx_shm_posix_{uuid.uuid4().hex}", tmp_path / f"ompi.{ended.pid}"
     # Jobs of other tests end meanwhile, and look in the folders of the machine.
     instead = (
-        "from pathlib import Path; from earlybird.launch import shared_memory, temporary_files;"
-        f"here = Path({str(tmp_path)!r}); shared_memory.remove_left.__defaults__ = (here,);"
-        "temporary_files.remove_left.__defaults__ = (here, Path('/proc'))"
+        "from pathlib import Path; from earlybird.launch import process;"
+        f"here = Path({str(tmp_path)!r}); process.MACHINE = process.Places(here, here)"
     )
     command = [sys.executable, "-c", f"{instead}\n{RUN}", "-c", "echo begun; read line; exit 3"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -87,6 +87,52 @@ def test_a_wrong_key_of_a_launch_is_refused_by_its_name(folder, path, value, say
     assert says in str(refused.value)
 
 
+def sample_of(kernel, config, **more):
+    value = {"kernel": kernel, "quantity": "q", "launch": "l", "times_s": [1.0, 1.0], "config": config}
+    return sample_from_json(value | more)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "key", "value", "says"),
+    [
+        ("partitioned", "noise", "pink", "noise is 'pink'; give one of none, single, uniform, gaussian"),
+        ("comb", "noise", 4, "noise is 4; give text"),
+        ("halo3d", "cells", "8x8", "cells is '8x8'; give three numbers from 1 up, such as 8x8x4"),
+        ("halo3d", "cells", "8x8x0", "cells is '8x8x0'"),
+        ("sweep3d", "process_grid", "2 x 1 x 1", "process_grid is '2 x 1 x 1'"),
+        ("comb", "process_grid", [2, 1, 1], "process_grid is "),
+        ("collective", "root", 4, "config.root is 4; give one of 4 ranks"),
+        ("collective", "root", -1, "config.root is -1"),
+    ],
+)
+def test_a_value_of_another_form_is_refused(kernel, key, value, says):
+    config = {"size_bytes": 8, "operation": "bcast", "ranks": 4}
+    with pytest.raises(InputError) as refused:
+        sample_of(kernel, config | {key: value})
+    assert says in str(refused.value)
+
+
+def test_times_of_ranks_are_those_of_the_operation():
+    config = {"size_bytes": 8, "operation": "bcast", "ranks": 3}
+    with pytest.raises(InputError, match="rank_times_s has 2 columns; give one for each of 3 ranks"):
+        sample_of("collective", config, rank_times_s=[[1, 1], [1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delayed_ranks", [0.5]),
+        ("delayed_ranks", "0"),
+        ("sent_bytes", "many"),
+        ("sent_bytes", -1),
+        ("messages", []),
+    ],
+)
+def test_what_figures_are_made_of_has_its_type(key, value):
+    with pytest.raises(InputError, match=key):
+        sample_of("halo3d", {}, **{key: value})
+
+
 def test_other_keys_are_free_and_null_is_as_absent(folder):
     header = golden("run-1/run.json") | {"new": [1, {"a": None}]}
     header["machine"] |= {"cores": None, "colour": "red"}

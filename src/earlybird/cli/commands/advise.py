@@ -28,6 +28,7 @@ from earlybird.cli.options.mesh import (
 from earlybird.cli.options.nodes import EqualNodes, PatternPlace
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
 from earlybird.cli.options.shared import (
+    MAPPING,
     BufferOptions,
     CollectiveOptions,
     ModelOption,
@@ -171,7 +172,7 @@ def layout(
     place: EqualNodes,
     profile: ProfilesOption = None,
     map_by: Annotated[
-        str, typer.Option(help="How ranks fill the nodes now: core, socket or node; the reference.")
+        str, typer.Option(help="How ranks fill the nodes now, the reference."), MAPPING
     ] = MAPPINGS[0],
     model: ModelOption = None,
     swaps: Annotated[

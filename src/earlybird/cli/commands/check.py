@@ -97,7 +97,7 @@ def check(
             )
         size_bytes = expected.size_bytes
     if print_script is not None:
-        batch_script.check_script(print_script, place)
+        batch_script.check_script(place)
         if plan:
             raise InputError("--plan and --print-script are both given; omit one")
         batch_script.print_check_script(context, output, budget_s)

@@ -111,7 +111,7 @@ def fit(
 def _read(sources, mpi):
     from earlybird.fit.observations import read_runs, read_table
 
-    tables = [path for path in sources if path.is_file()]
+    tables = [path for path in sources if path.is_file() or path.is_fifo()]
     if not tables:
         return read_runs(sources, mpi)
     if len(sources) > 1:

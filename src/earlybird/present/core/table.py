@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from earlybird.data import labels
+from earlybird.data.parameters import Unknown
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Column:
     """
 
     head: str
-    text: Callable[[Any], Any]
+    text_of: Callable[[Any], Any]
     common: bool = False
     optional: bool = False
     varying: bool = False
@@ -30,6 +31,13 @@ class Column:
     left: bool = False
     folded: bool = False
     detail: bool = False
+
+    def text(self, item: Any) -> Any:
+        """Return the text of an item; "" if it lacks what that is made of."""
+        try:
+            return self.text_of(item)
+        except Unknown:
+            return ""
 
     def cell(self, item: Any) -> str:
         """Return the text of an item; `default` for an empty one."""
@@ -106,7 +114,7 @@ class Table:
         """Return the values of `common` columns that all rows share, as text, and the table without them."""
         same = {
             column.head: column.cell(self.items[0])
-            for column in self.columns
+            for column in (self.columns[k] for k in self.shown)
             if column.common and self.items and len({str(column.text(one)) for one in self.items}) == 1
         }
         named = ", ".join(f"{head} {value}" for head, value in same.items() if value)
