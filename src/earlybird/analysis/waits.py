@@ -51,6 +51,11 @@ _LOCAL = STARTS | {
 # Receives without a send, by what of a send of their pair and tag is in the traces: none; one, but on no
 # communicator that is known to be the same; one on the same, but of another size, or more or less of them.
 NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS = "no send", "other communicator", "other sends"
+# Why a rank waits: `late_sender_s` and so on are the times.
+LATE_SENDER, LATE_RECEIVER, PEER_OUTSIDE, LATE_COLLECTIVE = CAUSES = (
+    "late_sender", "late_receiver", "peer_outside", "late_collective",
+)  # fmt: skip
+_LEAST_CAUSE = 0.01  # of all waiting, and of the time in MPI: less is not named
 _KNOWN, _UNKNOWN = -1, -2  # in place of a call
 _LEAST_PRINTED, _MOST_NAMES = 0.001, 3
 
@@ -146,6 +151,40 @@ class Waits:
     def waiting_s(self) -> np.ndarray:
         """(R,): all waiting."""
         return self.late_sender_s + self.late_receiver_s + self.peer_outside_s + self.late_collective_s
+
+    def by_cause_s(self, cause: str) -> np.ndarray:
+        """(R,): the waiting for one of CAUSES."""
+        times_s: np.ndarray = getattr(self, f"{cause}_s")
+        return times_s
+
+    @property
+    def share_waiting(self) -> float:
+        """The part of the time in MPI that is waiting."""
+        in_mpi_s = float(self.in_mpi_s.sum())
+        return float(self.waiting_s.sum()) / in_mpi_s if in_mpi_s else 0.0
+
+    @property
+    def main_causes(self) -> dict[str, float]:
+        """The part of the time in MPI that is waiting for each cause; causes of little waiting are left
+        out."""
+        in_mpi_s, waiting_s = float(self.in_mpi_s.sum()), float(self.waiting_s.sum())
+        totals_s = {cause: float(self.by_cause_s(cause).sum()) for cause in CAUSES}
+        return {
+            cause: total_s / in_mpi_s
+            for cause, total_s in totals_s.items()
+            if total_s >= _LEAST_CAUSE * waiting_s > 0
+        }
+
+    @property
+    def is_little(self) -> bool:
+        """So little of the time in MPI is waiting that its causes do not matter."""
+        return self.share_waiting < _LEAST_CAUSE
+
+    @property
+    def latest_rank(self) -> tuple[int, float]:
+        """The rank that others wait for most, and its part of all their waiting."""
+        most = int(np.argmax(self.caused_s))
+        return int(self.ranks[most]), float(self.caused_s[most]) / max(float(self.caused_s.sum()), 1e-12)
 
     @property
     def unknown(self) -> str:
