@@ -5,12 +5,10 @@ from typing import Any
 
 from earlybird.data import units
 from earlybird.data.errors import InputError
+from earlybird.data.methods import NO_NOISE, NOISE_MODELS
 from earlybird.measure.groups import Options
 from earlybird.measure.options import SuiteOption, listed
 
-# Of native/kernels/computing/noise.hpp, which says what each of them is.
-NO_NOISE = "none"
-NOISE_MODELS = (NO_NOISE, "single", "uniform", "gaussian")
 # A longer computation is a slip of units: a bare 10 is 10 s.
 _LONGEST_S = 10.0
 
