@@ -52,7 +52,7 @@ _LOCAL = STARTS | {
 # communicator that is known to be the same; one on the same, but of another size, or more or less of them.
 NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS = "no send", "other communicator", "other sends"
 _KNOWN, _UNKNOWN = -1, -2  # in place of a call
-_LEAST_PRINTED, _MOST_NAMES = 0.001, 3
+_MIN_PRINTED, _MAX_NAMES = 0.001, 3
 
 
 @dataclass(frozen=True)
@@ -155,10 +155,8 @@ class Waits:
         if not self.unexamined or not in_mpi_s:
             return ""
         share = max(1 - self.examined_s / in_mpi_s, 0.0)
-        percent = (
-            labels.percent(share) if share >= _LEAST_PRINTED else f"less than {100 * _LEAST_PRINTED:g} %"
-        )
-        named = self.unexamined[:_MOST_NAMES]
+        percent = labels.percent(share) if share >= _MIN_PRINTED else f"less than {100 * _MIN_PRINTED:g} %"
+        named = self.unexamined[:_MAX_NAMES]
         more = f" and {len(self.unexamined) - len(named)} others" if len(self.unexamined) > len(named) else ""
         return f"{percent} of the time in MPI, in {', '.join(named)}{more}"
 

@@ -18,12 +18,12 @@ from earlybird.predict.threads import in_threads
 # are larger by as much, up to 5 %.
 FAIR_EXACT_WORK = 2 * 10**7
 FAIR_BATCH_FRACTION, FAIR_BATCHED_STEPS = 5e-3, 700
-FAIR_BATCHED_WORK, FAIR_MOST_BATCHED = 50_000, 10
+FAIR_BATCHED_WORK, FAIR_MAX_BATCHED = 50_000, 10
 FAIR_MESSAGE_WORK = 3
 # What a chunk of `queue` costs in the same units.
 QUEUE_CHUNK_WORK = 25
 # Divisions of the messages into protocols that are kept: replicates may differ in where protocols begin.
-MOST_KEPT = 8
+MAX_KEPT = 8
 # Models that limit both ends of messages between nodes, and are the staircase inside them.
 BOTH_ENDS = ("fair", "queue")
 
@@ -85,7 +85,7 @@ class Part:
         """What follows from where the protocols of `levels` begin, computed once."""
         key = _key(levels)
         if key not in self._classes:
-            if len(self._classes) >= MOST_KEPT:
+            if len(self._classes) >= MAX_KEPT:
                 self._classes.clear()
             self._classes[key] = Classes.of(self, levels)
         return self._classes[key]
@@ -250,7 +250,7 @@ class Classes:
 
 
 def _larger_step(work: int) -> float:
-    return min(max(work / FAIR_BATCHED_WORK, 1), FAIR_MOST_BATCHED)
+    return min(max(work / FAIR_BATCHED_WORK, 1), FAIR_MAX_BATCHED)
 
 
 def _of_each_capacity(

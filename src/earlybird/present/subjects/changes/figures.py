@@ -13,7 +13,7 @@ from earlybird.present.core import axes
 from earlybird.present.core.lines import line, whiskers
 from earlybird.present.core.parts import Figure, grouped
 
-_MOST_ROWS, _MOST_LINES = 16, 8
+_MAX_ROWS, _MAX_LINES = 16, 8
 _ROW_HEIGHT, _AROUND_ROWS = 28, 90  # pixels
 # The looks of verdicts, and of lines without a look of their own.
 _LOOKS = {SLOWER: "many", FASTER: "mpich", INCONCLUSIVE: "other", SAME: "single"}
@@ -24,7 +24,7 @@ _LINES = ("staircase", "max-rate", "queue", "postal", "fair", "openmpi", "stream
 
 def change_figure(one: RunComparison, names: Sequence[str], id: str) -> Figure:
     """A point with whiskers for each point of both runs, the largest changes first."""
-    rows = sorted(zip(one.changes, names, strict=True), key=lambda row: -_distance(row[0]))[:_MOST_ROWS]
+    rows = sorted(zip(one.changes, names, strict=True), key=lambda row: -_distance(row[0]))[:_MAX_ROWS]
     rows.sort(key=lambda row: row[0].ratio.value)
     left = len(one.changes) - len(rows)
     more = f" {labels.counted(left, 'point')} with smaller changes are in the table." if left else ""
@@ -81,7 +81,7 @@ def size_figure(one: RunComparison, id: str) -> list[Figure]:
     if not groups:
         return []
     names = point_texts([_without_size(group[0]) for group in groups])
-    drawn = list(zip(groups, names, strict=True))[:_MOST_LINES]
+    drawn = list(zip(groups, names, strict=True))[:_MAX_LINES]
     traces = [_size_line(group, name, k) for k, (group, name) in enumerate(drawn)]
     left = len(groups) - len(drawn)
     more = f" {labels.counted(left, 'other line')} only in the table." if left > 0 else ""
@@ -123,7 +123,7 @@ def history_figure(one: History, id: str) -> Figure:
     texts = point_texts(one.series)
     changed = [(series, text) for series, text in zip(one.series, texts, strict=True) if series.changes]
     changed.sort(key=lambda pair: -max(abs(np.log(change.ratio)) for change in pair[0].changes))
-    drawn = changed[:_MOST_LINES]
+    drawn = changed[:_MAX_LINES]
     started = [axes.label(run.started) for run in one.runs]
     traces, shown = [], []
     for k, (series, text) in enumerate(drawn):

@@ -10,7 +10,7 @@ from earlybird.present.render.data import print_csv, print_json
 from earlybird.present.render.terminal import print_line, print_table
 from earlybird.present.subjects.changes.terminal import difference_text
 
-_MOST_DIFFERENCES = 5
+_MAX_DIFFERENCES = 5
 
 
 def print_history(history: History, format: str) -> None:
@@ -71,9 +71,9 @@ def _print_table(history: History) -> None:
     print_table(text_table("", header, rows, left=["kind", "point", "run"]))
     for first in sorted({change.first for _, change in found}):
         different = history.differences.get(str(first), ())
-        for one in different[:_MOST_DIFFERENCES]:
+        for one in different[:_MAX_DIFFERENCES]:
             print_line(f"differs   from {_day(runs[first].started)}: {difference_text(one)}")
-        if (more := len(different) - _MOST_DIFFERENCES) > 0:
+        if (more := len(different) - _MAX_DIFFERENCES) > 0:
             print_line(f"differs   in {counted(more, 'other thing')}; --json lists all")
 
 

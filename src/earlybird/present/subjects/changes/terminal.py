@@ -28,7 +28,7 @@ from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import markdown_table, print_line, print_table, print_text
 
 _ORDER = (SLOWER, INCONCLUSIVE, FASTER, SAME)
-_MOST_DIFFERENCES = 12
+_MAX_DIFFERENCES = 12
 
 
 def print_run_comparisons(comparisons: Sequence[RunComparison], format: str, *, strict: bool = False) -> None:
@@ -135,9 +135,9 @@ def _print_table(comparison: RunComparison) -> None:
     for what, points in (("before", comparison.only_before), ("after", comparison.only_after)):
         if points:
             print_line(f"only {what:<6} {listed_briefly([texts[id(one)] for one in points])}")
-    for one in comparison.differences[:_MOST_DIFFERENCES]:
+    for one in comparison.differences[:_MAX_DIFFERENCES]:
         print_line(f"differs   {difference_text(one)}")
-    if (more := len(comparison.differences) - _MOST_DIFFERENCES) > 0:
+    if (more := len(comparison.differences) - _MAX_DIFFERENCES) > 0:
         print_line(f"differs   in {counted(more, 'other thing')}; --json lists all")
 
 

@@ -11,7 +11,7 @@ from earlybird.present.core import axes
 from earlybird.present.core.maps import heat_map
 from earlybird.present.core.parts import Figure
 
-_MOST_TICKS = 9
+_MAX_TICKS = 9
 _WITH_GAPS = 32  # nodes up to which cells are separated
 
 
@@ -48,7 +48,7 @@ def _map(
     ticks = np.linspace(*ends, 4).tolist()
     bar = axes.color_bar(ticks, [text(tick) for tick in ticks], -0.25)
     trace = heat_map(z, hover, axes.AMOUNTS, ends, int(len(hosts) <= _WITH_GAPS), colorbar=bar)
-    step = -(-len(hosts) // _MOST_TICKS)
+    step = -(-len(hosts) // _MAX_TICKS)
     shown = list(range(0, len(hosts), step))
     axis = {
         "tickvals": shown,

@@ -8,7 +8,7 @@ from earlybird.present.core import axes
 from earlybird.present.core.lines import line
 from earlybird.present.core.parts import Figure, grouped
 
-_MOST_LINES = 8
+_MAX_LINES = 8
 _SYMBOLS = {VIOLATED: "many", UNDECIDED: "other", HOLDS: "single"}
 _LINES = ("staircase", "max-rate", "queue", "postal", "fair", "openmpi", "stream", "system")
 
@@ -21,7 +21,7 @@ def guideline_figure(one: GuidelineChecks, id: str) -> Figure:
         lambda check: check.rule() + (f", {labels.counted(check.ranks, 'rank')}" if several_ranks else ""),
     )
     worst = sorted(groups, key=lambda name: -max(check.ratio.value for check in groups[name]))
-    drawn = worst[:_MOST_LINES]
+    drawn = worst[:_MAX_LINES]
     left = len(worst) - len(drawn)
     more = f" {labels.counted(left, 'other guideline')} only in the table." if left else ""
     shown = [check for name in drawn for check in groups[name]]

@@ -20,7 +20,7 @@ from earlybird.present.core.notation import interval_text, ratio_text
 from earlybird.present.core.parts import Figure
 from earlybird.present.subjects.program.view import Gain, Projected
 
-_MOST = 16  # changes that are drawn
+_MAX = 16  # changes that are drawn
 _ROW_HEIGHT, _AROUND_ROWS = 28, 90  # pixels
 # The looks of the kinds of change.
 _LOOKS = {
@@ -36,7 +36,7 @@ _LOOKS = {
 def gains_figure(one: Projected, id: str) -> Figure:
     """A point with whiskers for each change, those that save most first."""
     known = [gain for gain in one.gains if gain.change.run_speed_up is not None]
-    drawn = known[:_MOST]
+    drawn = known[:_MAX]
     rows = [f"phase {gain.phase.number}, {gain.name}" for gain in drawn]
     left = len(one.gains) - len(drawn)
     more = f" {labels.counted(left, 'more change')} in the table." if left else ""

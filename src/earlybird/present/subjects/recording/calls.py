@@ -13,7 +13,7 @@ from earlybird.present.subjects.recording.view import REST, Recorded, columns_of
 
 MAX_BARS = 32  # ranks with a bar each; more are columns of a map
 MAX_COLUMNS = 200  # of the map; with more ranks, a column is the mean of several
-_MOST_CALLS, _MOST_PARTS, _MOST_ROWS = 12, 6, 8
+_MAX_CALLS, _MAX_PARTS, _MAX_ROWS = 12, 6, 8
 # Colours and hatching of the parts of a bar, the first for the call with most time.
 _PARTS = (
     ("staircase", ""), ("max-rate", "/"), ("mpich", "x"), ("postal", "."), ("openmpi", "\\"), ("intel", "-"),
@@ -28,7 +28,7 @@ _THREADS = " Times of several threads of a rank add up."
 def calls_figure(recorded: Recorded, id: str) -> Figure:
     """A bar for each call: its share of the run, with the lowest and highest rank."""
     title, calls = "Time by call", recorded.calls
-    chosen, _ = main_calls(calls, _MOST_CALLS)
+    chosen, _ = main_calls(calls, _MAX_CALLS)
     if not chosen:
         return Figure(id, title, "", absence=_NONE, choice=recorded.choice)
     shares, spreads = [calls.share(call) for call in chosen], [calls.spread(call) for call in chosen]
@@ -80,7 +80,7 @@ def calls_figure(recorded: Recorded, id: str) -> Figure:
 def ranks_figure(recorded: Recorded, id: str) -> Figure:
     """The share of the run of each rank in each call: stacked bars, or a map for many ranks."""
     title, calls = "Time in MPI by rank", recorded.calls
-    chosen, _ = main_calls(calls, _MOST_PARTS)
+    chosen, _ = main_calls(calls, _MAX_PARTS)
     if not chosen:
         return Figure(id, title, "", absence=_NONE, choice=recorded.choice)
     return (_bars if len(calls.ranks) <= MAX_BARS else _map)(recorded, id, title)
@@ -88,7 +88,7 @@ def ranks_figure(recorded: Recorded, id: str) -> Figure:
 
 def _bars(recorded: Recorded, id: str, title: str) -> Figure:
     calls = recorded.calls
-    chosen, rest = main_calls(calls, _MOST_PARTS)
+    chosen, rest = main_calls(calls, _MAX_PARTS)
     parts = [(calls.names[call], calls.shares[call]) for call in chosen]
     if rest:
         parts.append((REST, calls.shares[rest].sum(axis=0)))
@@ -131,13 +131,13 @@ def _bars(recorded: Recorded, id: str, title: str) -> Figure:
 
 def _map(recorded: Recorded, id: str, title: str) -> Figure:
     calls = recorded.calls
-    chosen, _ = main_calls(calls, _MOST_ROWS)
+    chosen, _ = main_calls(calls, _MAX_ROWS)
     blocks = columns_of(len(calls.ranks), MAX_COLUMNS)
     starts = [block.start for block in blocks]
     counts = np.array([len(block) for block in blocks])
-    rows = np.vstack([calls.in_mpi, calls.shares[chosen[:_MOST_ROWS]]])
+    rows = np.vstack([calls.in_mpi, calls.shares[chosen[:_MAX_ROWS]]])
     means = np.add.reduceat(rows, starts, axis=1) / counts
-    names = ["all calls", *(axes.label(calls.names[call]) for call in chosen[:_MOST_ROWS])]
+    names = ["all calls", *(axes.label(calls.names[call]) for call in chosen[:_MAX_ROWS])]
     top = float(means.max()) or 1.0
     where = [ranks_text(calls.ranks[block.start], calls.ranks[block[-1]]) for block in blocks]
     hover = [

@@ -37,7 +37,7 @@ MAX_DRAWN = 2  # recordings with figures: the page stays small
 BRIEF_CALLS, BRIEF_PAIRS, BRIEF_PLACES = 9, 8, 6
 _IN_BRIEF = ("call", "calls", "time", "of the run", "lowest rank", "highest rank")
 _FINALIZE = "MPI_Finalize"
-_LEAST_CAUSE = 0.01  # of all waiting: what is less is not named in the sentence
+_MIN_CAUSE = 0.01  # of all waiting: what is less is not named in the sentence
 _UNEVEN = 1.5  # a rank that sends so many times the mean is worth a sentence
 
 
@@ -185,12 +185,12 @@ def _of_waits(one: Recorded) -> str:
     causes = ", ".join(
         f"{labels.percent(part_s / in_mpi_s)} for {name}"
         for name, part_s in parts.items()
-        if part_s >= _LEAST_CAUSE * waiting_s > 0
+        if part_s >= _MIN_CAUSE * waiting_s > 0
     )
     unknown = f" Of {waits.unknown}, it is not known how much is waiting." if waits.unknown else ""
     unknown += f" {labels.capital(waits.cut)}." if waits.cut else ""
     text = f"Of the time in MPI{when}, {labels.percent(waiting_s / in_mpi_s)} is waiting"
-    if waiting_s < _LEAST_CAUSE * in_mpi_s:
+    if waiting_s < _MIN_CAUSE * in_mpi_s:
         return f"{text}.{unknown}"
     most = int(np.argmax(waits.caused_s))
     share = labels.percent(float(waits.caused_s[most]) / max(float(waits.caused_s.sum()), 1e-12))

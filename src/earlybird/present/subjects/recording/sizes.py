@@ -7,7 +7,7 @@ from earlybird.present.core.parts import Figure
 from earlybird.present.subjects.recording.view import Recorded
 
 _LOOKS = {"messages": ("staircase", ""), "bytes": ("max-rate", "/")}
-_MOST_TICKS = 8
+_MAX_TICKS = 8
 
 
 def sizes_figure(recorded: Recorded, id: str) -> Figure:
@@ -36,7 +36,7 @@ def sizes_figure(recorded: Recorded, id: str) -> Figure:
                 ],
             }
         )
-    shown = range(0, len(sizes), -(-len(sizes) // _MOST_TICKS))
+    shown = range(0, len(sizes), -(-len(sizes) // _MAX_TICKS))
     axis = {
         "title": axes.titled("message size from"),
         "showgrid": False,

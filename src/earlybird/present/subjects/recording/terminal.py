@@ -17,9 +17,9 @@ from earlybird.present.core.table import Column, Table
 from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.terminal import print_line, print_table, prints_all
 
-_MOST_CALLS, _MOST_PHASES, _MOST_PAIRS, _MOST_PLACES = 12, 8, 12, 8
-_MOST_NAMES, _MOST_SETTINGS = 3, 6
-_LEAST_EXPLAINED = 0.01  # of all waiting: what is less is not worth a line
+_MAX_CALLS, _MAX_PHASES, _MAX_PAIRS, _MAX_PLACES = 12, 8, 12, 8
+_MAX_NAMES, _MAX_SETTINGS = 3, 6
+_MIN_EXPLAINED = 0.01  # of all waiting: what is less is not worth a line
 _WHY_UNMATCHED = {
     NO_SEND: "their sends are not in the traces",
     OTHER_COMMUNICATOR: "their communicators could not be matched",
@@ -46,7 +46,7 @@ def print_recording(recording: Recording, format: Format) -> None:
     count = f"{len(recording.ranks)} of {recording.size} ranks"
     run = [units.format_seconds(recording.run_s), summary["mpi"]] if recording.ranks else []
     print_line(f"recording {recording.path}: {', '.join([count, *run])}")
-    if settings := conditions(recording, None if prints_all() else _MOST_SETTINGS):
+    if settings := conditions(recording, None if prints_all() else _MAX_SETTINGS):
         print_line(f"settings  {settings}")
     print_line(f"messages  {summary['messages']}, {units.format_bytes(summary['bytes'])}")
     if one_sided:
@@ -54,20 +54,20 @@ def print_recording(recording: Recording, format: Format) -> None:
     if summary["work"]:
         print_line(f"work      {summary['work']}")
     whole_s = sum(one.run_s for one in recording.ranks.values())
-    _print_first(_call_columns(whole_s), summary["calls"], _MOST_CALLS, "calls")
+    _print_first(_call_columns(whole_s), summary["calls"], _MAX_CALLS, "calls")
     if summary["phases"]:
-        _print_first(_phase_columns(whole_s), summary["phases"], _MOST_PHASES, "phases")
+        _print_first(_phase_columns(whole_s), summary["phases"], _MAX_PHASES, "phases")
     if summary["calls"] and recording.size > 1:
         print_line("times are of all ranks together, and so is the run that they are shares of")
     threads = [one for phase in summary["phases"] for one in phase["threads"]]
     if threads:
-        _print_first(_THREADS, threads, _MOST_PHASES, "parallel regions")
+        _print_first(_THREADS, threads, _MAX_PHASES, "parallel regions")
     if summary["waits"]:
         _print_waits(summary["waits"], bool(summary["ended_early"]), bool(summary["open_calls"]))
     if heaviest:
-        _print_first(_pair_columns("messages"), heaviest, _MOST_PAIRS, "pairs")
+        _print_first(_pair_columns("messages"), heaviest, _MAX_PAIRS, "pairs")
     if one_sided:
-        _print_first(_pair_columns("one-sided"), one_sided, _MOST_PAIRS, "pairs")
+        _print_first(_pair_columns("one-sided"), one_sided, _MAX_PAIRS, "pairs")
 
 
 def _summary(
@@ -173,7 +173,7 @@ def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> Non
     ]
     waiting = [place for place in waits["places"] if place["waiting_s"] > 0]
     if waiting:
-        _print_first(columns, waiting, _MOST_PLACES, "places")
+        _print_first(columns, waiting, _MAX_PLACES, "places")
         print_line(
             "waiting for a late sender, a late receiver, a peer outside the MPI, or the last in a "
             "collective; for: mostly"
@@ -187,7 +187,7 @@ def _print_waits(waits: dict[str, Any], ended_early: bool, is_hung: bool) -> Non
     if waits["unknown"]:
         print_line(f"of {waits['unknown']}, it is not known how much is waiting")
     outside_s, all_s = (sum(place[name] for place in waiting) for name in ("peer_outside_s", "waiting_s"))
-    if outside_s > _LEAST_EXPLAINED * all_s:
+    if outside_s > _MIN_EXPLAINED * all_s:
         print_line("outside: at most; the peer had begun to send or posted its receive, and then computed")
     reach_s = max(one["window_s"] for one in waits["ranks"])
     if waits["cut"]:
@@ -303,8 +303,8 @@ def _phase_columns(whole_s: float) -> list[Column]:
 
 def first_names(names: Sequence[str]) -> str:
     """The first of the calls or functions of a phase, and how many more there are."""
-    more = f" + {len(names) - _MOST_NAMES}" if len(names) > _MOST_NAMES else ""
-    return ", ".join(name.removeprefix("MPI_") for name in names[:_MOST_NAMES]) + more
+    more = f" + {len(names) - _MAX_NAMES}" if len(names) > _MAX_NAMES else ""
+    return ", ".join(name.removeprefix("MPI_") for name in names[:_MAX_NAMES]) + more
 
 
 def phase_place(functions: Sequence[str], distinction: str) -> str:

@@ -19,7 +19,7 @@ from earlybird.data.units import format_seconds
 from earlybird.present.material import Material
 
 REST = "other calls"
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +145,8 @@ def main_calls(calls: CallTimes, most: int) -> tuple[list[int], list[int]]:
 
 
 def _first_names(names: Sequence[str]) -> str:
-    more = f" + {len(names) - _MOST_NAMES}" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    more = f" + {len(names) - _MAX_NAMES}" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def columns_of(num_ranks: int, most: int) -> Sequence[range]:

@@ -7,14 +7,14 @@ from earlybird.present.core import axes
 from earlybird.present.core.lines import line
 from earlybird.present.core.parts import Figure
 
-_LEAST_SPAN = 1.7  # of the time axis around the time now, so that it has ticks
+_MIN_SPAN = 1.7  # of the time axis around the time now, so that it has ticks
 
 
 def tolerance_figure(found: Tolerance, id: str) -> Figure:
     """The slowest rank's seconds against the factor by which a parameter is multiplied, a line for each."""
     times_s = [time_s for curve in found.curves for time_s in curve.time_s]
     factors = [factor for curve in found.curves for factor in curve.factors]
-    around = [found.time_s / _LEAST_SPAN, found.time_s * _LEAST_SPAN]
+    around = [found.time_s / _MIN_SPAN, found.time_s * _MIN_SPAN]
     return Figure(
         id,
         "Time against latency and bandwidth",
