@@ -13,6 +13,6 @@ SOURCES = [
 
 
 def test_limits_are_named_by_max_and_min():
-    """And not by MAX and MIN as well."""
-    other = re.compile(r"(?<!\w)_?(?:[A-Z0-9]+_)*(?<!AT_)(?:MAX|MIN)(?:_[A-Z0-9]+)*(?!\w)")
+    """And not by MOST and LEAST as well."""
+    other = re.compile(r"(?<!\w)_?(?:[A-Z0-9]+_)*(?<!AT_)(?:MOST|LEAST)(?:_[A-Z0-9]+)*(?!\w)")
     assert {name for path in SOURCES for name in other.findall(path.read_text(errors="replace"))} == set()
