@@ -10,7 +10,7 @@ from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, MAX_RANKS
 from earlybird.data.profile import Level, Profile, Protocol
-from earlybird.data.units import MAX_BYTES, MOST_BYTES_PER_S, MOST_S
+from earlybird.data.units import LEAST_S, MAX_BYTES, MOST_BYTES_PER_S, MOST_S
 
 if TYPE_CHECKING:
     import pandas
@@ -79,7 +79,7 @@ def load_pingpong_table(path: str | Path) -> "pandas.DataFrame":
             "n": int(_positive(row, "pairs", path, number, most=MAX_RANKS, whole=True)),
             "size_bytes": int(_positive(row, "bytes", path, number, most=MAX_BYTES, whole=True, zero=True)),
             "launch": f"placement {row['placement']}",
-            "time_s": _positive(row, "time_s", path, number, most=MOST_S),
+            "time_s": _positive(row, "time_s", path, number, least=LEAST_S, most=MOST_S),
             "oversubscribed": False,
             "converged": True,
         }
@@ -127,6 +127,7 @@ def _positive(
     number: int,
     *,
     most: float,
+    least: float = 0.0,
     whole: bool = False,
     zero: bool = False,
 ) -> float:
@@ -135,10 +136,11 @@ def _positive(
     except ValueError:
         value = math.nan
     least_is_met = value >= 0 if zero else value > 0
-    if not least_is_met or not value <= most or (whole and value != round(value)):
+    if not least_is_met or not least <= value <= most or (whole and value != round(value)):
         kind = "a whole number" if whole else "a number"
         raise InputError(
             f"the table {path}, line {number}: {column} is {row[column][:60]!r}; "
             f"give {kind} {'of 0 or more' if zero else 'above 0'}, at most {most:g}"
+            f"{f' and at least {least:g}' if least else ''}"
         )
     return value

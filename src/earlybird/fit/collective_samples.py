@@ -13,6 +13,7 @@ from earlybird.data.collective_algorithms import OPERATIONS, UNMODELLED, family_
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout
 from earlybird.data.run import Run, Sample
+from earlybird.data.units import LEAST_S
 from earlybird.fit.config_values import config_value
 
 KERNEL = "collective"
@@ -92,7 +93,7 @@ class CollectiveReader:
         ranks, root = value_of("ranks", int), value_of("root", int, 0)
         usable = (
             operation in OPERATIONS and map_by in MAPPINGS and ranks >= 2 and 0 <= root < ranks
-            and size_bytes >= 0 and median_s > 0 and sample.method is not None
+            and size_bytes >= 0 and median_s >= LEAST_S and sample.method is not None
         )  # fmt: skip
         if not usable:
             raise InputError(
