@@ -10,12 +10,12 @@ from pathlib import Path
 
 from bench.commands import earlybird, say
 from bench.exchange_comparison import Place, describe_ratios, on_places, replayed_by_turns
-from earlybird.cli.output.printing import print_table
 from earlybird.data import labels
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.patterns.aggregation import aggregated
 from earlybird.patterns.random_exchange import random_exchange
+from earlybird.present.render.terminal import print_table
 
 NODES, RANKS, RATE = 4, 8, "200mbit"
 LAYOUT = f"{NODES}x1x{RANKS // NODES}"

@@ -17,10 +17,10 @@ from typing import Any
 
 from bench.commands import EARLYBIRD, say, virtual_cluster
 from bench.node_faults import FAULTS, Fault, planted, slow_node
-from earlybird.cli.output.printing import print_table
 from earlybird.data.check import Check, check_from_json
 from earlybird.data.units import format_seconds
 from earlybird.launch.cluster import state
+from earlybird.present.render.terminal import print_table
 
 SIZES, CLEAN_CHECKS = (4, 8), 50
 _FAST, _SLOW, _MANY = "200mbit", "100mbit", 8  # two cores carry the links of eight nodes at the lower rate

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from earlybird.cli.output.printing import print_table
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.launch.cluster import network
+from earlybird.present.render.terminal import print_table
 
 LAUNCHES = 5
 FAST, SLOW = 125e6, 25e6  # bytes per second of 1 Gbit/s and 200 Mbit/s

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from earlybird.cli.output.printing import print_table
 from earlybird.fit.collective_comparison import ALL_SIZES
+from earlybird.present.render.terminal import print_table
 
 NODES, RATE = 8, "50mbit"
 ALGORITHMS = (

@@ -14,8 +14,8 @@ from typing import Any
 
 from bench.collective_accuracy import NODES, RATE, SIZES, measure_runs
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from earlybird.cli.output.printing import print_table
 from earlybird.data.units import format_bytes
+from earlybird.present.render.terminal import print_table
 
 OPERATIONS = ("bcast", "reduce")
 REFERENCE, CHOICE = "own-binomial", "default"

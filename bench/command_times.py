@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from bench.commands import EARLYBIRD, chosen_flavours, say
-from earlybird.cli.output.printing import print_table
 from earlybird.data.units import format_seconds
 from earlybird.machine.flavours import Flavour
 from earlybird.models.statistics import median_interval
+from earlybird.present.render.terminal import print_table
 from earlybird.toolchain.build import native_prefix
 
 ROUNDS = 20

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from earlybird.cli.output.notes import note
 from earlybird.machine import flavours
+from earlybird.present.render.notes import note
 from earlybird.toolchain.build import is_built
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"

@@ -6,9 +6,9 @@ the table has the share of them that is significant. Takes seconds.
 
 import numpy as np
 
-from earlybird.cli.output.printing import print_table
 from earlybird.compare import changes
 from earlybird.compare.runs import LEVEL
+from earlybird.present.render.terminal import print_table
 
 POINTS, PAIRS, NOISE = 100, 200, 0.01
 SLOWDOWNS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.10, 0.20)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from earlybird.cli.output.printing import print_table
 from earlybird.compare.times import exchange_samples, measured_times
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
@@ -20,6 +19,7 @@ from earlybird.data.run import Run, Sample
 from earlybird.data.simulated_machine import SimulatedMachine
 from earlybird.data.units import format_bandwidth
 from earlybird.machine.flavours import SIMULATED
+from earlybird.present.render.terminal import print_table
 
 # What is listed next to the models: the times of another launch.
 LAUNCH = "(a launch)"

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from earlybird.cli.output.printing import interval_text, print_table, ratio_text
 from earlybird.compare.motifs import OverBest, over_best
 from earlybird.data import labels
 from earlybird.data.files import write_json
 from earlybird.data.methods import EARLYBIRD, MOTIFS, STYLES
 from earlybird.data.run import Run
 from earlybird.data.units import format_seconds
+from earlybird.present.core.notation import interval_text, ratio_text
+from earlybird.present.render.terminal import print_table
 
 NODES, RATE = 4, "1gbit"
 MEMORY, CLUSTER = "shared memory", f"{NODES} nodes, {RATE}"

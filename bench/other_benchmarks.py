@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 
 from bench.commands import EARLYBIRD
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_table
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Run, Sample
@@ -31,6 +29,8 @@ from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.launch.variables import variables_to_set
 from earlybird.machine import flavours, hardware
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_table
 
 LAYOUT = parse_layout("1x1x2")
 LOG2_LARGEST = 20

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from bench.commands import Usage, say, watched
-from earlybird.cli.output.printing import print_table
 from earlybird.data.layout import LEVELS, Layout, parse_layout
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.profile import Level, Profile, Protocol
@@ -28,6 +27,7 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.patterns.near_exchange import near_exchange
 from earlybird.patterns.traffic import Traffic, traffic
 from earlybird.predict import Predictor
+from earlybird.present.render.terminal import print_table
 
 ROWS = Path(__file__).parent / "thune_tables.csv"
 DATA = Path(__file__).parents[2] / "shared" / "data"

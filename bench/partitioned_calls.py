@@ -16,7 +16,6 @@ import numpy as np
 
 from bench.commands import built_mpis, say
 from bench.partitioned_grid import BULK, EACH, OURS, OWN, run_launch
-from earlybird.cli.output.printing import print_table
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample
@@ -24,6 +23,7 @@ from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine import flavours, hardware
 from earlybird.models.statistics import median_interval
+from earlybird.present.render.terminal import print_table
 
 LAUNCHES, QUICK_LAUNCHES = 5, 1
 RULES = Rules(budget_s=0.3, min_iterations=30)

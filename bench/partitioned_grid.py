@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from bench.commands import built_mpis, say, virtual_cluster
-from earlybird.cli.output.printing import print_table
 from earlybird.cli.session.launchers import make_launcher
 from earlybird.compare.ratios import paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
@@ -29,6 +28,7 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches, sample_from_json
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.launch.launcher import Launcher, Request, Rules
+from earlybird.present.render.terminal import print_table
 
 SIZES_BYTES = (512, 8 << 10, 128 << 10, 1 << 20, 16 << 20)
 PARTITIONS = (1, 4, 32, 128)

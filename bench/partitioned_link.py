@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
-from earlybird.cli.output.printing import print_table
 from earlybird.data.partition_moments import PartitionMoments
 from earlybird.data.run import Run, Sample
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.models import partitioned_metrics as metrics
+from earlybird.present.render.terminal import print_table
 
 SIZES = (1 << 19, 1 << 20)
 PARTITIONS = 4

@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from bench.commands import built_mpis, say
-from earlybird.cli.output.printing import print_table
 from earlybird.machine.flavours import Flavour, find_flavour
+from earlybird.present.render.terminal import print_table
 from earlybird.toolchain.build import features, native_sources
 from tests.partitioned import Outcome, compile_program, run_cases, run_ranks
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.commands import EARLYBIRD, built_mpis, say, virtual_cluster
-from earlybird.cli.output.printing import print_table
+from earlybird.present.render.terminal import print_table
 
 SOURCE = Path(__file__).parent.parent / "examples" / "late-partition" / "late_partition.c"
 SIZES_BYTES = (4096, 65536, 1 << 20)

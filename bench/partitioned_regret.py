@@ -26,7 +26,6 @@ from bench.partitioned_grid import (
     run_launch,
     write_samples,
 )
-from earlybird.cli.output.printing import print_table
 from earlybird.cli.session.launchers import make_launcher
 from earlybird.compare.ratios import Ratio, paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
@@ -34,6 +33,7 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.launch.launcher import Request, Rules
+from earlybird.present.render.terminal import print_table
 
 PREFIX = "earlybird-segments:"
 FIXED = tuple(f"{PREFIX}{num}" for num in (1, 2, 4, 8, 16, 32))

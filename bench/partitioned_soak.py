@@ -21,8 +21,8 @@ from pathlib import Path
 import psutil
 
 from bench.commands import chosen_flavours, say
-from earlybird.cli.output.printing import print_table
 from earlybird.machine.flavours import Flavour
+from earlybird.present.render.terminal import print_table
 from earlybird.toolchain.build import native_prefix, native_sources
 from tests.partitioned import PLANS_FROM_64_BYTES, run_cases, run_ranks
 

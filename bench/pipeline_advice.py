@@ -17,7 +17,6 @@ from bench.partitioned_grid import geometric_mean, run_with
 from earlybird.advise import options
 from earlybird.advise.options import Option
 from earlybird.advise.pipelined import pipeline_question
-from earlybird.cli.output.printing import print_table
 from earlybird.compare.results import results
 from earlybird.data import labels
 from earlybird.data.methods import SINGLE
@@ -26,6 +25,7 @@ from earlybird.data.results import Result, results_to_json
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
 from earlybird.fit.pipelined import COLUMNS, pipeline_forms
+from earlybird.present.render.terminal import print_table
 
 # Created again every second start: never advised.
 LEFT_OUT = ("earlybird-fresh",)

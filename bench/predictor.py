@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from bench.commands import say, watched
-from earlybird.cli.output.printing import print_table
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.profile import Profile, profile_from_json
@@ -23,6 +22,7 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.patterns.halo import halo_exchange
 from earlybird.patterns.near_exchange import near_exchange
 from earlybird.predict import Predictor, parts
+from earlybird.present.render.terminal import print_table
 
 PER_RANK, MEAN_SIZE_BYTES, UNEVENNESS = 335, 3418, 7.5
 RANKS = (1024, 2048, 4096, 8192)

@@ -27,7 +27,6 @@ from bench.predictor import (
     UNEVENNESS,
     assumed_profile,
 )
-from earlybird.cli.output.printing import print_table
 from earlybird.data.errors import InputError
 from earlybird.data.files import write_text
 from earlybird.data.layout import parse_layout
@@ -40,6 +39,7 @@ from earlybird.launch.simgrid import SimgridLauncher
 from earlybird.machine.flavours import SIMULATED, find_flavour
 from earlybird.patterns.near_exchange import near_exchange
 from earlybird.predict import Predictor
+from earlybird.present.render.terminal import print_table
 from earlybird.toolchain.build import require_built
 
 RANKS = tuple(1 << k for k in range(6, 14))

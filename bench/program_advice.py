@@ -30,7 +30,6 @@ from bench.projected_changes import (
     report,
     settings_of,
 )
-from earlybird.cli.output.printing import interval_text, ratio_text
 from earlybird.data.errors import InputError
 from earlybird.data.files import write_json
 from earlybird.data.layout import parse_layout
@@ -45,6 +44,7 @@ from earlybird.data.projection import (
 )
 from earlybird.data.recording import load_recording
 from earlybird.data.schema import Estimate
+from earlybird.present.core.notation import interval_text, ratio_text
 from earlybird.record.advice import AS_RECORDED
 
 NODES, RATE = 4, "1gbit"

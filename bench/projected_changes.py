@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from bench.commands import earlybird, say
-from earlybird.cli.output.printing import interval_text, print_table, ratio_text
 from earlybird.data import labels
 from earlybird.data.projection import ProjectedChange
 from earlybird.data.schema import Estimate
 from earlybird.models.statistics import median_interval
+from earlybird.present.core.notation import interval_text, ratio_text
+from earlybird.present.render.terminal import print_table
 
 NEAR = 0.15
 # What settings look like in the action of a change.

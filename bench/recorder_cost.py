@@ -23,11 +23,11 @@ from pathlib import Path
 import numpy as np
 
 from bench.commands import chosen_flavours, say
-from earlybird.cli.output.printing import print_table
 from earlybird.data.recording import recording_into
 from earlybird.data.units import format_seconds
 from earlybird.machine.flavours import Flavour
 from earlybird.models.statistics import median_interval
+from earlybird.present.render.terminal import print_table
 from earlybird.toolchain.build import RECORDER, library_path
 
 ROUNDS = 12

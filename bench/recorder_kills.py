@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.commands import EARLYBIRD, chosen_flavours, say
-from earlybird.cli.output.printing import print_table
 from earlybird.data.errors import InputError
 from earlybird.data.recording import Recording, load_recording
 from earlybird.machine.flavours import Flavour
+from earlybird.present.render.terminal import print_table
 
 KILLS, RANKS, MESSAGE_BYTES = 200, 4, 100
 LONGEST_DELAY_S = 1.0  # after the first process of the program has been seen

@@ -20,9 +20,9 @@ from pathlib import Path
 import psutil
 
 from bench.commands import EARLYBIRD, chosen_flavours, say
-from earlybird.cli.output.printing import print_table
 from earlybird.launch import shared_memory
 from earlybird.launch.process import MARKER
+from earlybird.present.render.terminal import print_table
 
 KILLS = 60
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.commands import EARLYBIRD, built_mpis, say
-from earlybird.cli.output.printing import print_table
+from earlybird.present.render.terminal import print_table
 from tests.slurm import DOMAIN, Slurm, Unavailable, running
 
 NODES = ("n1", "n2", "n3")

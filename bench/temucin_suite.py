@@ -31,7 +31,6 @@ from pathlib import Path
 import numpy as np
 
 from bench.commands import EARLYBIRD, earlybird, say, virtual_cluster
-from earlybird.cli.output.printing import print_table
 from earlybird.data import labels
 from earlybird.data.files import write_json
 from earlybird.data.methods import EARLYBIRD as OURS
@@ -41,6 +40,7 @@ from earlybird.data.run import Run, Sample
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.models import partitioned_metrics
 from earlybird.models.statistics import median_coverage, median_ratio_interval
+from earlybird.present.render.terminal import print_table
 
 SUITE = "github.com/Yiltan/MPI-Partitioned-Microbenchmarks, branch mpi-native"
 RATE = "100mbit"

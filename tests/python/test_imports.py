@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "models": set(),
     "patterns": {"data"},
     "analysis": {"models", "data"},
-    "report": {"analysis", "compare", "patterns", "models", "data"},
+    "present": {"analysis", "compare", "interop", "patterns", "models", "data"},
     "fit": {"compare", "models", "data"},
     "predict": {"models", "data"},
     "compare": {"models", "data"},

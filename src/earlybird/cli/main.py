@@ -8,9 +8,9 @@ import sys
 import time
 from typing import Any
 
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.streams import discard, prepare_streams
 from earlybird.data.errors import FAILED_VERDICT, EarlybirdError, is_of_the_path
+from earlybird.present.render.notes import note
+from earlybird.present.render.streams import discard, prepare_streams
 
 # The command `x` is `command` in the module earlybird.cli.commands.x. Modules are imported on demand, so that
 # `--help` and small commands start quickly.

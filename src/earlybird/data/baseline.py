@@ -74,8 +74,12 @@ class Baseline(Record):
 
 def load_baseline(path: str | Path) -> Baseline:
     """Raises InputError for a file that is none."""
-    value = files.read_json(path, "baseline", SCHEMA)
-    return decode(value, Baseline, f"the baseline {path}", "save it again with `earlybird baseline save`")
+    return baseline_from_json(files.read_json(path, "baseline", SCHEMA), f"the baseline {path}")
+
+
+def baseline_from_json(value: Mapping[str, Any], where: str = "the baseline") -> Baseline:
+    """Build a Baseline from its JSON object; raises InputError when a part is missing."""
+    return decode(value, Baseline, where, "save it again with `earlybird baseline save`")
 
 
 def is_baseline(path: str | Path) -> bool:

@@ -94,11 +94,15 @@ class CollectivePrediction(Record):
     extra: Extra = field(default_factory=dict)
 
 
-def pipeline_prediction_from_json(value: Mapping[str, Any], where: str) -> PipelinePrediction:
+def pipeline_prediction_from_json(
+    value: Mapping[str, Any], where: str = "the prediction"
+) -> PipelinePrediction:
     return decode(value, PipelinePrediction, where, "make it again with `earlybird predict pipeline --json`")
 
 
-def collective_prediction_from_json(value: Mapping[str, Any], where: str) -> CollectivePrediction:
+def collective_prediction_from_json(
+    value: Mapping[str, Any], where: str = "the prediction"
+) -> CollectivePrediction:
     return decode(
         value, CollectivePrediction, where, "make it again with `earlybird predict collective --json`"
     )

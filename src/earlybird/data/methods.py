@@ -6,6 +6,7 @@ from earlybird.data.collective_algorithms import DEFAULT
 SINGLE, MANY = "single", "many"
 # Message rates: what the threads of a rank share.
 SHARED, PER_THREAD, CONTEXTS, PROCESSES = "shared", "per-thread", "per-thread-contexts", "processes"
+MSGRATE_METHODS = (SHARED, PER_THREAD, CONTEXTS, PROCESSES)
 
 # Motifs: how threads exchange the messages of a step with their neighbours.
 FUNNELLED, PERSISTENT, MULTIPLE, OWN_CALLS, EARLYBIRD = (
@@ -13,6 +14,9 @@ FUNNELLED, PERSISTENT, MULTIPLE, OWN_CALLS, EARLYBIRD = (
 )  # fmt: skip
 STYLES = (FUNNELLED, PERSISTENT, MULTIPLE, OWN_CALLS, EARLYBIRD)
 MOTIFS = ("halo3d", "sweep3d", "comb")
+# How computing times differ; native/kernels/computing/noise.hpp says what each of them is.
+NO_NOISE = "none"
+NOISE_MODELS = (NO_NOISE, "single", "uniform", "gaussian")
 
 # By kernel: speed-ups are over this method.
 REFERENCES = {"pipeline": SINGLE, "partitioned": SINGLE, "collective": DEFAULT, "msgrate": SHARED}

@@ -63,6 +63,10 @@ class NodeCounts(Record):
     notes: tuple[str, ...] = ()
     extra: Extra = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not self.counts:
+            raise ValueError("counts is missing or empty; give a number of nodes")
+
 
 def node_counts_from_json(value: Mapping[str, Any], where: str = "the node counts") -> NodeCounts:
     """Build NodeCounts from their JSON object; raises InputError when a part is missing."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Required, TypedDict, get_args, get_type_hints
 import msgspec
 
 from earlybird.data.errors import InputError
-from earlybird.data.methods import MOTIFS
+from earlybird.data.methods import MOTIFS, NOISE_MODELS
 from earlybird.data.schema import (
     Bytes,
     Count,
@@ -34,8 +34,6 @@ Threads = Annotated[int, msgspec.Meta(ge=1, le=MOST_THREADS)] | None
 Whole = Natural | None
 Amount = NotNegative | None
 Plain = str | int | float | bool | None
-# Those of native/kernels/computing/noise.hpp, which says what each of them is.
-NOISE_MODELS = ("none", "single", "uniform", "gaussian")
 Noise = Annotated[str, form(f"^({'|'.join(NOISE_MODELS)})$", f"one of {', '.join(NOISE_MODELS)}")] | None
 # Of cells and of processes.
 _EXTENT = "[1-9][0-9]{0,8}"

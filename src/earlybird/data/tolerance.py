@@ -121,3 +121,16 @@ class Tolerance(Record):
 def tolerance_from_json(value: Mapping[str, Any], where: str = "the tolerance") -> Tolerance:
     """Build a Tolerance from its JSON object; raises InputError when a part is missing."""
     return decode(value, Tolerance, where, "make it again with `earlybird predict --tolerance --json`")
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How much the slowest rank's time grows if a parameter makes communication 1 % slower, in percent.
+
+    Of a latency that is 1 % more, of a bandwidth 1 % more time for each byte.
+    """
+
+    level: str
+    protocol: str
+    parameter: str
+    value: float

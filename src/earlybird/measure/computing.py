@@ -5,11 +5,10 @@ from typing import Any
 
 from earlybird.data import units
 from earlybird.data.errors import InputError
-from earlybird.data.run_keys import NOISE_MODELS
+from earlybird.data.methods import NO_NOISE, NOISE_MODELS
 from earlybird.measure.groups import Options
 from earlybird.measure.options import SuiteOption, listed
 
-NO_NOISE = NOISE_MODELS[0]
 # A longer computation is a slip of units: a bare 10 is 10 s.
 _LONGEST_S = 10.0
 

@@ -1,7 +1,7 @@
 """The suite `msgrate`: small messages per second of several threads, by the communicators that they use."""
 
 from earlybird.data.errors import InputError
-from earlybird.data.methods import CONTEXTS, PER_THREAD, PROCESSES, SHARED
+from earlybird.data.methods import CONTEXTS, MSGRATE_METHODS, PER_THREAD, PROCESSES, SHARED
 from earlybird.data.run_keys import MOST_THREADS
 from earlybird.measure.groups import (
     MPICH_WHEEL_CONTEXTS,
@@ -25,9 +25,6 @@ from earlybird.measure.options import (
     threads_option,
 )
 
-# The methods: one communicator for all threads, one for each, the same with a communication context of the
-# MPI for each, and single-threaded processes instead of threads.
-MSGRATE_METHODS = (SHARED, PER_THREAD, CONTEXTS, PROCESSES)
 WINDOW, SIZE_BYTES = 64, 8  # those of the article
 
 _MPICH_CONTEXTS = 64  # the most that an MPICH can be built for; the PyPI build has fewer

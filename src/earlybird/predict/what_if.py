@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
-from earlybird.data.tolerance import BANDWIDTH, LATENCY, Tolerance, ToleranceCurve, Tolerated
+from earlybird.data.tolerance import BANDWIDTH, LATENCY, Sensitivity, Tolerance, ToleranceCurve, Tolerated
 from earlybird.data.units import MOST_BYTES_PER_S, is_plain_number, parse_bandwidth, parse_duration
 from earlybird.predict.exchange import Predictor
 
@@ -27,19 +27,6 @@ _FACTOR = re.compile(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)x")
 _MOST = MOST_BYTES_PER_S
 # A change of a parameter that is small compared with all else, and large compared with rounding.
 _STEP = 1e-3
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """How much the slowest rank's time grows if a parameter makes communication 1 % slower, in percent.
-
-    Of a latency that is 1 % more, of a bandwidth 1 % more time for each byte.
-    """
-
-    level: str
-    protocol: str
-    parameter: str
-    value: float
 
 
 def changed_profile(profile: Profile, settings: Sequence[str]) -> Profile:

@@ -10,9 +10,9 @@ from earlybird.check.facts import fact_findings
 from earlybird.check.load import busy_nodes, split_undecided
 from earlybird.check.measured import measured_from
 from earlybird.check.plan import make_plan
-from earlybird.cli.output.check import explanations, verdict
 from earlybird.data.check import COMPUTATION, LINK, NODE, Check, CheckedNode, Finding, check_from_json
 from earlybird.data.errors import InputError
+from earlybird.present.subjects.check.terminal import explanations, verdict
 from tests.python.check.test_verdicts import slower
 
 

@@ -8,16 +8,16 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from earlybird.cli.output.check import is_open, verdict
 from earlybird.data.check import LINK, NODE, Check, CheckedNode, Finding, check_from_json, load_check
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run, Sample
 from earlybird.interop.junit import check_junit_xml
-from earlybird.report.chapters.check import check_chapter
-from earlybird.report.contents import contents
-from earlybird.report.material import Material, collect
-from earlybird.report.page import render
-from earlybird.report.terminal import render as render_terminal
+from earlybird.present.contents import contents
+from earlybird.present.material import Material, collect
+from earlybird.present.render.html import render
+from earlybird.present.render.text import render as render_terminal
+from earlybird.present.subjects.check.chapter import check_chapter
+from earlybird.present.subjects.check.terminal import is_open, verdict
 
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden" / "check-1.json"
 

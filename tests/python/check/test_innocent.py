@@ -9,9 +9,9 @@ from earlybird.check.measured import measured_from
 from earlybird.check.outliers import link_outliers, outliers
 from earlybird.check.suspicions import confirmed, find_suspicions, unjudged_links
 from earlybird.check.verdicts import findings
-from earlybird.cli.output.check import explanations
 from earlybird.data.check import LINK, NODE, Finding
 from earlybird.data.covers import connected, smallest_covers
+from earlybird.present.subjects.check.terminal import explanations
 from tests.python.check.test_verdicts import SIZE_BYTES, check_of, judged, sharing, slower
 
 MODES = ("sending", "receiving", "sending and receiving")

@@ -10,9 +10,9 @@ import pytest
 
 from earlybird.cli import main
 from earlybird.cli.commands import build as build_command
-from earlybird.cli.output.notes import note
 from earlybird.data.errors import WorkError
 from earlybird.machine.flavours import Flavour
+from earlybird.present.render.notes import note
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earlybird.cli.output.settings import write_settings
+from earlybird.cli.session.settings import write_settings
 from earlybird.data.collective_configuration import Region, configuration
 from tests.collective_runs import SIZES, planted_s, write_run
 

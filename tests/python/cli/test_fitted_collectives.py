@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from earlybird.cli.output.fitted import with_collectives
+from earlybird.cli.session.fitted import with_collectives
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
-from earlybird.report.material import Material, MeasuredRun
+from earlybird.present.material import Material, MeasuredRun
 
 ALPHA_S, BETA, FAR_S = 1e-6, 1e-9, 1e-5
 LEVEL = {"protocols": [{"latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from earlybird.cli.output.fitted import with_pipelines
+from earlybird.cli.session.fitted import with_pipelines
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
-from earlybird.report.material import Material, MeasuredRun
+from earlybird.present.material import Material, MeasuredRun
 
 LEVEL = {"protocols": [{"latency_s": 2e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}
 

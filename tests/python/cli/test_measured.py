@@ -5,10 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from earlybird.cli.output.measured import check_one_column, print_osu, print_samples
-from earlybird.cli.output.printing import table
-from earlybird.cli.output.remarks import remarks
-from earlybird.cli.output.results import COLUMNS, ordered
+from earlybird.cli.session.osu_format import check_one_column
 from earlybird.compare.results import results
 from earlybird.compare.trees import verify, with_trees
 from earlybird.data.errors import InputError
@@ -16,6 +13,10 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.run import Run, Sample
 from earlybird.measure.groups import Group
 from earlybird.measure.suites import SUITES
+from earlybird.present.core.table import Table
+from earlybird.present.subjects.measured.columns import COLUMNS, ordered
+from earlybird.present.subjects.measured.remarks import remarks
+from earlybird.present.subjects.measured.terminal import print_osu, print_samples
 
 POINT = {
     "mpi": "mpich", "operation": "reduce", "ranks": 4, "layout": "1x1x4", "map_by": "core", "size_bytes": 8,
@@ -58,8 +59,11 @@ def rows(run, samples):
 
 def cells(found):
     """The text of every column by algorithm, then head."""
-    header, lines = table(COLUMNS[found[0].kernel], found)
-    return {line[header.index("algorithm")]: dict(zip(header, line, strict=True)) for line in lines}
+    table = Table("", COLUMNS[found[0].kernel], found)
+    return {
+        row[table.header.index("algorithm")]: dict(zip(table.header, row, strict=True))
+        for row in table.sparse_rows
+    }
 
 
 def test_completion_mean_over_ranks_and_root_are_separate_columns(run):
@@ -107,10 +111,9 @@ def test_the_tree_of_each_algorithm_is_reported(run, capsys):
 
 def test_a_tree_confirmed_for_more_ranks_is_referenced(run):
     fewer = times("linear", config=POINT | {"ranks": 3})
-    header, lines = table(
-        COLUMNS["collective"], rows(run, [fewer, times("linear"), verification("linear", LINEAR)])
-    )
-    assert lines[0][header.index("tree")] == "linear, confirmed at P=4"
+    found = rows(run, [fewer, times("linear"), verification("linear", LINEAR)])
+    table = Table("", COLUMNS["collective"], found)
+    assert table.rows[0][table.header.index("tree")] == "linear, confirmed at P=4"
 
 
 def test_local_reduction_has_a_separate_row(run):

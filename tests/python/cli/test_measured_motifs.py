@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from earlybird.cli.output.measured import print_samples
-from earlybird.cli.output.motifs import SHAPE, scaling_columns, slower_text
-from earlybird.cli.output.printing import Column, table
 from earlybird.compare.motifs import scaling
 from earlybird.compare.results import results
 from earlybird.data.run import Run, Sample
+from earlybird.present.core.table import Column, Table
+from earlybird.present.subjects.measured.terminal import print_samples
+from earlybird.present.subjects.motifs.terminal import SHAPE, scaling_columns, slower_text
 
 CONFIG = {
     "mpi": "mpich", "ranks": 2, "layout": "1x1x2", "process_grid": "2x1x1", "cells": "8x8x8", "variables": 1,
@@ -71,9 +71,8 @@ def measured(**config):
 
 def labels(columns, items):
     """Of each row, in the columns that are shown."""
-    heads = [
-        head for head in table(columns, items)[0] if head not in ("time", "speed-up", "efficiency", "state")
-    ]
+    header = Table("", columns, items).header
+    heads = [head for head in header if head not in ("time", "speed-up", "efficiency", "state")]
     return [tuple(str(column.text(item)) for column in columns if column.head in heads) for item in items]
 
 
@@ -95,11 +94,11 @@ def test_points_that_differ_in_one_setting_have_different_labels(other):
 
 def test_tables_have_no_columns_for_what_is_the_same_in_all_rows():
     (one,) = measured(layout="2x1x1_by_node", planes_per_block=4)
-    heads = table(SHAPE, [one])[0]
+    heads = Table("", SHAPE, [one]).header
     assert "mapped by" not in heads and "planes per block" not in heads
 
 
 def test_a_column_that_is_shown_has_a_text_in_every_row():
     column = Column("buffers", lambda text: text, common=True, optional=True, default="packed")
-    assert table([column], ["", "derived"])[1] == [["packed"], ["derived"]]
-    assert table([column], ["", ""]) == ([], [[], []])
+    assert Table("", [column], ["", "derived"]).rows == [["packed"], ["derived"]]
+    assert Table("", [column], ["", ""]).header == []

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.cli.output.settings import write_settings
 from earlybird.cli.session import batch_script
+from earlybird.cli.session.settings import write_settings
 from earlybird.data.collective_configuration import Region, configuration
 from earlybird.data.plain_text import plain_line
 from earlybird.data.shell_commands import quoted

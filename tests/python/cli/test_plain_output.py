@@ -15,13 +15,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import markdown_table, print_table
-from earlybird.cli.output.progress import ProgressLine
-from earlybird.cli.output.streams import PlainStream
+from earlybird.cli.session.progress import ProgressLine
 from earlybird.data.plain_text import plain
 from earlybird.data.run import Run, Sample
-from earlybird.report.page import _plain_texts
+from earlybird.present.core.table import text_table
+from earlybird.present.render.html import _plain_texts
+from earlybird.present.render.notes import note
+from earlybird.present.render.streams import PlainStream
+from earlybird.present.render.terminal import markdown_table, print_table
 from tests.recordings import on_disk, ring
 
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
@@ -227,7 +228,7 @@ def test_arrays_and_keys_of_figures_are_plain():
 
 
 def test_the_head_of_a_table_in_markdown_has_no_markup():
-    assert markdown_table(["a|b", "<b>"], [["1", "2"]])[0] == r"| a\|b | \<b> |"
+    assert markdown_table(text_table("", ["a|b", "<b>"], [["1", "2"]]))[0] == r"| a\|b | \<b> |"
 
 
 def test_names_of_files_and_options_are_plain_in_errors(in_process):
@@ -247,7 +248,7 @@ def test_only_own_escapes_reach_a_terminal(monkeypatch):
     with open(master, "rb", buffering=0) as shown, open(slave, "w") as terminal:
         for name in ("stdout", "stderr"):
             monkeypatch.setattr(f"sys.{name}", PlainStream(terminal))
-        print_table(["node"], [[HOSTILE]], left=["node"])
+        print_table(text_table("", ["node"], [[HOSTILE]], left=["node"]))
         progress = ProgressLine()
         progress.update(1, 4, HOSTILE, 3.0, None)
         note(HOSTILE)
@@ -261,15 +262,15 @@ def test_only_own_escapes_reach_a_terminal(monkeypatch):
 
 def calls(*names):
     """The calls of these functions in commands, as (place, call)."""
-    for path in sorted((SOURCES / "cli").rglob("*.py")):
+    for path in sorted([*(SOURCES / "cli").rglob("*.py"), *(SOURCES / "present").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in names:
-                yield f"{path.name}:{node.lineno}", node
+                yield f"{path.relative_to(SOURCES)}:{node.lineno}", node
 
 
 def test_only_the_printing_functions_print():
     """Of the text of others they make plain lines."""
-    own = ("printing.py", "streams.py", "notes.py", "main.py", "parser.py")
+    own = ("present/render/", "cli/main.py", "cli/parser.py")
     places = [place for place, _ in calls("print", "sys.stdout.write", "sys.stderr.write")]
     assert not [place for place in places if not place.startswith(own)]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from earlybird.cli.output.progress import ProgressLine
+from earlybird.cli.session.progress import ProgressLine
 from earlybird.data.run import Sample
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from earlybird.cli.commands import record
-from earlybird.cli.output.printing import Format
-from earlybird.cli.output.recording import print_recording
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import load_recording
+from earlybird.present.render.data import Format
+from earlybird.present.subjects.recording.terminal import print_recording
 from tests import recordings
 
 

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from earlybird.cli.output.measured import print_samples
-from earlybird.cli.output.printing import ratio_text, table
-from earlybird.cli.output.remarks import remarks
-from earlybird.cli.output.results import COLUMNS, ordered
 from earlybird.compare.results import results
 from earlybird.data.run import Run, Sample
+from earlybird.present.core.notation import ratio_text
+from earlybird.present.core.table import Table
+from earlybird.present.subjects.measured.columns import COLUMNS, ordered
+from earlybird.present.subjects.measured.remarks import remarks
+from earlybird.present.subjects.measured.terminal import print_samples
 from tests.kernel_runs import CONFIGS, samples_of
 
 TIMES_S = {"single": 8e-6, "rma-fence": 16e-6, "many": 4e-6, "earlybird:512": 5e-6}
@@ -43,8 +44,8 @@ def rates(method, threads, of_launches, oversubscribed=False, **more):
 
 def columns(samples):
     """The text of every column, by its head; of several with one head the last."""
-    header, lines = table(COLUMNS[samples[0].kernel], ordered(results(samples)))
-    return {head: [line[k] for line in lines] for k, head in enumerate(header)}
+    found = Table("", COLUMNS[samples[0].kernel], ordered(results(samples)))
+    return {head: [line[k] for line in found.sparse_rows] for k, head in enumerate(found.header)}
 
 
 def lacking(kernel, key, more):
@@ -91,7 +92,7 @@ def test_single_comes_first_and_the_slowest_method_last():
 def test_threads_and_contexts_have_columns_if_used():
     two = ("single", "many")
     text = columns([*pipelines(two), *pipelines(two, threads=2, vcis=4)])
-    assert text["threads"] == ["", "", 2, ""] and text["contexts"] == ["", "", "4", ""]
+    assert text["threads"] == ["", "", "2", ""] and text["contexts"] == ["", "", "4", ""]
 
 
 def test_rates_of_threads_are_listed_or_shown_as_a_range():

@@ -5,16 +5,10 @@ import re
 
 import pytest
 
-from earlybird.cli.output import printing, progress
-from earlybird.cli.output.printing import (
-    FIRST_ROWS,
-    LONG_TABLE,
-    WIDE_TABLE,
-    Column,
-    fitted_columns,
-    print_table,
-    table,
-)
+from earlybird.cli.session import progress
+from earlybird.present.core.table import Column, Table, text_table
+from earlybird.present.render import terminal as printing
+from earlybird.present.render.terminal import FIRST_ROWS, LONG_TABLE, WIDE_TABLE, fits, print_table
 
 HEADER = ["name", "a long column", "n"]
 ROWS = [["first [bold]", "a sentence that is longer than all of the others", 1], ["second", "short", 10]]
@@ -47,7 +41,7 @@ def terminal(monkeypatch):
 
 def test_a_file_gets_plain_lines_of_any_width(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    print_table(HEADER, ROWS, left=("name",))
+    print_table(text_table("", HEADER, ROWS, left=("name",)))
     assert capsys.readouterr().out == PLAIN
 
 
@@ -62,22 +56,22 @@ def columns_with(note):
 
 
 def test_a_wide_table_names_above_it_what_all_rows_have_in_common():
-    narrow, wide = columns_with("x"), columns_with("x" * WIDE_TABLE)
-    assert fitted_columns(narrow, range(4)) == (narrow, "")
-    columns, same = fitted_columns(wide, range(4))
+    wide = columns_with("x" * WIDE_TABLE)
+    assert fits(Table("", columns_with("x"), range(4))) and not fits(Table("", wide, range(4)))
+    same, table = Table("", wide, range(4)).split()
     assert same == "place here"
-    header, rows = table(columns, range(4))
-    assert header == ["size", "n", "note"]
-    assert [row[:2] for row in rows] == [[0, 0], ["", 1], [1, 2], ["", 3]]
-    assert fitted_columns(wide, range(1)) == (wide[2:], "place here, size 0")
+    assert table.header == ["size", "n", "note"]
+    assert [row[:2] for row in table.sparse_rows] == [["0", "0"], ["", "1"], ["1", "2"], ["", "3"]]
+    same, table = Table("", wide, range(1)).split()
+    assert (same, table.header) == ("place here, size 0", ["n", "note"])
 
 
 def test_the_width_of_a_terminal_decides(terminal):
-    columns = columns_with("x" * 40)
+    table = Table("", columns_with("x" * 40), range(4))
     terminal(40)
-    assert fitted_columns(columns, range(4))[1] == "place here"
+    assert not fits(table)
     terminal(80)
-    assert fitted_columns(columns, range(4)) == (columns, "")
+    assert fits(table)
 
 
 def plain(stream):
@@ -86,7 +80,7 @@ def plain(stream):
 
 def test_a_terminal_gets_lines_of_its_width_with_the_same_cells(terminal):
     stream = terminal()
-    print_table(HEADER, ROWS, left=("name",))
+    print_table(text_table("", HEADER, ROWS, left=("name",)))
     lines = plain(stream).splitlines()
     assert len(lines) > 3 and max(map(len, lines)) <= 40
     assert set(" ".join(lines).split()) >= {"name", "first", "[bold]", "second", "short", "10"}
@@ -94,7 +88,7 @@ def test_a_terminal_gets_lines_of_its_width_with_the_same_cells(terminal):
 
 def test_a_table_that_fits_is_the_plain_one(terminal):
     stream = terminal(200)
-    print_table(HEADER, ROWS, left=("name",))
+    print_table(text_table("", HEADER, ROWS, left=("name",)))
     assert [line.rstrip() for line in plain(stream).splitlines()] == PLAIN.splitlines()
 
 
@@ -102,15 +96,15 @@ def test_a_table_that_fits_is_the_plain_one(terminal):
 def test_a_long_table_is_cut_on_a_terminal_only(terminal, capsys, monkeypatch, num_rows):
     rows = [[f"row{k}"] for k in range(num_rows)]
     stream = terminal()
-    print_table(["name"], rows)
+    print_table(text_table("", ["name"], rows))
     cut = num_rows > LONG_TABLE
     assert stream.getvalue().count("row") == (FIRST_ROWS if cut else num_rows) + cut
     assert (f"\n{num_rows - FIRST_ROWS} more rows; --all prints them\n" in stream.getvalue()) == cut
     monkeypatch.setattr(printing, "_prints_all", True)
-    print_table(["name"], rows)
+    print_table(text_table("", ["name"], rows))
     assert f"row{num_rows - 1}" in stream.getvalue()
     monkeypatch.undo()
-    print_table(["name"], rows)
+    print_table(text_table("", ["name"], rows))
     assert capsys.readouterr().out.count("row") == num_rows
 
 
@@ -141,12 +135,17 @@ def test_progress_on_a_terminal_is_one_line_that_fits_and_vanishes(terminal):
 def test_in_a_pipe_long_names_are_folded_and_nothing_is_lost(capsys):
     name = "std::vector<std::map<int, double>>::exchange(int, int, double const*, std::function<void(int)>)"
     rows = [["MPI_Recv", name, "1 s"], ["MPI_Send", "main", "2 s"]]
-    print_table(["call", "in", "time"], rows, ["call", "in"], ["in"])
+    columns = [
+        Column("call", lambda row: row[0], left=True),
+        Column("in", lambda row: row[1], left=True, folded=True),
+        Column("time", lambda row: row[2]),
+    ]
+    print_table(Table("", columns, rows))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 and max(map(len, lines)) <= WIDE_TABLE
     place = slice(lines[0].index("in"), lines[0].index("time"))
     assert " ".join(line[place].strip() for line in lines[1:3]) == name
     assert lines[1].endswith("1 s") and lines[3].split() == ["MPI_Send", "main", "2", "s"]
     # A column that may be copied, such as a setting, stays whole.
-    print_table(["call", "in", "time"], [["MPI_Recv", name, "1 s"]], ["call", "in"])
+    print_table(text_table("", ["call", "in", "time"], rows, ["call", "in"]))
     assert name in capsys.readouterr().out

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from earlybird.data.errors import InputError
+from earlybird.data.methods import MSGRATE_METHODS
 from earlybird.measure.groups import Options, Resources
-from earlybird.measure.msgrate import MSGRATE_METHODS
 from earlybird.measure.suites import SUITES
 
 ONE_SOCKET = replace(Resources.of(cores_per_socket=8, sockets=1), family="mpich")

@@ -35,14 +35,10 @@ from earlybird.cli.options.shared import (
     call_bytes,
     load_profiles,
 )
-from earlybird.cli.output.advice import print_advice, print_collectives_advice
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format
-from earlybird.cli.output.progress import ProgressLine
-from earlybird.cli.output.projection import MORE_CHANGES
-from earlybird.cli.output.settings import write_settings
 from earlybird.cli.session.memory import load_fitting_pattern
-from earlybird.data import files, labels
+from earlybird.cli.session.progress import ProgressLine
+from earlybird.cli.session.settings import write_settings
+from earlybird.data import files
 from earlybird.data.advice import Advice
 from earlybird.data.collective_algorithms import OPERATIONS
 from earlybird.data.errors import InputError
@@ -52,10 +48,14 @@ from earlybird.data.mpich_selection import Selection, find_selection
 from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import Profile
 from earlybird.data.shell_commands import command_text, no_option, path_argument
-from earlybird.data.units import format_bytes, format_seconds, parse_bytes, parse_duration
+from earlybird.data.units import format_seconds, parse_bytes, parse_duration
 from earlybird.machine.flavours import find_flavour
 from earlybird.predict import MODELS
 from earlybird.predict.collective import operations_of
+from earlybird.present.render.data import Format
+from earlybird.present.render.notes import note
+from earlybird.present.subjects.advice.terminal import print_advice, print_collectives_advice
+from earlybird.present.subjects.program.terminal import MORE_CHANGES
 from earlybird.record.advice import advise_program
 
 
@@ -75,10 +75,6 @@ def pipeline(buffer: BufferOptions, delay: DelayOptions, format: Format = FORMAT
     refuse_long_delay(rate(1), size_bytes // threads)
     advice = advise_pipeline(joined, size_bytes, threads, rate, level=buffer.level, asked=delay.given())
     print_advice(advice, format)
-    note(
-        f"{labels.level(advice.asked['level'])}: {format_bytes(size_bytes)} of "
-        f"{labels.counted(threads, 'thread')}; single is one message after the last partition"
-    )
 
 
 _ALL_OPERATIONS = "all"
@@ -128,15 +124,10 @@ def collective(
     )  # fmt: skip
     if config is not None:
         write_settings(settings, config)
-    asked = several.advice[0].asked
-    what = ""
     if len(operations) == 1:
         print_advice(several.pieces()[0], format, with_sizes=config is None)
-        what = f"{asked['operation']} of {format_bytes(asked['size_bytes'])} among "
     else:
         print_collectives_advice(several, format, with_sizes=config is None)
-    default = "; default is the MPI's own choice" if any(one.baseline for one in several.advice) else ""
-    note(f"{what}{asked['ranks']} ranks on {asked['layout']}{default}")
 
 
 def _operations(text: str, profile: Profile) -> list[str]:

@@ -7,14 +7,16 @@ from typing import Annotated, Any
 import typer
 
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_json, print_table
 from earlybird.data import files
 from earlybird.data.baseline import is_baseline, load_baseline, save_baseline
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted, flavour
 from earlybird.data.run import Run
 from earlybird.data.shell_commands import command_text, path_argument
+from earlybird.present.core.table import text_table
+from earlybird.present.render.data import Format, print_data, print_json
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_table
 
 FOLDER = Path("baselines")
 CHECK = "earlybird.check/1"
@@ -137,7 +139,8 @@ def list_baselines(folder: FolderOption = FOLDER, format: Format = FORMAT) -> No
         note(f"there are no baselines in {folder}; save one with `earlybird baseline save NAME RUN/`")
         return
     if not print_data(format, rows, rows):
-        print_table(list(rows[0]), [list(row.values()) for row in rows], left=["name", "mpi", "host"])
+        cells = [list(row.values()) for row in rows]
+        print_table(text_table("", list(rows[0]), cells, left=["name", "mpi", "host"]))
 
 
 def _row(path: Path) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import AS_JSON, make_command
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_json, print_line
 from earlybird.data.units import format_bytes
 from earlybird.machine import flavours
 from earlybird.machine.home import clearable_home, homes
+from earlybird.present.render.data import print_json
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_line
 from earlybird.toolchain.build import build_native
 from earlybird.toolchain.install import install_flavour
 from earlybird.toolchain.remove import remove_builds

@@ -11,11 +11,11 @@ import typer
 
 from earlybird.cli.options.command import make_command
 from earlybird.cli.options.shared import MpiOption, PlaceOptions, PrintScriptOption, QuietOption
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_line
 from earlybird.data import files, units
 from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError, WriteError
 from earlybird.data.shell_commands import quoted
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_line
 
 
 class CheckFormat(StrEnum):
@@ -77,9 +77,9 @@ def check(
     3 if no node is left (then there is no ok.txt), if the check could not complete, if nothing could be
     decided (busy nodes, or two nodes without --expect), or if the result cannot be written.
     """
-    from earlybird.cli.output.check import is_open, print_check
     from earlybird.cli.session import batch_script
     from earlybird.cli.session.checking import expected_values, perform_check, planned_check
+    from earlybird.present.subjects.check.terminal import is_open, print_check
 
     effect = units.parse_fraction(min_effect, "--min-effect")
     budget_s = units.parse_duration(budget, "--budget")
@@ -131,7 +131,7 @@ def check(
 
 
 def _print_plan(plan, format: str) -> None:
-    from earlybird.cli.output.printing import print_data
+    from earlybird.present.render.data import print_data
 
     value = plan.to_json()
     if format == CheckFormat.junit:
@@ -143,7 +143,7 @@ def _print_plan(plan, format: str) -> None:
 @contextmanager
 def _failure_printed(format: str) -> Iterator[None]:
     """A check that cannot complete has a result, too, in the formats that programs read."""
-    from earlybird.cli.output.check import print_failure
+    from earlybird.present.subjects.check.terminal import print_failure
 
     try:
         yield

@@ -12,8 +12,6 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
 from earlybird.cli.options.shared import LAYOUT_HELP, MpiOption, ThreadsOption
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_json, print_line, print_table
 from earlybird.cli.session.mpi import choose_flavour
 from earlybird.data import units
 from earlybird.data.errors import InputError, WorkError
@@ -22,6 +20,10 @@ from earlybird.launch.cluster import control, link, state
 from earlybird.launch.cluster.node import TEMPORARY
 from earlybird.launch.cluster.state import Cluster
 from earlybird.launch.variables import variables_to_set
+from earlybird.present.core.table import text_table
+from earlybird.present.render.data import Format, print_data, print_json
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_line, print_table
 from earlybird.toolchain.build import require_library
 
 _END_LIMIT_S = 10.0
@@ -76,9 +78,8 @@ def list_(format: Format = FORMAT) -> None:
     if print_data(format, {"clusters": values}, [dict(zip(csv, row, strict=True)) for row in rows], csv):
         return
     if clusters:
-        print_table(
-            ("name", "nodes", "rate", "TCP bandwidth", "latency", "state"), list(map(_cells, clusters))
-        )
+        header = ("name", "nodes", "rate", "TCP bandwidth", "latency", "state")
+        print_table(text_table("", header, list(map(_cells, clusters))))
     else:
         print_line("no cluster is running; start one with: earlybird cluster up --nodes 4 --rate 200mbit")
 

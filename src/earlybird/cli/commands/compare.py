@@ -8,7 +8,6 @@ import typer
 
 from earlybird.cli.commands.baseline import FOLDER, FolderOption, baselines_like, find_baseline
 from earlybird.cli.options.command import make_command
-from earlybird.cli.output.notes import note
 from earlybird.data import files
 from earlybird.data.baseline import load_baseline
 from earlybird.data.errors import InputError
@@ -17,6 +16,7 @@ from earlybird.data.labels import counted
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER
 from earlybird.data.units import parse_fraction, parse_level
+from earlybird.present.render.notes import note
 
 
 class CompareFormat(StrEnum):
@@ -93,8 +93,8 @@ def compare(
     pairs = _pairs_with(baseline, folder, sources, mpi or []) if baseline else _pairs(sources, mpi or [])
     if output is not None and len(pairs) > 1:
         raise InputError(f"-o is for one comparison, and these are {len(pairs)}; give two runs, or omit -o")
-    from earlybird.cli.output.run_comparison import print_run_comparisons
     from earlybird.compare.runs import compare_sides
+    from earlybird.present.subjects.changes.terminal import print_run_comparisons
 
     found = [
         compare_sides(before, after, level=fractions[0], min_effect=fractions[1], anyway=anyway)
@@ -122,9 +122,9 @@ def _check_guidelines(
             "--guidelines compares the operations of one RUN and one MPI with each other; give one run, "
             "--mpi once at most, and no --baseline"
         )
-    from earlybird.cli.output.guidelines import print_guidelines
     from earlybird.compare.guidelines import check_guidelines
     from earlybird.compare.sides import side_of
+    from earlybird.present.subjects.guidelines.terminal import print_guidelines
 
     side = side_of(Run.open(sources[0]), *mpis)
     found = check_guidelines(side, level=fractions[0], min_effect=fractions[1])

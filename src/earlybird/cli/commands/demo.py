@@ -13,9 +13,6 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption, QuietOption
-from earlybird.cli.output.exchange import print_errors
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_json, print_line, print_text
 from earlybird.cli.session.demo_place import chosen_place
 from earlybird.cli.session.exchange import compare_run, predict_all
 from earlybird.cli.session.launchers import make_launcher
@@ -30,6 +27,10 @@ from earlybird.data.profile import save_profile
 from earlybird.data.shell_commands import path_argument
 from earlybird.machine import hardware
 from earlybird.measure import suites
+from earlybird.present.render.data import print_json
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_line, print_text
+from earlybird.present.subjects.exchange.terminal import print_errors
 
 SUITES = ("pingpong", "contention", "completion")
 MIN_RANKS = 4
@@ -126,9 +127,9 @@ def _run(
     from earlybird.patterns.ghost import ghost_exchange
     from earlybird.patterns.mesh import tetrahedral_mesh
     from earlybird.patterns.partition import partition_cells
-    from earlybird.report.material import collect
-    from earlybird.report.page import write_page
-    from earlybird.report.terminal import render
+    from earlybird.present.material import collect
+    from earlybird.present.render.html import write_page
+    from earlybird.present.render.text import render
 
     _say(2, "fitting models")
     profile = fit_profile(read_runs([run.path]))

@@ -4,7 +4,6 @@ from typing import Any
 
 from earlybird import __version__
 from earlybird.cli.options.command import AS_JSON, make_command
-from earlybird.cli.output.printing import print_json, print_line, print_table
 from earlybird.data.errors import InputError
 from earlybird.data.labels import FLAVOURS, counted
 from earlybird.data.shell_commands import quoted
@@ -14,6 +13,9 @@ from earlybird.machine.abilities import abilities
 from earlybird.machine.commands import find_command
 from earlybird.machine.discovery import ANSWER_LIMIT_S, Unusable, find_mpis, same_mpi
 from earlybird.machine.home import home, homes
+from earlybird.present.core.table import text_table
+from earlybird.present.render.data import print_json
+from earlybird.present.render.terminal import print_line, print_table
 from earlybird.toolchain.build import features, is_built
 
 _COLUMNS = ("MPI", "family", "version", "launcher", "native code", "partitioned", "path or remedy")
@@ -66,7 +68,7 @@ def doctor(json: bool = AS_JSON) -> None:
         _row(named[name]) if name in named else _absent_row(name, absent[name]) for name in flavours.NAMES
     ]
     rows += [_row(flavour) for flavour in others] + [_unusable_row(mpi) for mpi in unusable]
-    print_table(_COLUMNS, rows, left=_LEFT)
+    print_table(text_table("", _COLUMNS, rows, left=_LEFT))
     shared = [str(folder) for folder in homes()[1:] if folder.is_dir()]
     also = f"; those in {', '.join(shared)} are used, too" if shared else ""
     print_line()

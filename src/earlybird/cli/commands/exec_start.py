@@ -7,13 +7,13 @@ import os
 from collections import namedtuple
 from pathlib import Path
 
-from earlybird.cli.output.notes import note
 from earlybird.cli.session.mpi import built_flavours, choose_flavour
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.launch import command_programs, interpose
 from earlybird.machine.commands import find_command
 from earlybird.machine.flavours import Flavour
+from earlybird.present.render.notes import note
 from earlybird.toolchain.build import ABI_LIBRARY, library_path
 
 # `exec`'s arguments: the command, the name of an MPI or None, whether to run without libearlybird, the path

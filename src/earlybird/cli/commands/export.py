@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from earlybird.cli.options.command import AS_JSON, make_command
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_json
 from earlybird.data.errors import InputError
 from earlybird.data.labels import counted
 from earlybird.data.shell_commands import path_argument, quoted
+from earlybird.present.render.data import print_json
+from earlybird.present.render.notes import note
 
 if TYPE_CHECKING:  # numpy would be imported for every help text
     from earlybird.data.pattern import Pattern

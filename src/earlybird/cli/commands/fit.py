@@ -6,10 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from earlybird.cli.options.command import FORMAT, make_command
-from earlybird.cli.output.collective_forms import print_comparison, print_regressions
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_json, print_line
-from earlybird.cli.output.profile import print_profile
 from earlybird.data import files
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import EarlybirdError, InputError
@@ -18,6 +14,11 @@ from earlybird.data.profile import SCHEMA, Profile, save_profile
 from earlybird.data.run import Run
 from earlybird.data.shell_commands import command_text, path_argument, quoted
 from earlybird.data.tables import THUNE_HEADER
+from earlybird.present.render.data import Format, print_json
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_line
+from earlybird.present.subjects.collectives.terminal import print_comparison, print_regressions
+from earlybird.present.subjects.messages.terminal import print_profile
 
 
 def fit(

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import make_command
-from earlybird.cli.output.notes import note
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
 from earlybird.data.units import parse_fraction, parse_level
+from earlybird.present.render.notes import note
 
 
 class HistoryFormat(StrEnum):
@@ -49,10 +49,10 @@ def history(
     """
     # Of smaller levels more permutations are needed than anybody waits for.
     fractions = parse_level(level, "--level", 1e-4), parse_fraction(min_effect, "--min-effect")
-    from earlybird.cli.output.history import print_history
     from earlybird.compare.history import caveats
     from earlybird.compare.history import history as history_of
     from earlybird.compare.sides import side_of
+    from earlybird.present.subjects.changes.history import print_history
 
     runs = [Run.open(source) for source in sources]
     if twice := next((run for k, run in enumerate(runs) if run.id in {one.id for one in runs[:k]}), None):

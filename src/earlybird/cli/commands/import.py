@@ -13,8 +13,6 @@ import typer
 
 from earlybird import __version__
 from earlybird.cli.options.command import AS_JSON, make_group
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_json
 from earlybird.data import files
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.labels import FLAVOURS, OTHER_MPIS, counted, listed, percent
@@ -31,6 +29,8 @@ from earlybird.interop.line_prefixes import bare
 from earlybird.interop.osu_outputs import read_osu
 from earlybird.interop.pingpong_table import read_pingpong_table
 from earlybird.interop.reprompi import read_repro
+from earlybird.present.render.data import print_json
+from earlybird.present.render.notes import note
 
 FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Outputs, as printed; each is one launch.")

@@ -9,12 +9,10 @@ import typer
 
 from earlybird.cli.options.shared import MpisOption, PlaceOptions, RunOption, SessionOptions
 from earlybird.cli.options.suites import make_suite_group
-from earlybird.cli.output.measured import check_one_column, print_run, print_with_paper
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_line, print_table
 from earlybird.cli.session import batch_script, measuring, sides
 from earlybird.cli.session.foreign_runs import refuse_unstated, unstated
 from earlybird.cli.session.launchers import is_simulated, launchers_of
+from earlybird.cli.session.osu_format import check_one_column
 from earlybird.data import labels, units
 from earlybird.data.collective_algorithms import UNMODELLED
 from earlybird.data.errors import InputError
@@ -24,6 +22,11 @@ from earlybird.measure import reproduce, suites
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
 from earlybird.measure.options import thread_counts
 from earlybird.measure.session import refuse_conflicts_of
+from earlybird.present.core.table import text_table
+from earlybird.present.render.data import Format, print_data
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_line, print_table
+from earlybird.present.subjects.measured.terminal import print_run, print_with_paper
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick")
 FIRST_PIPELINE_METHODS = "single,many"  # of runs that store no methods
@@ -306,7 +309,7 @@ def _list_suites(format: str) -> None:
     listed = [{"suite": one.name, "measures": one.help} for one in suites.SUITES.values()]
     if not print_data(format, {"suites": listed}, listed):
         header = list(listed[0])
-        print_table(header, [list(one.values()) for one in listed], left=header)
+        print_table(text_table("", header, [list(one.values()) for one in listed], left=header))
         print_line()
         print_line("earlybird measure " + " ".join(suites.SUITES) + " -o run")
         print_line("earlybird measure SUITE --help    the options of a suite")

@@ -19,11 +19,12 @@ from earlybird.cli.options.mesh import (
     check_pattern_output,
     three_sides,
 )
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format, print_data, print_line
 from earlybird.data import files, memory, units
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
+from earlybird.present.render.data import Format, print_data
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_line
 
 if TYPE_CHECKING:
     from earlybird.patterns.recorded_epochs import RecordedExchanges

@@ -25,10 +25,6 @@ from earlybird.cli.options.shared import (
     ShareOption,
     load_profiles,
 )
-from earlybird.cli.output.exchange import print_prediction
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format
-from earlybird.cli.output.what_if import print_node_counts, print_sensitivities, print_tolerance
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, Layout, parse_layout
@@ -41,6 +37,14 @@ from earlybird.predict.on_machine import MODEL as LINKS
 from earlybird.predict.on_machine import predict_on_machine
 from earlybird.predict.what_if import changed_profile, sensitivities, unused_settings
 from earlybird.predict.what_if import tolerance as tolerances
+from earlybird.present.render.data import Format
+from earlybird.present.render.notes import note
+from earlybird.present.subjects.exchange.terminal import print_prediction
+from earlybird.present.subjects.what_if.terminal import (
+    print_node_counts,
+    print_sensitivities,
+    print_tolerance,
+)
 
 
 def predict(

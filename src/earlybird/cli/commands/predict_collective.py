@@ -1,39 +1,19 @@
 """`earlybird predict collective`: the time of every algorithm of a collective operation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from earlybird.cli.options.command import FORMAT
 from earlybird.cli.options.shared import CollectiveOptions, call_bytes, load_profiles
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import (
-    Column,
-    Format,
-    percent_text,
-    print_data,
-    print_table,
-    range_text,
-    table,
-)
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
-from earlybird.data.method_predictions import COLLECTIVE_SCHEMA
-from earlybird.data.units import format_bytes, format_seconds, parse_bytes
+from earlybird.data.method_predictions import COLLECTIVE_SCHEMA, collective_prediction_from_json
+from earlybird.data.units import parse_bytes
 from earlybird.predict.collective import AlgorithmPrediction, forms_of, place_ranks, predict_collective
-
-_CSV = ("method", "algorithm", "segment_bytes", "time_s", "time_low_s", "time_high_s", "form", "tree",
-        "extrapolated")  # fmt: skip
-_COLUMNS = (
-    Column("algorithm", lambda one: one["algorithm"]),
-    Column("segments", lambda one: format_bytes(one["segment_bytes"]) if one.get("segment_bytes") else ""),
-    Column("time", lambda one: format_seconds(one["time_s"])),
-    Column("95 %", lambda one: range_text(one.get("time_interval_s"), format_seconds)),
-    Column("form", lambda one: f"{one['form']}, {one['tree']}" if "tree" in one else one["form"]),
-    Column("held-out ranks", lambda one: percent_text(one.get("held_out_error"))),
-    Column("extrapolated", lambda one: ", ".join(one["extrapolated"])),
-)
+from earlybird.present.render.data import Format
+from earlybird.present.subjects.collectives.prediction import print_collective_prediction
 
 
 def collective(
@@ -82,21 +62,8 @@ def collective(
         "profile_id": joined.id,
         "notes": [*notes, *answer.notes],
     }
-    print_algorithms(value, format, reference)
-
-
-def print_algorithms(value: Mapping[str, Any], format: str, reference: bool = False) -> None:
-    """Print a prediction of collectives from its JSON object; `reference` adds published regressions."""
-    for reservation in value.get("notes", ()):
-        note(f"warning: {reservation}")
-    if not print_data(format, value, [_flat(one) for one in value["algorithms"]], _CSV):
-        shown = sorted(value["algorithms"], key=lambda one: one["time_s"])
-        published = [_published(one) for one in value["references"] if reference]
-        print_table(*table(_COLUMNS, [*shown, *published]))
-        note(
-            f"{value['operation']} of {format_bytes(value['size_bytes'])} among {value['ranks']} ranks on "
-            f"{value['layout']}, until the last rank is done"
-        )
+    prediction = collective_prediction_from_json(value)
+    print_collective_prediction(prediction, format, with_published=reference)
 
 
 def read_method(text: str) -> str:
@@ -111,20 +78,9 @@ def _to_json(one: AlgorithmPrediction, held_out_error: float | None) -> dict[str
     return {name: list(item) if isinstance(item, tuple) else item for name, item in value.items()}
 
 
-def _flat(one: Mapping[str, Any]) -> dict[str, Any]:
-    low, high = one.get("time_interval_s") or (None, None)
-    return {**one, "time_low_s": low, "time_high_s": high}
-
-
 def _left_out_error(forms: Sequence[CollectiveForm], one: AlgorithmPrediction) -> float | None:
     """Error of the form at rank counts left out of the fit, as `fit` prints it; None for an interpolated
     time."""
     if one.form == "interpolated":
         return None
     return next(form.extra.get("held_out_error") for form in forms if form.algorithm == one.algorithm)
-
-
-def _published(one: Mapping[str, Any]) -> dict[str, Any]:
-    """A published regression as an algorithm."""
-    form = f"Insaghi (paper), {one['form']}, table {one['table']}"
-    return {**one, "form": form, "extrapolated": ["two nodes of 128 cores"]}

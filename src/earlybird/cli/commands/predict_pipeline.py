@@ -1,6 +1,5 @@
 """`earlybird predict pipeline`: the time of every method to send a buffer in partitions."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -8,13 +7,9 @@ import typer
 from earlybird.cli.options.command import FORMAT
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
 from earlybird.cli.options.shared import BufferOptions, load_profiles
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Column, Format, print_data, print_table, range_text, table
-from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.measure_commands import LaunchOptions
-from earlybird.data.method_predictions import PIPELINE_SCHEMA
-from earlybird.data.units import format_bytes, format_seconds
+from earlybird.data.method_predictions import PIPELINE_SCHEMA, pipeline_prediction_from_json
 from earlybird.predict.pipelined import (
     MethodPrediction,
     measure_pipelines_command,
@@ -23,19 +18,8 @@ from earlybird.predict.pipelined import (
     predict_methods,
     reservations,
 )
-
-_CSV = ("method", "vcis", "time_s", "time_low_s", "time_high_s", "speed_up", "speed_up_low", "speed_up_high",
-        "messages", "message_bytes", "source")  # fmt: skip
-_COLUMNS = (
-    Column("method", lambda one: one["method"] + (f", {one['vcis']} contexts" if "vcis" in one else "")),
-    Column("time", lambda one: format_seconds(one["time_s"])),
-    Column("95 %", lambda one: range_text(one.get("time_interval_s"), format_seconds)),
-    Column("speed-up over single", lambda one: f"{one['speed_up']:.2f}" if one.get("speed_up") else ""),
-    Column("95 %", lambda one: range_text(one.get("speed_up_interval"), "{:.2f}".format)),
-    Column("messages", lambda one: one["messages"]),
-    Column("largest", lambda one: format_bytes(one["message_bytes"])),
-    Column("source", lambda one: one["source"]),
-)
+from earlybird.present.render.data import Format
+from earlybird.present.subjects.pipelines.terminal import print_pipeline_prediction
 
 
 def pipeline(
@@ -82,33 +66,9 @@ def pipeline(
         "profile_id": joined.id,
         "notes": reservations([model for model, _ in chosen], size_bytes, num_partitions, rate, command),
     }
-    print_methods(value, format)
-
-
-def print_methods(value: Mapping[str, Any], format: str) -> None:
-    """Print a prediction of pipelines from its JSON object."""
-    for reservation in value.get("notes", ()):
-        note(f"warning: {reservation}")
-    methods = value["methods"]
-    if not print_data(format, value, [_flat(method) for method in methods], _CSV):
-        print_table(*table(_COLUMNS, methods))
-        note(
-            f"{labels.level(value['level'])}: {format_bytes(value['size_bytes'])} in {value['partitions']} "
-            f"partitions, {labels.counted(value['threads'], 'thread')}, the last partition "
-            f"{format_seconds(value['delay_s'])} late"
-        )
+    print_pipeline_prediction(pipeline_prediction_from_json(value), format)
 
 
 def _to_json(prediction: MethodPrediction) -> dict[str, Any]:
     value = {name: item for name, item in vars(prediction).items() if item is not None}
     return value | {"message_bytes": round(prediction.message_bytes), "speed_up": prediction.speed_up}
-
-
-def _flat(method: Mapping[str, Any]) -> dict[str, Any]:
-    times = method.get("time_interval_s", (None, None))
-    speed_ups = method.get("speed_up_interval", (None, None))
-    return {
-        **method,
-        **dict(zip(("time_low_s", "time_high_s"), times, strict=True)),
-        **dict(zip(("speed_up_low", "speed_up_high"), speed_ups, strict=True)),
-    }

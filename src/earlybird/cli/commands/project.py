@@ -2,8 +2,8 @@
 
 from earlybird.cli.options.command import FORMAT, make_command
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
-from earlybird.cli.output.printing import Format
-from earlybird.cli.output.projection import MORE_CHANGES, print_projection
+from earlybird.present.render.data import Format
+from earlybird.present.subjects.program.terminal import MORE_CHANGES, print_projection
 
 
 def project(

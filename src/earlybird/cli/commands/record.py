@@ -17,10 +17,6 @@ from earlybird.analysis.gaps import remarks
 from earlybird.cli.commands.exec_start import Request, cannot_run, prepare
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format
-from earlybird.cli.output.recording import print_recording
-from earlybird.cli.output.streams import discard
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import (
     Recording,
@@ -35,6 +31,10 @@ from earlybird.launch.process import Adopted, orphans_adopted
 from earlybird.machine.hardware import describe
 from earlybird.machine.openmp import openmp_runtime
 from earlybird.machine.symbols import function_names, source_lines
+from earlybird.present.render.data import Format
+from earlybird.present.render.notes import note
+from earlybird.present.render.streams import discard
+from earlybird.present.subjects.recording.terminal import print_recording
 
 MOST_EVENTS = 10**8
 EVENTS_SIZE = "1GiB"

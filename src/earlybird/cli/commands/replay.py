@@ -9,9 +9,6 @@ import typer
 
 from earlybird.cli.options import shared
 from earlybird.cli.options.command import FORMAT, make_command
-from earlybird.cli.output.exchange import print_comparison, print_measured
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import Format
 from earlybird.cli.session import batch_script, measuring
 from earlybird.cli.session.exchange import (
     check_exchange,
@@ -31,6 +28,9 @@ from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
 from earlybird.measure.suites import exchange_groups, staged_group
 from earlybird.predict import COMBINE, MIXED, SHARES, merge_profiles
+from earlybird.present.render.data import Format
+from earlybird.present.render.notes import note
+from earlybird.present.subjects.exchange.terminal import print_comparison, print_measured
 
 SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")
 DEFAULT_LAUNCHES = 5

@@ -7,10 +7,11 @@ import typer
 
 from earlybird.cli.options.command import make_command
 from earlybird.cli.options.shared import LAYOUT_HELP
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_json, print_text
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout
+from earlybird.present.render.data import print_json
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_text
 
 
 def report(
@@ -48,10 +49,11 @@ def report(
         raise InputError(
             f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
         )
-    from earlybird.cli.output.fitted import with_fitted
+    from earlybird.cli.session.fitted import with_fitted
     from earlybird.cli.session.memory import load_fitting_pattern
-    from earlybird.report import material, page
-    from earlybird.report import terminal as tables
+    from earlybird.present import material
+    from earlybird.present.render import html as page
+    from earlybird.present.render import text as tables
 
     where = None if layout is None else parse_layout(layout, map_by or MAPPINGS[0])
     collected = with_fitted(material.collect(inputs, where, load_fitting_pattern))

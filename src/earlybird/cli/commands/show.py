@@ -7,15 +7,19 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import make_command
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_data, print_line, print_table
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
 from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_pattern
 from earlybird.data.recording import SUMMARY, load_recording
+from earlybird.data.run import SCHEMA as RUN_SCHEMA
 from earlybird.data.run import Run
 from earlybird.data.run_continuation import resume_command
+from earlybird.present.core.table import text_table
+from earlybird.present.registry import KINDS, kind_of, nouns
+from earlybird.present.render.data import print_data
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_line, print_table
 
 
 class ShowFormat(StrEnum):
@@ -27,11 +31,9 @@ class ShowFormat(StrEnum):
     junit = "junit"
 
 
-# What continuous integration services can display as testcases.
-_WITH_TESTCASES = ("earlybird.check/1", "earlybird.run-comparison/1", "earlybird.guidelines/1")
 ALLOWED = (
-    "give a run folder, a recording, a profile, prediction, projection, comparison, check or advice (.json), "
-    "a pattern (.csv, .npz, .mtx) or a layout (.csv)"
+    f"give a run folder, a recording, a {nouns(list(KINDS.values()))} (.json), a pattern (.csv, .npz, .mtx) "
+    "or a layout (.csv)"
 )
 
 
@@ -55,7 +57,7 @@ def show(
     """
     if not source.exists():
         raise InputError(f"{source} does not exist; {ALLOWED}")
-    if format is ShowFormat.junit and _schema_shown(source) not in _WITH_TESTCASES:
+    if format is ShowFormat.junit and not _has_testcases(source):
         raise InputError(
             f"{source} has no testcases for --format junit, which checks, comparisons of runs and guidelines "
             "have; give table, csv or json"
@@ -77,12 +79,14 @@ def show(
         _show_table(source, format)
 
 
-def _schema_shown(source: Path) -> str:
-    """The schema of the JSON file that is shown of `source`; "" without one."""
+def _has_testcases(source: Path) -> bool:
+    """Whether the JSON file that is shown of `source` has testcases."""
     if source.is_dir():
         source = next((path for name in _OF_RUNS if (path := source / name).exists()), source)
-    is_json = source.is_file() and source.suffix == ".json"
-    return str(files.read_json(source, "file").get("schema", "")) if is_json else ""
+    if not source.is_file() or source.suffix != ".json":
+        return False
+    kind = kind_of(files.read_json(source, "file").get("schema"))
+    return kind is not None and kind.has_testcases
 
 
 def _show_table(source: Path, format: ShowFormat) -> None:
@@ -96,99 +100,21 @@ def _show_table(source: Path, format: ShowFormat) -> None:
 
 
 def _show_json(source: Path, format: ShowFormat) -> None:
-    value, where = files.read_json(source, "file"), f"the file {source}"
-    # The modules are imported only where they are needed: all together, they take a second.
-    match value.get("schema"):
-        case "earlybird.run/1":
-            _show_run(Run.open(source.parent), format)
-        case "earlybird.profile/1":
-            from earlybird.cli.output.profile import print_profile
-            from earlybird.data.profile import profile_from_json
-
-            print_profile(profile_from_json(value, where), format)
-        case "earlybird.prediction/1":
-            from earlybird.cli.output.exchange import print_prediction
-            from earlybird.data.prediction import prediction_from_json
-
-            print_prediction(prediction_from_json(value, where), format)
-        case "earlybird.tolerance/1":
-            from earlybird.cli.output.what_if import print_tolerance
-            from earlybird.data.tolerance import tolerance_from_json
-
-            print_tolerance(tolerance_from_json(value, where), format)
-        case "earlybird.node-counts/1":
-            from earlybird.cli.output.what_if import print_node_counts
-            from earlybird.data.node_counts import node_counts_from_json
-
-            print_node_counts(node_counts_from_json(value, where), format)
-        case "earlybird.pipeline-prediction/1":
-            from earlybird.cli.commands.predict_pipeline import print_methods
-            from earlybird.data.method_predictions import pipeline_prediction_from_json
-
-            print_methods(pipeline_prediction_from_json(value, where).to_json(), format)
-        case "earlybird.collective-prediction/1":
-            from earlybird.cli.commands.predict_collective import print_algorithms
-            from earlybird.data.method_predictions import collective_prediction_from_json
-
-            print_algorithms(collective_prediction_from_json(value, where).to_json(), format)
-        case "earlybird.comparison/1":
-            from earlybird.cli.output.exchange import print_comparison
-            from earlybird.data.comparison import comparison_from_json
-
-            comparison = comparison_from_json(value, where)
-            for difference in comparison.extra.get("notes", ()):
-                note(f"warning: {difference}")
-            print_comparison(comparison, format)
-        case "earlybird.check/1":
-            from earlybird.cli.output.check import print_check
-            from earlybird.data.check import check_from_json
-
-            print_check(check_from_json(value, where), format)
-        case "earlybird.baseline/1":
-            from earlybird.cli.output.run_comparison import print_baseline
-            from earlybird.data.baseline import load_baseline
-
-            print_baseline(load_baseline(source), format)
-        case "earlybird.history/1":
-            from earlybird.cli.output.history import print_history
-            from earlybird.data.history import history_from_json
-
-            print_history(history_from_json(value, where), format)
-        case "earlybird.run-comparison/1":
-            from earlybird.cli.output.run_comparison import print_run_comparison
-            from earlybird.data.run_comparison import run_comparison_from_json
-
-            print_run_comparison(run_comparison_from_json(value, where), format)
-        case "earlybird.guidelines/1":
-            from earlybird.cli.output.guidelines import print_guidelines
-            from earlybird.data.guidelines import guidelines_from_json
-
-            print_guidelines(guidelines_from_json(value, where), format)
-        case "earlybird.advice/1":
-            from earlybird.cli.output.advice import print_advice
-            from earlybird.data.advice import advice_from_json
-
-            print_advice(advice_from_json(value, where), format)
-        case "earlybird.collectives-advice/1":
-            from earlybird.cli.output.advice import print_collectives_advice
-            from earlybird.data.advice import collectives_advice_from_json
-
-            print_collectives_advice(collectives_advice_from_json(value, where), format)
-        case "earlybird.projection/1":
-            from earlybird.cli.output.projection import print_projection
-            from earlybird.data.projection import projection_from_json
-
-            print_projection(projection_from_json(value, where), format)
-        case None | "":
-            raise InputError(f"{source} has no schema; {ALLOWED}")
-        case schema:
-            has = f"has the schema {schema!r}, which this version does not print"
-            raise InputError(f"{source} {has}; {ALLOWED}")
+    value = files.read_json(source, "file")
+    schema = value.get("schema")
+    if schema == RUN_SCHEMA:
+        _show_run(Run.open(source.parent), format)
+    elif kind := kind_of(schema):
+        kind.show(kind.read(value, source), format)
+    elif not schema:
+        raise InputError(f"{source} has no schema; {ALLOWED}")
+    else:
+        raise InputError(f"{source} has the schema {schema!r}, which this version does not print; {ALLOWED}")
 
 
 def _show_recording(source: Path, format: ShowFormat) -> None:
     from earlybird.analysis.gaps import remarks
-    from earlybird.cli.output.recording import print_recording
+    from earlybird.present.subjects.recording.terminal import print_recording
 
     recording = load_recording(source)
     for sentence in remarks(recording):
@@ -201,8 +127,8 @@ _OF_RUNS = ("comparison.json", "check.json")
 
 
 def _show_run(run: Run, format: ShowFormat) -> None:
-    from earlybird.cli.output.exchange import print_measured
-    from earlybird.cli.output.measured import print_run
+    from earlybird.present.subjects.exchange.terminal import print_measured
+    from earlybird.present.subjects.measured.terminal import print_run
 
     samples = run.samples()
     if not samples:
@@ -227,13 +153,13 @@ def _show_pattern(pattern: Pattern, source: Path, format: ShowFormat) -> None:
     if not print_data(format, summary | {"exchange": messages}, messages, header):
         print_summary(summary)
         print_line()
-        print_table(header, rows)
+        print_table(text_table("", header, rows))
 
 
 def _show_traffic(source: Path, layout: str, format: ShowFormat) -> None:
-    from earlybird.cli.output.traffic import print_traffic
     from earlybird.cli.session.memory import load_fitting_pattern
     from earlybird.patterns.traffic import traffic
+    from earlybird.present.subjects.exchange.traffic import print_traffic
 
     if source.is_dir() or source.suffix == ".json":
         raise InputError(f"--layout is for a pattern, but {source} is none; omit it")
@@ -247,7 +173,7 @@ def _show_layout(layout: Layout, format: ShowFormat) -> None:
     rows = [(rank, *place) for rank, place in enumerate(places)]
     ranks = [dict(zip(header, row, strict=True)) for row in rows]
     if not print_data(format, {"nodes": layout.num_nodes, "layout": ranks}, ranks, header):
-        print_table(header, rows)
+        print_table(text_table("", header, rows))
         note(f"{layout.num_ranks} ranks on {layout.num_nodes} nodes")
 
 

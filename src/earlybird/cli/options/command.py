@@ -13,9 +13,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from earlybird.cli.output.printing import Format, set_prints_all
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import no_option
+from earlybird.present.render.data import Format
+from earlybird.present.render.terminal import set_prints_all
 
 FORMAT = typer.Option(Format.table, "--format", help="How to print the result on stdout.")
 AS_JSON = typer.Option(False, "--json", help="Print the result as JSON.")  # of commands without --format

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from earlybird.cli.output.notes import note
 from earlybird.data import files, memory
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import check_suffix
+from earlybird.present.render.notes import note
 
 DEFAULT_CELLS = 100_000
 

@@ -10,7 +10,6 @@ import typer
 
 from earlybird.cli.options.command import given_arguments
 from earlybird.cli.options.shared import PlaceOptions
-from earlybird.cli.output.printing import print_text
 from earlybird.cli.session.sides import in_full
 from earlybird.data.errors import InputError
 from earlybird.data.run_continuation import STATED_AGAIN
@@ -18,6 +17,7 @@ from earlybird.data.shell_commands import command_text, path_argument, quoted
 from earlybird.launch import interpose
 from earlybird.launch.srun_arguments import parse_srun_arguments
 from earlybird.machine.home import HOME_VARIABLE, given_home
+from earlybird.present.render.terminal import print_text
 
 KINDS = ("slurm",)
 # Options that the script sets itself, or that do not apply in it; the MPIs are named in full.

@@ -10,9 +10,8 @@ from earlybird import __version__
 from earlybird.check.expectations import Expected, expected_of_check, parse_figure, with_figures
 from earlybird.check.plan import CheckPlan, make_plan
 from earlybird.cli.commands.baseline import FOLDER, find_baseline
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.progress import ProgressLine
 from earlybird.cli.session.launchers import is_simulated, machine_of, make_launcher, network_of
+from earlybird.cli.session.progress import ProgressLine
 from earlybird.data.check import Check, load_check
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
@@ -21,6 +20,7 @@ from earlybird.launch.launcher import Launcher
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.launch.simgrid import SimgridLauncher
 from earlybird.measure.check import CheckSettings, run_check
+from earlybird.present.render.notes import note
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from earlybird.cli.output.notes import note
 from earlybird.cli.session.launchers import make_launcher
 from earlybird.data.errors import EarlybirdError
 from earlybird.data.layout import parse_layout
 from earlybird.launch.cluster import control
 from earlybird.launch.launcher import Request, Rules
 from earlybird.machine import hardware
+from earlybird.present.render.notes import note
 
 # From this many cores on, ranks with a core each show contention.
 ENOUGH_CORES = 4

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from earlybird.cli.output.notes import note
 from earlybird.compare import compare_times, exchange_samples, measured_times
 from earlybird.data import files, memory, units
 from earlybird.data.comparison import Comparison
@@ -27,6 +26,7 @@ from earlybird.predict import (
     over_empty_exchange,
     silent_senders,
 )
+from earlybird.present.render.notes import note
 
 # Maximum share of free memory for the buffers of both sides of all messages.
 _MEMORY_SHARE = 0.7

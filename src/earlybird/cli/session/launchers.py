@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.cli.output.notes import note
 from earlybird.cli.session.mpi import choose_flavour, simulated_flavour
 from earlybird.cli.session.synthetic_moments import expected_moments
 from earlybird.compare.results import delay_rate
@@ -29,6 +28,7 @@ from earlybird.launch.srun_arguments import parse_srun_arguments
 from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
 from earlybird.measure.groups import DRAWN_METHODS, Library, Resources
+from earlybird.present.render.notes import note
 from earlybird.toolchain.build import features, has_library, require_built
 
 _LAUNCHERS = ("local", "srun", "cluster", "simgrid", "synthetic")

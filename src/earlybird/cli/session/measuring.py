@@ -9,9 +9,8 @@ from typing import Any
 
 from earlybird import __version__
 from earlybird.cli.options.shared import SessionOptions
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.progress import ProgressLine
 from earlybird.cli.session.launchers import machine_of, network_of, with_link_measured
+from earlybird.cli.session.progress import ProgressLine
 from earlybird.data import files, labels
 from earlybird.data.clocks import doubt
 from earlybird.data.collective_algorithms import VERIFICATION
@@ -26,6 +25,7 @@ from earlybird.launch.several import launchers_in
 from earlybird.machine import flavours
 from earlybird.measure.groups import Group, Resources
 from earlybird.measure.session import Plan, Result, measure
+from earlybird.present.render.notes import note
 
 # A message over a slow link takes milliseconds and varies little; the interval of a median needs 6.
 _LINK_MIN_ITERATIONS = 8

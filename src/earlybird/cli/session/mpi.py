@@ -4,10 +4,10 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from earlybird.cli.output.notes import note
 from earlybird.data.errors import InputError
 from earlybird.launch import interpose
 from earlybird.machine import flavours
+from earlybird.present.render.notes import note
 from earlybird.toolchain.build import is_built, names_of_builds
 
 

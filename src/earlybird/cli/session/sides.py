@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from earlybird.cli.output.notes import note
-from earlybird.cli.output.printing import print_line
 from earlybird.compare.sides import Side, mpis_of, side_of
 from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError
 from earlybird.data.mpi_settings import alternatives, split_settings, with_settings
 from earlybird.data.run import Run
 from earlybird.data.run_comparison import SLOWER
 from earlybird.machine.flavours import full_name
+from earlybird.present.render.notes import note
+from earlybird.present.render.terminal import print_line
 
 
 def listed_mpis(stored: Any) -> list[str]:
@@ -91,8 +91,8 @@ def compare_measured(run: Run, settings: Mapping[str, Any], *, prints: bool) -> 
 
     Returns the exit status: 1 if a point is slower, 3 if the runs cannot be compared.
     """
-    from earlybird.cli.output.run_comparison import print_run_comparisons
     from earlybird.compare.runs import compare_sides
+    from earlybird.present.subjects.changes.terminal import print_run_comparisons
 
     if not is_compared(settings):
         return 0

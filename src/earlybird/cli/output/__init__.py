@@ -1,1 +1,0 @@
-"""Prints tables, JSON, CSV and progress."""

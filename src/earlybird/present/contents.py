@@ -1,0 +1,108 @@
+"""The contents of a report: the answers first, then how far to trust them, then the chapters in order."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from earlybird.data import labels
+from earlybird.present.core.parts import Answer, Chapter
+from earlybird.present.material import Material
+from earlybird.present.subjects.advice.chapter import ID as ADVICE
+from earlybird.present.subjects.advice.chapter import advice_chapter
+from earlybird.present.subjects.changes.chapter import changes_chapter
+from earlybird.present.subjects.check.chapter import check_chapter
+from earlybird.present.subjects.collectives.chapter import collective_chapter
+from earlybird.present.subjects.exchange.accuracy import accuracy_chapter
+from earlybird.present.subjects.exchange.chapter import exchange_chapter
+from earlybird.present.subjects.exchange.view import exchanges
+from earlybird.present.subjects.guidelines.chapter import guidelines_chapter
+from earlybird.present.subjects.messages.chapter import machine_chapter
+from earlybird.present.subjects.motifs.chapter import motif_chapter
+from earlybird.present.subjects.partitioned.chapter import partitioned_chapter
+from earlybird.present.subjects.pipelines.chapter import pipeline_chapter
+from earlybird.present.subjects.program.chapter import projection_chapter
+from earlybird.present.subjects.provenance.chapter import measured_chapter, trust
+from earlybird.present.subjects.recording.chapter import recording_chapter
+
+MAX_ANSWERS = 3  # of one chapter on the first screen
+# The chapters on the first screen, in order: what to do comes first, properties of the machine come last.
+_FIRST = (
+    ADVICE,
+    "check",
+    "changes",
+    "guidelines",
+    "projection",
+    "recording",
+    "exchange",
+    "pipelines",
+    "partitioned",
+    "motifs",
+    "collectives",
+    "accuracy",
+    "machine",
+)
+
+
+class Absent(NamedTuple):
+    """Something that the report does not have, and the command that makes it ("" if there is none)."""
+
+    question: str
+    remark: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A report. `trust` is one line, `warnings` are the doubts of all chapters with their remedies, and
+    `chapters` are those with data, by id."""
+
+    answers: Sequence[Answer]
+    trust: str
+    warnings: Sequence[str]
+    chapters: Mapping[str, Chapter]
+    absent: Sequence[Absent]
+
+    @property
+    def trust_line(self) -> str:
+        """`142 of 144 points converged, 2 noisy. 3 warnings.`"""
+        counted = f" {labels.counted(len(self.warnings), 'warning')}." if self.warnings else ""
+        return self.trust + counted
+
+
+def contents(material: Material) -> Contents:
+    all_exchanges = exchanges(material)
+    chapters = [
+        advice_chapter(material),
+        check_chapter(material),
+        changes_chapter(material),
+        guidelines_chapter(material),
+        projection_chapter(material),
+        recording_chapter(material),
+        exchange_chapter(all_exchanges, material),
+        machine_chapter(material),
+        pipeline_chapter(material),
+        partitioned_chapter(material),
+        motif_chapter(material),
+        collective_chapter(material),
+        accuracy_chapter(all_exchanges, material),
+        measured_chapter(material),
+    ]
+    shown = {chapter.id: chapter for chapter in chapters if chapter.sentence}
+    return Contents(
+        [answer for id in _FIRST if id in shown for answer in _first_answers(shown[id])],
+        trust(material),
+        list(dict.fromkeys(warning for chapter in shown.values() for warning in chapter.warnings)),
+        shown,
+        [Absent(chapter.question, *missing) for chapter in chapters for missing in chapter.absent],
+    )
+
+
+def _first_answers(chapter: Chapter) -> list[Answer]:
+    answers = list(chapter.answers)
+    if chapter.id == ADVICE:  # one per question that was asked
+        return answers
+    num_left = len(answers) - MAX_ANSWERS
+    if num_left <= 0:
+        return answers
+    more = f"{labels.counted(num_left, 'more answer')} in the chapter on this question."
+    return [*answers[:MAX_ANSWERS], Answer(chapter.question, "", "", labels.capital(more))]

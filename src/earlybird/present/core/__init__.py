@@ -1,0 +1,1 @@
+"""What all subjects share: tables, figures, axes and texts."""

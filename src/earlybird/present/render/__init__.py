@@ -1,0 +1,1 @@
+"""Renders tables, pages, CSV and JSON."""

@@ -1,0 +1,133 @@
+"""Prints lines and tables on stdout."""
+
+import sys
+import textwrap
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from earlybird.data.plain_text import markdown_text, plain_line
+from earlybird.present.core.table import Column, Table
+from earlybird.present.render.streams import drawing
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# On a terminal, tables with more rows are cut to the first ones.
+LONG_TABLE, FIRST_ROWS = 60, 40
+# Where stdout is no terminal, a table that fits into so many characters keeps all of its columns. Of a wider
+# one some columns may be folded, between words where these are no longer than _LONGEST_WORD.
+WIDE_TABLE = 100
+_LEAST_FOLDED, _LONGEST_WORD = 16, 32
+_GAP = 2  # between columns
+_prints_all = False
+
+
+def _console() -> "Console":
+    # Only here: importing rich takes longer than many commands.
+    from rich.console import Console
+
+    return Console(file=drawing(sys.stdout), highlight=False)
+
+
+def print_line(text: str = "") -> None:
+    """Print one line on stdout."""
+    print(plain_line(text))
+
+
+def print_text(text: str) -> None:
+    """Print lines on stdout that end with a newline."""
+    print(text, end="" if text.endswith("\n") else "\n")
+
+
+def print_table(table: Table) -> None:
+    """Print columns on stdout, aligned to the right or `left`.
+
+    The table fits the width of the terminal. Elsewhere the columns that may be `folded` are folded where it
+    would be wider than WIDE_TABLE: those with names that may be long, not those with what a user may copy. On
+    a terminal only the first rows of a long one are printed, without --all.
+    """
+    columns = [table.columns[k] for k in table.shown]
+    header = [plain_line(head) for head in table.header]
+    cells = [[plain_line(cell) for cell in row] for row in table.sparse_rows]
+    if sys.stdout.isatty():
+        is_long = len(cells) > LONG_TABLE and not _prints_all
+        _print_on_terminal(columns, header, cells[:FIRST_ROWS] if is_long else cells)
+        if is_long:
+            print_line(f"{len(cells) - FIRST_ROWS} more rows; --all prints them")
+        return
+    widths = _folded_widths(columns, header, cells)
+    for row in [header, *cells]:
+        folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for line in zip_longest(*folded, fillvalue=""):
+            texts = [
+                cell.ljust(width) if column.left else cell.rjust(width)
+                for column, cell, width in zip(columns, line, widths, strict=True)
+            ]
+            print((" " * _GAP).join(texts).rstrip())
+
+
+def fits(table: Table) -> bool:
+    """Return whether a table fits the terminal, or WIDE_TABLE elsewhere."""
+    most = _console().width if sys.stdout.isatty() else WIDE_TABLE
+    return sum(_widths(table.header, table.rows)) + _GAP * (len(table.header) - 1) <= most
+
+
+def markdown_table(table: Table) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    texts = [[markdown_text(cell) for cell in row] for row in (table.header, *table.sparse_rows)]
+    cells = [texts[0], ["---"] * len(table.header), *texts[1:]]
+    return [f"| {' | '.join(row)} |" for row in cells]
+
+
+def _folded_widths(
+    columns: Sequence[Column], header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> list[int]:
+    """Return the widths of columns in a table that is at most WIDE_TABLE wide, as far as some can be
+    folded."""
+    widths = _widths(header, rows)
+    least = {
+        k: max([_LEAST_FOLDED, *(min(len(word), _LONGEST_WORD) for row in rows for word in row[k].split())])
+        for k, column in enumerate(columns)
+        if column.folded
+    }
+    for _ in range(sum(widths) + _GAP * (len(widths) - 1) - WIDE_TABLE):
+        wide = [k for k in least if widths[k] > least[k]]
+        if not wide:
+            break
+        widths[max(wide, key=lambda k: widths[k])] -= 1
+    return widths
+
+
+def _folded(text: str, width: int) -> list[str]:
+    return [text] if len(text) <= width else textwrap.wrap(text, width, break_on_hyphens=False)
+
+
+def _widths(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+
+
+def _print_on_terminal(
+    columns: Sequence[Column], header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    from rich import table
+    from rich.text import Text
+
+    terminal = _console()
+    gap = _GAP if sum(_widths(header, rows)) + _GAP * (len(header) - 1) <= terminal.width else 1
+    drawn = table.Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for column, head in zip(columns, header, strict=True):
+        drawn.add_column(Text(head), justify="left" if column.left else "right", overflow="fold")
+    for row in rows:
+        drawn.add_row(*map(Text, row))
+    terminal.print(drawn)
+
+
+def prints_all() -> bool:
+    """Whether --all is given: print long tables completely."""
+    return _prints_all
+
+
+def set_prints_all(value: bool) -> None:
+    global _prints_all
+    _prints_all = value

@@ -1,0 +1,109 @@
+"""The report for the terminal: the answers and sentences of the page, and tables of at most 100 columns."""
+
+import re
+import textwrap
+
+from earlybird.data.plain_text import plain_line
+from earlybird.present.contents import Absent, Contents, contents
+from earlybird.present.core.parts import Answer, Chapter
+from earlybird.present.core.table import Table
+from earlybird.present.material import Material
+
+WIDTH = 100
+# An argument of a command as `shell_commands` quotes it.
+_ARGUMENT = re.compile(r"""(?:\$'(?:\\.|[^'\\])*'|'[^']*'|"[^"]*"|[^\s'"])+""")
+
+
+def render(material: Material) -> str:
+    """The report as plain text with a final newline; in plain text."""
+    report = contents(material)
+    blocks = [_answers(report)]
+    blocks += [_chapter(number, chapter) for number, chapter in enumerate(report.chapters.values(), start=1)]
+    blocks += _list("Warnings", report.warnings) + _list("Not in this report", map(_missing, report.absent))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _answers(report: Contents) -> str:
+    return "\n\n".join([_heading("Answers"), *map(_answer, report.answers), _wrapped(report.trust_line)])
+
+
+def _answer(answer: Answer) -> str:
+    number = f": {answer.number}" * bool(answer.number) + f" ({answer.interval})" * bool(answer.interval)
+    text = _wrapped(answer.what + number)
+    text += "\n" + _wrapped(answer.sentence, "  ")
+    return text + ("\n" + _wrapped(f"Do: {answer.do}", "  ") if answer.do else "")
+
+
+def _missing(absent: Absent) -> str:
+    return f"{absent.question} {absent.remark} {f'`{absent.command}`' if absent.command else ''}".rstrip()
+
+
+def _list(title: str, texts) -> list[str]:
+    lines = [_wrapped(f"- {text}") for text in texts]
+    return ["\n".join([_heading(title), *lines])] if lines else []
+
+
+def _heading(title: str) -> str:
+    return f"{title}\n{'-' * len(title)}"
+
+
+def _chapter(number: int, chapter: Chapter) -> str:
+    blocks = [f"{_heading(f'{number}. {chapter.question}')}\n{_wrapped(chapter.sentence)}"]
+    blocks += [_wrapped(line) for line in chapter.lines]
+    blocks += [_table(table) for table in chapter.brief]
+    return "\n\n".join(blocks)
+
+
+def _table(table: Table) -> str:
+    rows = [[plain_line(cell) for cell in row] for row in [table.header, *table.rows]]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(table.header))]
+    while sum(widths) + 2 * (len(widths) - 1) > WIDTH:
+        widths[widths.index(max(widths))] -= 1
+    lines = [
+        "  ".join(
+            _fitted(cell, width, k) for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join(([_wrapped(table.caption)] if table.caption else []) + lines)
+
+
+def _fitted(cell: str, width: int, column: int) -> str:
+    """The first column has labels and is left-aligned, the others have numbers."""
+    cell = cell if len(cell) <= width else cell[: max(width - 3, 0)] + "..."[: min(width, 3)]
+    return cell.ljust(width) if column == 0 else cell.rjust(width)
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """Text in lines; a command between backquotes that does not fit into a line stands alone, and its lines
+    end in a backslash so that it can be pasted."""
+    text = plain_line(text)
+    filled = _filled(text, indent)
+    prose_and_commands = text.split("`")
+    if all(f"`{command}`" in filled for command in prose_and_commands[1::2]):
+        return filled
+    blocks = [
+        _command(part, indent) if k % 2 else _filled(part.strip(" ,"), indent)
+        for k, part in enumerate(prose_and_commands)
+    ]
+    return "\n".join(block for block in blocks if block.strip())
+
+
+def _filled(text: str, indent: str) -> str:
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False, initial_indent=indent, subsequent_indent=indent)
+
+
+def _command(text: str, indent: str) -> str:
+    """The lines of a command, none of which ends within an argument."""
+    arguments = _ARGUMENT.findall(text)
+    if " ".join(arguments) != text:
+        return f"{indent}  {text}"
+    width, lines = WIDTH - len(indent) - 9, []
+    for argument in arguments:
+        if not lines or lines[-1].endswith("&&"):
+            lines.append(argument)
+        elif argument == "&&" or len(f"{lines[-1]} {argument}") <= width:
+            lines[-1] += f" {argument}"
+        else:
+            lines.append(f"  {argument}")
+    return textwrap.indent(" \\\n".join(lines), f"{indent}  ")

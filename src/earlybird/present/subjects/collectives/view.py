@@ -1,0 +1,154 @@
+"""Collectives: the time of each algorithm by ranks and size, for every MPI, operation and mapping."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from earlybird.compare.ranking import Crossover
+from earlybird.data import labels
+from earlybird.data.benchmark_parameters import parameter_texts
+from earlybird.data.collective_algorithms import COMPLETION, DEFAULT
+from earlybird.data.layout import MAPPINGS
+from earlybird.data.run import Sample
+from earlybird.data.units import format_bytes
+from earlybird.present.core import points as views
+from earlybird.present.core.parts import few
+from earlybird.present.core.points import Point, groups
+from earlybird.present.material import Material, MeasuredRun, number_or_none
+
+MAX_SIZES = 5  # with figures against ranks, from the smallest to the largest; the tables have all
+
+
+@dataclass(frozen=True)
+class Collective:
+    """What one run measured of one operation of an MPI with one mapping; points by ranks, then size."""
+
+    label: str
+    operation: str
+    map_by: str
+    variant: tuple[str, ...]  # the topology of neighbours, and how the counts differ
+    points: tuple[Point, ...]
+    mpi: str = ""
+    run: MeasuredRun | None = None
+
+    def methods(self) -> list[str]:
+        """The MPI's default first, our implementations last."""
+        return views.methods_of(self.points)
+
+    def of_mpi(self) -> "Collective":
+        """Without our implementations."""
+        methods = [method for method in self.methods() if not method.startswith(labels.OWN)]
+        points = [point.only(methods) for point in self.points]
+        return replace(self, points=tuple(point for point in points if point.results))
+
+    def ranks(self) -> list[int]:
+        return sorted({point.ranks for point in self.points})
+
+    def sizes(self) -> list[int]:
+        return sorted({point.size_bytes for point in self.points})
+
+    def of_ranks(self, ranks: int) -> list[Point]:
+        """The points of one number of ranks, by size."""
+        return [point for point in self.points if point.ranks == ranks]
+
+    def of_size(self, size_bytes: int) -> list[Point]:
+        """The points of one size, by ranks."""
+        return [point for point in self.points if point.size_bytes == size_bytes]
+
+    def best_methods(self, ranks: int) -> list[str]:
+        """The best method at each size; the MPI's default until another is clearly faster."""
+        return views.best_methods(self.of_ranks(ranks), DEFAULT)
+
+    def crossovers(self, ranks: int) -> list[Crossover]:
+        return views.crossovers(self.of_ranks(ranks), DEFAULT)
+
+    def choice(self) -> dict[str, str]:
+        """The value of every selector except the size."""
+        return {"operation": self.operation_text, "MPI": self.label, "mapped by": self.map_by or "-"}
+
+    @property
+    def operation_text(self) -> str:
+        """`broadcast`; `neighbor_alltoallv, ring, skew 2`."""
+        return ", ".join((labels.operation(self.operation), *self.variant))
+
+    @property
+    def setting_text(self) -> str:
+        """`broadcast, Open MPI, mapped by node`."""
+        mapped = f", mapped by {self.map_by}" if self.map_by else ""
+        return f"{self.operation_text}, {self.label}{mapped}"
+
+
+def base(method: str) -> str:
+    """`pipeline` of `pipeline:8192`, `own-pipeline` of `own-pipeline:8192`."""
+    return method.partition(":")[0]
+
+
+def operation_order(name: str) -> tuple[int, str]:
+    return _order(name, list(labels.OPERATIONS))
+
+
+def map_order(name: str) -> tuple[int, str]:
+    return _order(name, MAPPINGS)
+
+
+def _order(name: str, known: Sequence[str]) -> tuple[int, str]:
+    return known.index(name) if name in known else len(known), name
+
+
+def collectives(material: Material) -> list[Collective]:
+    """The collectives of every run, MPI, operation and mapping; broadcasts first."""
+    found = [
+        Collective(
+            group.label,
+            *group.setting,  # type: ignore[call-arg]
+            group.points(material.fitted_collectives, "ranks", "size_bytes"),
+            group.mpi,
+            group.run,
+        )
+        for group in groups(material, _setting)
+    ]
+    return sorted(
+        found,
+        key=lambda one: (operation_order(one.operation), one.variant, one.label, map_order(one.map_by)),
+    )
+
+
+def _setting(sample: Sample) -> tuple[str, str, tuple[str, ...]] | None:
+    """Operation, mapping, and what else distinguishes points besides ranks and size."""
+    if not is_timed(sample):
+        return None
+    config = sample.config
+    variant = [str(config["topology"])] if "topology" in config else []
+    variant += [f"skew {config['skew']:g}"] if "skew" in config else []
+    variant += parameter_texts(config)
+    return str(config["operation"]), str(config.get("map_by", "")), tuple(variant)
+
+
+def is_timed(sample: Sample) -> bool:
+    """Whether `sample` is a timed collective with operation, ranks and size."""
+    if (sample.kernel, sample.quantity) != ("collective", COMPLETION) or sample.method is None:
+        return False
+    ranks, size = (number_or_none(sample.config.get(key)) for key in ("ranks", "size_bytes"))
+    return "operation" in sample.config and None not in (ranks, size) and ranks >= 1 and size >= 0
+
+
+def sized(collective: Collective, size_bytes: int) -> dict[str, str]:
+    return collective.choice() | {"size": format_bytes(size_bytes)}
+
+
+def drawn_sizes(collective: Collective, measured: Sequence[Collective]) -> list[int]:
+    """At most MAX_SIZES of the sizes measured for the operation, or of its sizes if it has none of those."""
+    same_operation = [other for other in measured if other.operation_text == collective.operation_text]
+    for sizes in (sorted({size for other in same_operation for size in other.sizes()}), collective.sizes()):
+        drawn = [sizes[k] for k in few(len(sizes), MAX_SIZES) if sizes[k] in collective.sizes()]
+        if drawn:
+            break
+    return drawn
+
+
+def choices(measured: Sequence[Collective]) -> dict[str, list[str]]:
+    """The values of every selector, in order."""
+    sizes = sorted({size for collective in measured for size in drawn_sizes(collective, measured)})
+    chosen = [collective.choice() for collective in measured]
+    return {name: list(dict.fromkeys(label[name] for label in chosen)) for name in chosen[0]} | {
+        "size": [format_bytes(size) for size in sizes]
+    }

@@ -1,0 +1,158 @@
+"""The communication matrix: bytes from each sender to each receiver as a heat map."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from earlybird.data import labels
+from earlybird.data.layout import Layout
+from earlybird.data.pattern import Pattern
+from earlybird.data.units import format_bytes
+from earlybird.present.core import axes
+from earlybird.present.core.maps import heat_map
+from earlybird.present.core.parts import Figure
+from earlybird.present.subjects.exchange.view import Exchange
+
+MAX_CELLS = 64  # rows of the matrix; with more ranks, several share a cell
+MAX_SPARSE_CELLS = 256  # the same if at most MAX_CELLS**2 pairs of ranks exchange messages
+MAX_NUMBERS = 16  # rows of a matrix with numbers in its cells
+MAX_TICKS = 8  # labels of an axis
+MAX_SEPARATORS = 64  # lines between nodes; more would hide the cells
+
+
+def matrix_figure(exchange: Exchange, id: str) -> Figure:
+    """Bytes from each sender to each receiver, log colours; with many ranks, a cell sums several. Up to
+    MAX_NUMBERS ranks with sizes as figure 2 of Thune et al. 2023; lines separate the nodes if known."""
+    title = "Communication matrix"
+    if exchange.pattern.num_messages == 0:
+        return Figure(id, title, "", absence="The pattern has no messages.")
+    block, volume, messages = _blocks(exchange.pattern, exchange.num_ranks)
+    names = _block_names(len(volume), block, exchange.num_ranks)
+    logs = np.log10(np.maximum(volume, 1)).round(4)
+    z: list[list[float | None]] = np.where(messages > 0, logs, None).tolist()  # type: ignore[attr-defined]
+    low, high = float(logs[messages > 0].min()), float(logs[messages > 0].max())
+    exponents, texts = log_ticks(low, high)
+    hover = [
+        [
+            f"{names[i]} to {names[j]}<br><b>{format_bytes(size)}</b> in {labels.counted(count, 'message')}"
+            if count
+            else ""
+            for j, (size, count) in enumerate(zip(*rows, strict=True))
+        ]
+        for i, rows in enumerate(zip(volume.tolist(), messages.tolist(), strict=True))
+    ]
+    # A single volume still spans a scale.
+    ends, gap = (low - 0.01, high + 0.01), 1 if len(volume) <= 32 else 0
+    bar = axes.color_bar(exponents, texts, -0.2)
+    trace = heat_map(z, hover, axes.AMOUNTS, ends, gap, colorbar=bar)
+    has_numbers = len(volume) <= MAX_NUMBERS
+    if has_numbers:
+        trace |= {"text": _numbers(volume, messages), "texttemplate": "%{text}"}
+    ticks = even_ticks(len(volume), MAX_TICKS)
+    axis = {
+        "tickvals": ticks,
+        "ticktext": [str(k * block) for k in ticks],
+        "tickangle": 0,
+        "showgrid": False,
+        "constrain": "domain",
+    }
+    caption = "Colour: bytes from sender to receiver, on a log scale. Empty cells: no messages."
+    if block > 1:
+        caption += f" Each cell is the sum over {block} by {block} ranks."
+    if has_numbers:
+        caption += " Numbers: bytes, K for KiB, M for MiB, G for GiB."
+    lines = _node_lines(exchange.where, block, len(volume)) if exchange.where else []
+    if lines:
+        caption += " Lines separate nodes."
+    return Figure(
+        id,
+        title,
+        caption,
+        [trace],
+        axes.layout(
+            axis | {"title": axes.titled("receiving rank")},
+            axis | {"title": axes.titled("sending rank"), "autorange": "reversed", "scaleanchor": "x"},
+            height=axes.HEIGHT + (130 if has_numbers and len(volume) > 8 else 50),
+            shapes=lines,
+        ),
+    )
+
+
+def even_ticks(num_rows: int, most: int) -> list[int]:
+    """At most `most` rows from the first on, with equal distances."""
+    return list(range(0, num_rows, -(-num_rows // most)))
+
+
+def separators(at: Sequence[float], num_cells: int) -> list[dict[str, Any]]:
+    """Lines across a matrix of `num_cells` rows, in both directions; none if they are too many."""
+    if len(at) > MAX_SEPARATORS:
+        return []
+    look = {"type": "line", "line": {"color": "var(--soft)", "width": 1}}
+    ends = {"0": -0.5, "1": num_cells - 0.5}
+    return [
+        look | {f"{along}{end}": value for end, value in ends.items()} | {f"{across}{end}": x for end in ends}
+        for x in at
+        for along, across in (("x", "y"), ("y", "x"))
+    ]
+
+
+def _node_lines(where: Layout, block: int, num_cells: int) -> list[dict[str, Any]]:
+    """Between the last rank of a node and the first of the next; none if ranks are not in order of nodes."""
+    steps = np.diff(where.node)
+    if (steps < 0).any():
+        return []
+    return separators(((np.flatnonzero(steps) + 1) / block - 0.5).tolist(), num_cells)
+
+
+def _numbers(volume: np.ndarray, messages: np.ndarray) -> list[list[str]]:
+    """The bytes of each cell that has messages, in at most four characters."""
+    return [
+        [_short_size(size) if count else "" for size, count in zip(*rows, strict=True)]
+        for rows in zip(volume.tolist(), messages.tolist(), strict=True)
+    ]
+
+
+def _short_size(size_bytes: int) -> str:
+    """1024 -> `1K`, 2836 -> `2.8K`, 64,000 -> `63K`."""
+    value, units = float(size_bytes), iter(("", "K", "M", "G", "T", "P", "E"))
+    unit = next(units)
+    while value >= 999.5:
+        value, unit = value / 1024, next(units)
+    short = f"{value:.1f}".removesuffix(".0") if unit and value < 9.95 else f"{value:.0f}"
+    return short + unit
+
+
+def _blocks(pattern: Pattern, num_ranks: int) -> tuple[int, np.ndarray, np.ndarray]:
+    """(ranks per cell, bytes, messages); the last two are (cells, cells) with senders in rows."""
+    num_ranks = max(num_ranks, pattern.num_ranks_named)
+    is_sparse = num_ranks <= MAX_SPARSE_CELLS and _num_pairs(pattern, num_ranks) <= MAX_CELLS**2
+    block = 1 if is_sparse else -(-num_ranks // MAX_CELLS)
+    cells = -(-num_ranks // block)
+    index = (pattern.src // block) * cells + pattern.dst // block
+    messages = np.bincount(index, minlength=cells * cells).reshape(cells, cells)
+    volume = np.zeros(cells * cells, dtype=np.int64)
+    np.add.at(volume, index, pattern.bytes)
+    return block, volume.reshape(cells, cells), messages
+
+
+def _num_pairs(pattern: Pattern, num_ranks: int) -> int:
+    return len(np.unique(pattern.src * num_ranks + pattern.dst))
+
+
+def _block_names(cells: int, block: int, num_ranks: int) -> list[str]:
+    if block == 1:
+        return [f"rank {k}" for k in range(cells)]
+    return [f"ranks {k * block} to {min((k + 1) * block, num_ranks) - 1}" for k in range(cells)]
+
+
+def log_ticks(
+    low: float, high: float, text: Callable[[float], str] = format_bytes
+) -> tuple[list[float], list[str]]:
+    """Up to four tick positions (log10 of the values) and labels: powers of two, or the ends of the range."""
+    first, last = np.ceil(low / np.log10(2)), np.floor(high / np.log10(2))
+    if first >= last:
+        ends = sorted({float(low), float(high)})
+        return ends, [text(round(10**end)) for end in ends]
+    powers = range(int(first), int(last) + 1, -(-int(last - first) // 3))
+    return [k * float(np.log10(2)) for k in powers], [text(2**k) for k in powers]

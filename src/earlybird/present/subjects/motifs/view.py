@@ -1,0 +1,264 @@
+"""Motifs by setting, the points of each, and how their times scale with the ranks."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from math import prod
+from typing import Any
+
+from earlybird.compare.motifs import Scaling, cells_text, compared_with_best, mapping_of, scaling
+from earlybird.compare.ratios import Ratio
+from earlybird.compare.results import results
+from earlybird.data import labels
+from earlybird.data.layout import MAPPINGS
+from earlybird.data.methods import FUNNELLED, MOTIFS
+from earlybird.data.run import Sample
+from earlybird.data.units import format_seconds, whole_number
+from earlybird.present.core import points as views
+from earlybird.present.core.parts import grouped
+from earlybird.present.core.points import Point, groups
+from earlybird.present.material import Material, number_or_none
+
+WEAK = "weak"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What was computed and exchanged, without cells and partitions; 0 and "" are what a motif lacks."""
+
+    motif: str
+    scaling: str
+    ranks: int
+    map_by: str
+    threads: int
+    variables: int
+    stencil: int
+    periodic: str
+    buffers: str
+    compute_s: float
+    noise: str
+    noise_share: float
+
+    def noise_text(self) -> str:
+        return labels.noise(self.noise, self.noise_share)
+
+
+@dataclass(frozen=True)
+class Motif:
+    """What one run measured of one motif and MPI with one setting, from the smallest to the largest grid."""
+
+    label: str
+    mpi: str
+    setting: Setting
+    points: tuple[Point, ...]
+    samples: tuple[Sample, ...]
+
+    @property
+    def name(self) -> str:
+        return self.setting.motif
+
+    @property
+    def oversubscribed(self) -> bool:
+        return any(point.oversubscribed for point in self.points)
+
+    @property
+    def sends(self) -> bool:
+        """Whether there are messages: a single rank has none."""
+        return any(result.figures.get("sent_bytes") for result in self.points[-1].results.values())
+
+    def methods(self) -> list[str]:
+        return views.methods_of(self.points)
+
+    def choice(self) -> dict[str, str]:
+        """The values of the selectors."""
+        return {name: text(self) for name, (text, _) in _CHOICES.items()}
+
+    def settings_of_points(self) -> list[list[str]]:
+        """The cells of each point, `8x8x8`, and what else differs between the points of the same cells."""
+        configs = [point.config for point in self.points]
+        settings = []
+        for config in configs:
+            same = [other for other in configs if other["cells"] == config["cells"]]
+            more = [
+                text.format(config.get(key))
+                for key, text in _OF_POINTS.items()
+                if len({other.get(key) for other in same}) > 1
+            ]
+            settings.append([config["cells"], *more])
+        return settings
+
+    def names_of_points(self) -> list[str]:
+        """The settings of each point as one text: `32x32x32, 4 partitions`."""
+        return [", ".join(settings) for settings in self.settings_of_points()]
+
+    def library_gain(self, point: Point) -> tuple[str, Ratio] | None:
+        """The fastest of the other styles at a point, and its time over that of libearlybird."""
+        at_point = [sample for sample in self.samples if sample.config == point.config]
+        return compared_with_best(grouped(at_point, lambda sample: sample.method))
+
+
+# What may differ between the points of a setting with the same cells.
+_OF_POINTS = {
+    "process_grid": "grid {}",
+    "partitions": "{} partitions",
+    "planes_per_block": "{} planes in a block",
+    "layout": "{}",
+}
+
+
+def _map_by_order(one: Motif) -> tuple:
+    name = one.setting.map_by
+    return MAPPINGS.index(name) if name in MAPPINGS else len(MAPPINGS), name
+
+
+# For each selector: the text of a value, and its sort key.
+_CHOICES: Mapping[str, tuple[Callable[[Motif], str], Callable[[Motif], Any]]] = {
+    "motif": (lambda one: one.name, lambda one: MOTIFS.index(one.name)),
+    "MPI": (lambda one: one.label, lambda one: one.label),
+    "scaling": (lambda one: one.setting.scaling, lambda one: one.setting.scaling),
+    "ranks": (lambda one: str(one.setting.ranks), lambda one: one.setting.ranks),
+    "mapped by": (lambda one: one.setting.map_by, _map_by_order),
+    "threads": (lambda one: str(one.setting.threads), lambda one: one.setting.threads),
+    "variables": (lambda one: str(one.setting.variables), lambda one: one.setting.variables),
+    "stencil": (lambda one: str(one.setting.stencil or "-"), lambda one: one.setting.stencil),
+    "periodic": (lambda one: one.setting.periodic or "-", lambda one: one.setting.periodic),
+    "buffers": (lambda one: one.setting.buffers or "-", lambda one: one.setting.buffers),
+    "computation": (lambda one: format_seconds(one.setting.compute_s), lambda one: one.setting.compute_s),
+    "noise": (
+        lambda one: one.setting.noise_text(),
+        lambda one: (one.setting.noise_share > 0, one.setting.noise, one.setting.noise_share),
+    ),
+}
+_RANKS = "ranks"
+
+
+@dataclass(frozen=True)
+class ScalingOf:
+    """How the styles of one motif scale, with everything but the ranks the same. `first` has the fewest
+    ranks; `cells` are those of all ranks together, or of each with weak scaling; `partitions` are None if all
+    have the same."""
+
+    first: Motif
+    cells: str
+    partitions: int | None
+    scalings: tuple[Scaling, ...]
+
+    def cells_text(self) -> str:
+        """`16x16x16 cells each in 4 partitions`."""
+        each = " each" if self.first.setting.scaling == WEAK else ""
+        return f"{self.cells} cells{each}" + (f" in {self.partitions} partitions" if self.partitions else "")
+
+    def methods(self) -> list[str]:
+        return sorted({one.result.method for one in self.scalings}, key=labels.method_order)
+
+    def of(self, method: str) -> list[Scaling]:
+        return [one for one in self.scalings if one.result.method == method]
+
+    def choice(self) -> dict[str, str]:
+        return {name: value for name, value in self.first.choice().items() if name != _RANKS}
+
+
+def choices(measured: Sequence[Motif]) -> dict[str, list[str]]:
+    """The values of every selector, in order."""
+    return {
+        name: list(dict.fromkeys(text(one) for one in sorted(measured, key=order)))
+        for name, (text, order) in _CHOICES.items()
+    }
+
+
+def setting_text(one: Motif, with_ranks: bool = True) -> str:
+    """`halo3d, MPICH, 4 ranks of 2 threads, stencil of 7 points, 1 ms of computation, noise single 4 %`,
+    without the defaults."""
+    setting = one.setting
+    threads = labels.counted(setting.threads, "thread")
+    parts = [
+        one.name,
+        one.label,
+        f"{labels.counted(setting.ranks, 'rank')} of {threads}" if with_ranks else threads,
+        f"mapped by {setting.map_by}" if setting.map_by != MAPPINGS[0] else "",
+        "weak scaling" if setting.scaling == WEAK else "",
+        labels.counted(setting.variables, "variable") if setting.variables > 1 else "",
+        f"stencil of {setting.stencil} points" if setting.stencil else "",
+        "periodic" if setting.periodic == "yes" else "",
+        "derived datatypes" if setting.buffers == "derived" else "",
+        f"{format_seconds(setting.compute_s)} of computation" if setting.compute_s else "",
+        f"noise {setting.noise_text()}" if setting.noise_share else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def motifs(material: Material) -> list[Motif]:
+    """The motifs of every run, MPI and setting, sorted by setting."""
+    all_groups = groups(material, _setting)
+    # One label for all settings of a run and MPI: scaling compares settings that other runs may not have.
+    label_of: dict[tuple[int, str], str] = {}
+    for group in all_groups:
+        key = id(group.run), group.mpi
+        label_of[key] = max(label_of.get(key, ""), group.label, key=len)
+    found = [
+        Motif(
+            label_of[id(group.run), group.mpi], group.mpi, group.setting, _points(group.samples),
+            tuple(group.samples),
+        )
+        for group in all_groups
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: (MOTIFS.index(one.name), *vars(one.setting).values(), one.label))
+
+
+def _points(samples: Iterable[Sample]) -> tuple[Point, ...]:
+    def size(point: Point) -> tuple:
+        numbers = [int(number) for number in point.config["cells"].split("x")]
+        return prod(numbers), numbers, *(str(point.config.get(key, "")) for key in _OF_POINTS)
+
+    alike = grouped(results(samples), lambda result: tuple(sorted(result.config.items())))
+    return tuple(sorted((Point({one.method: one for one in same}) for same in alike.values()), key=size))
+
+
+def by_interest(measured: Sequence[Motif]) -> list[Motif]:
+    """The motifs and MPIs in turn, of each the setting first that shows most: with messages, the reference, a
+    core for each thread, several threads, and the largest speed-up of the largest grid."""
+
+    def merit(one: Motif) -> tuple:
+        point = one.points[-1]
+        gain = max((gain.value for gain in point.speed_up.values()), default=0.0)
+        alone = one.oversubscribed, one.setting.threads == 1
+        return one.sends, FUNNELLED in point.results, *(not value for value in alone), gain
+
+    alike = grouped(measured, lambda one: (one.name, one.mpi)).values()
+    in_turn = zip_longest(*(sorted(group, key=merit, reverse=True) for group in alike))
+    return [one for one in chain.from_iterable(in_turn) if one is not None]
+
+
+def scalings(measured: Sequence[Motif]) -> list[ScalingOf]:
+    """The scaling of every motif, MPI and setting that was measured with several numbers of ranks."""
+    alike = grouped(measured, lambda one: tuple({**one.choice(), _RANKS: ""}.values()))
+    found = []
+    for same in alike.values():
+        first = min(same, key=lambda one: one.setting.ranks)
+        rows = scaling(result for one in same for point in one.points for result in point.results.values())
+        several = len({one.result.config["partitions"] for one in rows}) > 1
+        by_size = grouped(rows, lambda one: (cells_text(one.result.config), one.result.config["partitions"]))
+        for (cells, partitions), group in by_size.items():
+            found.append(ScalingOf(first, cells, partitions if several else None, tuple(group)))
+    return found
+
+
+def _setting(sample: Sample) -> Setting | None:
+    """The setting of a sample; None if it is of another kernel or its configuration is incomplete."""
+    config, keys = sample.config, ("ranks", "threads", "variables", "partitions", "size_bytes", "compute_s")
+    numbers = [number_or_none(config.get(key)) for key in keys]
+    texts = [config.get(key) for key in ("cells", "process_grid")]
+    if sample.kernel not in MOTIFS or sample.method is None or None in numbers or None in map(_triple, texts):
+        return None
+    share = number_or_none(config.get("noise_share")) or 0.0
+    ranks, threads, variables, *_, compute_s = (number or 0.0 for number in numbers)
+    return Setting(
+        sample.kernel, str(config.get("scaling", "strong")), int(ranks), mapping_of(config), int(threads),
+        int(variables), int(number_or_none(config.get("stencil")) or 0), str(config.get("periodic", "")),
+        str(config.get("buffers", "")), compute_s, str(config.get("noise", "none")), share,
+    )  # fmt: skip
+
+
+def _triple(text: Any) -> tuple[int, ...] | None:
+    numbers = [whole_number(number) for number in str(text).split("x")]
+    return tuple(map(int, filter(None, numbers))) if len(numbers) == 3 and all(numbers) else None

@@ -1,0 +1,214 @@
+"""Machine, MPI and placement of each run, and the quality of each measurement."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from earlybird.data import clocks, labels
+from earlybird.data.layout import level_phrase
+from earlybird.data.pattern import Pattern
+from earlybird.data.run import Sample
+from earlybird.data.units import format_bytes
+from earlybird.present.core.parts import Light, grouped
+from earlybird.present.core.table import Table, table_of
+from earlybird.present.material import MeasuredRun, number_or_none
+from earlybird.present.subjects.provenance import links
+
+SLOW_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
+MAX_PLACEMENTS = 3  # listed per run
+_INSIDE = {"intra-node": "within a node", "inter-node": "between nodes"}  # transports
+KERNELS = {
+    "pingpong": "ping-pong",
+    "contention": "contention",
+    "completion": "completion of sends",
+    "pipeline": "buffers in partitions",
+    "partitioned": "partitioned communication",
+    "halo3d": "halo exchanges",
+    "sweep3d": "sweeps",
+    "comb": "halo exchanges of many variables",
+    "exchange": "exchange",
+    "msgrate": "message rate",
+    "collective": "collectives",
+    "check": "check of nodes and links",
+}
+
+
+def machine_text(machine: Mapping[str, Any]) -> str:
+    """`node7 (AMD EPYC 9654, 96 cores, 2 sockets)` from the keys present in the file."""
+    inside = [str(machine["cpu_model"])] if machine.get("cpu_model") else []
+    counts = [(machine.get(key + "s"), key) for key in ("core", "socket")]
+    inside += [labels.counted(count, key) for count, key in counts if _whole(count)]
+    if _whole(machine.get("memory_bytes")):
+        inside.append(f"{format_bytes(machine['memory_bytes'])} memory")
+    name = str(machine.get("host") or "unnamed machine")
+    return f"{name} ({', '.join(inside)})" if inside else name
+
+
+def mpi_text(launch: Mapping[str, Any]) -> str:
+    """`MPICH 4.3.0` from one launch."""
+    return f"{labels.flavour(str(launch.get('flavour', '')))} {launch.get('version') or ''}".strip()
+
+
+def started_text(run: MeasuredRun) -> str:
+    """The date of a run as `21 November 2026, 01:30`, or the text in the file if it is not a date."""
+    text = str(run.header.get("started", ""))
+    try:
+        return f"{datetime.fromisoformat(text):%d %B %Y, %H:%M %Z}".lstrip("0").strip()
+    except ValueError:
+        return text
+
+
+def run_line(run: MeasuredRun) -> str:
+    """Run, machine, MPI, transport, placement and date in one line."""
+    parts = [machine_text(run.machine)]
+    for name, same_mpi in grouped(run.launches, mpi_text).items():
+        how = []
+        for key in ("transport", "launcher", "thread_level", "network"):
+            values = sorted(
+                {_INSIDE.get(text := str(launch[key]), text) for launch in same_mpi if launch.get(key)}
+            )
+            before = "" if key == "network" else key.replace("_", " ") + " "
+            how += [before + labels.listed(values)] if values else []
+        parts.append(f"{name} ({', '.join(how)})" if how else name)
+    return f"{run.name}: " + "; ".join([*parts, *_placements_text(run), *filter(None, [started_text(run)])])
+
+
+def _placements_text(run: MeasuredRun) -> list[str]:
+    """A few placements, sorted by number of ranks, with the number of omitted placements."""
+    num_ranks = {placement_text(launch): len(launch.get("placement") or ()) for launch in run.launches}
+    placements = sorted(num_ranks.keys() - {""}, key=lambda text: (num_ranks[text], text))
+    if len(placements) <= MAX_PLACEMENTS:
+        return placements
+    first = placements[: MAX_PLACEMENTS - 1]
+    others = labels.counted(len(placements) - len(first), "other placement")
+    return [*first, f"{others} up to {placements[-1]}"]
+
+
+def placement_text(launch: Mapping[str, Any]) -> str:
+    """`4 ranks on 1 node, binding core`; empty if the launch has no placement."""
+    placement = [entry for entry in launch.get("placement") or () if isinstance(entry, dict)]
+    if not placement:
+        return ""
+    nodes = len({str(entry.get("node", entry.get("host"))) for entry in placement})
+    binding = f", binding {launch['binding']}" if launch.get("binding") else ""
+    return f"{labels.counted(len(placement), 'rank')} on {labels.counted(nodes, 'node')}{binding}"
+
+
+def run_table(run: MeasuredRun) -> Table:
+    """All keys of run.json and of the first launch of each flavour, one row per key."""
+    rows = [(key, value) for key, value in run.header.items() if key not in ("machine", "schema")]
+    rows += [(f"machine: {key}", value) for key, value in run.machine.items()]
+    first = {str(launch.get("flavour", "")): launch for launch in reversed(run.launches)}
+    for name, launch in reversed(first.items()):
+        rows += [(f"{labels.flavour(name)}: {key}", launch[key]) for key in launch if key != "flavour"]
+    columns = {"key": lambda row: row[0], "value": lambda row: _flat(row[1])}
+    return table_of(f"Provenance of {run.name}", rows, columns)
+
+
+def lights(run: MeasuredRun, several: bool, patterns: Iterable[Pattern] = ()) -> list[Light]:
+    """One light per MPI, kernel and level of a run."""
+    limited = {id(sample) for sample in links.limited_samples(run, patterns)}
+
+    def what(sample: Sample) -> str:
+        mpi, level = (str(sample.config.get(key, "")) for key in ("mpi", "level"))
+        kernel = KERNELS.get(sample.kernel, sample.kernel)
+        parts = [labels.flavour(mpi), kernel, level_phrase(level) if level else ""]
+        return f"{run.name}: " * several + " ".join(part for part in parts if part)
+
+    return [
+        Light(
+            measurement,
+            len(samples),
+            noisy=sum(not sample.converged for sample in samples),
+            oversubscribed=sum(sample.oversubscribed for sample in samples),
+            wrong=sum(not sample.validated for sample in samples),
+            link_limited=sum(id(sample) in limited for sample in samples),
+        )
+        for measurement, samples in grouped(run.samples, what).items()
+    ]
+
+
+def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
+    """Remedies for the lights that are not green, each remedy once."""
+    texts = []
+    if any(light.wrong for light in shown):
+        texts.append(
+            "Wrong data: received messages differ from the sent ones. Do not use these values; try another "
+            "MPI or transport."
+        )
+    if any(light.noisy for light in shown):
+        texts += _noise_remedies(runs)
+    if any(light.of_shared_cores for light in shown):
+        texts.append(
+            f"Oversubscribed: more {crowd_text(runs)} than cores. Waiting ranks yield, so the times include "
+            f"context switches. To avoid this, use no more {crowd_text(runs)} than cores."
+        )
+    if any(light.link_limited for light in shown):
+        shares = f"at least {labels.percent(links.LIMIT_SHARE)}, for exchanges "
+        shares += labels.percent(links.EXCHANGE_LIMIT_SHARE)
+        texts.append(
+            "Link-limited: there were more ranks than cores, but the bytes of these samples kept a virtual "
+            f"link busy for most of the time ({shares}), so these samples measure the link."
+        )
+    clock_doubts = [text for run in runs if (text := clocks.doubt(run.samples))]
+    texts += [
+        f"{labels.capital(text)}: compare larger messages, or measure again while nodes and network are idle."
+        for text in dict.fromkeys(clock_doubts)
+    ]
+    return texts
+
+
+def _noise_remedies(runs: Sequence[MeasuredRun]) -> list[str]:
+    """One sentence per advice, with the measurements that it applies to."""
+    names_of: dict[str, list[str]] = {}
+    for run in runs:
+        if noisy := [light.what for light in lights(run, len(runs) > 1) if light.noisy]:
+            names_of.setdefault(noise_advice(run), []).extend(noisy)
+    return [f"Noisy ({labels.listed_briefly(names)}): {advice}." for advice, names in names_of.items()]
+
+
+def crowd_text(runs: Sequence[MeasuredRun]) -> str:
+    """What exceeded the number of cores: threads in thread kernels, else ranks."""
+    kernels = {sample.kernel for run in runs for sample in run.samples if sample.oversubscribed}
+    of_threads, of_both = {"msgrate", "pipeline", "partitioned"}, {"halo3d", "sweep3d", "comb"}
+    if kernels <= of_threads:
+        return "threads"
+    return "ranks or threads" if kernels & (of_threads | of_both) else "ranks"
+
+
+def noise_advice(run: MeasuredRun) -> str:
+    """How to reduce the noise, from what the run records about its machine."""
+    machine = run.machine
+    advice = ["measure longer with a larger --budget"]
+    governor = machine.get("governor")
+    if governor in SLOW_GOVERNORS:
+        advice.append(f"set the frequency governor from {governor} to performance")
+    load = load_of(machine)
+    if load is not None and load > 0.5:
+        advice.append(f"wait until the machine is idle (its load was {load:.1f} at the start)")
+    return ", or ".join(advice)
+
+
+def load_of(machine: Mapping[str, Any]) -> float | None:
+    """The load at the start of a run; None if the file does not have it."""
+    load = machine.get("load")
+    return number_or_none(load[0] if isinstance(load, list) and load else load)
+
+
+def is_loaded(machine: Mapping[str, Any]) -> bool:
+    """Whether other work kept every core busy at the start of a run; a lower load may be an earlier run's."""
+    load = load_of(machine)
+    return load is not None and _whole(machine.get("cores")) and load > machine["cores"]
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _flat(value: Any) -> str:
+    """A value as one line of text; nested objects as `key=value`."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_flat(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return " ".join(_flat(item) if not isinstance(item, dict) else f"[{_flat(item)}]" for item in value)
+    return str(value)

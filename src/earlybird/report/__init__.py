@@ -1,1 +1,0 @@
-"""Tables, plots and the page: shows results that other packages compute."""

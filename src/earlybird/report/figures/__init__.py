@@ -1,1 +1,0 @@
-"""Figures of the report as plain data for plotly."""

@@ -1,1 +1,0 @@
-"""Tables of the report: text cells with the numbers of the figures."""

@@ -1,1 +1,0 @@
-"""Views of the inputs: what the chapters, figures and tables show, grouped by run, MPI and setting."""
