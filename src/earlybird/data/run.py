@@ -95,10 +95,11 @@ class Sample(Record):
 
     def _require_ranks(self) -> None:
         """Raise ValueError for a root or times of ranks that are not those of the operation."""
-        if (ranks := self.config.get("ranks")) is None:
+        ranks, root = self.config.get("ranks"), self.config.get("root", 0)
+        if not isinstance(ranks, int) or not isinstance(root, int):  # refused by their types
             return
-        if self.config.get("root", 0) >= ranks:
-            raise ValueError(f"config.root is {self.config['root']}; give one of {ranks} ranks")
+        if root >= ranks:
+            raise ValueError(f"config.root is {root}; give one of {ranks} ranks")
         if self.rank_times_s is not None and self.rank_times_s.shape[1] != ranks:
             raise ValueError(
                 f"rank_times_s has {self.rank_times_s.shape[1]} columns; give one for each of {ranks} ranks"

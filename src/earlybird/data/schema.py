@@ -162,11 +162,17 @@ def check_keys(value: Any, kind: Any, where: str, remedy: str = "") -> None:
 
 
 def require_not_negative(record: Any, *names: str) -> None:
-    """ValueError if an array of these names has a negative number."""
+    """ValueError if an array of these names, or one of a dictionary of arrays, has a negative number."""
     for name in names:
-        array = getattr(record, name)
-        if array is not None and array.size and array.min() < 0:
-            raise ValueError(f"{name} has {array.min():g}; give numbers of 0 or more")
+        value = getattr(record, name)
+        arrays = (
+            {f"{name}.{key}": array for key, array in value.items()}
+            if isinstance(value, dict)
+            else {name: value}
+        )
+        for place, array in arrays.items():
+            if array is not None and array.size and array.min() < 0:
+                raise ValueError(f"{place} has {array.min():g}; give numbers of 0 or more")
 
 
 def require_one_of(name: str, given: Any, allowed: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.kernels import PINGPONG
 from earlybird.data.layout import LEVELS, MAX_RANKS
 from earlybird.data.profile import Level, Profile, Protocol
-from earlybird.data.units import MAX_BYTES, MAX_BYTES_PER_S, MAX_S, number_in
+from earlybird.data.units import MAX_BYTES, MAX_BYTES_PER_S, MAX_S, MIN_S, number_in
 
 if TYPE_CHECKING:
     import pandas
@@ -80,7 +80,7 @@ def load_pingpong_table(path: str | Path) -> "pandas.DataFrame":
             "n": int(_positive(row, "pairs", path, number, most=MAX_RANKS, whole=True)),
             "size_bytes": int(_positive(row, "bytes", path, number, most=MAX_BYTES, whole=True, zero=True)),
             "launch": f"placement {row['placement']}",
-            "time_s": _positive(row, "time_s", path, number, most=MAX_S),
+            "time_s": _positive(row, "time_s", path, number, least=MIN_S, most=MAX_S),
             "oversubscribed": False,
             "converged": True,
         }
@@ -128,6 +128,7 @@ def _positive(
     number: int,
     *,
     most: float,
+    least: float = 0.0,
     whole: bool = False,
     zero: bool = False,
 ) -> float:
@@ -136,10 +137,11 @@ def _positive(
     except ValueError:
         value = math.nan
     least_is_met = value >= 0 if zero else value > 0
-    if not least_is_met or not value <= most or (whole and value != round(value)):
+    if not least_is_met or not least <= value <= most or (whole and value != round(value)):
         kind = "a whole number" if whole else "a number"
         raise InputError(
             f"the table {path}, line {number}: {column} is {row[column][:60]!r}; "
             f"give {kind} {'of 0 or more' if zero else 'above 0'}, at most {most:g}"
+            f"{f' and at least {least:g}' if least else ''}"
         )
     return value

@@ -13,6 +13,8 @@ from earlybird.data.errors import InputError
 MAX_BYTES = 2**62  # sums of sizes must stay inside 64-bit integers
 # A century. What is longer is in another unit, or no time.
 MAX_S = 100 * 365.25 * 86400
+# A femtosecond, of a fit: the squares of shorter times may be 0, and nothing is measured with such a clock.
+MIN_S = 1e-15
 MAX_BYTES_PER_S = 1e30  # times divided by larger ones would be 0 or no numbers
 _MIN_LEVEL = 1e-12
 # Slower than any link: times of a byte over smaller ones would overflow.
@@ -172,8 +174,10 @@ def parse_delay_rate(text: str | float, what: str = "the delay rate") -> float:
 def parse_frequency(text: str | float, what: str = "the frequency") -> float:
     """`3.5GHz` -> 3.5e9 Hz, above zero."""
     value = _parse(text, "hertz", what, "3.5GHz or 3.5e9", _MAX_HZ)
-    if value == 0:
-        raise InputError(f"{what} is {shortened(text)}; give a number above zero, such as 3.5GHz")
+    if value < 1:
+        raise InputError(
+            f"{what} is {shortened(text)}; give a number above zero, such as 3.5GHz, at least 1 Hz"
+        )
     return value
 
 
