@@ -166,6 +166,14 @@ def _default_collectives() -> dict[str, bytes]:
         return of_path(path / "run", "run")
 
 
+def _kernels() -> dict[str, bytes]:
+    """A run of the kernels that no launcher here can run."""
+    from tests.kernel_runs import write_run
+
+    with _folder({}) as path:
+        return of_path(write_run(path / "run"), "run")
+
+
 def _archive() -> dict[str, bytes]:
     stream = io.BytesIO()
     np.savez_compressed(
@@ -386,6 +394,7 @@ FORMATS: dict[str, Format] = {
     "hosts": Format(text(hosts_txt=_HOSTS), _of_hosts("mpich", "openmpi", "slurm"), text(layout_csv=_NODES)),
     "imb": _benchmarks("imb", "--level intra_socket"),
     "imported-run": Format(folder("imported-run-1", "run"), _OF_RUN),
+    "kernels-run": Format(_kernels, (*_OF_RUN, *_FITTED_RUN[2:], "compare run run --json")),
     "layout": Format(
         golden("layout"), (*shown("layout.csv", page=False), *_OF_LAYOUTS), together(_planted, _pattern)
     ),

@@ -20,6 +20,7 @@ from earlybird.data.collective_algorithms import DEFAULT, OWN, ROOTED, Method
 from earlybird.data.collective_configuration import Configuration, setting
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.layout import is_shape
 from earlybird.data.measure_commands import LaunchOptions, fit_together, free_run, measure_command
 from earlybird.data.mpich_selection import Selection
@@ -129,7 +130,7 @@ def _advise(
     again = _measure_again(choice, asked_bytes, ranked, profile)
     models = {id(one.model): one.model for one in candidates if one.form.algorithm in names}
     return Advice(
-        "collective",
+        COLLECTIVE.name,
         {"operation": choice.operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
          "map_by": placed.map_by, "layout": placed.layout.text, "root": placed.root},
         DEFAULT if ranked[0].option.speed_up else "",
@@ -166,7 +167,7 @@ def _measure_again(
     if choice.operation == "barrier":
         del points["sizes"]
     run = free_run()
-    command = measure_command("collective", points, LaunchOptions.of(profile), run)
+    command = measure_command(COLLECTIVE.name, points, LaunchOptions.of(profile), run)
     return f"`{command}` on an idle machine, {fit_together(profile, run)}"
 
 

@@ -37,6 +37,7 @@ from earlybird.data.guidelines import (
     Replacement,
     UncheckedSizes,
 )
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.labels import counted, listed
 from earlybird.data.parameters import Parameters
 from earlybird.data.schema import Estimate
@@ -175,7 +176,7 @@ def measured_collectives(side: Side) -> Measured:
     found: dict[Place, dict[str, dict[int, tuple[dict[str, Launches], Any]]]] = {}
     for (kernel, quantity, method, items), launches in side.times_s.items():
         config = Parameters(kernel, dict(items))
-        if (kernel, quantity) != ("collective", COMPLETION) or config["operation"] == REDUCE_LOCAL:
+        if (kernel, quantity) != (COLLECTIVE.name, COMPLETION) or config["operation"] == REDUCE_LOCAL:
             continue
         if not config.keys() <= _KEYS | set(PARAMETERS):
             continue

@@ -9,8 +9,8 @@ from earlybird.compare.intervals import over_launches
 from earlybird.compare.motifs import motif_figures
 from earlybird.compare.partitioned import partitioned_metrics
 from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
+from earlybird.data import kernels
 from earlybird.data.collective_algorithms import OWN, REDUCE_LOCAL, ROOTED, VERIFICATION
-from earlybird.data.methods import MOTIFS, REFERENCES
 from earlybird.data.parameters import Unknown
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, rank_medians_of_launches, thread_medians_of_launches
@@ -49,7 +49,7 @@ def delay_rate(config: Mapping[str, Any]) -> float:
 
 def _result(method: str | None, point: _Point, fitted_s: Mapping[tuple[Any, ...], float]) -> Result:
     samples, first = point[method], point[method][0]
-    reference = REFERENCES.get(first.kernel, "") if first.quantity != REDUCE_LOCAL else ""
+    reference = kernels.kernel_of(first.kernel).reference if first.quantity != REDUCE_LOCAL else ""
     ratio, through = _speed_up(method, reference, point) if method != reference else (None, "")
     time_s, coverage = over_launches([sample.steady_times_s() for sample in samples])
     return Result(
@@ -163,12 +163,12 @@ def _median_s(samples: Sequence[Sample]) -> float:
 
 
 _FIGURES: Mapping[str, Callable[[Sequence[Sample], Sequence[Sample]], dict[str, Any]]] = {
-    "pingpong": _bandwidth,
-    "contention": _bandwidth,
-    "completion": _completion,
-    "pipeline": _pipeline,
-    "partitioned": partitioned_metrics,
-    "msgrate": _message_rate,
-    "collective": _collective,
-    **dict.fromkeys(MOTIFS, motif_figures),
+    kernels.PINGPONG.name: _bandwidth,
+    kernels.CONTENTION.name: _bandwidth,
+    kernels.COMPLETION.name: _completion,
+    kernels.PIPELINE.name: _pipeline,
+    kernels.PARTITIONED.name: partitioned_metrics,
+    kernels.MSGRATE.name: _message_rate,
+    kernels.COLLECTIVE.name: _collective,
+    **dict.fromkeys(kernels.MOTIFS, motif_figures),
 }

@@ -15,6 +15,7 @@ from earlybird.data.collective_algorithms import (
     tree_of,
 )
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.parameters import Unknown
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
@@ -95,7 +96,7 @@ def with_trees(results: Iterable[Result], verifications: Mapping[Key, MethodVeri
     found = list(verifications.values())
     return [
         replace(result, figures={**result.figures, **_tree_figures(result, found)})
-        if result.kernel == "collective"
+        if result.kernel == COLLECTIVE.name
         else result
         for result in results
     ]

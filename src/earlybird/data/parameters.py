@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import kernel_of
 
 # What the absence of a key means; every other key without a value is unknown.
 _DEFAULTS = {
     "cache": "hot", "competitors": 1, "layout": "", "level": "", "map_by": "", "noise": "none",
     "noise_share": 0.0, "root": 0, "scaling": "strong", "skew": 1,
 }  # fmt: skip
-_DEFAULTS_OF_KERNELS = {"pipeline": {"threads": 1}}
 
 
 class Unknown(InputError):
@@ -53,18 +53,5 @@ class Parameters(Values):
         return default if value is None else value
 
     def __missing__(self, name: str) -> Any:
-        defaults = _DEFAULTS | _DEFAULTS_OF_KERNELS.get(self.kernel, {})
+        defaults = {**_DEFAULTS, **kernel_of(self.kernel).defaults}
         return defaults[name] if name in defaults else super().__missing__(name)
-
-
-def sort_key(values: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
-    """Return a key by these values: the unknown ones first, and numbers before texts."""
-
-    def key(name: str) -> tuple[Any, ...]:
-        try:
-            value = values[name]
-        except Unknown:
-            return (False,)
-        return (False,) if value is None else (True, isinstance(value, str), value)
-
-    return tuple(map(key, names))

@@ -16,6 +16,7 @@ import numpy as np
 
 from earlybird.data import files, folders, locks
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.kinds import require_path
 from earlybird.data.parameters import Parameters, Unknown
 from earlybird.data.run_keys import CONFIG_TYPES, OfSample, check_header, check_launch
@@ -85,7 +86,7 @@ class Sample(Record):
             raise ValueError(f"times_s must be numbers, more of them than warmup ({self.warmup})")
         if self.rank_times_s is not None and (self.rank_times_s.ndim, len(self.rank_times_s)) != (2, count):
             raise ValueError("rank_times_s must hold one row of numbers per entry of times_s")
-        if self.kernel == "collective":
+        if self.kernel == COLLECTIVE.name:
             self._require_ranks()
         if self.rounds is not None:
             if self.rounds.shape != (count,) or np.abs(self.rounds).max() > MAX_BYTES:

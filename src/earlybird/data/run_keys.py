@@ -6,7 +6,8 @@ from typing import Annotated, Any, Required, TypedDict, get_args, get_type_hints
 import msgspec
 
 from earlybird.data.errors import InputError
-from earlybird.data.methods import MOTIFS, NOISE_MODELS
+from earlybird.data.kernels import KERNELS
+from earlybird.data.methods import NOISE_MODELS
 from earlybird.data.schema import (
     Bytes,
     Count,
@@ -14,7 +15,6 @@ from earlybird.data.schema import (
     NotNegative,
     Rank,
     Ranks,
-    Share,
     check_keys,
     form,
 )
@@ -72,12 +72,12 @@ class EffortKeys(TypedDict, total=False):
     seed: Annotated[int, msgspec.Meta(ge=0, le=MOST_SEED)]
     time_limit_s: PositiveSeconds
     stall_limit_s: PositiveSeconds
-    min_iterations: Count
-    target: Share
+    min_iterations: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    target: Annotated[float, msgspec.Meta(gt=0, le=1)]
 
 
 class Settings(TypedDict, total=False):
-    suites: list[str]
+    suites: Annotated[list[str], msgspec.Meta(min_length=1)]
     mpi: list[str] | str | None
     launcher: str
     hosts: Text
@@ -221,14 +221,8 @@ def _without_none(kind: Any) -> Any:
     return others[0] if len(others) < len(get_args(kind)) else kind
 
 
-# By kernel; those of others have no keys that must be there. An import may not know the level of a ping-pong.
-_CONFIGS = {
-    "collective": _requiring("size_bytes", "operation"),
-    **dict.fromkeys(
-        ("pingpong", "contention", "msgrate", "pipeline", "partitioned"), _requiring("size_bytes")
-    ),
-    **dict.fromkeys(MOTIFS, _OwnConfig),
-}
+# By kernel. An import may not know the level of a ping-pong.
+_CONFIGS = {name: _requiring(*kernel.requires) for name, kernel in KERNELS.items()}
 
 
 def config_types(record: Any) -> Any:

@@ -15,6 +15,9 @@ MOST_POINTS = 100_000
 # Factor from one size of a range to the next, without and with --quick.
 _FACTOR, _QUICK_FACTOR = 2, 16
 
+# The fields of `groups.Options`: what the options of all suites set.
+FIELDS: set[str] = set()
+
 Parser = Callable[[Any, Mapping[str, Any]], Any]
 
 
@@ -42,6 +45,9 @@ class SuiteOption:
     type: type = str
     setting: str = ""
     values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        FIELDS.add(self.field)
 
     @property
     def option(self) -> str:

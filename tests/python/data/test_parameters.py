@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.data.parameters import Parameters, Values, sort_key
+from earlybird.data.parameters import Parameters
 
 
 def test_what_earlier_versions_left_out_has_a_default():
@@ -27,9 +27,3 @@ def test_points_are_what_was_written():
     assert given == written and dict(given) == written and given.get("vcis", 4) == 4
     again = pickle.loads(pickle.dumps(given))
     assert again == written and again["competitors"] == 1
-
-
-def test_unknown_values_are_first_and_texts_after_numbers():
-    values = [{"a": "x"}, {"a": 3}, {}, {"a": 1}, {"a": None}]
-    ordered = sorted((Values("k", one) for one in values), key=lambda one: sort_key(one, "a"))
-    assert ordered == [{}, {"a": None}, {"a": 1}, {"a": 3}, {"a": "x"}]

@@ -15,6 +15,7 @@ from earlybird import __version__
 from earlybird.cli.options.command import AS_JSON, OneOf, make_group
 from earlybird.data import files
 from earlybird.data.errors import EarlybirdError, InputError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.labels import FLAVOURS, OTHER_MPIS, counted, listed, percent
 from earlybird.data.layout import LEVELS
 from earlybird.data.mpi_settings import split_settings
@@ -353,7 +354,7 @@ def _samples(imported: Imported, launch: str, mpi: str, level: str, source: Path
     """The samples of a launch; InputError for values that a run cannot have."""
     samples = []
     for point in positive(imported.points):
-        config = {"mpi": mpi} | ({} if point.kernel == "collective" else {"level": level}) | point.config
+        config = {"mpi": mpi} | ({} if point.kernel == COLLECTIVE.name else {"level": level}) | point.config
         ranks_s = point.rank_times_s
         value = {
             "kernel": point.kernel, "quantity": point.quantity, "config": config, "launch": launch,

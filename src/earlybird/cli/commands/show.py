@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import make_command
-from earlybird.data import files
+from earlybird.data import files, kernels
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
 from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_pattern
@@ -136,9 +136,9 @@ def _show_run(run: Run, format: ShowFormat) -> None:
     whole = next((path for name in _OF_RUNS if (path := run.path / name).exists()), None)
     if whole is not None:
         _show_json(whole, format)
-    elif all(sample.kernel == "check" for sample in samples):
+    elif all(sample.kernel == kernels.CHECK.name for sample in samples):
         raise InputError(f"the check in {run.path} did not complete; run `earlybird check` with another -o")
-    elif suites := [sample for sample in samples if sample.kernel != "exchange"]:
+    elif suites := [sample for sample in samples if sample.kernel != kernels.EXCHANGE.name]:
         print_run(run, suites, format)
     else:
         print_measured(run, format)

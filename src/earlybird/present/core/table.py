@@ -114,7 +114,7 @@ class Table:
         """Return the values of `common` columns that all rows share, as text, and the table without them."""
         same = {
             column.head: column.cell(self.items[0])
-            for column in self.columns
+            for column in (self.columns[k] for k in self.shown)
             if column.common and self.items and len({str(column.text(one)) for one in self.items}) == 1
         }
         named = ", ".join(f"{head} {value}" for head, value in same.items() if value)

@@ -6,6 +6,7 @@ from typing import Any
 from earlybird.compare.results import results
 from earlybird.data import labels
 from earlybird.data.benchmark_parameters import parameter_texts
+from earlybird.data.kernels import MSGRATE
 from earlybird.data.layout import level_phrase
 from earlybird.data.methods import CONTEXTS, PER_THREAD, PROCESSES, SHARED
 from earlybird.data.results import Result
@@ -96,7 +97,7 @@ def _kind(sample: Sample) -> tuple[Any, ...]:
 def _setting(sample: Sample) -> tuple[str, int, int] | None:
     config = sample.config
     values = [number_or_none(config.get(key)) for key in ("size_bytes", "window", "threads")]
-    if sample.kernel != "msgrate" or sample.method is None or None in values or min(values[1:]) < 1:
+    if sample.kernel != MSGRATE.name or sample.method is None or None in values or min(values[1:]) < 1:
         return None
     return str(config.get("level", "")), int(values[0]), int(values[1])
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from earlybird.analysis.conditions import conditions
-from earlybird.analysis.gaps import remarks
+from earlybird.analysis.gaps import remarks, unreturned_calls
 from earlybird.analysis.messages import bytes_by_rank
 from earlybird.data import labels
 from earlybird.data.shell_commands import path_argument
@@ -143,8 +143,14 @@ def _sentence(one: Recorded) -> str:
 
 
 def _said(one: Recorded) -> str:
-    parts = _of_calls(one), _of_work(one), _of_waits(one), _of_threads(one), _of_pairs(one)
+    parts = _of_hang(one), _of_calls(one), _of_work(one), _of_waits(one), _of_threads(one), _of_pairs(one)
     return " ".join(part for part in parts if part)
+
+
+def _of_hang(one: Recorded) -> str:
+    """In which calls ranks were when they were ended: where a program hangs, and what it did before is of
+    less interest."""
+    return " ".join(f"{labels.capital(text)}." for text in unreturned_calls(one.recording))
 
 
 def _of_calls(one: Recorded) -> str:
@@ -235,7 +241,9 @@ def _answer(one: Recorded) -> Answer:
     calls = one.calls
     spread = calls.spread_of(calls.in_mpi)
     low, high = labels.percent(spread.low), labels.percent(spread.high)
-    do = ["distribute the work evenly"] if one.uneven_work else []
+    is_hung = bool(unreturned_calls(one.recording))
+    do = ["find what the calls that had not returned wait for"] if is_hung else []
+    do += ["distribute the work evenly"] if one.uneven_work else []
     if one.heaviest:
         command = f"`earlybird pattern recording {path_argument(one.path)} -o exchange.csv`"
         do.append(f"to predict the exchange on another layout or machine, first run {command}")
@@ -243,8 +251,8 @@ def _answer(one: Recorded) -> Answer:
         do.append("to see who waits for whom, record again with `--events 10000`")
     return Answer(
         f"Program recorded in {one.name}, {labels.counted(one.recording.size, 'rank')}",
-        f"{labels.percent(calls.share_in_mpi)} in MPI",
-        f"{low} to {high} by rank" if low != high else "",
+        "did not end" if is_hung else f"{labels.percent(calls.share_in_mpi)} in MPI",
+        f"{low} to {high} by rank" if low != high and not is_hung else "",
         _said(one),
         "; ".join(do),
     )
