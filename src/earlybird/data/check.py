@@ -197,6 +197,11 @@ class Check(Record):
         """Whether there are enough nodes to compare one with the others."""
         return len(self.nodes) >= MIN_JUDGED
 
+    def is_open(self, has_expected: bool) -> bool:
+        """Return whether a check without findings decides nothing: nodes were too busy, or too few to compare
+        them with each other and with nothing else."""
+        return bool(self.undecided) or not (self.is_judged or has_expected)
+
     @property
     def bytes_of_cast(self) -> int:
         """What a node receives in an incast, or sends in an outcast."""

@@ -151,6 +151,12 @@ class GuidelineChecks(Record):
     def count(self, outcome: str) -> int:
         return sum(check.outcome == outcome for check in self.checks)
 
+    def worst_first(self, *outcomes: str) -> list[GuidelineCheck]:
+        """Return the checks with one of `outcomes`, by default all: the violated ones first, then the
+        inconclusive, each the longest first."""
+        checks = [check for check in self.checks if check.outcome in (outcomes or OUTCOMES)]
+        return sorted(checks, key=lambda check: (OUTCOMES.index(check.outcome), -check.ratio.value))
+
     def not_checked(self) -> list[str]:
         """What could not be checked, with the reason."""
         return [*self.unchecked, *(one.text() for one in self.unchecked_sizes)]

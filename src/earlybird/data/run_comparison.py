@@ -1,5 +1,6 @@
 """RunComparison: what changed between two measurements of the same points, and what differs between them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +63,13 @@ class Change(Record):
     launches_after: Ranks
     verdict: Verdict
     statistic: Statistic | None = MEDIAN
+
+    @property
+    def distance(self) -> float:
+        """How far the change is from none, by its factor: the ratio or its reciprocal, whichever is above 1;
+        infinite for a time that became 0."""
+        ratio = self.ratio.value
+        return max(ratio, 1 / ratio) if ratio > 0 else math.inf
 
     def row(self) -> dict[str, Any]:
         """One flat row, for CSV."""
@@ -137,6 +145,12 @@ class RunComparison(Record):
 
     def count(self, verdict: str) -> int:
         return sum(change.verdict == verdict for change in self.changes)
+
+    def slower_first(self) -> list[Change]:
+        """Return the slower points, the inconclusive, the faster and the same ones, each the largest change
+        first."""
+        order = (SLOWER, INCONCLUSIVE, FASTER, SAME)
+        return sorted(self.changes, key=lambda change: (order.index(change.verdict), -change.distance))
 
 
 def load_run_comparison(path: str | Path) -> RunComparison:

@@ -77,7 +77,9 @@ _KINDS = {
     ),
     "check": FileKind("check", "check:check_from_json", "check.terminal:print_check", "checks", True),
     "baseline": FileKind("baseline", "baseline:baseline_from_json", "changes.terminal:print_baseline"),
-    "history": FileKind("history", "history:history_from_json", "changes.history:print_history", "histories"),
+    "history": FileKind(
+        "history", "history:history_from_json", "changes.terminal:print_history", "histories"
+    ),
     "run-comparison": FileKind(
         "comparison",
         "run_comparison:run_comparison_from_json",

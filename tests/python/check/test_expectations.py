@@ -12,7 +12,7 @@ from earlybird.check.measured import measured_from
 from earlybird.check.plan import make_plan
 from earlybird.data.check import COMPUTATION, LINK, NODE, Check, CheckedNode, Finding, check_from_json
 from earlybird.data.errors import InputError
-from earlybird.present.subjects.check.terminal import explanations, verdict
+from earlybird.present.subjects.check.answer import explanations, verdict
 from tests.python.check.test_verdicts import slower
 
 

@@ -16,8 +16,8 @@ from earlybird.present.contents import contents
 from earlybird.present.material import Material, collect
 from earlybird.present.render.html import render
 from earlybird.present.render.text import render as render_terminal
+from earlybird.present.subjects.check.answer import verdict
 from earlybird.present.subjects.check.chapter import check_chapter
-from earlybird.present.subjects.check.terminal import is_open, verdict
 
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden" / "check-1.json"
 
@@ -125,7 +125,7 @@ def test_an_earlier_check_is_expected_by_its_file_folder_or_name(in_process, ref
 
 def test_a_check_is_a_chapter_with_maps_of_all_links(golden):
     chapter = check_chapter(Material(checks=(golden,)))
-    assert "leave out node1" in chapter.sentence
+    assert chapter.sentence == "1 of 4 nodes is to be left out: node1."
     bandwidth, latency = chapter.figures
     assert bandwidth.data[0]["z"][1][2] == pytest.approx(golden.size_bytes / golden.send_s[1, 2])
     assert bandwidth.data[0]["z"][0][0] is None
@@ -174,8 +174,8 @@ def test_two_nodes_are_not_called_alike():
     assert verdict(check) == "2 nodes and 1 link were measured, not judged"
     chapter = check_chapter(Material(checks=(check,)))
     assert "not judged" in chapter.sentence and chapter.answers[0].do == "check at least 3 nodes"
-    assert is_open(check, has_expected=False) and not is_open(check, has_expected=True)
-    assert not is_open(linked(), has_expected=False)
+    assert check.is_open(has_expected=False) and not check.is_open(has_expected=True)
+    assert not linked().is_open(has_expected=False)
 
 
 @pytest.mark.parametrize("bad", [("n0",), ("n0", "n1")])

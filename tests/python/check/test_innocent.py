@@ -11,7 +11,7 @@ from earlybird.check.suspicions import confirmed, faster_remarks, find_suspicion
 from earlybird.check.verdicts import findings
 from earlybird.data.check import LINK, NODE, Finding
 from earlybird.data.covers import connected, smallest_covers
-from earlybird.present.subjects.check.terminal import explanations
+from earlybird.present.subjects.check.answer import explanations
 from tests.python.check.test_verdicts import SIZE_BYTES, check_of, judged, sharing, slower
 
 MODES = ("sending", "receiving", "sending and receiving")

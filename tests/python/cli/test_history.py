@@ -87,7 +87,7 @@ def test_clean_histories_raise_no_alarm(earlybird, tmp_path):
     for night in range(NIGHTS):
         write_night(tmp_path, night, {}, random, "5.0.1")
     printed = earlybird("history", *sorted(tmp_path.glob("night-*"))).stdout
-    assert printed.strip().endswith("4 points: 0 changes")
+    assert printed.strip().endswith("0 changes of 4 points")
 
 
 def test_too_few_runs_are_refused(earlybird, nightly, refused):

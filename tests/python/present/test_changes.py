@@ -33,7 +33,7 @@ def test_nothing_to_compare_is_no_chapter():
 def test_a_comparison_names_the_slowest_point_and_what_differs(comparison):
     chapter = changes_chapter(Material(run_comparisons=(comparison,)))
     (answer,) = chapter.answers
-    assert (answer.number, answer.interval) == ("+20 %", "+18 % to +21 %")
+    assert (answer.number, answer.interval) == ("+20 %", "+18 % .. +21 %")
     assert "1 point slower, pingpong 64 KiB most" in answer.sentence
     assert answer.do == "check what differs: version"
     assert chapter.shown[0].rows == [["version", "5.0.1", "5.0.2"]]
@@ -60,11 +60,14 @@ def test_a_history_is_dated(history):
     chapter = changes_chapter(Material(histories=(history,)))
     (answer,) = chapter.answers
     assert answer.number == "+10 %"
-    assert "slower from 2026-11-07 on, by a step" in answer.sentence
+    assert "slower from 2026-11-07 03:00 on, by a step" in answer.sentence
     assert answer.do == "check what differs since then: version"
     (figure,) = chapter.figures
     (trace,) = figure.data
     assert len(trace["x"]) == len(history.runs)
+    (table,) = chapter.brief
+    assert table.header == ["from", "kind", "change", "point", "run"]  # no drift that has an end
+    assert [row[0] for row in table.rows] == ["2026-11-07 03:00"]
     assert trace["y"][-1] == pytest.approx(0.1, abs=0.03)
 
 

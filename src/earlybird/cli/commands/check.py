@@ -79,7 +79,7 @@ def check(
     """
     from earlybird.cli.session import batch_script
     from earlybird.cli.session.checking import expected_values, perform_check, planned_check
-    from earlybird.present.subjects.check.terminal import is_open, print_check
+    from earlybird.present.subjects.check.terminal import print_check
 
     effect = units.parse_fraction(min_effect, "--min-effect")
     budget_s = units.parse_duration(budget, "--budget")
@@ -127,7 +127,7 @@ def check(
         return FAILED_VERDICT
     if found.findings:
         return 1
-    return FAILED_VERDICT if is_open(found, expected is not None) else 0
+    return FAILED_VERDICT if found.is_open(expected is not None) else 0
 
 
 def _print_plan(plan, format: str) -> None:

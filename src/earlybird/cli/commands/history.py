@@ -52,7 +52,7 @@ def history(
     from earlybird.compare.history import caveats
     from earlybird.compare.history import history as history_of
     from earlybird.compare.sides import side_of
-    from earlybird.present.subjects.changes.history import print_history
+    from earlybird.present.subjects.changes.terminal import print_history
 
     runs = [Run.open(source) for source in sources]
     if twice := next((run for k, run in enumerate(runs) if run.id in {one.id for one in runs[:k]}), None):

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from earlybird import __version__
-from earlybird.analysis.gaps import remarks
 from earlybird.cli.commands.exec_start import Request, cannot_run, prepare
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption
@@ -177,10 +176,8 @@ def _facts() -> dict[str, Any]:
 def _print(path: Path, as_json: bool) -> None:
     """Look up the functions that call the MPI, and print the recording."""
     recording = _name_functions(load_recording(path))
-    for sentence in remarks(recording):
-        note(f"warning: {sentence}")
-    if recording.ranks or as_json:
-        print_recording(recording, Format.json if as_json else Format.table)
+    print_recording(recording, Format.json if as_json else Format.table)
+    if recording.ranks:
         note(f"next: earlybird report {path_argument(path)} -o report.html")
 
 

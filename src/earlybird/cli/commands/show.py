@@ -113,13 +113,9 @@ def _show_json(source: Path, format: ShowFormat) -> None:
 
 
 def _show_recording(source: Path, format: ShowFormat) -> None:
-    from earlybird.analysis.gaps import remarks
     from earlybird.present.subjects.recording.terminal import print_recording
 
-    recording = load_recording(source)
-    for sentence in remarks(recording):
-        note(f"warning: {sentence}")
-    print_recording(recording, format)
+    print_recording(load_recording(source), format)
 
 
 # The files in a run folder that say what its samples mean.

@@ -41,6 +41,18 @@ def line(
          if markers else {}) | more  # fmt: skip
 
 
+def error_bars(estimates: Sequence[Estimate]) -> dict[str, Any]:
+    """Return the intervals of points, as `error_x` or `error_y` of their trace."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [estimate.high - estimate.value for estimate in estimates],
+        "arrayminus": [estimate.value - estimate.low for estimate in estimates],
+        "thickness": 1.2,
+        "width": 4,
+    }
+
+
 def whiskers(
     name: str,
     look: str,
@@ -56,14 +68,7 @@ def whiskers(
         "x": [one.value - less for one in estimates],
         "y": [axes.label(row) for row in rows],
         "marker": {"color": axes.color(look), "symbol": axes.symbol(look), "size": 9},
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [one.high - one.value for one in estimates],
-            "arrayminus": [one.value - one.low for one in estimates],
-            "thickness": 1.2,
-            "width": 4,
-        },
+        "error_x": error_bars(estimates),
         "hoverinfo": "text",
         "hovertext": list(hover),
     }

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from earlybird.data import labels
+
 if TYPE_CHECKING:  # numpy and msgspec would be imported for every help text
     from earlybird.data.schema import Estimate
 
@@ -30,6 +32,11 @@ def with_interval(estimate: "Estimate | None", text: Callable[[float], str]) -> 
 def ratio_text(ratio: float) -> str:
     """Two decimals, or two significant digits below 0.1."""
     return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
+
+
+def change_text(ratio: float) -> str:
+    """`+2.5 %` for a ratio of 1.025."""
+    return labels.signed_percent(ratio - 1)
 
 
 def percent_text(error: float | None) -> str:

@@ -64,6 +64,11 @@ def figures_left(kind: str, count: int, drawn: int) -> list[Figure]:
     return [Figure(f"{kind}-left", labels.counted(count - drawn, "more setting"), "", absence=reason)]
 
 
+def more_in_table(number: int, noun: str) -> str:
+    """Return ` 3 more points in the table.`, for the caption of a figure of some; "" if there are no more."""
+    return f" {labels.counted(number, f'more {noun}')} in the table." if number > 0 else ""
+
+
 @dataclass(frozen=True)
 class Light:
     """The quality of one measurement: the number of noisy, oversubscribed and wrong samples.

@@ -103,12 +103,12 @@ class Table:
         return self.only(lambda column: not column.detail)
 
     def first(self, count: int, noun: str = "row", where: str = "on the page") -> "Table":
-        """Return the first rows, with the number of the others in the caption."""
-        num_rows = len(self.items) + bool(self.last)
-        if num_rows <= count:
+        """Return the first rows and `last`, with the number of the others in the caption."""
+        num_left = len(self.items) - count
+        if num_left <= 0:
             return self
-        caption = self.caption + more_text(num_rows - count, noun, where)
-        return replace(self, caption=caption, items=self.items[:count], last=())
+        caption = self.caption + more_text(num_left, noun, where)
+        return replace(self, caption=caption, items=self.items[:count])
 
     def split(self) -> tuple[str, "Table"]:
         """Return the values of `common` columns that all rows share, as text, and the table without them."""

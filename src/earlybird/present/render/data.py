@@ -3,7 +3,7 @@
 import csv
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -31,9 +31,11 @@ def print_json(value: Any) -> None:
     print(text)
 
 
-def print_csv(records: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) -> None:
+def print_csv(records: Iterable[Mapping[str, Any]], header: Sequence[str] = ()) -> None:
     """Print the values of `records` in the columns `header`, by default all of their keys."""
-    header = header or list(dict.fromkeys(key for record in records for key in record))
+    if not header:
+        records = list(records)
+        header = list(dict.fromkeys(key for record in records for key in record))
     writer = csv.DictWriter(sys.stdout, header, extrasaction="ignore", lineterminator="\n")
     writer.writerow({name: csv_cell(name) for name in header})
     for record in records:
@@ -41,7 +43,7 @@ def print_csv(records: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) 
 
 
 def print_data(
-    format: str, value: Any, records: Sequence[Mapping[str, Any]], header: Sequence[str] = ()
+    format: str, value: Any, records: Iterable[Mapping[str, Any]], header: Sequence[str] = ()
 ) -> bool:
     """Print `value` as JSON, or `records` as CSV, if that is the format; otherwise return False."""
     if format == Format.json:

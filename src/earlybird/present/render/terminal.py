@@ -2,7 +2,8 @@
 
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -57,14 +58,46 @@ def print_table(table: Table) -> None:
             print_line(f"{len(cells) - FIRST_ROWS} more rows; --all prints them")
         return
     widths = _folded_widths(columns, header, cells)
-    for row in [header, *cells]:
+    for line in _aligned(columns, [header, *cells], widths):
+        print(line)
+
+
+def cut_lines(table: Table) -> list[str]:
+    """Return the lines of a table of at most WIDE_TABLE characters; cells that are too long are cut. The
+    first column is aligned to the left."""
+    columns = [table.columns[k] for k in table.shown]
+    columns[0] = replace(columns[0], left=True)
+    rows = [[plain_line(cell) for cell in row] for row in (table.header, *table.rows)]
+    widths = _folded_widths(columns, rows[0], rows[1:])
+    while sum(widths) + _GAP * (len(widths) - 1) > WIDE_TABLE:
+        widths[widths.index(max(widths))] -= 1
+    for row in rows:
+        for k, width in enumerate(widths):
+            if len(row[k]) > width and not columns[k].folded:
+                row[k] = row[k][: max(width - 3, 0)] + "..."[:width]
+    return list(_aligned(columns, rows, widths))
+
+
+def _aligned(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], widths: Sequence[int]
+) -> Iterator[str]:
+    """Yield the lines of `rows`; cells that are wider than their column are folded."""
+    for row in rows:
         folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
         for line in zip_longest(*folded, fillvalue=""):
             texts = [
                 cell.ljust(width) if column.left else cell.rjust(width)
                 for column, cell, width in zip(columns, line, widths, strict=True)
             ]
-            print((" " * _GAP).join(texts).rstrip())
+            yield (" " * _GAP).join(texts).rstrip()
+
+
+def print_captioned(table: Table) -> None:
+    """Print an empty line, the caption and the columns of a table that are no details."""
+    print_line()
+    for line in textwrap.wrap(plain_line(table.caption), WIDE_TABLE, break_on_hyphens=False):
+        print_line(line)
+    print_table(table.brief())
 
 
 def fits(table: Table) -> bool:

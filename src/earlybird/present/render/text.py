@@ -2,20 +2,21 @@
 
 import re
 import textwrap
+from collections.abc import Iterable
 
 from earlybird.data.plain_text import plain_line
 from earlybird.present.contents import Absent, Contents, contents
 from earlybird.present.core.parts import Answer, Chapter
 from earlybird.present.core.table import Table
 from earlybird.present.material import Material
+from earlybird.present.render.terminal import WIDE_TABLE, cut_lines
 
-WIDTH = 100
 # An argument of a command as `shell_commands` quotes it.
 _ARGUMENT = re.compile(r"""(?:\$'(?:\\.|[^'\\])*'|'[^']*'|"[^"]*"|[^\s'"])+""")
 
 
 def render(material: Material) -> str:
-    """The report as plain text with a final newline; in plain text."""
+    """Return the report as plain text with a final newline."""
     report = contents(material)
     blocks = [_answers(report)]
     blocks += [_chapter(number, chapter) for number, chapter in enumerate(report.chapters.values(), start=1)]
@@ -38,7 +39,7 @@ def _missing(absent: Absent) -> str:
     return f"{absent.question} {absent.remark} {f'`{absent.command}`' if absent.command else ''}".rstrip()
 
 
-def _list(title: str, texts) -> list[str]:
+def _list(title: str, texts: Iterable[str]) -> list[str]:
     lines = [_wrapped(f"- {text}") for text in texts]
     return ["\n".join([_heading(title), *lines])] if lines else []
 
@@ -55,28 +56,12 @@ def _chapter(number: int, chapter: Chapter) -> str:
 
 
 def _table(table: Table) -> str:
-    rows = [[plain_line(cell) for cell in row] for row in [table.header, *table.rows]]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(table.header))]
-    while sum(widths) + 2 * (len(widths) - 1) > WIDTH:
-        widths[widths.index(max(widths))] -= 1
-    lines = [
-        "  ".join(
-            _fitted(cell, width, k) for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    return "\n".join(([_wrapped(table.caption)] if table.caption else []) + lines)
-
-
-def _fitted(cell: str, width: int, column: int) -> str:
-    """The first column has labels and is left-aligned, the others have numbers."""
-    cell = cell if len(cell) <= width else cell[: max(width - 3, 0)] + "..."[: min(width, 3)]
-    return cell.ljust(width) if column == 0 else cell.rjust(width)
+    return "\n".join([*([_wrapped(table.caption)] if table.caption else []), *cut_lines(table)])
 
 
 def _wrapped(text: str, indent: str = "") -> str:
-    """Text in lines; a command between backquotes that does not fit into a line stands alone, and its lines
-    end in a backslash so that it can be pasted."""
+    """Return text in lines; a command between backquotes that does not fit into a line stands alone, and its
+    lines end in a backslash so that it can be pasted."""
     text = plain_line(text)
     filled = _filled(text, indent)
     prose_and_commands = text.split("`")
@@ -90,15 +75,17 @@ def _wrapped(text: str, indent: str = "") -> str:
 
 
 def _filled(text: str, indent: str) -> str:
-    return textwrap.fill(text, WIDTH, break_on_hyphens=False, initial_indent=indent, subsequent_indent=indent)
+    return textwrap.fill(
+        text, WIDE_TABLE, break_on_hyphens=False, initial_indent=indent, subsequent_indent=indent
+    )
 
 
 def _command(text: str, indent: str) -> str:
-    """The lines of a command, none of which ends within an argument."""
+    """Return the lines of a command, none of which ends within an argument."""
     arguments = _ARGUMENT.findall(text)
     if " ".join(arguments) != text:
         return f"{indent}  {text}"
-    width, lines = WIDTH - len(indent) - 9, []
+    width, lines = WIDE_TABLE - len(indent) - 9, []
     for argument in arguments:
         if not lines or lines[-1].endswith("&&"):
             lines.append(argument)

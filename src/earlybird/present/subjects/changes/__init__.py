@@ -1,1 +1,1 @@
-"""What a person sees of changes."""
+"""Presentation of changes between runs."""

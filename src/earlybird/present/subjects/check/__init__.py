@@ -1,1 +1,1 @@
-"""What a person sees of check."""
+"""Presentation of a check of nodes and links."""

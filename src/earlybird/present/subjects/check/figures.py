@@ -5,24 +5,24 @@ from collections.abc import Callable
 import numpy as np
 
 from earlybird.data import labels
-from earlybird.data.check import BANDWIDTH, LATENCY, Check
+from earlybird.data.check import BANDWIDTH, LATENCY, LINK, Check
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.present.core import axes
 from earlybird.present.core.maps import heat_map
+from earlybird.present.core.matrices import even_ticks, frame, matrix_layout
 from earlybird.present.core.parts import Figure
 
-_MOST_TICKS = 9
 _WITH_GAPS = 32  # nodes up to which cells are separated
 
 
 def bandwidth_map(check: Check, id: str) -> Figure:
-    """Bytes per second of a message between two nodes, senders in rows."""
+    """Draw the bytes per second of a message between two nodes, senders in rows."""
     title = f"Bandwidth of every link: messages of {format_bytes(check.size_bytes)}"
     return _map(check, id, title, check.bandwidth_bytes_per_s(), BANDWIDTH, format_bandwidth)
 
 
 def latency_map(check: Check, id: str) -> Figure:
-    """Half the round trip of a small message."""
+    """Draw half the round trip of a small message."""
     latency_s = np.where(check.latency_s > 0, check.latency_s, np.nan)
     return _map(check, id, "Latency of every link", latency_s, LATENCY, format_seconds)
 
@@ -35,9 +35,9 @@ def _map(
     hosts = check.hosts
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     bad = [
-        (hosts.index(one.hosts[0]), hosts.index(one.hosts[-1]))
-        for one in check.findings
-        if one.measure == measure and len(one.hosts) == 2
+        (hosts.index(finding.hosts[0]), hosts.index(finding.hosts[-1]))
+        for finding in check.findings
+        if finding.measure == measure and finding.kind == LINK
     ]
     hover = [
         ["" if np.isnan(value) else _hover(hosts[i], hosts[j], text(value)) for j, value in enumerate(row)]
@@ -48,37 +48,20 @@ def _map(
     ticks = np.linspace(*ends, 4).tolist()
     bar = axes.color_bar(ticks, [text(tick) for tick in ticks], -0.25)
     trace = heat_map(z, hover, axes.AMOUNTS, ends, int(len(hosts) <= _WITH_GAPS), colorbar=bar)
-    step = -(-len(hosts) // _MOST_TICKS)
-    shown = list(range(0, len(hosts), step))
-    axis = {
-        "tickvals": shown,
-        "ticktext": [axes.label(hosts[k]) for k in shown],
-        "tickangle": 0,
-        "showgrid": False,
-        "constrain": "domain",
-    }
     marked = f" Frames: {labels.counted(len(bad), 'link')} not as the others." if bad else ""
     return Figure(
         id,
         title,
         f"Senders in rows, receivers in columns; lower quartiles of all iterations.{marked}",
         [trace],
-        axes.layout(
-            axis | {"title": axes.titled("receiver")},
-            axis | {"title": axes.titled("sender"), "autorange": "reversed", "scaleanchor": "x"},
-            height=axes.HEIGHT + 50,
-            shapes=[_frame(i, j) for i, j in bad],
+        matrix_layout(
+            {k: axes.label(hosts[k]) for k in even_ticks(len(hosts))},
+            "receiver",
+            "sender",
+            [frame(i, j) for i, j in bad],
         ),
     )
 
 
 def _hover(sender: str, receiver: str, value: str) -> str:
     return f"{axes.label(sender)} to {axes.label(receiver)}<br><b>{value}</b>"
-
-
-def _frame(row: int, column: int) -> dict:
-    """Around one cell."""
-    return {
-        "type": "rect", "x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5,
-        "line": {"color": "var(--ink)", "width": 2},
-    }  # fmt: skip

@@ -1,6 +1,5 @@
 """The communication matrix: bytes from each sender to each receiver as a heat map."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,13 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.units import format_bytes
 from earlybird.present.core import axes
 from earlybird.present.core.maps import heat_map
+from earlybird.present.core.matrices import even_ticks, log_ticks, matrix_layout, separators
 from earlybird.present.core.parts import Figure
 from earlybird.present.subjects.exchange.view import Exchange
 
 MAX_CELLS = 64  # rows of the matrix; with more ranks, several share a cell
 MAX_SPARSE_CELLS = 256  # the same if at most MAX_CELLS**2 pairs of ranks exchange messages
 MAX_NUMBERS = 16  # rows of a matrix with numbers in its cells
-MAX_TICKS = 8  # labels of an axis
-MAX_SEPARATORS = 64  # lines between nodes; more would hide the cells
 
 
 def matrix_figure(exchange: Exchange, id: str) -> Figure:
@@ -49,14 +47,6 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
     has_numbers = len(volume) <= MAX_NUMBERS
     if has_numbers:
         trace |= {"text": _numbers(volume, messages), "texttemplate": "%{text}"}
-    ticks = even_ticks(len(volume), MAX_TICKS)
-    axis = {
-        "tickvals": ticks,
-        "ticktext": [str(k * block) for k in ticks],
-        "tickangle": 0,
-        "showgrid": False,
-        "constrain": "domain",
-    }
     caption = "Colour: bytes from sender to receiver, on a log scale. Empty cells: no messages."
     if block > 1:
         caption += f" Each cell is the sum over {block} by {block} ranks."
@@ -70,31 +60,14 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
         title,
         caption,
         [trace],
-        axes.layout(
-            axis | {"title": axes.titled("receiving rank")},
-            axis | {"title": axes.titled("sending rank"), "autorange": "reversed", "scaleanchor": "x"},
+        matrix_layout(
+            {k: str(k * block) for k in even_ticks(len(volume))},
+            "receiving rank",
+            "sending rank",
+            lines,
             height=axes.HEIGHT + (130 if has_numbers and len(volume) > 8 else 50),
-            shapes=lines,
         ),
     )
-
-
-def even_ticks(num_rows: int, most: int) -> list[int]:
-    """At most `most` rows from the first on, with equal distances."""
-    return list(range(0, num_rows, -(-num_rows // most)))
-
-
-def separators(at: Sequence[float], num_cells: int) -> list[dict[str, Any]]:
-    """Lines across a matrix of `num_cells` rows, in both directions; none if they are too many."""
-    if len(at) > MAX_SEPARATORS:
-        return []
-    look = {"type": "line", "line": {"color": "var(--soft)", "width": 1}}
-    ends = {"0": -0.5, "1": num_cells - 0.5}
-    return [
-        look | {f"{along}{end}": value for end, value in ends.items()} | {f"{across}{end}": x for end in ends}
-        for x in at
-        for along, across in (("x", "y"), ("y", "x"))
-    ]
 
 
 def _node_lines(where: Layout, block: int, num_cells: int) -> list[dict[str, Any]]:
@@ -144,15 +117,3 @@ def _block_names(cells: int, block: int, num_ranks: int) -> list[str]:
     if block == 1:
         return [f"rank {k}" for k in range(cells)]
     return [f"ranks {k * block} to {min((k + 1) * block, num_ranks) - 1}" for k in range(cells)]
-
-
-def log_ticks(
-    low: float, high: float, text: Callable[[float], str] = format_bytes
-) -> tuple[list[float], list[str]]:
-    """Up to four tick positions (log10 of the values) and labels: powers of two, or the ends of the range."""
-    first, last = np.ceil(low / np.log10(2)), np.floor(high / np.log10(2))
-    if first >= last:
-        ends = sorted({float(low), float(high)})
-        return ends, [text(round(10**end)) for end in ends]
-    powers = range(int(first), int(last) + 1, -(-int(last - first) // 3))
-    return [k * float(np.log10(2)) for k in powers], [text(2**k) for k in powers]

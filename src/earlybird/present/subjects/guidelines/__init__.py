@@ -1,1 +1,1 @@
-"""What a person sees of guidelines."""
+"""Presentation of guidelines of collectives."""

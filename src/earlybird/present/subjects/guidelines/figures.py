@@ -1,48 +1,48 @@
 """Figure of guidelines: the time of collectives over that of what can replace them, against message size."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.guidelines import HOLDS, UNDECIDED, VIOLATED, GuidelineCheck, GuidelineChecks
 from earlybird.present.core import axes
-from earlybird.present.core.lines import line
-from earlybird.present.core.parts import Figure, grouped
+from earlybird.present.core.lines import error_bars, line
+from earlybird.present.core.notation import with_interval
+from earlybird.present.core.parts import Figure, grouped, more_in_table
 
 _MOST_LINES = 8
 _SYMBOLS = {VIOLATED: "many", UNDECIDED: "other", HOLDS: "single"}
 
 
-def guideline_figure(one: GuidelineChecks, id: str) -> Figure:
-    """A line with intervals for each guideline on each number of ranks; those that are worst at some size."""
-    several_ranks = len({check.ranks for check in one.checks}) > 1
-    groups = grouped(
-        one.checks,
-        lambda check: check.rule() + (f", {labels.counted(check.ranks, 'rank')}" if several_ranks else ""),
-    )
-    worst = sorted(groups, key=lambda name: -max(check.ratio.value for check in groups[name]))
-    drawn = worst[:_MOST_LINES]
-    left = len(worst) - len(drawn)
-    more = f" {labels.counted(left, 'other guideline')} only in the table." if left else ""
-    shown = [check for name in drawn for check in groups[name]]
+def guideline_figure(guidelines: GuidelineChecks, id: str) -> Figure:
+    """Draw a line with intervals for each guideline on each number of ranks; those that are worst at some
+    size."""
+    has_several_ranks = len({check.ranks for check in guidelines.checks}) > 1
+
+    def name_of(check: GuidelineCheck) -> str:
+        ranks = f", {labels.counted(check.ranks, 'rank')}" if has_several_ranks else ""
+        return check.rule() + ranks
+
+    groups = grouped(guidelines.checks, name_of)
+    drawn = sorted(groups, key=lambda name: -max(check.ratio.value for check in groups[name]))[:_MOST_LINES]
+    checks = [check for name in drawn for check in groups[name]]
+    ends = [end for check in checks for end in (check.ratio.low, check.ratio.high)]
     return Figure(
         id,
-        f"Time over that of the replacement, by message size: {one.run}",
-        f"Above 1: the operation takes longer than what can replace it; whiskers: 95 %.{more}",
-        [_line(name, groups[name], k) for k, name in enumerate(drawn)],
+        f"Time over that of the replacement, by message size: {guidelines.run}",
+        "Above 1: the operation takes longer than what can replace it; whiskers: 95 %."
+        + more_in_table(len(groups) - len(drawn), "guideline"),
+        [_line(name, groups[name], axes.color(axes.series(k))) for k, name in enumerate(drawn)],
         axes.layout(
-            axes.size_axis([check.size_bytes for check in shown]),
-            axes.ratio_axis(
-                [end for check in shown for end in (check.ratio.low, check.ratio.high)],
-                "time over replacement",
-            ),
+            axes.size_axis([check.size_bytes for check in checks]),
+            axes.ratio_axis(ends, "time over replacement"),
         ),
         wide=True,
     )
 
 
-def _line(name: str, checks: Sequence[GuidelineCheck], k: int) -> dict:
+def _line(name: str, checks: Sequence[GuidelineCheck], color: str) -> dict[str, Any]:
     ordered = sorted(checks, key=lambda check: check.size_bytes)
-    color = axes.color(axes.series(k))
     return line(
         axes.label(name),
         [check.size_bytes or axes.ZERO_BYTES_AT for check in ordered],
@@ -50,18 +50,10 @@ def _line(name: str, checks: Sequence[GuidelineCheck], k: int) -> dict:
         [_hover(check) for check in ordered],
         color,
         symbol=[axes.symbol(_SYMBOLS[check.outcome]) for check in ordered],
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": [check.ratio.high - check.ratio.value for check in ordered],
-            "arrayminus": [check.ratio.value - check.ratio.low for check in ordered],
-            "thickness": 1.2,
-            "width": 4,
-            "color": color,
-        },
+        error_y=error_bars([check.ratio for check in ordered]) | {"color": color},
     )
 
 
 def _hover(check: GuidelineCheck) -> str:
-    low, high = (f"{end:.3g}" for end in (check.ratio.low, check.ratio.high))
-    return f"{axes.label(check.text())}<br><b>{check.ratio.value:.3g}</b> ({low} to {high}), {check.outcome}"
+    ratio = with_interval(check.ratio, lambda value: f"{value:.3g}")
+    return f"{axes.label(check.text())}<br><b>{ratio}</b>, {check.outcome}"

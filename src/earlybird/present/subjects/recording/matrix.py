@@ -10,8 +10,8 @@ from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.present.core import axes
 from earlybird.present.core.maps import heat_map
+from earlybird.present.core.matrices import MAX_TICKS, even_ticks, log_ticks, matrix_layout, separators
 from earlybird.present.core.parts import Figure
-from earlybird.present.subjects.exchange.matrix import MAX_TICKS, even_ticks, log_ticks, separators
 from earlybird.present.subjects.recording.view import Recorded
 
 QUANTITIES = ("bytes", "messages")
@@ -52,13 +52,11 @@ def _figure(matrix: Matrix, quantity: str, id: str, recorded: Recorded) -> Figur
     trace = heat_map(z, _hover(matrix, quantity), axes.AMOUNTS, (-0.5, _LEVELS + 0.5), 0, colorbar=bar) | {
         "hoverongaps": False
     }
-    axis = _axis(rows)
-    layout = axes.layout(
-        axis | {"title": axes.titled(f"receiving {_unit(rows)}")},
-        axis | {"title": axes.titled(f"sending {_unit(rows)}"), "autorange": "reversed", "scaleanchor": "x"},
-        height=axes.HEIGHT + 50,
-        shapes=_node_lines(rows, recorded) if rows.order == "node" and rows.unit == "rank" else [],
-    )
+    lines = _node_lines(rows, recorded) if rows.order == "node" and rows.unit == "rank" else []
+    receivers, senders = f"receiving {_unit(rows)}", f"sending {_unit(rows)}"
+    # Rows of ranks without a common order have no labels.
+    is_labelled = not any(": " in name for name in rows.names)
+    layout = matrix_layout(_ticks(rows), receivers, senders, lines, showticklabels=is_labelled)
     chosen = {"quantity": quantity, "order of ranks": ORDERS[rows.order]}
     title = f"Communication matrix: {quantity}, {ORDERS[rows.order]}"
     return Figure(id, title, _caption(rows, quantity), [trace], layout, choice=recorded.choice | chosen)
@@ -86,19 +84,11 @@ def _hover(matrix: Matrix, quantity: str) -> list[list[str]]:
     return texts
 
 
-def _axis(rows: Rows) -> dict[str, Any]:
-    """The first ranks of rows, or the names of nodes; none for rows of ranks without a common order."""
+def _ticks(rows: Rows) -> dict[int, str]:
+    """Return the first ranks of rows, or the names of nodes, by row."""
     is_long = rows.order == "node" and rows.unit == "node"
-    most = _FEW_TICKS if is_long else MAX_TICKS
-    ticks = even_ticks(rows.num, most)
-    return {
-        "tickvals": ticks,
-        "ticktext": [axes.label(_short(rows.names[k])) for k in ticks],
-        "showticklabels": not any(": " in name for name in rows.names),
-        "tickangle": 0,
-        "showgrid": False,
-        "constrain": "domain",
-    }
+    ticks = even_ticks(rows.num, _FEW_TICKS if is_long else MAX_TICKS)
+    return {k: axes.label(_short(rows.names[k])) for k in ticks}
 
 
 def _short(name: str) -> str:
