@@ -140,7 +140,9 @@ def test_the_command_names_the_model_and_why(in_process, tmp_path):
         json.loads(in_process(*exchange, "--json").stdout)["model_reason"]
         == "errs least between nodes over TCP"
     )
-    assert "by queue (errs least between nodes over TCP)" in in_process(*exchange, "--tolerance").stdout
+    assert "the queue model (errs least between nodes over TCP)" in (
+        in_process(*exchange, "--tolerance").stdout
+    )
     counts = ("predict", "x.csv", "--profile", "p.json", "--nodes", "1,2")
     assert json.loads(in_process(*counts, "--json").stdout)["model"] == "queue"
     advised = in_process("advise", "layout", "x.csv", "--profile", "p.json", "--layout", "2x1x2")
