@@ -13,10 +13,10 @@ from earlybird.data.recording import PairTotals, Recording
 
 # Of the steps that two sets have together, the part that must be common: a rank at the border of a domain
 # lacks some, such as the sends to neighbours that it does not have.
-_LEAST_COMMON = 0.5
+_MIN_COMMON = 0.5
 
 # More groups of some of the ranks are no variants of one phase.
-_MOST_PARTS = 100
+_MAX_PARTS = 100
 
 # A run begins when these return.
 _BEFORE_THE_RUN = frozenset({"MPI_Init", "MPI_Init_thread"})
@@ -144,7 +144,7 @@ def find_phases(recording: Recording) -> list[Phase]:
             ),
             default=(0.0, 0),
         )
-        if best[0] >= _LEAST_COMMON:
+        if best[0] >= _MIN_COMMON:
             group_of[region, keys] = -best[1]
             groups[-best[1]][2].update(ranks)
         else:
@@ -173,7 +173,7 @@ def _joined_by_messages(members: list[_Group], recording: Recording) -> list[_Gr
         for by_rank, pairs in zip(members, _unbalanced(members, recording), strict=True)
         if pairs
     ]
-    if len(parts) > _MOST_PARTS:
+    if len(parts) > _MAX_PARTS:
         return members
     while True:
         fits = [
@@ -183,7 +183,7 @@ def _joined_by_messages(members: list[_Group], recording: Recording) -> list[_Gr
             if _may_be_one(one, other)
         ]
         best = max(fits, default=(0.0, 0.0, 0, 0))
-        if best[0] < _LEAST_COMMON:
+        if best[0] < _MIN_COMMON:
             return members
         one, pairs = parts.pop(-best[2])
         other, others = parts.pop(-best[3])
@@ -262,7 +262,7 @@ def _joined_by_functions(members: list[_Group], size: int) -> list[_Group]:
     """Groups of some ranks, joined where the same functions make the same calls, the most similar first."""
     whole = [by_rank for by_rank in members if len(by_rank) == size or not _functions(by_rank)]
     parts = [by_rank for by_rank in members if not any(by_rank is one for one in whole)]
-    if len(parts) > _MOST_PARTS:
+    if len(parts) > _MAX_PARTS:
         return members
     while True:
         pairs = [
@@ -272,7 +272,7 @@ def _joined_by_functions(members: list[_Group], size: int) -> list[_Group]:
             if not one.keys() & other.keys()
         ]
         best = max(pairs, default=((0.0, 0), 0, 0))
-        if best[0][0] < _LEAST_COMMON:
+        if best[0][0] < _MIN_COMMON:
             return [*whole, *parts]
         parts[-best[2]].update(parts.pop(-best[1]))
 

@@ -77,7 +77,7 @@ class PairTotals:
 
 
 # Of a run: less is what the other processes of a quiet node take.
-LEAST_CORE_WAIT = 0.05
+MIN_CORE_WAIT = 0.05
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from earlybird.data.units import MAX_BYTES
 SCHEMA = "earlybird.run/1"
 _APPENDED = ("launches.ndjson", "samples.ndjson")
 # A time from the clock of one node to that of another may be below 0, by what their comparison is off.
-_MOST_CLOCK_ERROR_S = 1.0
+_MAX_CLOCK_ERROR_S = 1.0
 UNNAMED_HOST = "imported"  # of runs that were imported without the name of a machine
 
 
@@ -80,7 +80,7 @@ class Sample(Record):
         if self.statistic is not None and count != 1:
             raise ValueError(f"statistic is {self.statistic!r} of {count} times_s; it is of a single one")
         for name, times_s in (("times_s", self.times_s), ("rank_times_s", self.rank_times_s)):
-            if times_s is not None and not times_s.min(initial=0) >= -_MOST_CLOCK_ERROR_S:
+            if times_s is not None and not times_s.min(initial=0) >= -_MAX_CLOCK_ERROR_S:
                 raise ValueError(f"{name} has {times_s.min():g}; give seconds of 0 or more")
         if self.times_s.ndim != 1 or self.warmup >= count:
             raise ValueError(f"times_s must be numbers, more of them than warmup ({self.warmup})")

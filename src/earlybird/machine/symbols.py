@@ -17,7 +17,7 @@ from elftools.dwarf.lineprogram import LineProgram
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-_MOST_DEBUG_BYTES = 16 << 20
+_MAX_DEBUG_BYTES = 16 << 20
 
 
 def function_names(path: str, offsets: Iterable[int]) -> dict[int, str]:
@@ -116,7 +116,7 @@ def _units_of(dwarf: DWARFInfo, addresses: Iterable[int]) -> list[tuple[CompileU
 
 def _is_small(dwarf: DWARFInfo) -> bool:
     """Without a table of ranges all units are read, which takes minutes for some programs."""
-    return dwarf.debug_info_sec is not None and dwarf.debug_info_sec.size <= _MOST_DEBUG_BYTES
+    return dwarf.debug_info_sec is not None and dwarf.debug_info_sec.size <= _MAX_DEBUG_BYTES
 
 
 def _file_name(program: LineProgram, number: int) -> str:

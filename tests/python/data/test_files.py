@@ -213,7 +213,7 @@ def test_what_is_too_large_is_refused_before_it_takes_memory(tmp_path, monkeypat
     path = tmp_path / "sparse"
     path.touch()
     os.truncate(path, 1 << 40)
-    monkeypatch.setattr(files, "MOST_LINE_BYTES", 1 << 22)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1 << 22)
     tracemalloc.start()
     for read in (files.read_bytes, files.read_text, files.read_json):
         assert "has 1 TiB; at most" in refusal(path, read)
