@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from earlybird.data.errors import EarlybirdError
+
 # What file systems without locks, and NFS for a file that is open for reading alone, answer to flock.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.ENOSYS, errno.EINVAL)
 
@@ -44,8 +46,10 @@ def create_whole(path: Path) -> Iterator[Path]:
             if os.path.lexists(path):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
             raise
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, EarlybirdError):  # it names a file by the path that nobody gave
+            error.args = (str(error).replace(str(temporary), str(path)),)
         raise
 
 

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from earlybird.data import files, folders
-from earlybird.data.errors import InputError, WorkError
+from earlybird.data.errors import InputError, WorkError, write_error
 from earlybird.data.kinds import require_path
 from earlybird.data.run_keys import CONFIG_TYPES, check_header, check_launch
 from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
@@ -148,9 +148,7 @@ class Run:
         except FileExistsError as error:
             raise InputError(f"{path} exists already; choose another name") from error
         except OSError as error:
-            raise InputError(
-                f"cannot create the folder {path}: {error.strerror}; choose another place"
-            ) from error
+            raise write_error(f"create the folder {path}", error) from error
         return cls(path, header)
 
     @classmethod
