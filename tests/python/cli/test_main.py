@@ -239,3 +239,25 @@ def test_every_command_is_offered(own_process):
 )
 def test_wrong_values_of_options_are_refused_in_plain_sentences(in_process, refused, arguments, sentence):
     refused(in_process(*arguments, check=False), sentence)
+
+
+INTERRUPTED_WHILE_IMPORTING = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from earlybird.__main__ import run
+run()
+"""
+
+
+@pytest.mark.parametrize("module", ["earlybird.cli.main", "earlybird.data.errors", "earlybird.cli.parser"])
+def test_an_interrupt_while_modules_are_imported_is_one_line(module):
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHILE_IMPORTING, module], capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "earlybird: interrupted\n")
