@@ -66,7 +66,7 @@ class Phase:
 
     @property
     def functions(self) -> list[str]:
-        """The functions of the program that call, as far as the modules name them; else module and offset."""
+        """The functions of the program that call, as far as the modules name them; else as `Step.name`."""
         return list(dict.fromkeys(step.name for step in self.steps))
 
     def sent(self, recording: Recording, *, one_sided: bool = False) -> PairTotals:
