@@ -35,7 +35,7 @@ def remarks(recording: Recording) -> list[str]:
             "no rank called MPI_Init of an MPI that the recorder reaches, so nothing was recorded; check "
             "that the command starts an MPI program that is linked with the shared library of this MPI; if "
             f"the files are on other nodes, copy them to {recording.path} and run `earlybird record --merge "
-            f"{path_argument(recording.path)}`, else remove that folder"
+            f"{path_argument(recording.path)}`"
         )
     elif recording.size == 1:
         said.append(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from earlybird.data import memory
-from earlybird.data.errors import InputError, WriteError, is_of_the_path
+from earlybird.data.errors import InputError, cause_of, write_error
 from earlybird.data.folders import temporary_path
 from earlybird.data.units import format_bytes
 
@@ -416,7 +416,7 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
         raise InputError(f"the {what} {str(path)!r} has no valid name ({error}); check the path") from error
     except OSError as error:
         check = "its permissions" if isinstance(error, PermissionError) else "the path"
-        raise InputError(f"the {what} {path} cannot be read: {error.strerror}; check {check}") from error
+        raise InputError(f"the {what} {path} cannot be read: {cause_of(error)}; check {check}") from error
 
 
 # Keys in the files of earlier versions, and their current names.
@@ -589,9 +589,11 @@ def append_lines(path: str | Path, lines: Iterable[str]) -> None:
     if not text:
         return
     path = Path(path)
+    kept = ""
     try:
         with open(path, "ab", buffering=0, opener=_no_link) as stream:
             length_before = stream.tell()
+            kept = "what was complete is kept" if length_before else ""
             try:
                 data = memoryview(text.encode("utf-8"))
                 while data:
@@ -601,7 +603,7 @@ def append_lines(path: str | Path, lines: Iterable[str]) -> None:
                 stream.truncate(length_before)
                 raise
     except OSError as error:
-        raise _cannot_write(path, error) from error
+        raise _cannot_write(path, error, kept) from error
 
 
 def cut_unterminated_line(path: str | Path) -> int:
@@ -631,18 +633,11 @@ def _no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
-def _cannot_write(path: Path, error: OSError) -> Exception:
+def _cannot_write(path: Path, error: OSError, kept: str = "") -> Exception:
     if isinstance(error, FileNotFoundError) and path.parent.exists():  # such as /proc/x
         return InputError(f"cannot write {path}: {path.parent} does not accept files; choose another folder")
     if isinstance(error, FileNotFoundError):
         return InputError(f"cannot write {path}: the folder {path.parent} does not exist; create it first")
     if isinstance(error, NotADirectoryError):
         return InputError(f"cannot write {path}: {path.parent} is not a folder; choose another place")
-    if isinstance(error, PermissionError):
-        return InputError(f"cannot write {path}: permission denied; choose a folder you may write to")
-    if is_of_the_path(error):
-        reason = str(error.strerror)
-        return InputError(f"cannot write {path}: {reason[:1].lower()}{reason[1:]}; choose another place")
-    return WriteError(
-        f"cannot write {path}: {error.strerror}; what was complete is kept, free some space and try again"
-    )
+    return write_error(f"write {path}", error, kept)

@@ -134,13 +134,18 @@ class Step:
 
     @property
     def name(self) -> str:
-        """The function, else module and offset."""
-        return self.function or f"{self.module.rpartition('/')[2]}+{self.offset:#x}"
+        """The function, else the line of the source, else module and offset."""
+        return self.function or self._source or f"{self.module.rpartition('/')[2]}+{self.offset:#x}"
 
     @property
     def place(self) -> str:
-        """The same with the file and the line of the source, if they are known: `main (halo.c:31)`."""
-        return f"{self.name} ({self.file.rpartition('/')[2]}:{self.line})" if self.line else self.name
+        """The function with the line of the source, if they are known: `main (halo.c:31)`."""
+        return f"{self.function} ({self._source})" if self.function and self._source else self.name
+
+    @property
+    def _source(self) -> str:
+        """File and line of the source; empty if they are not known."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}" if self.line else ""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from earlybird.data import files, folders, locks
-from earlybird.data.errors import InputError, WorkError
+from earlybird.data.errors import InputError, WorkError, write_error
 from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.kinds import require_path
 from earlybird.data.parameters import Parameters, Unknown
@@ -165,9 +165,7 @@ class Run:
         except FileExistsError as error:
             raise InputError(f"{path} exists already; choose another name") from error
         except OSError as error:
-            raise InputError(
-                f"cannot create the folder {path}: {error.strerror}; choose another place"
-            ) from error
+            raise write_error(f"create the folder {path}", error) from error
         return cls(path, header)
 
     @classmethod

@@ -18,6 +18,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 _MAX_DEBUG_BYTES = 16 << 20
+_MAX_INSIDE = 4  # labels of a function that are looked at
 
 
 def function_names(path: str, offsets: Iterable[int]) -> dict[int, str]:
@@ -56,9 +57,13 @@ def _find(elf: ELFFile, offsets: Iterable[int]) -> dict[int, str]:
     names = {}
     for offset in offsets:
         address = first + offset - 1  # of the call: the offset is that of the place it returns to
-        k = bisect.bisect_right(begins, address) - 1
-        if k >= 0 and address < functions[k][0] + functions[k][1]:
-            names[offset] = readable_name(functions[k][2])
+        k = bisect.bisect_right(begins, address)
+        # A label of an assembler may begin inside of a function, and end before the address.
+        around = (
+            one for one in reversed(functions[max(k - _MAX_INSIDE, 0) : k]) if address < one[0] + one[1]
+        )
+        if (function := next(around, None)) is not None:
+            names[offset] = readable_name(function[2])
     return names
 
 

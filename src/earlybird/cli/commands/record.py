@@ -16,7 +16,7 @@ from earlybird import __version__
 from earlybird.cli.commands.exec_start import Request, cannot_run, prepare
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption
-from earlybird.data.errors import InputError, WorkError
+from earlybird.data.errors import InputError, WorkError, cause_of
 from earlybird.data.recording import (
     Recording,
     discard_if_empty,
@@ -141,7 +141,7 @@ def _record(output: Path, program: str, arguments: list[str], environment: dict[
             discard(sys.stdout)
         except OSError as error:
             discard(sys.stdout)
-            note(f"warning: cannot write the output: {error.strerror}; the recording is in {output}")
+            note(f"warning: cannot write the output: {cause_of(error)}; the recording is in {output}")
             status = status or 1
     return status
 
