@@ -61,7 +61,7 @@ def test_invalid_values_are_refused(texts, message):
         ({"sizes": ",".join(map(str, range(2000)))}, "more than 1000 values"),
         ({"root": "9" * 5000}, "--root is '99"),
         ({"sizes": ",".join(map(str, range(1000))), "ranks": "2..900"}, "899000 combinations"),
-        ({"sizes": 5}, "--sizes of the run is 5; give str"),
+        ({"sizes": 5}, "settings.sizes of the run is 5; give what --sizes takes"),
     ],
 )
 def test_more_points_than_can_be_measured_are_refused_before_they_take_memory(given, says):
