@@ -15,7 +15,7 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.patterns.aggregation import aggregated
 from earlybird.patterns.random_exchange import random_exchange
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 NODES, RANKS, RATE = 4, 8, "200mbit"
 LAYOUT = f"{NODES}x1x{RANKS // NODES}"
@@ -45,9 +45,7 @@ def _compare(place: Place) -> None:
                 ratios = slowest_s["direct"] / slowest_s[name]
                 rows.append([what, name, f"{advice[name]:.2f}", *describe_ratios(ratios)])
     print(f"\n{place.description}, {labels.counted(place.rounds, 'round')}")
-    print_table(
-        ["exchange", "through", "predicted", "replayed", "rounds"], rows, left=["exchange", "through"]
-    )
+    print_rows(["exchange", "through", "predicted", "replayed", "rounds"], rows, left=["exchange", "through"])
 
 
 def _advised(pattern: Pattern, profile: Path, folder: Path) -> dict[str, float]:

@@ -20,7 +20,7 @@ from bench.node_faults import FAULTS, Fault, planted, slow_node
 from earlybird.data.check import Check, check_from_json
 from earlybird.data.units import format_seconds
 from earlybird.launch.cluster import state
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 SIZES, CLEAN_CHECKS = (4, 8), 50
 _FAST, _SLOW, _MANY = "200mbit", "100mbit", 8  # two cores carry the links of eight nodes at the lower rate
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] = ()) -> int:
             good &= found
             rows.append(row)
     if rows:
-        print_table(
+        print_rows(
             ["fault", "nodes", "found", "also named", "time"], rows, left=["fault", "found", "also named"]
         )
     for nodes in asked.nodes:
@@ -111,7 +111,7 @@ def _slow_nodes(nodes: int, counts: Sequence[int], mpi: str) -> bool:
             nodes, " ".join(sorted(expected)), "yes" if is_right else " ".join(sorted(named)) or "nothing",
             " ".join(sorted(undecided)), format_seconds(spent_s),
         ])  # fmt: skip
-    print_table(["nodes", "slow", "exactly these named", "undecided", "time"], rows)
+    print_rows(["nodes", "slow", "exactly these named", "undecided", "time"], rows)
     return good
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.launch.cluster import network
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 LAUNCHES = 5
 FAST, SLOW = 125e6, 25e6  # bytes per second of 1 Gbit/s and 200 Mbit/s
@@ -55,7 +55,7 @@ def _pingpong(mpis: list[str], name: str, folder: Path) -> None:
         )  # fmt: skip
         rows += [_link_row(mpi, point, FAST) for point in output["points"] if point["size_bytes"] >= 1 << 16]
     print("\nPing-pong between two nodes, 1 Gbit/s")
-    print_table(["MPI", "N", "size", "received", "of what TCP can"], rows)
+    print_rows(["MPI", "N", "size", "received", "of what TCP can"], rows)
 
 
 def _contention(mpis: list[str], name: str, folder: Path) -> None:
@@ -68,7 +68,7 @@ def _contention(mpis: list[str], name: str, folder: Path) -> None:
         )  # fmt: skip
         rows += [_link_row(mpi, point, SLOW) for point in output["points"]]
     print("\nN processes of each of two nodes send and receive at once, 200 Mbit/s, both directions busy")
-    print_table(["MPI", "N", "size", "received", "of what TCP can"], rows)
+    print_rows(["MPI", "N", "size", "received", "of what TCP can"], rows)
 
 
 def _incast(mpis: list[str], name: str, folder: Path) -> None:
@@ -86,7 +86,7 @@ def _incast(mpis: list[str], name: str, folder: Path) -> None:
         received = 3 * size_bytes / time_s
         rows.append([mpi, format_bandwidth(received), f"{received / network.payload_bytes_per_s(SLOW):.3f}"])
     print("\nThree nodes send 1 MB each to the fourth, 200 Mbit/s")
-    print_table(["MPI", "received", "of what TCP can"], rows)
+    print_rows(["MPI", "received", "of what TCP can"], rows)
 
 
 def _early_bird(mpis: list[str], name: str, folder: Path) -> None:
@@ -107,7 +107,7 @@ def _early_bird(mpis: list[str], name: str, folder: Path) -> None:
                 f"{many['speed_up'] / many['ideal_speed_up']:.3f}",
             ])  # fmt: skip
     print("\n1 MiB in 4 partitions, the last delayed: one message per partition against one for all")
-    print_table(["MPI", "speed-up over single", "interval", "equation (4)", "measured / equation"], rows)
+    print_rows(["MPI", "speed-up over single", "interval", "equation (4)", "measured / equation"], rows)
 
 
 def _link_row(mpi: str, point: dict[str, Any], rate_bytes_per_s: float) -> list[Any]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
 from earlybird.fit.collective_comparison import ALL_SIZES
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 NODES, RATE = 8, "50mbit"
 ALGORITHMS = (
@@ -66,7 +66,7 @@ def measure_runs(mpis: Sequence[str], folder: Path, quick: bool) -> list[Path]:
 def _report(mpi: str, forms: Sequence[dict[str, Any]]) -> None:
     judged = [form for form in forms if form["what"].get("algorithm") not in (None, "default")]
     print(f"\n{mpi}: median relative errors, of our form and of Insaghi (paper)")
-    print_table(
+    print_rows(
         ["", "algorithm", "process count left out", "", "form 3", "5 to 8 from 2 to 4", "", "form 3",
          "the same of 1 KiB", "form 2", ""],
         [_row(form) for form in judged],

@@ -15,7 +15,7 @@ from typing import Any
 from bench.collective_accuracy import NODES, RATE, SIZES, measure_runs
 from bench.commands import built_mpis, earlybird, say, virtual_cluster
 from earlybird.data.units import format_bytes
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 OPERATIONS = ("bcast", "reduce")
 REFERENCE, CHOICE = "own-binomial", "default"
@@ -63,7 +63,7 @@ def _check(run: Path, folder: Path, cluster: str) -> None:
     print(
         f"\n{run.name}, {NODES} nodes at {RATE}: the time of `default` over that under the settings advised"
     )
-    print_table(["", "size", "advised", "predicted", "measured"], rows)
+    print_rows(["", "size", "advised", "predicted", "measured"], rows)
 
 
 def _set(regions: Sequence[dict[str, Any]], size: int) -> str:

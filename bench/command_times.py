@@ -21,7 +21,7 @@ from bench.commands import EARLYBIRD, chosen_flavours, say
 from earlybird.data.units import format_seconds
 from earlybird.machine.flavours import Flavour
 from earlybird.models.statistics import median_interval
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 from earlybird.toolchain.build import native_prefix
 
 ROUNDS = 20
@@ -107,4 +107,4 @@ def _report(mpi: str, command: Sequence[str], times_s: dict[str, np.ndarray]) ->
                 *(compared if method != ALONE else ["", "", ""]),
             ]
         )
-    print_table(["method", "time", "longer than alone", "from .. to", "ratio"], rows)
+    print_rows(["method", "time", "longer than alone", "from .. to", "ratio"], rows)

@@ -8,7 +8,7 @@ import numpy as np
 
 from earlybird.compare import changes
 from earlybird.compare.runs import LEVEL
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 POINTS, PAIRS, NOISE = 100, 200, 0.01
 SLOWDOWNS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.10, 0.20)
@@ -21,7 +21,7 @@ def main() -> int:
         for changed in (POINTS // 5, POINTS // 2):
             shares = [_found(launches, changed, slowdown) for slowdown in SLOWDOWNS]
             rows.append([launches, f"{changed} of {POINTS}", *(f"{100 * share:.1f} %" for share in shares)])
-    print_table(["launches", "slower", *(f"by {100 * one:g} %" for one in SLOWDOWNS)], rows)
+    print_rows(["launches", "slower", *(f"by {100 * one:g} %" for one in SLOWDOWNS)], rows)
     return 0
 
 

@@ -19,7 +19,7 @@ from earlybird.data.run import Run, Sample
 from earlybird.data.simulated_machine import SimulatedMachine
 from earlybird.data.units import format_bandwidth
 from earlybird.machine.flavours import SIMULATED
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 # What is listed next to the models: the times of another launch.
 LAUNCH = "(a launch)"
@@ -188,9 +188,7 @@ def report(compared: Mapping[str, Any]) -> None:
             f"{100 * np.median(np.abs(slowest)):.1f} %", f"{100 * np.quantile(np.abs(slowest), 0.9):.1f} %",
             f"{100 * worst:+.1f} %",
         ])  # fmt: skip
-    print_table(
-        ["model", "(11) median", "(11) worst", "slowest rank median", "9 of 10 within", "worst"], rows
-    )
+    print_rows(["model", "(11) median", "(11) worst", "slowest rank median", "9 of 10 within", "worst"], rows)
 
 
 def _errors(compared: Mapping[str, Any]) -> dict[str, tuple[float, float]]:

@@ -17,7 +17,7 @@ from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.patterns.halo import halo_exchange
 from earlybird.patterns.near_exchange import near_exchange
 from earlybird.patterns.random_exchange import random_exchange
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 NODES, RANKS, RATE = 4, 8, "100mbit"
 LAYOUT = f"{NODES}x1x{RANKS // NODES}"
@@ -63,6 +63,4 @@ def _compare(place: Place) -> None:
         ratios = slowest_s[LAYOUT] / slowest_s[str(advised)]
         rows.append([what, best["method"], f"{best['speed_up']:.2f}", *describe_ratios(ratios)])
     print(f"\n{place.description}, {labels.counted(place.rounds, 'round')}")
-    print_table(
-        ["exchange", "advised", "predicted", "replayed", "rounds"], rows, left=["exchange", "advised"]
-    )
+    print_rows(["exchange", "advised", "predicted", "replayed", "rounds"], rows, left=["exchange", "advised"])

@@ -24,7 +24,7 @@ from earlybird.data.methods import EARLYBIRD, STYLES
 from earlybird.data.run import Run
 from earlybird.data.units import format_seconds
 from earlybird.present.core.notation import interval_text, ratio_text
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 NODES, RATE = 4, "1gbit"
 MEMORY, CLUSTER = "shared memory", f"{NODES} nodes, {RATE}"
@@ -146,14 +146,14 @@ def _print(found: Sequence[Found]) -> None:
         for mpi in dict.fromkeys(one.mpi for one in found)
     ]
     print("\nPoints at which libearlybird is more than 5 % slower than the best other style")
-    print_table(header, rows, left=header[:3])
+    print_rows(header, rows, left=header[:3])
     print("clearly: the whole interval of the ratio is")
     slower = sorted((one for one in found if one.over.is_slower), key=lambda one: one.over.speed_up.value)
     if slower:
         print("\nSlower points; speed-up: time of the best other style / time of libearlybird")
         header = ["place", "MPI", "motif", "cells", "stencil", "buffers", "compute", "noise", "best other",
                   "speed-up", "interval", "clearly"]  # fmt: skip
-        print_table(header, [_row(one) for one in slower], left=(*header[:3], "best other"))
+        print_rows(header, [_row(one) for one in slower], left=(*header[:3], "best other"))
 
 
 def _print_styles(found: Sequence[Found]) -> None:
@@ -165,7 +165,7 @@ def _print_styles(found: Sequence[Found]) -> None:
             rows.append([mpi, style, *_counts([one for one in of_mpi if one.over.style == style])])
     print("\nPoints at which each style is more than 5 % slower than the best of the others")
     header = ["MPI", "style", "points", "slower", "share", "clearly", "share"]
-    print_table(header, rows, left=header[:2])
+    print_rows(header, rows, left=header[:2])
 
 
 def _verdict(found: Sequence[Found]) -> int:

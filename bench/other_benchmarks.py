@@ -30,7 +30,7 @@ from earlybird.launch.local import MpiexecLauncher
 from earlybird.launch.variables import variables_to_set
 from earlybird.machine import flavours, hardware
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 LAYOUT = parse_layout("1x1x2")
 LOG2_LARGEST = 20
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         return 0
     print()
     rows = [[name, f"{np.median(of_sizes):.3f}"] for name, of_sizes in ratios.items()]
-    print_table(["benchmark", "median of ours / theirs over sizes"], rows, left=["benchmark"])
+    print_rows(["benchmark", "median of ours / theirs over sizes"], rows, left=["benchmark"])
     return 0
 
 
@@ -187,7 +187,7 @@ def _compare(case: Case, flavour: flavours.Flavour, program: Path, launches: int
         f"\n{case.name}: Earlybird and {case.program}, {flavour.name} {flavour.version}, "
         f"{launches} launches of each"
     )
-    print_table(
+    print_rows(
         ["size", "theirs", "ours", "ours / theirs", "interval", "verdict"],
         [
             [

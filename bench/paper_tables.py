@@ -27,7 +27,7 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.patterns.near_exchange import near_exchange
 from earlybird.patterns.traffic import Traffic, traffic
 from earlybird.predict import Predictor
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 ROWS = Path(__file__).parent / "thune_tables.csv"
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -160,7 +160,7 @@ def _print_table_iii(
             row.cpu, row.ranks, row.layout, *_statistics(traffic(pattern, layout), row),
             *_slowest_and_mean(inside.time_s), f"{row.error:.3f}",
         ])  # fmt: skip
-    print_table(
+    print_rows(
         ["CPU", "ranks", "layout", *_STATISTICS, "slowest", "mean", "paper's error"], printed, left=["CPU"]
     )
 
@@ -172,7 +172,7 @@ def _print_table_iv(
     near = near_exchange(largest.ranks, **NEAR)
     cases = [("mesh", row, patterns[row.refined, row.ranks]) for row in rows] + [("near", largest, near)]
     print("\nTable IV, Epyc Rome; also the largest and the smallest volume of a rank, in MB and kB")
-    print_table(
+    print_rows(
         ["exchange", "ranks", "layout", *_STATISTICS, "most MB", "paper", "fewest kB", "paper"],
         [_statistics_with_volumes(*case) for case in cases], left=["exchange"],
     )  # fmt: skip
@@ -181,7 +181,7 @@ def _print_table_iv(
         f"assumed: {LINK_BYTES_PER_S / 1e9:g} GB/s, half of it for one process, the latency across sockets"
     )
     heads = [head for name in ("inside nodes", *BOTH) for head in (name, "mean")]
-    print_table(
+    print_rows(
         ["exchange", "ranks", "layout", *heads, "paper's error"],
         [_predicted(*case, profile) for case in cases], left=["exchange"],
     )  # fmt: skip
@@ -223,7 +223,7 @@ def _slowest_and_mean(times_s: np.ndarray) -> tuple[str, str]:
 
 def _print_partitions(usages: dict[tuple[int, int], Usage], patterns: dict[tuple[int, int], Pattern]) -> None:
     print("\n`earlybird pattern mesh ... --refine N --parts RANKS`, with reading and writing files")
-    print_table(
+    print_rows(
         ["refined", "ranks", "cells sent", "elapsed", "processor time", "memory"],
         [
             [*key, patterns[key].total_bytes, format_seconds(usage.elapsed_s),

@@ -23,7 +23,7 @@ from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine import flavours, hardware
 from earlybird.models.statistics import median_interval
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 LAUNCHES, QUICK_LAUNCHES = 5, 1
 RULES = Rules(budget_s=0.3, min_iterations=30)
@@ -203,7 +203,7 @@ def _report(mpi: str, medians: Medians, launches: int) -> None:
         at_least=True,
     )
     print(f"\n{mpi}: calls around partitioned communication, medians over {launches} launches")
-    print_table(["what", "found", "target", ""], rows)
+    print_rows(["what", "found", "target", ""], rows)
     _report_threads(mpi, medians)
 
 
@@ -221,7 +221,7 @@ def _report_threads(mpi: str, medians: Medians) -> None:
         f"\n{mpi}: {PARTITIONS_PER_THREAD} partitions of {SMALL_BYTES} B per thread; "
         "bulk is sent after a thread barrier"
     )
-    print_table(["threads", "bulk", "ours", "ratio", "MPI's own", "ratio"], rows)
+    print_rows(["threads", "bulk", "ours", "ratio", "MPI's own", "ratio"], rows)
     cores = _num_cores()
     if cores < 2 * max(MANY_THREADS):
         print(f"{cores} cores for two ranks of these threads: the trend alone, the scheduler is measured too")

@@ -28,7 +28,7 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches, sample_from_json
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.launch.launcher import Launcher, Request, Rules
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 SIZES_BYTES = (512, 8 << 10, 128 << 10, 1 << 20, 16 << 20)
 PARTITIONS = (1, 4, 32, 128)
@@ -334,7 +334,7 @@ def _report(mpi: str, samples: Sequence[Sample]) -> None:
         f"\n{mpi}: time-to-solution less the delay, medians over {launches} launches; ratios to the better "
         "of single and many"
     )
-    print_table(
+    print_rows(
         ["size", "partitions", "us/MB", "better", "time", "ours", "ratio", "from .. to", "first two",
          "MPI's own"],
         [_row(cell) for cell in cells],

@@ -15,7 +15,7 @@ from earlybird.data.partition_moments import PartitionMoments
 from earlybird.data.run import Run, Sample
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.models import partitioned_metrics as metrics
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 SIZES = (1 << 19, 1 << 20)
 PARTITIONS = 4
@@ -48,7 +48,7 @@ def main() -> int:
                     rows.append([mpi, method, format_bytes(size_bytes), *row])
                     is_far = is_far or far
     print(f"\n{PARTITIONS} partitions of one thread that computes for {COMPUTE}, two nodes at 1 Gbit/s")
-    print_table(
+    print_rows(
         [
             "MPI",
             "method",

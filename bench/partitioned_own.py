@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.commands import built_mpis, say
 from earlybird.machine.flavours import Flavour, find_flavour
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 from earlybird.toolchain.build import features, native_sources
 from tests.partitioned import Outcome, compile_program, run_cases, run_ranks
 
@@ -57,7 +57,7 @@ def main() -> int:
     rows = [
         [family, *(_share(of_mpi[family]) for of_mpi in found.values())] for family in (*FAMILIES, "stress")
     ]
-    print_table(["family", *found], rows)
+    print_rows(["family", *found], rows)
     for mpi, of_mpi in found.items():
         _report(mpi, of_mpi)
     return 0

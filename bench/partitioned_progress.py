@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.commands import EARLYBIRD, built_mpis, say, virtual_cluster
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 SOURCE = Path(__file__).parent.parent / "examples" / "late-partition" / "late_partition.c"
 SIZES_BYTES = (4096, 65536, 1 << 20)
@@ -33,7 +33,7 @@ def main() -> int:
                     say(f"{mpi}, {transport}, progress thread {thread}")
                     rows += _rows(mpi, transport, thread, program, cluster, Path(folder))
     print("\nOf the segments sent before the last partition was ready, how many arrived before it was")
-    print_table(["MPI", "transport", "progress thread", "segment", "early"], rows)
+    print_rows(["MPI", "transport", "progress thread", "segment", "early"], rows)
     return 0
 
 

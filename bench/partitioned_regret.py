@@ -33,7 +33,7 @@ from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.launch.launcher import Request, Rules
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 PREFIX = "earlybird-segments:"
 FIXED = tuple(f"{PREFIX}{num}" for num in (1, 2, 4, 8, 16, 32))
@@ -139,7 +139,7 @@ def _report(mpi: str, samples: Sequence[Sample]) -> None:
     cells = cells_of(samples)
     launches = len({sample.launch for sample in samples})
     print(f"\n{mpi}: ratios of times, medians over {launches} launches")
-    print_table(
+    print_rows(
         ["size", "partitions", "us/MB", "better", "time", "best number", "it/better", "ours/better",
          "regret", "from .. to"],
         [_row(cell) for cell in cells],

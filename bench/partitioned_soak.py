@@ -22,7 +22,7 @@ import psutil
 
 from bench.commands import chosen_flavours, say
 from earlybird.machine.flavours import Flavour
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 from earlybird.toolchain.build import native_prefix, native_sources
 from tests.partitioned import PLANS_FROM_64_BYTES, run_cases, run_ranks
 
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     options = parser.parse_args(list(arguments))
     flavours = chosen_flavours(options.mpi)
     rows = [_soak(flavour, options) for flavour in flavours]
-    print_table(["MPI", "transfers", "launches", "with a tool", "Fortran", "minutes", "failed"], rows)
+    print_rows(["MPI", "transfers", "launches", "with a tool", "Fortran", "minutes", "failed"], rows)
     return 0
 
 

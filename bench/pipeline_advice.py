@@ -25,7 +25,7 @@ from earlybird.data.results import Result, results_to_json
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
 from earlybird.fit.pipelined import COLUMNS, pipeline_forms
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 # Created again every second start: never advised.
 LEFT_OUT = ("earlybird-fresh",)
@@ -222,7 +222,7 @@ def _report(mpi: str, samples: list[Sample]) -> None:
             f"advice that lost {_verdict(share <= ASKED_LOST)}"
         )
         lines += [f"  lost: {choice.describe()}" for choice in sorted(lost, key=lambda one: one.speed_up)[:3]]
-    print_table(
+    print_rows(
         ["", "predictions", "median error", "covered", "cells", "advised a change", "lost", "speed-up",
          "of the fastest"],
         rows,

@@ -22,7 +22,7 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.patterns.halo import halo_exchange
 from earlybird.patterns.near_exchange import near_exchange
 from earlybird.predict import Predictor, solvers
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 PER_RANK, MEAN_SIZE_BYTES, UNEVENNESS = 335, 3418, 7.5
 RANKS = (1024, 2048, 4096, 8192)
@@ -92,7 +92,7 @@ def _commands(folder: Path) -> None:
                 row += [format_seconds(took_s), format_bytes(memory_bytes)]
             rows.append([*row, *map(format_seconds, _prepared_and_again_s(pattern, layout, profile, model))])
         say(f"{ranks} ranks: done")
-    print_table(
+    print_rows(
         ["ranks", "messages", "model", "command", "memory", "with intervals", "memory", "prepared", "again"],
         rows, left=["model"],
     )  # fmt: skip
@@ -141,7 +141,7 @@ def _steps() -> None:
     print(
         f"\nfair for {RANKS[-1]} ranks: completions within a part of the elapsed time, against a fifth of it"
     )
-    print_table(
+    print_rows(
         ["layout", "part", "again", "difference of all ranks", "largest, of the slowest rank's time"], rows
     )
 
@@ -167,4 +167,4 @@ def _swaps() -> None:
     print(
         f"\nmessages to 26 neighbours of a grid, {SWAPS} swaps of two ranks, each evaluated by the staircase"
     )
-    print_table(["ranks", "layout", "messages", "swaps per second"], rows)
+    print_rows(["ranks", "layout", "messages", "swaps per second"], rows)

@@ -39,7 +39,7 @@ from earlybird.launch.simgrid import SimgridLauncher
 from earlybird.machine.flavours import SIMULATED, find_flavour
 from earlybird.patterns.near_exchange import near_exchange
 from earlybird.predict import Predictor
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 from earlybird.toolchain.build import require_built
 
 RANKS = tuple(1 << k for k in range(6, 14))
@@ -163,7 +163,7 @@ def table(rows: Sequence[Row]) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as text:
         print(f"staircase, fair: a Predictor and its first prediction, medians of {ROUNDS}")
         print(f"SimGrid: one exchange with the start of its ranks, if that takes less than {most}")
-        print_table(["ranks", "messages", *MODELS, "SimGrid", "start"], cells)
+        print_rows(["ranks", "messages", *MODELS, "SimGrid", "start"], cells)
     return text.getvalue()
 
 

@@ -15,7 +15,7 @@ from earlybird.data.projection import ProjectedChange
 from earlybird.data.schema import Estimate
 from earlybird.models.statistics import median_interval
 from earlybird.present.core.notation import interval_text, ratio_text
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 NEAR = 0.15
 # What settings look like in the action of a change.
@@ -117,7 +117,7 @@ def report(found: Sequence[Check], what: str) -> None:
         ]
         for one in found
     ]  # fmt: skip
-    print_table(header, rows, left=header[:3])
+    print_rows(header, rows, left=header[:3])
     for kind in dict.fromkeys(one.kind for one in found):
         alike = [one for one in found if one.kind == kind]
         near = sum(one.is_near for one in alike)

@@ -27,7 +27,7 @@ from earlybird.data.recording import recording_into
 from earlybird.data.units import format_seconds
 from earlybird.machine.flavours import Flavour
 from earlybird.models.statistics import median_interval
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 from earlybird.toolchain.build import RECORDER, library_path
 
 ROUNDS = 12
@@ -228,5 +228,5 @@ def print_costs(
             f"{low_s * 1e9:+.0f} .. {high_s * 1e9:+.0f}", f"{ratios[-1]:.3f}",
         ])  # fmt: skip
     header = ["calls", before, "more for each", "from .. to", "ratio"]
-    print_table(header, rows, left=header[:1])
+    print_rows(header, rows, left=header[:1])
     return added_s, ratios

@@ -23,7 +23,7 @@ from bench.commands import EARLYBIRD, chosen_flavours, say
 from earlybird.data.errors import InputError
 from earlybird.data.recording import Recording, load_recording
 from earlybird.machine.flavours import Flavour
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 KILLS, RANKS, MESSAGE_BYTES = 200, 4, 100
 LONGEST_DELAY_S = 1.0  # after the first process of the program has been seen
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         counts = [str(found[how]) for how in (READABLE, NOTHING, UNREADABLE, WRONG, HUNG)]
         rows.append([flavour.name, str(options.kills), *counts])
         is_good = is_good and found[READABLE] + found[NOTHING] == options.kills
-    print_table(["MPI", "kills", READABLE, NOTHING, UNREADABLE, WRONG, HUNG], rows, left=["MPI"])
+    print_rows(["MPI", "kills", READABLE, NOTHING, UNREADABLE, WRONG, HUNG], rows, left=["MPI"])
     return int(not is_good)
 
 

@@ -22,7 +22,7 @@ import psutil
 from bench.commands import EARLYBIRD, chosen_flavours, say
 from earlybird.launch import shared_memory
 from earlybird.launch.process import MARKER
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 KILLS = 60
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] = ()) -> int:
             [flavour.name, str(options.kills), *(str(left[what]) for what in (CLEAN, PROCESSES, MEMORY))]
         )
         is_good = is_good and left[CLEAN] == options.kills
-    print_table(["MPI", "ended", f"left: {CLEAN}", PROCESSES, MEMORY], rows, left=["MPI"])
+    print_rows(["MPI", "ended", f"left: {CLEAN}", PROCESSES, MEMORY], rows, left=["MPI"])
     return int(not is_good)
 
 

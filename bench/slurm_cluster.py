@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.commands import EARLYBIRD, built_mpis, say
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 from tests.slurm import DOMAIN, Slurm, Unavailable, running
 
 NODES = ("n1", "n2", "n3")
@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     print(
         f"{version}; {len(NODES)} nodes that name themselves {', '.join(f'{one}{DOMAIN}' for one in NODES)}"
     )
-    print_table(["MPI", "case", "as expected", "seen"], rows, left=["MPI", "case", "as expected", "seen"])
+    print_rows(["MPI", "case", "as expected", "seen"], rows, left=["MPI", "case", "as expected", "seen"])
     if left:
         print(f"jobs that did not end: {' '.join(left)}")
     return int(bool(left) or any(row[2] != "yes" for row in rows))

@@ -40,7 +40,7 @@ from earlybird.data.run import Run, Sample
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.models import partitioned_metrics
 from earlybird.models.statistics import median_coverage, median_ratio_interval
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 SUITE = "github.com/Yiltan/MPI-Partitioned-Microbenchmarks, branch mpi-native"
 RATE = "100mbit"
@@ -249,7 +249,7 @@ def _print(rows: Sequence[Sequence[str]], settings: Sequence[Setting], launches:
         f"\nprograms of Temuçin et al. and earlybird, two nodes at 100 Mbit/s, launches of each: {launches}"
     )
     header = ["MPI", "method", "metric", "size", "theirs", "ours", "ratio", "interval", "verdict"]
-    print_table(header, rows, left=(*header[:3], "verdict"))
+    print_rows(header, rows, left=(*header[:3], "verdict"))
     print("ratio: ours / theirs; differs: the whole interval is more than 5 % from 1")
     print(f"the interval contains the median in {labels.percent(median_coverage(launches))} of all cases")
     if all(len(setting.metrics) == 1 for setting in settings if setting.threads > 1):

@@ -22,7 +22,7 @@ from earlybird.present.core.table import text_table
 from earlybird.present.render.html import _plain_texts
 from earlybird.present.render.notes import note
 from earlybird.present.render.streams import PlainStream
-from earlybird.present.render.terminal import markdown_table, print_table
+from earlybird.present.render.terminal import markdown_table, print_rows
 from tests.recordings import on_disk, ring
 
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
@@ -248,7 +248,7 @@ def test_only_own_escapes_reach_a_terminal(monkeypatch):
     with open(master, "rb", buffering=0) as shown, open(slave, "w") as terminal:
         for name in ("stdout", "stderr"):
             monkeypatch.setattr(f"sys.{name}", PlainStream(terminal))
-        print_table(text_table("", ["node"], [[HOSTILE]], left=["node"]))
+        print_rows(["node"], [[HOSTILE]], left=["node"])
         progress = ProgressLine()
         progress.update(1, 4, HOSTILE, 3.0, None)
         note(HOSTILE)

@@ -6,9 +6,16 @@ import re
 import pytest
 
 from earlybird.cli.session import progress
-from earlybird.present.core.table import Column, Table, text_table
+from earlybird.present.core.table import Column, Table
 from earlybird.present.render import terminal as printing
-from earlybird.present.render.terminal import FIRST_ROWS, LONG_TABLE, WIDE_TABLE, fits, print_table
+from earlybird.present.render.terminal import (
+    FIRST_ROWS,
+    LONG_TABLE,
+    WIDE_TABLE,
+    fits,
+    print_rows,
+    print_table,
+)
 
 HEADER = ["name", "a long column", "n"]
 ROWS = [["first [bold]", "a sentence that is longer than all of the others", 1], ["second", "short", 10]]
@@ -41,7 +48,7 @@ def terminal(monkeypatch):
 
 def test_a_file_gets_plain_lines_of_any_width(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    print_table(text_table("", HEADER, ROWS, left=("name",)))
+    print_rows(HEADER, ROWS, left=("name",))
     assert capsys.readouterr().out == PLAIN
 
 
@@ -80,7 +87,7 @@ def plain(stream):
 
 def test_a_terminal_gets_lines_of_its_width_with_the_same_cells(terminal):
     stream = terminal()
-    print_table(text_table("", HEADER, ROWS, left=("name",)))
+    print_rows(HEADER, ROWS, left=("name",))
     lines = plain(stream).splitlines()
     assert len(lines) > 3 and max(map(len, lines)) <= 40
     assert set(" ".join(lines).split()) >= {"name", "first", "[bold]", "second", "short", "10"}
@@ -88,7 +95,7 @@ def test_a_terminal_gets_lines_of_its_width_with_the_same_cells(terminal):
 
 def test_a_table_that_fits_is_the_plain_one(terminal):
     stream = terminal(200)
-    print_table(text_table("", HEADER, ROWS, left=("name",)))
+    print_rows(HEADER, ROWS, left=("name",))
     assert [line.rstrip() for line in plain(stream).splitlines()] == PLAIN.splitlines()
 
 
@@ -96,15 +103,15 @@ def test_a_table_that_fits_is_the_plain_one(terminal):
 def test_a_long_table_is_cut_on_a_terminal_only(terminal, capsys, monkeypatch, num_rows):
     rows = [[f"row{k}"] for k in range(num_rows)]
     stream = terminal()
-    print_table(text_table("", ["name"], rows))
+    print_rows(["name"], rows)
     cut = num_rows > LONG_TABLE
     assert stream.getvalue().count("row") == (FIRST_ROWS if cut else num_rows) + cut
     assert (f"\n{num_rows - FIRST_ROWS} more rows; --all prints them\n" in stream.getvalue()) == cut
     monkeypatch.setattr(printing, "_prints_all", True)
-    print_table(text_table("", ["name"], rows))
+    print_rows(["name"], rows)
     assert f"row{num_rows - 1}" in stream.getvalue()
     monkeypatch.undo()
-    print_table(text_table("", ["name"], rows))
+    print_rows(["name"], rows)
     assert capsys.readouterr().out.count("row") == num_rows
 
 
@@ -147,5 +154,5 @@ def test_in_a_pipe_long_names_are_folded_and_nothing_is_lost(capsys):
     assert " ".join(line[place].strip() for line in lines[1:3]) == name
     assert lines[1].endswith("1 s") and lines[3].split() == ["MPI_Send", "main", "2", "s"]
     # A column that may be copied, such as a setting, stays whole.
-    print_table(text_table("", ["call", "in", "time"], rows, ["call", "in"]))
+    print_rows(["call", "in", "time"], rows, ["call", "in"])
     assert name in capsys.readouterr().out

@@ -13,10 +13,9 @@ from earlybird.data.errors import InputError, write_error
 from earlybird.data.labels import counted, flavour
 from earlybird.data.run import Run
 from earlybird.data.shell_commands import command_text, path_argument
-from earlybird.present.core.table import text_table
 from earlybird.present.render.data import Format, print_data, print_json
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 FOLDER = Path("baselines")
 CHECK = "earlybird.check/1"
@@ -140,7 +139,7 @@ def list_baselines(folder: FolderOption = FOLDER, format: Format = FORMAT) -> No
         return
     if not print_data(format, rows, rows):
         cells = [list(row.values()) for row in rows]
-        print_table(text_table("", list(rows[0]), cells, left=["name", "mpi", "host"]))
+        print_rows(list(rows[0]), cells, left=["name", "mpi", "host"])
 
 
 def _row(path: Path) -> dict[str, Any]:

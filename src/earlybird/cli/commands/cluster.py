@@ -21,10 +21,9 @@ from earlybird.launch.cluster import control, link, state
 from earlybird.launch.cluster.node import TEMPORARY
 from earlybird.launch.cluster.state import Cluster
 from earlybird.launch.variables import variables_to_set
-from earlybird.present.core.table import text_table
 from earlybird.present.render.data import Format, print_data, print_json
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_line, print_table
+from earlybird.present.render.terminal import print_line, print_rows
 from earlybird.toolchain.build import require_library
 
 _END_LIMIT_S = 10.0
@@ -80,7 +79,7 @@ def list_(format: Format = FORMAT) -> None:
         return
     if clusters:
         header = ("name", "nodes", "rate", "TCP bandwidth", "latency", "state")
-        print_table(text_table("", header, list(map(_cells, clusters))))
+        print_rows(header, list(map(_cells, clusters)))
     else:
         print_line("no cluster is running; start one with: earlybird cluster up --nodes 4 --rate 200mbit")
 

@@ -13,9 +13,8 @@ from earlybird.machine.abilities import abilities
 from earlybird.machine.commands import find_command
 from earlybird.machine.discovery import ANSWER_LIMIT_S, Unusable, find_mpis, same_mpi
 from earlybird.machine.home import home, homes
-from earlybird.present.core.table import text_table
 from earlybird.present.render.data import print_json
-from earlybird.present.render.terminal import print_line, print_table
+from earlybird.present.render.terminal import print_line, print_rows
 from earlybird.toolchain.build import features, is_built
 
 _COLUMNS = ("MPI", "family", "version", "launcher", "native code", "partitioned", "path or remedy")
@@ -68,7 +67,7 @@ def doctor(json: bool = AS_JSON) -> None:
         _row(named[name]) if name in named else _absent_row(name, absent[name]) for name in flavours.NAMES
     ]
     rows += [_row(flavour) for flavour in others] + [_unusable_row(mpi) for mpi in unusable]
-    print_table(text_table("", _COLUMNS, rows, left=_LEFT))
+    print_rows(_COLUMNS, rows, left=_LEFT)
     shared = [str(folder) for folder in homes()[1:] if folder.is_dir()]
     also = f"; those in {', '.join(shared)} are used, too" if shared else ""
     print_line()

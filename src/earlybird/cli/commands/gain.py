@@ -9,10 +9,9 @@ from earlybird.cli.options.delay_rate import DelayOptions
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.models import pipelined
-from earlybird.present.core.table import text_table
 from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_table
+from earlybird.present.render.terminal import print_rows
 
 
 def gain(
@@ -52,7 +51,7 @@ def gain(
         result |= {"bulk_s": bulk_s, "pipelined_s": pipelined_s}
         cells |= {"bulk": units.format_seconds(bulk_s), "pipelined": units.format_seconds(pipelined_s)}
     if not print_data(format, result, [result]):
-        print_table(text_table("", list(cells), [list(cells.values())]))
+        print_rows(list(cells), [list(cells.values())])
         note("eta: bulk time over pipelined time for large messages, without latency and cost per message")
 
 

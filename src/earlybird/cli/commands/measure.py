@@ -23,10 +23,9 @@ from earlybird.measure import reproduce, suites
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
 from earlybird.measure.options import thread_counts
 from earlybird.measure.session import refuse_conflicts_of
-from earlybird.present.core.table import text_table
 from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_line, print_table
+from earlybird.present.render.terminal import print_line, print_rows
 from earlybird.present.subjects.measured.terminal import print_run, print_with_paper
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick")
@@ -323,7 +322,7 @@ def _list_suites(format: str) -> None:
     listed = [{"suite": one.name, "measures": one.help} for one in suites.SUITES.values()]
     if not print_data(format, {"suites": listed}, listed):
         header = list(listed[0])
-        print_table(text_table("", header, [list(one.values()) for one in listed], left=header))
+        print_rows(header, [list(one.values()) for one in listed], left=header)
         print_line()
         print_line("earlybird measure " + " ".join(suites.SUITES) + " -o run")
         print_line("earlybird measure SUITE --help    the options of a suite")

@@ -15,11 +15,10 @@ from earlybird.data.recording import SUMMARY, load_recording
 from earlybird.data.run import SCHEMA as RUN_SCHEMA
 from earlybird.data.run import Run
 from earlybird.data.run_continuation import resume_command
-from earlybird.present.core.table import text_table
 from earlybird.present.registry import KINDS, kind_of, nouns
 from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_line, print_table
+from earlybird.present.render.terminal import print_line, print_rows
 
 
 class ShowFormat(StrEnum):
@@ -149,7 +148,7 @@ def _show_pattern(pattern: Pattern, source: Path, format: ShowFormat) -> None:
     if not print_data(format, summary | {"exchange": messages}, messages, header):
         print_summary(summary)
         print_line()
-        print_table(text_table("", header, rows))
+        print_rows(header, rows)
 
 
 def _show_traffic(source: Path, layout: str, format: ShowFormat) -> None:
@@ -169,7 +168,7 @@ def _show_layout(layout: Layout, format: ShowFormat) -> None:
     rows = [(rank, *place) for rank, place in enumerate(places)]
     ranks = [dict(zip(header, row, strict=True)) for row in rows]
     if not print_data(format, {"nodes": layout.num_nodes, "layout": ranks}, ranks, header):
-        print_table(text_table("", header, rows))
+        print_rows(header, rows)
         note(f"{layout.num_ranks} ranks on {layout.num_nodes} nodes")
 
 

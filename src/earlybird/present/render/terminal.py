@@ -2,13 +2,13 @@
 
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from earlybird.data.plain_text import markdown_text, plain_line
-from earlybird.present.core.table import Column, Table
+from earlybird.present.core.table import Column, Table, text_table
 from earlybird.present.render.streams import drawing
 
 if TYPE_CHECKING:
@@ -98,6 +98,11 @@ def print_captioned(table: Table) -> None:
     for line in textwrap.wrap(plain_line(table.caption), WIDE_TABLE, break_on_hyphens=False):
         print_line(line)
     print_table(table.brief())
+
+
+def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], left: Collection[str] = ()) -> None:
+    """Print a table of texts that are there already."""
+    print_table(text_table("", header, rows, left))
 
 
 def fits(table: Table) -> bool:

@@ -7,8 +7,8 @@ from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.layout import LEVEL_LABELS, LEVELS
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.present.core.notation import percent_text
-from earlybird.present.core.table import Column, Table, text_table
-from earlybird.present.render.terminal import print_line, print_table
+from earlybird.present.core.table import Column, Table
+from earlybird.present.render.terminal import print_line, print_rows, print_table
 
 # The keys of errors, and their column heads.
 _ERRORS = {
@@ -31,7 +31,7 @@ _TERM = (
 
 def print_forms(forms: Sequence[CollectiveForm]) -> None:
     """Print latency (of the smallest messages) and bandwidth (of the largest) of each type of hop."""
-    print_table(text_table("", _FORM, [row for form in forms for row in _form_rows(form)]))
+    print_rows(_FORM, [row for form in forms for row in _form_rows(form)])
 
 
 def print_comparison(forms: Sequence[CollectiveForm]) -> None:
@@ -44,7 +44,7 @@ def print_comparison(forms: Sequence[CollectiveForm]) -> None:
             for k, row in enumerate(sorted(of_points, key=lambda one: one.get("aicc", float("inf")))):
                 head = ("", "", "") if k else (form.operation, form.algorithm, points)
                 rows.append((*head, _name(row), row["parameters"], _criterion(row), *_errors(row)))
-    print_table(text_table("", _ALTERNATIVE, rows))
+    print_rows(_ALTERNATIVE, rows)
 
 
 def print_regressions(regressions: Sequence[Any]) -> None:

@@ -11,10 +11,9 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.run import Run
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.present.core.table import text_table
 from earlybird.present.render.data import Format, print_csv, print_json
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_line, print_table, prints_all
+from earlybird.present.render.terminal import print_line, print_rows, prints_all
 
 # Tables of more ranks than MAX_RANKS show the slowest ones only.
 MAX_RANKS, SLOWEST_RANKS = 32, 10
@@ -107,7 +106,7 @@ def print_errors(comparison: Comparison) -> None:
         [model, f"{error:.1%}", f"{slowest:+.1%}"]
         for model, (error, slowest) in sorted(errors.items(), key=lambda item: item[1])
     ]
-    print_table(text_table("", ["model", "error (11)", "slowest rank"], rows))
+    print_rows(["model", "error (11)", "slowest rank"], rows)
     if empty:
         note(f"{comparison.describe_empty()}; `over empty` adds the data to that")
 
@@ -121,7 +120,7 @@ def _print_csv(columns: Mapping[str, np.ndarray]) -> None:
 def _print_table(columns: Mapping[str, np.ndarray], shown: np.ndarray) -> None:
     header = ["rank", *(name.removesuffix("_s").replace("_", "-") for name in columns)]
     rows = [[rank, *(format_seconds(times_s[rank]) for times_s in columns.values())] for rank in shown]
-    print_table(text_table("", header, rows))
+    print_rows(header, rows)
 
 
 def _slowest(times_s: np.ndarray, number: int) -> np.ndarray:

@@ -4,9 +4,8 @@ from earlybird.data import labels
 from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.units import format_bytes
 from earlybird.patterns.traffic import Traffic
-from earlybird.present.core.table import text_table
 from earlybird.present.render.data import print_data
-from earlybird.present.render.terminal import print_line, print_table
+from earlybird.present.render.terminal import print_line, print_rows
 
 _MAX_NODES = 64  # in the table; JSON and CSV have all
 
@@ -46,11 +45,11 @@ def print_traffic(found: Traffic, layout: Layout, format: str) -> None:
          f"{100 * value['levels'][level]['share']:.1f} %"]
         for level in LEVELS
     ]  # fmt: skip
-    print_table(text_table("", ["level", "messages", "volume", "share"], rows, left=["level"]))
+    print_rows(["level", "messages", "volume", "share"], rows, left=["level"])
     print_line()
     heads = ["node", *(labels.level(level) for level in LEVELS)]
     shown = found.node_bytes[:_MAX_NODES].tolist()
     of_nodes = [[row["node"], *map(format_bytes, of)] for row, of in zip(nodes, shown, strict=False)]
-    print_table(text_table("", heads, of_nodes))
+    print_rows(heads, of_nodes)
     if len(nodes) > _MAX_NODES:
         print_line(f"... {len(nodes) - _MAX_NODES} more; --format csv has all")
