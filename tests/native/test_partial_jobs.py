@@ -2,13 +2,16 @@
 
 import os
 import re
+import socket
 import subprocess
+import threading
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from earlybird.machine.flavours import Flavour, find_flavour
+from tests.conftest import require_mpi
 from tests.partitioned import launch_command, run_ranks, start_environment
 
 pytestmark = pytest.mark.mpi
@@ -139,3 +142,82 @@ def test_a_rank_that_is_switched_off_meets_the_others_of_a_whole_job(any_mpi, va
     status, output = run_ranks(flavour, 3, command, env, 60)
     assert status == 0 and delivered(output) == [0, 0, 6], output[-2000:]
     assert "earlybird: partitioned communication\n" in output
+
+
+_ANSWERS = {
+    "init": "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
+    "get_maxes": "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024",
+    "get_appnum": "cmd=appnum appnum=0",
+    "get_my_kvsname": "cmd=my_kvsname kvsname=kvs",
+    "put": "cmd=put_result rc=0 msg=success",
+    "barrier_in": "cmd=barrier_out rc=0",
+    "finalize": "cmd=finalize_ack rc=0",
+}
+
+
+class HydraOfAnotherRelease:
+    """Answers the ranks of a node as Hydra 4 does, which passes values on in barriers alone."""
+
+    def __init__(self, num_ranks: int) -> None:
+        self._values = {"PMI_process_mapping": f"(vector,(0,1,{num_ranks}))"}
+        self._kept: dict[str, str] = {}
+        self._barrier = threading.Barrier(
+            num_ranks, action=lambda: self._values.update(self._kept), timeout=60
+        )
+
+    def answer(self, rank: socket.socket) -> None:
+        """Answer one rank, line by line, until it ends."""
+        with rank, rank.makefile("rw") as lines:
+            for line in lines:
+                given = dict(part.split("=", 1) for part in line.split())
+                if given["cmd"] == "put":
+                    self._kept[given["key"]] = given["value"]
+                if given["cmd"] == "barrier_in":
+                    self._barrier.wait()
+                if given["cmd"] == "get":
+                    value = self._values.get(given["key"])
+                    found = (
+                        f"rc=0 msg=success value={value}" if value else "rc=-1 msg=not_found value=unknown"
+                    )
+                    answer = f"cmd=get_result {found}"
+                else:
+                    answer = _ANSWERS.get(given["cmd"], f"cmd={given['cmd']} rc=-1")
+                lines.write(f"{answer}\n")
+                lines.flush()
+
+
+def test_a_launcher_that_does_not_pass_on_who_has_the_library_is_named(variant):
+    require_mpi("mpich")
+    flavour = find_flavour("mpich")
+    hydra, ranks, threads = HydraOfAnotherRelease(2), [], []
+    for rank in range(2):
+        ours, its = socket.socketpair()
+        number = its.fileno()
+        variables = {
+            "PMI_FD": number,
+            "PMI_RANK": rank,
+            "PMI_SIZE": 2,
+            "MPI_LOCALNRANKS": 2,
+            "MPI_LOCALRANKID": rank,
+        }
+        threads.append(threading.Thread(target=hydra.answer, args=(ours,), daemon=True))
+        threads[-1].start()
+        with its:
+            ranks.append(
+                subprocess.Popen(
+                    [str(variant(flavour, "member")), "0,1"],
+                    pass_fds=[number],
+                    stdout=subprocess.PIPE,
+                    env=start_environment(flavour, 2) | {key: str(value) for key, value in variables.items()},
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                )
+            )
+    try:
+        output = "".join(rank.communicate(timeout=60)[0] for rank in ranks)
+    finally:
+        for rank in ranks:
+            rank.kill()
+    assert delivered(output) == [0, 6], output
+    assert output.count("the launcher is of another release than the MPI") == 1
+    assert "does not have libearlybird" not in output

@@ -97,6 +97,12 @@ bool eb_job_meet(bool is_able, eb_members *members, const char **reason) {
   if (has_registry ? !eb_registry_has_published() : !is_enlisted && !eb_job_is_whole()) return false;
   PMPI_Comm_rank(MPI_COMM_WORLD, &own.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &own.size);
+  if (has_registry && own.size > 1 && !eb_registry_is_readable(own.rank)) {
+    if (own.rank == 0)
+      *reason = "the launcher is of another release than the MPI and does not pass on which ranks have the library, so the "
+                "MPI's own partitioned communication is used; start the job with the mpiexec of this MPI";
+    return false;
+  }
   if (!has_registry && !eb_job_is_whole() && own.size > 1) {
     if (own.rank == 0)
       *reason = "the process manager does not report which ranks have the library, so the MPI's own partitioned "

@@ -204,4 +204,7 @@ bool eb_registry_is_there(void) { return is_pmix_running || is_hydra(); }
 
 bool eb_registry_has_published(void) { return has_published; }
 
+/* PMIx has the rank's own value in any case, and Open MPI always begins the exchange. */
+bool eb_registry_is_readable(int own_rank) { return !pmi_store[0] || has_by_pmi(own_rank); }
+
 bool eb_registry_has(int rank) { return pmi_store[0] ? has_by_pmi(rank) : has_by_pmix(rank); }

@@ -17,6 +17,9 @@ void eb_registry_publish(void);
 bool eb_registry_is_there(void);
 /* Has this rank published? */
 bool eb_registry_has_published(void);
+/* Can ranks read what this rank, of this number in MPI_COMM_WORLD, has published? Not where Hydra keeps it until an exchange, which an
+ * MPI of another release does not begin. A rank whose value others can read is one that reads it. After the MPI has been initialised. */
+bool eb_registry_is_readable(int own_rank);
 
 /* Has this rank of MPI_COMM_WORLD published the same value as this rank? Incompatible libraries publish different
  * values. After the MPI has been initialised. */
