@@ -16,7 +16,7 @@ from earlybird.present.subjects.recording.view import Recorded
 
 QUANTITIES = ("bytes", "messages")
 ORDERS = {"rank": "by rank", "node": "by node", "community": "by community"}
-_SAYS = {
+_ORDER_NOTES = {
     "rank": "",
     "node": " Ranks of a node are next to each other; lines separate nodes.",
     "community": " Ranks that exchange much are next to each other.",
@@ -27,7 +27,7 @@ _FEW_TICKS = 3  # of the names of nodes
 
 
 def matrix_figures(recorded: Recorded, id: str) -> list[Figure]:
-    """A figure for each order and quantity, chosen with selectors."""
+    """Draw a figure for each order and quantity, chosen with selectors."""
     if not recorded.heaviest:
         reason = "The program sent no message between two ranks in a call that names them."
         return [Figure(id, "Communication matrix", "", absence=reason, choice=recorded.choice)]
@@ -49,9 +49,7 @@ def _figure(matrix: Matrix, quantity: str, id: str, recorded: Recorded) -> Figur
     text: Callable[[float], str] = format_bytes if quantity == "bytes" else _count
     exponents, texts = log_ticks(low, high, text)
     bar = axes.color_bar([(exponent - low) / span * _LEVELS for exponent in exponents], texts, -0.2)
-    trace = heat_map(z, _hover(matrix, quantity), axes.AMOUNTS, (-0.5, _LEVELS + 0.5), 0, colorbar=bar) | {
-        "hoverongaps": False
-    }
+    trace = heat_map(z, _hover(matrix, quantity), axes.AMOUNTS, (-0.5, _LEVELS + 0.5), 0, colorbar=bar)
     lines = _node_lines(rows, recorded) if rows.order == "node" and rows.unit == "rank" else []
     receivers, senders = f"receiving {_unit(rows)}", f"sending {_unit(rows)}"
     # Rows of ranks without a common order have no labels.
@@ -65,15 +63,15 @@ def _figure(matrix: Matrix, quantity: str, id: str, recorded: Recorded) -> Figur
 def _caption(rows: Rows, quantity: str) -> str:
     caption = f"Colour: {quantity} from sender to receiver, on a log scale. Empty cells: no messages."
     if rows.unit == "rank":
-        return caption + _SAYS[rows.order]
+        return caption + _ORDER_NOTES[rows.order]
     if rows.unit == "node":
         return f"{caption} Each row and column is a node: there are too many ranks for a row each."
     joined = f" Each row and column is {rows.ranks_per_row} ranks: there are too many for a row each."
-    return caption + joined + _SAYS[rows.order].replace("; lines separate nodes", "")
+    return caption + joined + _ORDER_NOTES[rows.order].replace("; lines separate nodes", "")
 
 
 def _hover(matrix: Matrix, quantity: str) -> list[list[str]]:
-    """Texts of the cells with the largest values, "" for the others."""
+    """Return the texts of the cells with the largest values, "" for the others."""
     names = [axes.label(name) for name in matrix.rows.names]
     texts = [[""] * len(names) for _ in names]
     flat = np.where(matrix.messages > 0, getattr(matrix, quantity), -1).ravel()
@@ -92,7 +90,7 @@ def _ticks(rows: Rows) -> dict[int, str]:
 
 
 def _short(name: str) -> str:
-    """`rank 3`: `3`, `ranks 0 to 49`: `0`, `node n01 (32 ranks)`: `n01`."""
+    """Return `3` of `rank 3`, `0` of `ranks 0 to 49`, `n01` of `node n01 (32 ranks)`."""
     if name.startswith("node "):
         return name.removeprefix("node ").partition(" (")[0][:12]
     return name.split()[1]
@@ -103,7 +101,7 @@ def _unit(rows: Rows) -> str:
 
 
 def _node_lines(rows: Rows, recorded: Recorded) -> list[dict[str, Any]]:
-    """Lines between the last rank of a node and the first of the next."""
+    """Return lines between the last rank of a node and the first of the next."""
     ranks = np.argsort(rows.of_rank, kind="stable").tolist()
     known = recorded.recording.ranks
     hosts = [known[rank].host if rank in known else "" for rank in ranks]
