@@ -32,6 +32,9 @@ sys.dont_write_bytecode = False
 
 EARLYBIRD = Path(sys.executable).parent / "earlybird"
 
+# No test cuts the power, and thousands of files would wait for a disk.
+os.fsync = lambda descriptor: None
+
 # What a shell starts in the background ignores Ctrl-C, and so would what tests start and interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

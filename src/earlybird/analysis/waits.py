@@ -100,7 +100,8 @@ class Waits:
         before the call ended: the most that the call can have waited for it to send on, or to receive.
     late_collective_s : (R,), in collectives, until the rank that comes last had come.
     caused_s : (R,), for how long other ranks waited for this one.
-    examined_s : time of all ranks in calls of which it is known how much of them is waiting.
+    unknown_s : (R,), in calls of which it is not known how much of them is waiting, without what is known.
+    examined_s : time of all ranks in the other calls.
     unexamined : the other calls, by their time; where that is known with what they complete.
     places : of the program, the one with most waiting first.
     num_received, num_matched : messages received, and those whose send is in the traces, too.
@@ -119,6 +120,7 @@ class Waits:
     peer_outside_s: np.ndarray
     late_collective_s: np.ndarray
     caused_s: np.ndarray
+    unknown_s: np.ndarray
     examined_s: float
     unexamined: list[str]
     places: tuple[PlaceWaits, ...]
@@ -268,10 +270,12 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
         caused_s += by_rank(waited_s[late >= 0], late[late >= 0])
     cause[_not_examined(events, joined)] = _UNKNOWN
     is_unknown = is_timed & (cause != _KNOWN)
+    waiting_s = waits.sender_s + waits.receiver_s + waits.outside_s + waits.collective_s
     return Waits(
         ranks, np.maximum(last_s - first_s, 0)[ranks], by_rank(durations_s * is_timed)[ranks],
         by_rank(waits.sender_s)[ranks], by_rank(waits.receiver_s)[ranks], by_rank(waits.outside_s)[ranks],
         by_rank(waits.collective_s)[ranks], caused_s[ranks],
+        by_rank(np.maximum(durations_s - waiting_s, 0) * is_unknown)[ranks],
         float((durations_s * (is_timed & ~is_unknown)).sum()), _unexamined(events, is_unknown, cause),
         _places(recording, events, is_timed, is_unknown, waits),
         joined.matches.num_received, len(joined.matches.sent), _unmatched(events, joined.matches),

@@ -1,6 +1,7 @@
 """The command `earlybird`: dispatches to the subcommand and turns errors into one sentence and an exit
 status."""
 
+import errno
 import os
 import re
 import signal
@@ -125,9 +126,8 @@ def run() -> None:
         if error.filename is None:
             discard(sys.stdout)
         path = error.filename or "the output"
-        sentence = (
-            f"cannot read or write {path}: {error.strerror}; check the path, permissions and free space"
-        )
+        remedy = "redirect it" if error.errno == errno.EBADF else "check the path, permissions and free space"
+        sentence = f"cannot read or write {path}: {error.strerror}; {remedy}"
         status = _complain(sentence, 2 if error.filename and is_of_the_path(error) else failed)
     except MemoryError:
         status = _complain("there is not enough memory; give smaller input, or free some memory", failed)

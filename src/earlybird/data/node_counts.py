@@ -67,6 +67,10 @@ class NodeCounts(Record):
         if not self.counts:
             raise ValueError("counts is missing or empty; give a number of nodes")
 
+    def fastest_first(self) -> list[NodeCount]:
+        """Return the predictions, that with the least time first."""
+        return sorted(self.counts, key=lambda count: count.time_s.value)
+
 
 def node_counts_from_json(value: Mapping[str, Any], where: str = "the node counts") -> NodeCounts:
     """Build NodeCounts from their JSON object; raises InputError when a part is missing."""

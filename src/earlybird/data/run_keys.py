@@ -15,7 +15,6 @@ from earlybird.data.schema import (
     NotNegative,
     Rank,
     Ranks,
-    Share,
     check_keys,
     form,
 )
@@ -73,12 +72,12 @@ class EffortKeys(TypedDict, total=False):
     seed: Annotated[int, msgspec.Meta(ge=0, le=MOST_SEED)]
     time_limit_s: PositiveSeconds
     stall_limit_s: PositiveSeconds
-    min_iterations: Count
-    target: Share
+    min_iterations: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    target: Annotated[float, msgspec.Meta(gt=0, le=1)]
 
 
 class Settings(TypedDict, total=False):
-    suites: list[str]
+    suites: Annotated[list[str], msgspec.Meta(min_length=1)]
     mpi: list[str] | str | None
     launcher: str
     hosts: Text

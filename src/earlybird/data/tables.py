@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.kernels import PINGPONG
 from earlybird.data.layout import LEVELS, MAX_RANKS
 from earlybird.data.profile import Level, Profile, Protocol
-from earlybird.data.units import MAX_BYTES, MOST_BYTES_PER_S, MOST_S
+from earlybird.data.units import MAX_BYTES, MOST_BYTES_PER_S, MOST_S, number_in
 
 if TYPE_CHECKING:
     import pandas
@@ -132,7 +132,7 @@ def _positive(
     zero: bool = False,
 ) -> float:
     try:
-        value = float(row[column])
+        value = number_in(row[column])
     except ValueError:
         value = math.nan
     least_is_met = value >= 0 if zero else value > 0

@@ -79,6 +79,10 @@ class ToleranceCurve(Record):
         """Of the tolerated growth; None if it is unknown or not reached."""
         return next((one.factor for one in self.tolerated if one.growth == growth), None)
 
+    def value_at(self, growth: float) -> str:
+        """Return the parameter at which the tolerated growth is reached, with its unit."""
+        return self.value_text(self.factor_at(growth) or 1.0)
+
     def tolerated_text(self, growth: float) -> str:
         """`2.4 us (2.4x)`; `any` if the growth is not reached."""
         factor = self.factor_at(growth)

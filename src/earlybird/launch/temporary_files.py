@@ -19,7 +19,7 @@ _PROXY = "hydra_pmi_proxy"
 # By how much the kernel's time of a process's beginning may be off against a file's.
 _SLACK_S = 2.0
 # The folder of a daemon of Open MPI 5.0.11, named after its process.
-_SESSION = re.compile(r"ompi\.(\d+)")
+_SESSION = re.compile(r"ompi\.([0-9]+)")
 
 
 def remove_left(

@@ -24,7 +24,7 @@ from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.labels import counted
 from earlybird.data.layout import MAPPINGS, Layout, is_shape, parse_layout
 from earlybird.data.topologies import DEFAULT_TOPOLOGY, num_neighbours, parse_topology
-from earlybird.data.units import format_bytes, parse_bytes, shortened, whole_number
+from earlybird.data.units import format_bytes, number_in, parse_bytes, shortened, whole_number
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure.collective_methods import (
     ALGORITHM_SETS,
@@ -56,7 +56,7 @@ def _algorithm(text: str) -> str:
 def _skew(text: str) -> float:
     """`4` -> 4, `1.5` -> 1.5."""
     try:
-        skew = float(text)
+        skew = number_in(text)
     except ValueError:
         skew = math.nan
     if not 1 <= skew < math.inf:

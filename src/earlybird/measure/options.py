@@ -35,6 +35,7 @@ class SuiteOption:
         run. The options of one field are parsed together: by each that is given, with the same result.
     type : of the value on the command line and in the settings.
     setting : its key in the settings of a run; by default `name`.
+    values : all that it may have, for options that have one of a few.
     """
 
     name: str
@@ -43,6 +44,7 @@ class SuiteOption:
     parse: Parser = as_given
     type: type = str
     setting: str = ""
+    values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         FIELDS.add(self.field)
@@ -152,12 +154,19 @@ LEVELS = SuiteOption(
 )
 
 
+_BUFFERS = ("vary", "reuse")
+
+
 def _buffers(text: str, _: Mapping[str, Any]) -> str:
-    if text not in ("vary", "reuse"):
+    if text not in _BUFFERS:
         raise InputError(f"--buffers is {text!r}; choose vary or reuse")
     return text
 
 
 BUFFERS = SuiteOption(
-    "buffers", "vary or reuse the contents of messages (OSU reuses).  [default: vary]", "buffers", _buffers
+    "buffers",
+    "Vary or reuse the contents of messages (OSU reuses).  [default: vary]",
+    "buffers",
+    _buffers,
+    values=_BUFFERS,
 )

@@ -250,6 +250,10 @@ def find_suites(names: Sequence[str]) -> list[Suite]:
     return [SUITES[name] for name in dict.fromkeys(names)]
 
 
+# How run.json has the values of options.
+_JSON_KINDS = {str: "text in quotes", int: "a whole number", float: "a number", bool: "true or false"}
+
+
 def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
     """The options of `suites` that the settings of a run contain, parsed; InputError if one is invalid."""
     values = {}
@@ -258,8 +262,11 @@ def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
         if value is None:
             continue
         kinds = (int, float) if option.type is float else option.type
-        if not isinstance(value, kinds):
-            raise InputError(f"{option.option} of the run is {value!r}; give {option.type.__name__}")
+        if not isinstance(value, kinds) or isinstance(value, bool) is not (option.type is bool):
+            raise InputError(
+                f"settings.{option.key} of the run is {value!r}; give what {option.option} takes, as "
+                f"{_JSON_KINDS[option.type]}"
+            )
         values[option.field] = option.parse(value, settings)
     num_points = math.prod(len(value) for value in values.values() if isinstance(value, tuple))
     if num_points > MOST_POINTS:

@@ -18,7 +18,7 @@ from earlybird.data.units import format_bytes, whole_number
 from earlybird.present.material import Material, MeasuredRun, profile_mpi
 
 PROFILE, RUN, PATTERN, COLLECTIVES = "profile.json", "run", "PATTERN", "collectives"
-_SLOTS = re.compile(r"(\d+x\d+x\d+)(?: by (\w+))?")
+_SLOTS = re.compile(r"([0-9]+x[0-9]+x[0-9]+)(?: by (\w+))?")
 
 
 def size(size_bytes: float) -> str:

@@ -209,7 +209,7 @@ def project(
         str(recording.path), recording.size, recording.run_s, place.layout.text, profile.id,
         tuple(projected), assumptions,
         (*projector.notes(projected), *_left_out(projected, measured, only_phase)), balance,
-        projector.causes(balance),
+        projector.causes(balance, projected), is_cut=_is_cut(recording),
     )  # fmt: skip
     return replace(
         whole,
@@ -235,6 +235,10 @@ def _left_out(
     ]
 
 
+def _is_cut(recording: Recording) -> bool:
+    return bool(recording.missing or recording.ended_early)
+
+
 class _Projector:
     def __init__(self, recording: Recording, profile: Profile, place: Placement, changes: Changes):
         self.recording, self.profile, self.place, self.changes = recording, profile, place, changes
@@ -247,10 +251,12 @@ class _Projector:
         self._launch = launch_of(recording, profile)
         self._undescribed: dict[float, str] = {}
 
-    def causes(self, balance: WorkBalance | None) -> tuple[str, ...]:
-        """Return what costs time and is no change, known after all phases are projected. Uneven work explains
-        time in the MPI that no model describes."""
+    def causes(self, balance: WorkBalance | None, phases: Sequence[ProjectedPhase]) -> tuple[str, ...]:
+        """Return what costs time and is no change, or what keeps it from being known, after all `phases` are
+        projected. Uneven work explains time in the MPI that no model describes."""
         causes = list(self._causes)
+        if _is_cut(self.recording) and all(phase.model_s is None for phase in phases):
+            causes.append("record the program again, until all ranks have ended and left a whole file")
         if balance and balance.is_uneven(self.recording.run_s):
             return tuple(causes)
         if self._core_wait_share >= LEAST_CORE_WAIT and balance is None and self.recording.size > 1:
@@ -369,7 +375,8 @@ class _Projector:
         )  # fmt: skip
 
     def _chosen_model(self, exchange: PhaseExchange) -> ChosenModel:
-        levels = {name for one in exchange.patterns for name in used_levels(one, [self.place.layout])}
+        layouts = [self.place.layout]
+        levels = {level for pattern in exchange.patterns for level in used_levels(pattern, layouts)}
         return choose_model(levels, self.profile)
 
     def _or_shared_cores(self) -> str:

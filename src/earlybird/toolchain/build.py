@@ -32,7 +32,7 @@ PKG_CONFIG = "lib/pkgconfig/earlybird.pc"
 # The output of the last build that failed, next to the builds.
 FAILED_BUILD = "failed-build.txt"
 # The key, the architecture and the version, before what else a build depends on.
-_KEY_FILE = re.compile(r"[0-9a-f]{12}\n\w+\n\d[\w.+-]*\n")
+_KEY_FILE = re.compile(r"[0-9a-f]{12}\n\w+\n[0-9][\w.+-]*\n")
 
 
 def native_sources() -> Path:

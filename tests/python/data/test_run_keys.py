@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from earlybird.data.advice import advice_from_json
 from earlybird.data.check import check_from_json
 from earlybird.data.errors import InputError
 from earlybird.data.history import history_from_json
 from earlybird.data.prediction import prediction_from_json
+from earlybird.data.profile import profile_from_json
 from earlybird.data.recording import load_recording
 from earlybird.data.run import Run, sample_from_json
 
@@ -51,6 +53,9 @@ def folder(tmp_path):
         (("settings", "effort"), 5, "settings.effort is 5"),
         (("settings", "effort", "launches"), 10**8, "settings.effort.launches is 100000000"),
         (("settings", "effort", "budget_s"), -1, "settings.effort.budget_s is -1"),
+        (("settings", "suites"), [], "settings.suites is []; give a JSON list of length >= 1"),
+        (("settings", "effort", "min_iterations"), 10**15, "settings.effort.min_iterations is 10000000000"),
+        (("settings", "effort", "target"), 0, "settings.effort.target is 0; give a number > 0"),
         (("settings", "effort", "seed"), "one", "settings.effort.seed is 'one'"),
         (("command",), "measure", "command is 'measure'"),
         (("id",), 7, "id is 7"),
@@ -110,6 +115,23 @@ def test_a_value_of_another_form_is_refused(kernel, key, value, says):
     with pytest.raises(InputError) as refused:
         sample_of(kernel, config | {key: value})
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "path", "value"),
+    [
+        (advice_from_json, "advice-1.json", ("asked", "root"), 1e308),
+        (advice_from_json, "advice-1.json", ("asked", "ranks"), "four"),
+        (advice_from_json, "advice-1.json", ("asked", "size_bytes"), -1),
+        (profile_from_json, "profile-1.json", ("results",), [{"time_s": -(2**63)}]),
+        (profile_from_json, "profile-1.json", ("results",), [{"speed_up_low": "x"}]),
+        (profile_from_json, "profile-1.json", ("some_s",), -(2**63)),
+    ],
+)
+def test_keys_that_are_free_are_in_their_range_where_they_are_known(read, name, path, value):
+    given = changed(golden(name), path, value)
+    with pytest.raises(InputError, match=path[-1]):
+        read(given)
 
 
 def test_times_of_ranks_are_those_of_the_operation():

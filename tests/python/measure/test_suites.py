@@ -241,3 +241,11 @@ def test_the_empty_exchange_has_the_messages_of_the_other_without_data():
     assert empty.points[0]["empty"] == "yes"
     assert exchange_groups(pattern, layout, "mpich") == [whole]
     assert len(exchange_groups(empty.pattern, layout, "mpich", with_empty=True)) == 1
+
+
+@pytest.mark.parametrize(("suite", "key", "value"), [("pingpong", "sizes", [8]), ("collective", "op", True)])
+def test_a_setting_of_another_kind_is_refused_by_its_key(suite, key, value):
+    with pytest.raises(
+        InputError, match=rf"settings.{key} of the run is .*; give what --{key} takes, as text"
+    ):
+        options_of(find_suites([suite]), {"quick": False, key: value})

@@ -19,7 +19,17 @@ from earlybird.present.render.text import render
 from earlybird.present.subjects.recording.chapter import MAX_DRAWN
 from earlybird.present.subjects.recording.ranks import MAX_BARS, MAX_COLUMNS
 from earlybird.present.subjects.recording.tables import MAX_PAIRS, MAX_RANKS, topology_text
-from tests.recordings import add_traces, halo, in_memory, on_disk, ring
+from tests.recordings import (
+    WAITALL,
+    add_traces,
+    entries,
+    halo,
+    in_memory,
+    on_disk,
+    open_call_file,
+    rank_file,
+    ring,
+)
 
 
 def waiting(rank):
@@ -239,8 +249,8 @@ def test_text_of_a_recording_is_escaped():
     assert "<img" not in html
 
 
-def test_a_page_of_thousands_of_ranks_is_drawn_and_small():
-    side, chosen = 14, random.Random(1)
+def test_a_page_of_more_than_a_thousand_ranks_is_drawn_and_small():
+    side, chosen = 11, random.Random(1)
     size = side**3
     messages = halo(side) + [
         (chosen.randrange(size), chosen.randrange(size), chosen.randrange(1, 99), chosen.randrange(1 << 20))
@@ -297,7 +307,8 @@ def test_a_recording_stands_next_to_a_run(everything, tmp_path):
 def test_a_damaged_recording_is_refused_in_a_sentence(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     folder = on_disk(tmp_path / "rec", 2, ring(2))
-    (folder / "rank-1.ebr").write_bytes(b"no recording at all, but long enough for the head of a chunk")
+    rank = folder / "rank-1.ebr"
+    rank.write_bytes(rank.read_bytes()[:50])
     assert run_command(monkeypatch, "report", "rec") == 0  # as of a rank that was killed at once
     (folder / "recording.json").write_text('{"schema": "earlybird.recording/99"}')
     capsys.readouterr()
@@ -337,3 +348,17 @@ def test_arrivals_of_threads_are_drawn_by_thread_and_by_time():
     row = table(found, "Arrival of threads").rows[0]
     assert row[1:] == ["fill", "3", "6", "850 us", "1 ms"]
     assert not [one for one in chapter(in_memory(2, ring(2))).figures if "arrivals" in one.id]
+
+
+def test_a_program_that_hung_is_said_to_have_before_what_took_most_time(tmp_path):
+    folder = on_disk(tmp_path / "rec", 2, ring(2))
+    for rank in range(2):
+        (folder / f"rank-{rank}.ebr").write_bytes(rank_file(rank, 2, entries(rank, ring(2), 0.5), end=None))
+        (folder / f"rank-{rank}.open").write_bytes(open_call_file((2.5, WAITALL, 0, 1 - rank, 7)))
+    hung = load_recording(folder)
+    found = contents(material(hung))
+    sentence = found.chapters["recording"].sentence
+    assert sentence.startswith("Rank 0 had not returned from MPI_Waitall with rank 1")
+    assert sentence.index("Rank 1 had not returned") < sentence.index("takes the most time")
+    (answer,) = found.chapters["recording"].answers
+    assert "did not end" in dataclasses.astuple(answer)

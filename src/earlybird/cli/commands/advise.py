@@ -52,13 +52,14 @@ from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import Profile
 from earlybird.data.shell_commands import command_text, no_option, path_argument
 from earlybird.data.units import format_seconds, parse_bytes, parse_duration
-from earlybird.machine.flavours import find_flavour
+from earlybird.machine.flavours import NAMES, find_flavour
 from earlybird.predict.collective import operations_of
 from earlybird.present.render.data import Format
 from earlybird.present.render.notes import note
 from earlybird.present.subjects.advice.terminal import print_advice, print_collectives_advice
 from earlybird.present.subjects.program.terminal import MORE_CHANGES
 from earlybird.record.advice import advise_program
+from earlybird.toolchain.build import names_of_builds
 
 
 def pipeline(buffer: BufferOptions, delay: DelayOptions, format: Format = FORMAT) -> None:
@@ -425,8 +426,11 @@ def aggregate(
 def _selection_of(profile: Profile) -> Selection | None:
     """The trees in the library of the MPICH that was measured; None if that is not installed here."""
     name, version = profile.context.get("flavour"), profile.context.get("version")
+    # A profile may come from others: the path of a compiler in it is run only if this user has built with it.
+    if name not in NAMES and name not in names_of_builds():
+        return None
     try:
-        flavour = find_flavour(name or "")
+        flavour = find_flavour(name)
     except InputError:
         return None
     if flavour.family != "mpich" or flavour.version != version:

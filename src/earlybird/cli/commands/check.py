@@ -111,7 +111,7 @@ def check(
             f"is {units.format_seconds(stall_limit_s)}; give a longer --stall-limit, or a smaller --size"
         )
     if output is not None and output.exists():
-        raise InputError(f"{output} exists already; give another folder, or remove it")
+        raise InputError(f"{output} exists already; give another folder")
     if plan:
         _print_plan(planned.plan, format)
         return 0

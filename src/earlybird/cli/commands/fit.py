@@ -101,7 +101,8 @@ def fit(
         if profile.pipelines:
             note(f"and: {_advise(profile, output)}")
         for level in dict.fromkeys(replay.level for replay in profile.replays):
-            note(f"predictions {level_phrase(level)}: {with_reason(*choose_model([level], profile))}")
+            chosen = choose_model([level], profile)
+            note(f"predictions {level_phrase(level)}: {with_reason(chosen.name, chosen.to_json())}")
         if collectives:
             note(f"next: {_advise_collective(collectives, output)}")
     for warning in profile.extra["warnings"]:

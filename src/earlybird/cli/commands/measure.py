@@ -227,6 +227,11 @@ def _measure(
         r for one in resources.values() for suite in chosen for r in suite.remarks(options, one)
     ):
         note(remark)
+    if not groups:
+        raise InputError(
+            f"there is nothing to measure: {', '.join(suite.name for suite in chosen)} has no points with "
+            "these options on this machine; give other options or another suite"
+        )
     if len(resources) > 1:
         note(f"measuring {' and '.join(resources)}, their launches interleaved")
     for group in groups:

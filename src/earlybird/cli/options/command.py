@@ -1,5 +1,6 @@
 """Makes commands of functions whose parameters are options, or groups of options."""
 
+import copy
 import dataclasses
 import functools
 import inspect
@@ -16,6 +17,7 @@ from typer.core import TyperGroup
 
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import no_option
+from earlybird.data.units import require_plain_digits
 from earlybird.present.render.data import Format
 from earlybird.present.render.terminal import set_prints_all
 
@@ -64,7 +66,27 @@ def make_command(
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     examples = [example] if isinstance(example, str) else example
     app.command(name=name, epilog=example_text(*examples))(_with_options(function, long_tables))
-    return typer.main.get_command(app)
+    return _with_plain_numbers(typer.main.get_command(app))
+
+
+def _with_plain_numbers(command: Any) -> Any:
+    """Have the number of every option refused that has digits of other scripts or underscores, which int()
+    and float() take."""
+    for subcommand in getattr(command, "commands", {}).values():
+        _with_plain_numbers(subcommand)
+    for parameter in command.params:
+        if parameter.type.name.split()[0] in ("int", "integer", "float"):
+            parameter.type = copy.copy(parameter.type)  # commands share it
+            parameter.type.convert = functools.partial(_convert_plain, parameter.type, parameter.type.convert)
+    return command
+
+
+def _convert_plain(kind: Any, convert: Callable[..., Any], value: Any, parameter: Any, context: Any) -> Any:
+    try:
+        require_plain_digits(str(value))
+    except ValueError:
+        kind.fail(f"{value!r} is not a valid {kind.name}", parameter, context)
+    return convert(value, parameter, context)
 
 
 class _GroupWithDefault(TyperGroup):
@@ -119,7 +141,7 @@ def make_group(
     for subcommand, function, example in functions:
         app.command(name=subcommand, epilog=example_text(example))(_with_options(function, long_tables))
     app.callback()(lambda: None)  # otherwise typer turns a single subcommand into the command
-    return typer.main.get_command(app)
+    return _with_plain_numbers(typer.main.get_command(app))
 
 
 def given_arguments(

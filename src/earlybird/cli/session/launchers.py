@@ -1,5 +1,6 @@
 """Selects the launcher and the MPI from a command's options."""
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,7 @@ from earlybird.launch.simgrid import SimgridLauncher
 from earlybird.launch.slurm import SrunLauncher, num_allocated_nodes
 from earlybird.launch.srun_arguments import parse_srun_arguments
 from earlybird.machine import flavours, hardware
+from earlybird.machine.control_variables import PREFIX, control_variables
 from earlybird.measure.groups import DRAWN_METHODS, Library, Resources
 from earlybird.present.render.notes import note
 from earlybird.toolchain.build import features, has_library, require_built
@@ -85,8 +87,22 @@ def make_launcher(
     mpi_of = getattr(launcher, "mpi", None)
     if mpi_of is None:
         return launcher, resources
+    for name in variables:
+        _note_if_unknown(name, mpi_of)
     of_mpi: Any = launcher
     return replace(of_mpi, mpi=mpi_of._replace(settings=variables, compared=compared)), resources
+
+
+def _note_if_unknown(name: str, mpi: flavours.Flavour) -> None:
+    """Remark on a control variable that the MPI does not know, and so ignores."""
+    if not name.startswith(PREFIX):
+        return
+    known = control_variables(mpi)
+    if known is not None and name not in known:
+        near = difflib.get_close_matches(name, sorted(known), 1)
+        guess = f"; the nearest that it has is {near[0]}" if near else ""
+        has_not = f"{mpi.name} {mpi.version} has no variable {name}"
+        note(f"warning: {has_not}, so --env {name} changes nothing{guess}")
 
 
 def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Resources]:

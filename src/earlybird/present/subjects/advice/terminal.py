@@ -40,7 +40,7 @@ def print_advice(advice: Advice, format: str, *, with_sizes: bool = True) -> Non
     for rank, alternative in enumerate(advice.ranked, start=1):
         print_line(f"{rank}. {alternative.action}")
     if model := advice.asked.get("model"):
-        note(f"predicted by {with_reason(model, advice.extra.get('model_reason'))}")
+        note(f"predicted by {with_reason(model, advice.extra)}")
     if advice.size_ranges and with_sizes:
         print_line()
         print_table(sizes_table([advice]).brief())

@@ -18,19 +18,21 @@ from earlybird.present.subjects.exchange.figures import ranks_figure, waiting_fi
 from earlybird.present.subjects.exchange.matrix import matrix_figure
 from earlybird.present.subjects.exchange.tables import (
     brief_traffic,
-    node_counts_table,
     node_volumes_table,
     rank_volumes_table,
     ranks_table,
-    tolerance_table,
     traffic_table,
 )
 from earlybird.present.subjects.exchange.view import Exchange
 from earlybird.present.subjects.exchange.volumes import node_volumes_figure, rank_volumes_figure
-from earlybird.present.subjects.what_if.node_counts import node_counts_answer, node_counts_sentence
-from earlybird.present.subjects.what_if.node_counts_figure import node_counts_figure
-from earlybird.present.subjects.what_if.tolerance import tolerance_answer, tolerance_sentence
-from earlybird.present.subjects.what_if.tolerance_figure import tolerance_figure
+from earlybird.present.subjects.what_if.answer import (
+    node_counts_answer,
+    node_counts_sentence,
+    tolerance_answer,
+    tolerance_sentence,
+)
+from earlybird.present.subjects.what_if.figures import node_counts_figure, tolerance_figure
+from earlybird.present.subjects.what_if.tables import node_counts_table, tolerance_table
 
 ID = "exchange"
 QUESTION = "What does my exchange cost?"

@@ -6,10 +6,7 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.layout import LEVELS
-from earlybird.data.node_counts import NodeCounts
-from earlybird.data.tolerance import Tolerance, growth_text
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.present.core.notation import interval_text
 from earlybird.present.core.table import Table, table_of
 from earlybird.present.subjects.exchange.view import Exchange
 
@@ -100,35 +97,3 @@ def _level_columns(volumes: np.ndarray) -> dict:
 
 def _of(item: Exchange) -> str:
     return f": {item.name}" if item.name else ""
-
-
-def tolerance_table(found: Tolerance, name: str = "") -> Table:
-    """What each parameter is now, and where the exchange takes longer by each growth."""
-    columns = {
-        "parameter": lambda curve: labels.capital(curve.name),
-        "now": lambda curve: curve.value_text(),
-    }
-    for growth in found.growths:
-        columns[f"{growth_text(growth)} longer at"] = lambda curve, growth=growth: curve.tolerated_text(
-            growth
-        )
-    caption = "Latency and bandwidth that the exchange tolerates" + (f": {name}" if name else "")
-    return table_of(caption, found.curves, columns, wide=True)
-
-
-def node_counts_table(found: NodeCounts, name: str = "") -> Table:
-    """The slowest rank's time on each number of nodes, and where the volume goes."""
-    columns = {
-        "nodes": lambda one: str(one.nodes),
-        "ranks each": lambda one: str(found.ranks // one.nodes),
-        "time": lambda one: format_seconds(one.time_s.value),
-    }
-    if any(one.time_s.low < one.time_s.high for one in found.counts):
-        columns["95 %"] = lambda one: interval_text(one.time_s, format_seconds)
-    columns["slowest rank"] = lambda one: str(one.slowest_rank)
-    columns |= {
-        labels.level(level): lambda one, level=level: labels.percent(one.share(level)) for level in LEVELS
-    }
-    columns["volume between nodes"] = lambda one: format_bytes(one.inter_node_bytes)
-    caption = f"The exchange on other numbers of nodes, by the {found.model} model"
-    return table_of(caption + (f": {name}" if name else ""), found.counts, columns, wide=True)

@@ -44,7 +44,7 @@ def print_prediction(prediction: Prediction, format: str, pattern: Pattern | Non
         slowest = prediction.slowest_rank
         amount = f"; {pattern.num_messages} messages, {format_bytes(pattern.total_bytes)}" if pattern else ""
         time = format_seconds(time_s[slowest])
-        model = with_reason(prediction.model, prediction.extra.get("model_reason"))
+        model = with_reason(prediction.model, prediction.extra)
         note(f"{model}: the slowest rank is {slowest} with {time}{amount}")
 
 
@@ -82,7 +82,10 @@ def print_comparison(comparison: Comparison, format: str) -> None:
         print_line()
         print_errors(comparison)
         if default := comparison.extra.get("default_model"):
-            note(f"predict's default here: {with_reason(default, comparison.extra.get('model_reason'))}")
+            errors = (comparison.empty or comparison).error
+            better = any(error < errors.get(default, 0) for error in errors.values())
+            store = "; `earlybird fit RUN... REPLAY` makes the model that errs least the default"
+            note(f"predict's default here: {with_reason(default, comparison.extra)}{store if better else ''}")
 
 
 def print_comparison_of_file(comparison: Comparison, format: str) -> None:

@@ -2,6 +2,7 @@
 
 from earlybird.analysis.calls import FINALIZE
 from earlybird.analysis.conditions import conditions
+from earlybird.analysis.gaps import unreturned_calls
 from earlybird.analysis.messages import bytes_by_rank, main_sender
 from earlybird.analysis.wait_remarks import wait_remarks
 from earlybird.analysis.waits import Waits
@@ -17,9 +18,13 @@ NO_TIME = "No MPI call took measurable time after MPI_Init."
 
 def answer(recorded: Recorded) -> Answer:
     """Return the line on the first screen: the share of MPI, and what to do next."""
-    in_mpi = recorded.calls.whole
+    in_mpi, is_hung = recorded.calls.whole, _is_hung(recorded)
     low, high = labels.percent(in_mpi.spread.low), labels.percent(in_mpi.spread.high)
-    remedies = ["distribute the work evenly"] if recorded.uneven_work else []
+    remedies = ["find what the calls that had not returned wait for"] if is_hung else []
+    remedies += ["distribute the work evenly"] if recorded.uneven_work else []
+    if not is_hung:
+        command = f"`earlybird advise program {path_argument(recorded.path)} --profile profile.json`"
+        remedies.append(f"to rank changes of the program, run {command}")
     if recorded.heaviest:
         command = f"`earlybird pattern recording {path_argument(recorded.path)} -o exchange.csv`"
         remedies.append(f"to predict the exchange on another layout or machine, first run {command}")
@@ -27,8 +32,8 @@ def answer(recorded: Recorded) -> Answer:
         remedies.append("to see who waits for whom, record again with `--events 10000`")
     return Answer(
         f"Program recorded in {recorded.name}, {labels.counted(recorded.recording.size, 'rank')}",
-        f"{labels.percent(in_mpi.share)} in MPI",
-        f"{low} to {high} by rank" if low != high else "",
+        "did not end" if is_hung else f"{labels.percent(in_mpi.share)} in MPI",
+        f"{low} to {high} by rank" if low != high and not is_hung else "",
         " ".join(sentences(recorded)),
         "; ".join(remedies),
     )
@@ -55,8 +60,20 @@ def sentences(recorded: Recorded) -> list[str]:
     """Return what the recording says, the costliest first."""
     if not recorded.recording.ranks:
         return ["Nothing was recorded."]
-    parts = _calls(recorded), _work(recorded), _waits(recorded), _threads(recorded), _pairs(recorded)
+    parts = (
+        _hang(recorded),
+        _calls(recorded),
+        _work(recorded),
+        _waits(recorded),
+        _threads(recorded),
+        _pairs(recorded),
+    )
     return [part for part in parts if part]
+
+
+def _hang(recorded: Recorded) -> str:
+    """Name the calls in which ranks were when they were ended: what they did before is of less interest."""
+    return " ".join(f"{labels.capital(text)}." for text in unreturned_calls(recorded.recording))
 
 
 def _calls(recorded: Recorded) -> str:
@@ -91,7 +108,7 @@ def _waits(recorded: Recorded) -> str:
 
 
 def _is_hung(recorded: Recorded) -> bool:
-    return any(rank.open_calls for rank in recorded.recording.ranks.values())
+    return bool(unreturned_calls(recorded.recording))
 
 
 def _causes(waits: Waits) -> str:

@@ -94,8 +94,9 @@ def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
     """Draw the shares of the traced time that each rank spends in MPI: waiting by its cause, and not
     waiting."""
     window_s = np.maximum(waits.window_s, 1e-12)
-    parts = {"in MPI, not waiting": np.maximum(waits.in_mpi_s - waits.waiting_s, 0)}
+    parts = {"in MPI, not waiting": np.maximum(waits.in_mpi_s - waits.waiting_s - waits.unknown_s, 0)}
     parts |= {name: waits.by_cause_s(cause) for cause, name in CAUSE_NAMES.items()}
+    parts["in MPI, waiting or not is unknown"] = waits.unknown_s
     blocks = _blocks_of_ranks(len(waits.ranks), MAX_WAITS)
     names = _block_names(waits.ranks, blocks)
     first = [int(waits.ranks[block.start]) for block in blocks]

@@ -1,1 +1,1 @@
-"""What a person sees of what if."""
+"""Presentation of what changed parameters and other numbers of nodes mean for an exchange."""

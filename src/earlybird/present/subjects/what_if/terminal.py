@@ -3,96 +3,57 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from earlybird.data import labels
 from earlybird.data.exchange_models import with_reason
 from earlybird.data.layout import LEVELS
 from earlybird.data.node_counts import NodeCount, NodeCounts
-from earlybird.data.tolerance import Sensitivity, Tolerance, growth_text
-from earlybird.data.units import format_bytes, format_seconds
-from earlybird.present.core.notation import interval_text
-from earlybird.present.core.table import Column, Table
+from earlybird.data.tolerance import Sensitivity, Tolerance
 from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_table
+from earlybird.present.subjects.what_if.answer import node_counts_sentence, tolerance_sentence
+from earlybird.present.subjects.what_if.tables import node_counts_table, sensitivities_table, tolerance_table
 
 
 def print_sensitivities(
     rows: Sequence[Sensitivity], model: str, format: str, options: Mapping[str, Any]
 ) -> None:
     """Print how much each parameter matters; as CSV, a row for each, as JSON with the `options` given."""
-    records = [vars(row) | {"value": row.value} for row in rows]
-    if print_data(format, {"model": model, **options, "sensitivities": records}, records):
-        return
-    columns = [
-        Column("level", lambda row: row.level, common=True, left=True),
-        Column("protocol", lambda row: row.protocol, common=True, left=True),
-        Column("parameter", lambda row: row.parameter, left=True),
-        Column("slowest rank", lambda row: f"{row.value:+.2f} %"),
-    ]
-    print_table(Table("", columns, rows))
-    how = f"by {_model(model, options)} if the parameter makes communication 1 % slower"
-    print_line(f"slowest rank: longer {how}")
+    records = [vars(row) for row in rows]
+    if not print_data(format, {"model": model, **options, "sensitivities": records}, records):
+        print_table(sensitivities_table(rows))
+        named = with_reason(model, options)
+        print_line(f"slowest rank: longer by {named} if the parameter makes communication 1 % slower")
 
 
-def print_tolerance(found: Tolerance, format: str) -> None:
+def print_tolerance(tolerance: Tolerance, format: str) -> None:
     """Print how much of each parameter an exchange tolerates; as CSV, its time against them."""
     points = [
         {"level": curve.level, "parameter": curve.parameter, "factor": factor, "value": factor * curve.value,
          "time_s": time_s}
-        for curve in found.curves
+        for curve in tolerance.curves
         for factor, time_s in zip(curve.factors, curve.time_s, strict=True)
     ]  # fmt: skip
-    if print_data(format, found.to_json(), points):
-        return
-    columns = [
-        Column("level", lambda curve: labels.level(curve.level), common=True, left=True),
-        Column("parameter", lambda curve: curve.parameter, left=True),
-        Column("now", lambda curve: curve.value_text()),
-        *(_tolerated_column(growth) for growth in found.growths),
-    ]
-    print_table(Table("", columns, found.curves))
-    print_line(f"slowest rank: {format_seconds(found.time_s)} by {_model(found.model, found.extra)}")
+    if not print_data(format, tolerance.to_json(), points):
+        print_table(tolerance_table(tolerance))
+        print_line(tolerance_sentence(tolerance))
 
 
-def _tolerated_column(growth: float) -> Column:
-    return Column(f"{growth_text(growth)} longer at", lambda curve: curve.tolerated_text(growth))
-
-
-def print_node_counts(found: NodeCounts, format: str) -> None:
+def print_node_counts(counts: NodeCounts, format: str) -> None:
     """Print the slowest rank's time and the volume of each level for every number of nodes."""
-    for sentence in found.notes:
+    for sentence in counts.notes:
         note(f"warning: {sentence}")
-    rows = [
-        {"nodes": one.nodes, "layout": one.layout, "time_s": one.time_s.value, "time_low_s": one.time_s.low,
-         "time_high_s": one.time_s.high, "slowest_rank": one.slowest_rank,
-         "intra_node_s": one.intra_node_s, "inter_node_s": one.inter_node_s,
-         **({} if one.overlap_s is None else {"overlap_s": one.overlap_s}),
-         **{f"{level}_bytes": one.level_bytes.get(level, 0) for level in LEVELS}}
-        for one in found.counts
-    ]  # fmt: skip
-    if print_data(format, found.to_json(), rows):
-        return
-
-    def share_column(level: str) -> Column:
-        return Column(labels.level(level), lambda one: f"{100 * one.share(level):.1f} %")
-
-    columns: list[Column] = [
-        Column("nodes", lambda one: one.nodes),
-        Column("ranks each", lambda one: found.ranks // one.nodes),
-        Column("time", lambda one: format_seconds(one.time_s.value)),
-        Column("interval", lambda one: interval_text(one.time_s, format_seconds), optional=True),
-        Column("slowest rank", lambda one: one.slowest_rank),
-        *map(share_column, LEVELS),
-        Column("volume between nodes", _between_nodes),
-    ]
-    print_table(Table("", columns, found.counts))
-    model = _model(found.model, found.extra)
-    note(f"{model}: the time of the slowest of {found.ranks} ranks; shares are of the volume")
+    if not print_data(format, counts.to_json(), map(_row, counts.counts)):
+        print_table(node_counts_table(counts))
+        print_line(node_counts_sentence(counts))
+        note("shares of levels are of the volume")
 
 
-def _model(name: str, extra: Mapping[str, Any]) -> str:
-    return with_reason(name, extra.get("model_reason"))
-
-
-def _between_nodes(one: NodeCount) -> str:
-    return format_bytes(one.inter_node_bytes)
+def _row(count: NodeCount) -> dict[str, Any]:
+    overlap = {} if count.overlap_s is None else {"overlap_s": count.overlap_s}
+    return {
+        "nodes": count.nodes, "layout": count.layout, "time_s": count.time_s.value,
+        "time_low_s": count.time_s.low, "time_high_s": count.time_s.high,
+        "slowest_rank": count.slowest_rank, "intra_node_s": count.intra_node_s,
+        "inter_node_s": count.inter_node_s, **overlap,
+        **{f"{level}_bytes": count.level_bytes.get(level, 0) for level in LEVELS},
+    }  # fmt: skip
