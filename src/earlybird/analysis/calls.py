@@ -135,13 +135,13 @@ def call_times(recording: Recording) -> CallTimes:
     numbers: dict[str, int] = {}
     number_of = {
         calls: np.array([numbers.setdefault(name, len(numbers)) for name in calls], dtype=np.int64)
-        for calls in dict.fromkeys(one.calls for one in ranks)
+        for calls in dict.fromkeys(rank.calls for rank in ranks)
     }
     shape = len(numbers), len(ranks)
     calls, messages, message_bytes, all_bytes, time_ns = (np.zeros(shape, np.int64) for _ in range(5))
-    for place, one in enumerate(ranks):
-        rows = one.entries[~recording.is_counted_by_sender(one)]
-        call = number_of[one.calls][rows["call"]]
+    for place, rank in enumerate(ranks):
+        rows = rank.entries[~recording.is_counted_by_sender(rank)]
+        call = number_of[rank.calls][rows["call"]]
         for total, name in ((messages, "messages"), (all_bytes, "bytes"), (time_ns, "time_ns")):
             np.add.at(total[:, place], call, rows[name].astype(np.int64))
         is_call = rows["role"] != STARTED  # starts of persistent collectives are calls of MPI_Start
@@ -151,11 +151,11 @@ def call_times(recording: Recording) -> CallTimes:
     num_bytes = np.where(messages > 0, message_bytes, all_bytes)
     names = list(numbers)
     # The functions without a call have no entry.
-    found = [k for k in range(len(names)) if calls[k].any() or time_ns[k].any() or all_bytes[k].any()]
-    order = sorted(found, key=lambda k: (-int(time_ns[k].sum()), names[k]))
+    used = [k for k in range(len(names)) if calls[k].any() or time_ns[k].any() or all_bytes[k].any()]
+    order = sorted(used, key=lambda k: (-int(time_ns[k].sum()), names[k]))
     return CallTimes(
         tuple(names[k] for k in order),
         np.array(list(recording.ranks), dtype=np.int64),
-        np.array([one.run_s for one in ranks]),
+        np.array([rank.run_s for rank in ranks]),
         calls[order], messages[order], num_bytes[order], 1e-9 * time_ns[order],
     )  # fmt: skip

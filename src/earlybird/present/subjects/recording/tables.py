@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from earlybird.analysis.calls import CallTotal, Spread
+from earlybird.analysis.communicators import topology_text
 from earlybird.analysis.messages import Pair, SizeClass, bytes_by_rank
 from earlybird.analysis.waits import (
     CAUSES,
@@ -53,7 +54,7 @@ def all_tables(recorded: Recorded) -> list[Table]:
         *([phases_table(recorded).first(MAX_PHASES, "phase", _NOT_LISTED)] if recorded.phases else []),
         *([arrivals_table(recorded)] if recorded.arrivals else []),
         *([sizes_table(recorded)] if recorded.sizes else []),
-        *(table.first(MAX_PAIRS, "pair", "in `earlybird show`") for table in pairs_tables(recorded)),
+        *(table.first(MAX_PAIRS, "pair", "in `earlybird show --all`") for table in pairs_tables(recorded)),
         ranks_table(recorded),
         communicators_table(recorded),
     ]
@@ -263,15 +264,6 @@ def size_text(size: SizeClass) -> str:
     if size.low_bytes == size.high_bytes:
         return format_bytes(size.low_bytes)
     return f"{format_bytes(size.low_bytes)} to below {format_bytes(size.high_bytes + 1)}"
-
-
-def topology_text(communicator: Communicator) -> str:
-    """Return `Cartesian, 4x2, periodic in dimension 0`, `graph`, `distributed graph` or `none`."""
-    if communicator.topology != "cart":
-        return {"dist_graph": "distributed graph"}.get(communicator.topology, communicator.topology)
-    dims = "x".join(map(str, communicator.dims)) or "no dimensions"
-    periodic = [str(k) for k, period in enumerate(communicator.periods) if period]
-    return f"Cartesian, {dims}" + (f", periodic in dimension {labels.listed(periodic)}" if periodic else "")
 
 
 def _places_of_ranks(ranks: np.ndarray, values: np.ndarray, order: str) -> tuple[list[int], str]:
