@@ -8,7 +8,7 @@ from earlybird.present.core.table import text_table
 from earlybird.present.render.data import print_data
 from earlybird.present.render.terminal import print_line, print_table
 
-_MOST_NODES = 64  # in the table; JSON and CSV have all
+_MAX_NODES = 64  # in the table; JSON and CSV have all
 
 
 def print_traffic(found: Traffic, layout: Layout, format: str) -> None:
@@ -49,8 +49,8 @@ def print_traffic(found: Traffic, layout: Layout, format: str) -> None:
     print_table(text_table("", ["level", "messages", "volume", "share"], rows, left=["level"]))
     print_line()
     heads = ["node", *(labels.level(level) for level in LEVELS)]
-    shown = found.node_bytes[:_MOST_NODES].tolist()
+    shown = found.node_bytes[:_MAX_NODES].tolist()
     of_nodes = [[row["node"], *map(format_bytes, of)] for row, of in zip(nodes, shown, strict=False)]
     print_table(text_table("", heads, of_nodes))
-    if len(nodes) > _MOST_NODES:
-        print_line(f"... {len(nodes) - _MOST_NODES} more; --format csv has all")
+    if len(nodes) > _MAX_NODES:
+        print_line(f"... {len(nodes) - _MAX_NODES} more; --format csv has all")
