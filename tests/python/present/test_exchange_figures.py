@@ -201,9 +201,10 @@ def test_a_tolerance_is_drawn_and_names_what_matters_most():
     ]
 
 
-def test_an_exchange_that_tolerates_everything_has_no_answer():
+def test_for_an_exchange_that_tolerates_everything_nothing_is_to_do():
     found = chapter(patterns=(), layout=None, tolerances=(tolerance(None, None),))
-    assert "10 us, the same with any latency" in found.sentence and not found.answers
+    assert "10 us, the same with any latency" in found.sentence
+    assert [answer.do for answer in found.answers] == ["nothing to do"]
     assert found.closing[0].rows[0][3] == "any"
 
 

@@ -5,36 +5,21 @@ from dataclasses import replace
 
 from earlybird.data import labels
 from earlybird.present import commands
-from earlybird.present.core.parts import Answer, Chapter, Figure, Item
+from earlybird.present.core.parts import Chapter, Figure, Item
 from earlybird.present.core.table import Table
 from earlybird.present.material import Material
+from earlybird.present.subjects.exchange import tables
 from earlybird.present.subjects.exchange.answer import (
     accuracy_answer,
-    accuracy_sentence,
     arguments,
     exchange_answer,
-    exchange_sentence,
     volume_answer,
-    volume_sentence,
 )
 from earlybird.present.subjects.exchange.figures import ranks_figure, scatter_figure, waiting_figure
 from earlybird.present.subjects.exchange.matrix import matrix_figure
-from earlybird.present.subjects.exchange.tables import (
-    errors_table,
-    levels_table,
-    node_volumes_table,
-    rank_volumes_table,
-    ranks_table,
-    traffic_table,
-)
 from earlybird.present.subjects.exchange.view import Exchange
 from earlybird.present.subjects.exchange.volumes import node_volumes_figure, rank_volumes_figure
-from earlybird.present.subjects.what_if.answer import (
-    node_counts_answer,
-    node_counts_sentence,
-    tolerance_answer,
-    tolerance_sentence,
-)
+from earlybird.present.subjects.what_if.answer import node_counts_answer, tolerance_answer
 from earlybird.present.subjects.what_if.figures import node_counts_figure, tolerance_figure
 from earlybird.present.subjects.what_if.tables import node_counts_table, tolerance_table
 
@@ -50,6 +35,7 @@ ERROR_MEANS = (
     "equation (11) of Thune et al. 2023. The error of the slowest rank is (largest predicted - largest "
     "measured) / largest measured: it is the error of the time of the whole exchange."
 )
+NO_TIMES = "The pattern was given without a measured or predicted time."
 BRIEF_RANKS = 8
 
 
@@ -59,32 +45,24 @@ def exchange_chapter(exchanges: Sequence[Exchange], material: Material) -> Chapt
     placed = [exchange for exchange in exchanges if exchange.is_placed]
     untimed = [exchange for exchange in placed if not exchange.is_timed]
     tolerances, node_counts = material.named("tolerances"), material.named("node_counts")
-    volumes = [traffic_table(placed)] if placed else []
+    volumes = [tables.traffic_table(placed)] if placed else []
     what_if = [
         *(tolerance_table(*named) for named in tolerances),
         *(node_counts_table(*named) for named in node_counts),
     ]
-    answers: list[Answer | None] = [
+    answers = [
         *map(exchange_answer, timed),
         *map(volume_answer, untimed),
         *(node_counts_answer(*named) for named in node_counts),
         *(tolerance_answer(*named) for named in tolerances),
     ]
-    costs = [*map(exchange_sentence, timed), *map(volume_sentence, untimed)]
-    if exchanges and not costs:
-        costs = ["The pattern was given without a measured or predicted time."]
+    alone = NO_TIMES if exchanges and not (timed or placed) else ""
     return Chapter(
         ID,
         QUESTION,
-        " ".join(
-            [
-                *costs,
-                *(node_counts_sentence(*named) for named in node_counts),
-                *(tolerance_sentence(*named) for named in tolerances),
-            ]
-        ),
+        " ".join(filter(None, [alone, *(answer.sentence for answer in answers)])),
         [f"{item.name}: {item.title}." if item.name else f"{item.title}." for item in exchanges],
-        answers=[answer for answer in answers if answer],
+        answers=answers,
         warnings=[
             *_warnings(timed),
             *(labels.capital(note) for counts, _ in node_counts for note in counts.notes),
@@ -99,7 +77,7 @@ def exchange_chapter(exchanges: Sequence[Exchange], material: Material) -> Chapt
         tables=[table for exchange in exchanges for table in _tables(exchange)],
         brief=[
             *(table.brief() for table in volumes),
-            *(ranks_table(exchange, BRIEF_RANKS) for exchange in timed),
+            *(tables.ranks_table(exchange, BRIEF_RANKS) for exchange in timed),
             *what_if,
         ],
         absent=_absent(exchanges, timed, material),
@@ -113,20 +91,21 @@ def accuracy_chapter(exchanges: Sequence[Exchange], material: Material) -> Chapt
         replay = commands.replay(*arguments(exchanges, material))
         missing = ("To compare a prediction with a measurement, run", replay)
         return Chapter(ACCURACY, ACCURACY_QUESTION, "", absent=[missing])
-    tables = [errors_table(exchange.errors(), exchange.name) for exchange in compared]
+    answers = [accuracy_answer(exchange, material) for exchange in compared]
+    errors = [tables.errors_table(exchange.errors(), exchange.name) for exchange in compared]
     return Chapter(
         ACCURACY,
         ACCURACY_QUESTION,
-        " ".join(map(accuracy_sentence, compared)),
+        " ".join(answer.sentence for answer in answers),
         [ERROR_MEANS],
-        answers=[accuracy_answer(exchange, material) for exchange in compared],
+        answers=answers,
         figures=[
             _titled(scatter_figure(exchange, f"scatter-{k}"), exchange)
             for k, exchange in enumerate(exchanges)
             if exchange.error
         ],
-        shown=tables,
-        brief=tables,
+        shown=errors,
+        brief=errors,
     )
 
 
@@ -164,11 +143,11 @@ def _titled(figure: Figure, exchange: Exchange) -> Figure:
 
 
 def _tables(exchange: Exchange) -> list[Table]:
-    tables = [ranks_table(exchange)] if exchange.is_timed else []
+    times = [tables.ranks_table(exchange)] if exchange.is_timed else []
     if not exchange.is_placed:
-        return tables
-    nodes = [node_volumes_table(exchange)] if len(exchange.traffic.nodes) > 1 else []
-    return [*tables, levels_table(exchange), rank_volumes_table(exchange), *nodes]
+        return times
+    nodes = [tables.node_volumes_table(exchange)] if len(exchange.traffic.nodes) > 1 else []
+    return [*times, tables.levels_table(exchange), tables.rank_volumes_table(exchange), *nodes]
 
 
 def _absent(

@@ -12,6 +12,7 @@ from earlybird.data.tolerance import BANDWIDTH, Tolerance, growth_text
 from earlybird.data.units import format_seconds
 from earlybird.present.core.notation import interval_text
 from earlybird.present.core.parts import Answer
+from earlybird.present.core.text import NOTHING
 
 
 def tolerance_sentence(tolerance: Tolerance, name: str = "") -> str:
@@ -28,19 +29,16 @@ def tolerance_sentence(tolerance: Tolerance, name: str = "") -> str:
     )
 
 
-def tolerance_answer(tolerance: Tolerance, name: str) -> Answer | None:
-    """Return the value at which the exchange takes longer; None if nothing matters."""
+def tolerance_answer(tolerance: Tolerance, name: str) -> Answer:
+    """Return the value at which the exchange takes longer."""
+    title, sentence = f"What the exchange tolerates {name}".rstrip(), tolerance_sentence(tolerance, name)
     growth = max(tolerance.growths, default=0.0)
     curve = tolerance.most_critical(growth)
     if curve is None:
-        return None
+        return Answer(title, "", "", sentence, NOTHING)
     means = "bytes" if curve.parameter == BANDWIDTH else "messages"
     return Answer(
-        f"What the exchange tolerates {name}".rstrip(),
-        curve.value_at(growth),
-        "",
-        tolerance_sentence(tolerance, name),
-        f"send fewer {means} {level_phrase(curve.level)}",
+        title, curve.value_at(growth), "", sentence, f"send fewer {means} {level_phrase(curve.level)}"
     )
 
 
