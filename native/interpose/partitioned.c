@@ -92,6 +92,9 @@ static const char *sentence_of(int error_class) {
   switch (error_class) {
     case MPI_ERR_OTHER: return "one communicator has more partitioned requests than its tags can distinguish";
     case MPI_ERR_NO_MEM: return "out of memory for a partitioned request";
+    case MPI_ERR_UNSUPPORTED_OPERATION:
+      return "a partitioned transfer has more than 2^24 segments; set EARLYBIRD_SEGMENTS to fewer, or EARLYBIRD_AGGR_SIZE to more "
+             "bytes";
     case MPI_ERR_TYPE: return "one element of a datatype with gaps has more than 2^31 - 1 bytes";
     case MPI_ERR_COUNT: return "a partitioned transfer has more than 2^48 bytes, which no buffer holds";
     case MPI_ERR_TRUNCATE: return "the two sides of a partitioned transfer differ in their total size";

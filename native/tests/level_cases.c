@@ -8,7 +8,7 @@
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { NUM_STARTS = 40 };
 #else
-enum { NUM_STARTS = 300 };
+enum { NUM_STARTS = 150 };
 #endif
 
 enum { MAX_THREADS = 4, TAG = 71, FAR_TAG = 30071 };

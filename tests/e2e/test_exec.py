@@ -205,6 +205,27 @@ def test_a_file_that_may_not_be_run_is_refused_with_the_remedy(
         refused(earlybird("exec", "--mpi", any_mpi, "--", name, check=False), remedy)
 
 
+def test_what_is_no_program_is_not_to_be_made_one(any_mpi, in_process, where_of, tmp_path, refused):
+    where_of(any_mpi)
+    (tmp_path / "notes.txt").write_text("a text\n")
+    for name, kind in (
+        ("./notes.txt", "give a program"),
+        ("/dev/null", "not a regular file"),
+        ("./", "a folder"),
+    ):
+        ended = in_process("exec", "--mpi", any_mpi, "--", name, check=False)
+        refused(ended, kind)
+        assert "chmod" not in ended.stderr
+
+
+def test_a_compiler_that_the_mpi_lacks_is_named_with_an_mpi_that_has_it(in_process, where_of, monkeypatch):
+    where_of("mpich")
+    monkeypatch.setenv("PATH", "/nowhere")
+    ended = in_process("exec", "--mpi", "mpich", "--", "mpif90", "a.f90", check=False)
+    assert ended.returncode == 2
+    assert "mpich has no compiler mpif90; " in ended.stderr and "--mpi intel" in ended.stderr
+
+
 def test_a_static_program_is_reported_and_runs(any_mpi, earlybird, where_of, tmp_path):
     where_of(any_mpi)
     (tmp_path / "app.c").write_text('#include <stdio.h>\nint main(void) { puts("ran"); return 0; }\n')

@@ -49,7 +49,7 @@ def test_a_run_is_printed_resumed_and_plotted(earlybird, refused, tmp_path, any_
         (("--window", "0"), "--window is 0"),
         (("--methods", "pigeon"), "the methods of msgrate are"),
         (("--format", "osu"), "--format osu"),
-        (("--launcher", "synthetic:p.json"), "message rates"),
+        (("--launcher", "synthetic:p.json"), "does not describe msgrate"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_in_a_sentence(

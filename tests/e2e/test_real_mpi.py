@@ -55,7 +55,7 @@ def long_replay(tmp_path):
     """Start a replay that would take a minute and wait until its ranks run; returns the process."""
     # Large messages: ranks of smaller ones have come and gone before anybody sees them.
     (tmp_path / "pattern.csv").write_text("src,dst,bytes\n0,1,20000000\n1,0,20000000\n")
-    started, since_s = [], time.time()
+    started = []
 
     def start(mpi: str, *arguments: str):
         process = subprocess.Popen(
@@ -83,7 +83,6 @@ def long_replay(tmp_path):
     while _job_processes_in(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert _job_processes_in(tmp_path) == []
-    shared_memory.remove_left(since_s)  # nothing else removes it after a kill -9
 
 
 def _finish(process, timeout: float) -> tuple[int, str]:

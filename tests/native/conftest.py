@@ -56,6 +56,20 @@ def preload_source(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def counted_clock(tmp_path, monkeypatch, compiled):
+    """The clock of kernels that are launched counts its readings, by all ranks, as microseconds, and pauses
+    pass at once: what they measure does not depend on what else the machine does."""
+    (tmp_path / "counted_clock.ns").write_bytes((1000 * 10**9).to_bytes(8, "little"))
+    monkeypatch.setenv("COUNTED_CLOCK", str(tmp_path / "counted_clock.ns"))
+
+    def put(mpi):
+        clock = compiled(find_flavour(mpi), "counted_clock", ["-shared", "-fPIC", "-pthread"])
+        monkeypatch.setenv("LD_PRELOAD", str(clock))
+
+    return put
+
+
+@pytest.fixture
 def record(own_process, compiled, tmp_path):
     """record(mpi, {style: messages}, *options) runs a program that exchanges one style after another."""
 

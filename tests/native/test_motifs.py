@@ -134,9 +134,9 @@ def test_bytes_and_messages_are_those_of_the_shape(any_mpi, tmp_path):
         assert sample.extra["messages"] == 16 * (4 if sample.method == "multiple" else 1)
 
 
-@pytest.mark.alone
-def test_the_parts_of_the_time_are_its_parts(any_mpi, tmp_path):
+def test_the_parts_of_the_time_are_its_parts(any_mpi, tmp_path, counted_clock):
     """Each thread computes for 2 ms, and a sweep waits for the ranks before it."""
+    counted_clock(any_mpi)
     point = sweep("6x6x6", "2x1x1", planes_per_block=6) | {"compute_s": 2e-3}
     for sample in launch(any_mpi, tmp_path, "sweep3d", [point], 2).samples:
         split_s = np.array(sample.extra["split_s"])

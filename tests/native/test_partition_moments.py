@@ -71,8 +71,7 @@ def test_moments_are_in_order_and_give_the_recorded_time(mpi, tmp_path, preload)
 def test_a_thread_marks_its_partitions_ready_in_equal_parts_of_its_time(any_mpi, tmp_path):
     (_, sample) = launch(any_mpi, tmp_path, [point(compute_s=4e-3)]).samples
     ready_s = PartitionMoments.of(sample).ready_s
-    assert (ready_s >= np.array([1e-3, 2e-3, 3e-3, 4e-3]) - 1e-8).all()
-    assert ready_s[:, 0].min() < 4e-3  # not after the whole time
+    assert (np.diff(ready_s, axis=1, prepend=0) >= 1e-3 - 1e-8).all()
 
 
 def draws_of(any_mpi, tmp_path, noise, share, seed=7):
@@ -195,24 +194,19 @@ def test_an_mpi_that_sends_all_at_the_last_pready_has_its_closed_form(of_stand_i
 
 
 def test_an_mpi_that_sends_each_partition_has_its_closed_form(of_stand_in):
-    """Partitions are 2 ms apart: all but the last arrive before J, and U is the sum of their times.
-
-    On a busy machine some arrive after the next one is ready, and U is shorter than the sum.
-    """
+    """A partition arrives before the next one is ready: all but the last arrive before J, and U is the sum of
+    their times, without what is between them."""
     single, sample = of_stand_in("each")
     assert single.validated and sample.validated
     moments = PartitionMoments.of(sample)
-    assert partitioned_metrics([sample], [single])["delivered_share"] >= 0.25  # 0.75 on an idle machine
-    apart = (moments.arrived_s[:, :-1] <= moments.ready_s[:, 1:]).all(axis=1)
-    assert apart.any()
-    # From the first partition to the end are 6 ms in every iteration, however busy the machine is.
-    assert np.min(sample.steady_times_s()) < 3e-3
-    of_each_s = (moments.arrived_s - moments.ready_s).sum(axis=1)
-    assert (sample.steady_times_s() <= of_each_s + 1e-8).all()
-    assert sample.steady_times_s()[apart] == pytest.approx(of_each_s[apart], abs=1e-8)
+    assert (moments.arrived_s[:, :-1] <= moments.ready_s[:, 1:]).all()
+    assert partitioned_metrics([sample], [single])["delivered_share"] >= 0.75
+    used_s = sample.steady_times_s()
+    assert used_s == pytest.approx((moments.arrived_s - moments.ready_s).sum(axis=1), abs=1e-8)
+    assert (used_s < moments.arrived_s[:, -1] - moments.ready_s[:, 0]).all()
     last_s = moments.arrived_s.max(axis=1) - moments.joined_s
     after_s = metrics.length_after_s(moments.ready_s, moments.arrived_s, moments.joined_s)
-    assert after_s[apart] == pytest.approx(np.maximum(last_s, 0)[apart], abs=1e-8)
+    assert after_s == pytest.approx(np.maximum(last_s, 0), abs=1e-8)
 
 
 def test_an_mpi_that_delivers_a_wrong_bit_is_noticed(of_stand_in):

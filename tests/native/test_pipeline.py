@@ -90,15 +90,15 @@ def test_every_method_delivers_from_several_threads(mpi, tmp_path, threads):
     assert all(sample.validated and sample.config == config for sample in launched.samples)
 
 
-def test_the_delay_is_waited_recorded_and_not_part_of_the_time(mpi, tmp_path):
+def test_the_delay_is_waited_recorded_and_not_part_of_the_time(mpi, tmp_path, counted_clock):
+    counted_clock(mpi)
     launched = launch(mpi, tmp_path, [point(300, 3, 3e-5)])
     for sample in launched.samples:
         assert sample.extra["delay_s"] == pytest.approx(3e-3)
         assert len(sample.extra["delays_s"]) == len(sample.times_s)
         assert (np.array(sample.extra["delays_s"]) >= 3e-3 * (1 - 1e-6)).all()
-        # A few hundred bytes are there long before the delay would have passed again, at least while nobody
-        # else has the cores.
-        assert (sample.times_s > 0).all() and sample.times_s.min() < 1.5e-3
+        # Nobody reads the clock for as long as the delay once that has passed.
+        assert (sample.times_s > 0).all() and sample.times_s.max() < 1.5e-3
 
 
 def test_without_a_delay_nothing_is_subtracted(any_mpi, tmp_path):
@@ -163,10 +163,12 @@ def test_the_mpis_own_partitioned_calls_take_several_threads(mpi, tmp_path):
     assert all(sample.validated for sample in launched.samples)
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 2])
-def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(any_mpi, tmp_path, threads):
+def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(
+    any_mpi, tmp_path, counted_clock, threads
+):
     """Each thread computes 3 partitions for 1 ms each, give or take 30 %: the slowest thread counts."""
+    counted_clock(any_mpi)
     noise = {"compute_s_per_byte": 1e-6, "epsilon": 0.2, "delta": 0.4}
     config = point(3000 * threads, 3 * threads) | noise
     del config["gamma_s_per_byte"]
@@ -176,7 +178,7 @@ def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(any_mpi
         assert sample.validated and sample.extra["delay_s"] == pytest.approx(3e-3)
         assert np.median(delays_s) > 2.5e-3 and np.ptp(delays_s) > 3e-4
         assert (sample.times_s > 0).all()
-    if threads == 1:  # several share cores with the receiver and wake late, each time otherwise
+    if threads == 1:  # a pause of one thread takes the clock of all on
         single, many = delays
         assert np.median(abs(single - many)) < np.std(single)
 

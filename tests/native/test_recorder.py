@@ -229,6 +229,18 @@ def test_a_program_that_ends_without_finalize_is_recorded(any_mpi, record, style
     assert said in result.stderr
 
 
+def test_a_node_is_called_what_the_batch_system_calls_it(any_mpi, own_process, compiled, tmp_path):
+    """As srun starts ranks, without a launcher of the MPI."""
+    flavour = find_flavour(any_mpi)
+    (tmp_path / "isend.messages").write_text("0 0 8\n")
+    program = compiled(flavour, "record_traffic", ["-pthread"])
+    names = {"EARLYBIRD_NODE_NAME_IN": "SLURMD_NODENAME", "SLURMD_NODENAME": "n17"}
+    command = (program, tmp_path, "isend", tmp_path / "isend.messages")
+    own_process("record", "-o", "rec", "--mpi", any_mpi, "--", *command, env=names)
+    (rank,) = load_recording(tmp_path / "rec").ranks.values()
+    assert rank.host == "n17"
+
+
 def test_a_command_without_mpi_is_run_and_nothing_is_left(any_mpi, own_process, tmp_path):
     result = own_process(
         "record", "-o", "rec", "--mpi", any_mpi, "--", "sh", "-c", "echo hello; exit 3", check=False

@@ -45,13 +45,13 @@ def record_waits(own_process, compiled, tmp_path):
     return run
 
 
-def check_waits(waits, rounds, names_late=True):
-    """Each wait is at least as long as the program's, and most of it is for the right rank. Ranks that take
-    turns on a core come later than that, all of them."""
+def check_waits(waits, rounds):
+    """Each wait is for the rank that comes last, and about as long as the program's: a rank that another
+    process keeps from its call waits less, in some rounds."""
     found = {(place.call, place.function): place for place in waits.places}
     for place, (per_round_s, late) in WAITS.items():
-        assert found[place].waiting_s >= 0.8 * rounds * per_round_s, place
-        assert found[place].late == late or not names_late, place
+        assert found[place].waiting_s >= 0.5 * rounds * per_round_s, place
+        assert found[place].late == late, place
         assert found[place].waiting_s <= found[place].time_s
     assert found["MPI_Recv", "receive_late"].late_collective_s == 0
     assert found["MPI_Barrier", "meet"].late_sender_s == 0
@@ -59,9 +59,9 @@ def check_waits(waits, rounds, names_late=True):
         assert found[place].late_receiver_s >= 0.8 * found[place].waiting_s > 0 == found[place].late_sender_s
     # How long this one waits depends on the MPI, which may move the message without the other side.
     of_progress = found["MPI_Waitall", "wait_for_progress"]
-    if names_late and of_progress.time_s > 0.5 * rounds * 14e-3:
+    if of_progress.time_s > 0.5 * rounds * 14e-3:
         # The time for which the ranks waited for a core is in it, too.
-        assert of_progress.waiting_s >= min(0.5 * of_progress.time_s, 0.8 * rounds * 14e-3)
+        assert of_progress.waiting_s >= min(0.5 * of_progress.time_s, 0.5 * rounds * 14e-3)
         assert of_progress.late == 3
 
 
@@ -84,7 +84,7 @@ def test_waits_are_those_of_the_program(mpi, record_waits):
         assert (np.diff(events.begin_s[is_call]) >= 0).all()
         assert (events.begin_s[is_call][1:] >= events.end_s[is_call][:-1] - 1e-6).all()
         assert events.end_s[is_call][-1] - events.end_s[is_call][0] == pytest.approx(
-            recording.ranks[rank].run_s, rel=0.05, abs=5e-3
+            recording.ranks[rank].run_s, rel=0.25, abs=5e-3
         )
     sent = events.role == SENT
     pairs = {(int(src), int(dst)) for src, dst in zip(events.rank[sent], events.peer[sent], strict=True)}
@@ -101,7 +101,7 @@ def test_a_small_ring_keeps_the_latest_calls(any_mpi, record_waits):
         assert calls[trace.records["call"][-1]] == "MPI_Finalize"
     waits = waits_of(recording, join_traces(recording, traces))
     assert waits.num_matched > 0
-    check_waits(waits, 2, names_late=False)  # so few rounds that a core's other work may exceed a wait
+    check_waits(waits, 2)
 
 
 def test_above_libearlybird_the_calls_of_the_program_are_kept(any_mpi, record_waits):

@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -49,12 +50,21 @@ def imported_modules(tree: ast.Module, module: str) -> set[str]:
     return names
 
 
-def imported_packages(source: str, module: str) -> set[str]:
-    """The other packages of earlybird that this source imports."""
-    packages = {
-        name.split(".")[1] for name in imported_modules(ast.parse(source), module) if "earlybird." in name
-    }
+def imported_packages(names: set[str], module: str) -> set[str]:
+    """The other packages of earlybird among the names that a module imports."""
+    packages = {name.split(".")[1] for name in names if "earlybird." in name}
     return (packages & ALL_PACKAGES) - {module.split(".")[1]}
+
+
+@cache
+def read(path: Path) -> tuple[set[str], str | None]:
+    """The names that a file of the package imports, and its docstring."""
+    tree = ast.parse(path.read_text())
+    return imported_modules(tree, name_of(path)), ast.get_docstring(tree)
+
+
+def packages_of(path: Path) -> set[str]:
+    return imported_packages(read(path)[0], name_of(path))
 
 
 def name_of(path: Path) -> str:
@@ -72,16 +82,14 @@ def test_package_imports_only_permitted_packages(package):
         f"{name_of(path)} imports {other}"
         for path in SOURCES
         if package_of(path) == package
-        for other in imported_packages(path.read_text(), name_of(path)) - MAY_IMPORT[package]
+        for other in packages_of(path) - MAY_IMPORT[package]
     }
     assert not wrong
 
 
 def test_nothing_outside_imports_cli():
     outside = [path for path in SOURCES if package_of(path) != "cli" and path.name != "__main__.py"]
-    assert not [
-        name_of(path) for path in outside if "cli" in imported_packages(path.read_text(), name_of(path))
-    ]
+    assert not [name_of(path) for path in outside if "cli" in packages_of(path)]
 
 
 def test_every_folder_of_the_package_is_a_known_package():
@@ -103,11 +111,7 @@ def test_every_package_that_is_imported_is_a_declared_dependency():
     extras = project["optional-dependencies"]
     named = [*project["dependencies"], *extras["otf2"], *extras["hypergraph"]]
     declared = {re.match(r"[\w.-]+", text)[0].lower() for text in named}
-    imported = {
-        name.split(".")[0]
-        for path in SOURCES
-        for name in imported_modules(ast.parse(path.read_text()), name_of(path))
-    }
+    imported = {name.split(".")[0] for path in SOURCES for name in read(path)[0]}
     # otf2 has two packages; without it, they are not found.
     found = {"_otf2": ("otf2",)} | packages_distributions()
     others = imported - sys.stdlib_module_names - {"earlybird"}
@@ -116,7 +120,7 @@ def test_every_package_that_is_imported_is_a_declared_dependency():
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_file_begins_with_a_one_sentence_docstring(path):
-    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    docstring = read(path)[1]
     assert docstring, "the file has no docstring"
     sentence = docstring.split("\n\n")[0].replace("\n", " ")
     assert sentence.endswith((".", ":")), sentence
@@ -138,4 +142,5 @@ def test_file_begins_with_a_one_sentence_docstring(path):
     ],
 )
 def test_imports_are_recognised_in_every_form(source, packages):
-    assert imported_packages(source, "earlybird.data.pattern") == packages
+    module = "earlybird.data.pattern"
+    assert imported_packages(imported_modules(ast.parse(source), module), module) == packages

@@ -165,6 +165,14 @@ def _default_collectives() -> dict[str, bytes]:
         return of_path(path / "run", "run")
 
 
+def _kernels() -> dict[str, bytes]:
+    """A run of the kernels that no launcher here can run."""
+    from tests.kernel_runs import write_run
+
+    with _folder({}) as path:
+        return of_path(write_run(path / "run"), "run")
+
+
 def _archive() -> dict[str, bytes]:
     stream = io.BytesIO()
     np.savez_compressed(
@@ -385,6 +393,7 @@ FORMATS: dict[str, Format] = {
     "hosts": Format(text(hosts_txt=_HOSTS), _of_hosts("mpich", "openmpi", "slurm"), text(layout_csv=_NODES)),
     "imb": _benchmarks("imb", "--level intra_socket"),
     "imported-run": Format(folder("imported-run-1", "run"), _OF_RUN),
+    "kernels-run": Format(_kernels, (*_OF_RUN, *_FITTED_RUN[2:], "compare run run --json")),
     "layout": Format(
         golden("layout"), (*shown("layout.csv", page=False), *_OF_LAYOUTS), together(_planted, _pattern)
     ),
@@ -438,7 +447,13 @@ FORMATS: dict[str, Format] = {
     ),
     "replay": Format(
         lambda: of_path(RECORDED / "epyc-two-cores" / "mpich" / "replay", "run"),
-        shown("run", "show run/pattern.npz --json", "compare run run --json"),
+        shown(
+            "run",
+            "show run/pattern.npz --json",
+            "compare run run --json",
+            "fit measured run -o made.json --json",
+        ),
+        lambda: of_path(RECORDED / "epyc-two-cores" / "mpich" / "run", "measured"),
     ),
     "repro": _benchmarks("repro"),
     "resumed-run": Format(

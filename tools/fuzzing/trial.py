@@ -33,6 +33,8 @@ _VERDICTS = ("compare", "check")
 # Characters that a terminal, a browser or a parser of XML may obey: C0 and C1, except for tab and
 # newline, and those that turn the direction of text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# Of a failure: a verdict has none.
+_SENTENCE = re.compile("^earlybird: ", re.MULTILINE)
 _WARNING = re.compile(r"^(\S+:\d+): (\w*Warning): (.*)$", re.MULTILINE)
 # Words of the keys of --json whose values may be negative: differences, and shares of them.
 _SIGNED = frozenset([
@@ -170,7 +172,7 @@ def judge(trial: Trial, arguments: Sequence[str], base_bytes: int) -> list[str]:
     except UnicodeDecodeError:
         return [*wrong, "stdout is not UTF-8"]
     wrong += _wrong_text("stdout", stdout)
-    if trial.status in (0, 1):
+    if trial.status == 0 or (trial.status == 1 and not _SENTENCE.search(stderr)):
         wrong += _wrong_values(stdout, arguments)
         for path in map(Path, trial.left):
             wrong += _wrong_file(path)

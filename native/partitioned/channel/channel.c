@@ -116,7 +116,8 @@ __attribute__((noinline)) static int pready_several(eb_channel *channel, int low
   const bool is_staged = eb_buffer_is_staged(&channel->buffer), is_observed = eb_adaptation_is_observed(&channel->adaptation);
   const bool is_noted = is_observed || eb_statistics_on, is_each = is_staged || is_observed || eb_trace_is_on();
   for (int first = low, end; first <= high; first = end) {
-    const int last = is_each ? first : high;
+    /* The last one by itself if it is noted: what was sent of those before it was early. */
+    const int last = is_each ? first : is_noted && first < high ? high - 1 : high;
     end = eb_tracking_mark_several(&channel->tracking, first, last);
     if (end > first) {
       if (is_noted) note_ready(channel, first);

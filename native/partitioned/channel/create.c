@@ -72,6 +72,9 @@ static int set_up(eb_channel *channel, int64_t order) {
   const eb_transfer *const transfer = &channel->transfer;
   const eb_mode mode = eb_world.config.mode; /* not the transfer's: an info key is used from a later start on */
   const int64_t step_bytes = transfer->is_send ? eb_mode_step_bytes(mode, transfer->num_partitions, transfer->partition_bytes) : 0;
+  /* The receiver, which learns the step from this side, then learns of no request. */
+  if (step_bytes && eb_segments_uniform_num(transfer->total_bytes, step_bytes) > EB_SEGMENTS_MAX_NUM)
+    return MPI_ERR_UNSUPPORTED_OPERATION;
   int rc = cut(channel, step_bytes);
   if (rc != MPI_SUCCESS || eb_transfer_is_null(transfer)) return rc;
   const int num_segments = eb_wire_segments(&channel->wire)->num;

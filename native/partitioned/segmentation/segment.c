@@ -8,12 +8,8 @@
 #define CANONICAL_MAX 4
 #define ALIGNMENT_BYTES INT64_C(64)
 
-/* With its request and its state a segment takes 80 bytes: 1.3 GB for so many. The system may promise much more memory than it has,
- * and end the process when it is written. */
-#define MAX_SEGMENTS (INT64_C(1) << 24)
-
 static int allocate(int64_t num, eb_segments *made) {
-  if (num > MAX_SEGMENTS) return -1;
+  if (num > EB_SEGMENTS_MAX_NUM) return -1;
   made->first_byte = malloc(((size_t)num + 1) * sizeof *made->first_byte);
   made->num = (int)num;
   return made->first_byte ? 0 : -1;
@@ -37,10 +33,18 @@ int eb_segments_canonical(int64_t total_bytes, int least_num, eb_segments *segme
   return 0;
 }
 
+static int64_t within_limits(int64_t step_bytes) {
+  if (step_bytes < 1) return 1;
+  return step_bytes > EB_SEGMENT_MAX_BYTES ? EB_SEGMENT_MAX_BYTES : step_bytes;
+}
+
+int64_t eb_segments_uniform_num(int64_t total_bytes, int64_t step_bytes) {
+  return total_bytes > 0 ? divide_up(total_bytes, within_limits(step_bytes)) : 1;
+}
+
 int eb_segments_uniform(int64_t total_bytes, int64_t step_bytes, eb_segments *segments) {
-  if (step_bytes < 1) step_bytes = 1;
-  if (step_bytes > EB_SEGMENT_MAX_BYTES) step_bytes = EB_SEGMENT_MAX_BYTES;
-  const int64_t num = total_bytes > 0 ? divide_up(total_bytes, step_bytes) : 1;
+  const int64_t num = eb_segments_uniform_num(total_bytes, step_bytes);
+  step_bytes = within_limits(step_bytes);
   eb_segments made;
   if (allocate(num, &made) != 0) return -1;
   for (int64_t s = 0; s < num; s++) made.first_byte[s] = s * step_bytes;

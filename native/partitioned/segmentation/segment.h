@@ -8,6 +8,10 @@
 /* The maximum length of a message, so that its byte count fits an int. */
 #define EB_SEGMENT_MAX_BYTES (INT64_C(1) << 30)
 
+/* With its request and its state a segment takes 80 bytes: 1.3 GB for so many. The system may promise much more memory than it has,
+ * and end the process when it is written. */
+#define EB_SEGMENTS_MAX_NUM (INT64_C(1) << 24)
+
 /* Segment s holds the bytes first_byte[s] .. first_byte[s+1]-1; first_byte[num] is the total. A transfer of no
  * bytes is one empty segment, because its completion still carries information. Owns first_byte. */
 typedef struct {
@@ -15,7 +19,10 @@ typedef struct {
   int64_t *first_byte;
 } eb_segments;
 
-/* All of these return 0, or -1 when memory is short; then *segments is unchanged. */
+/* How many pieces eb_segments_uniform makes, if they are no more than EB_SEGMENTS_MAX_NUM. */
+int64_t eb_segments_uniform_num(int64_t total_bytes, int64_t step_bytes);
+
+/* All of these return 0, or -1 when memory is short or they are too many; then *segments is unchanged. */
 
 /* Segments derived without a message: min(max(total / 64 KiB, least_num), 4) pieces on 64-byte boundaries, no empty ones. */
 int eb_segments_canonical(int64_t total_bytes, int least_num, eb_segments *segments);

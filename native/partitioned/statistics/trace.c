@@ -12,6 +12,7 @@
 
 #include "partitioned/domain/domain.h"
 #include "partitioned/process/clock.h"
+#include "partitioned/process/host.h"
 #include "partitioned/process/world.h"
 #include "partitioned/segmentation/c_locale.h"
 
@@ -63,7 +64,7 @@ void eb_trace_event(const char *name, const char *arguments, double begin_s, dou
 /* What a viewer calls this process. */
 static void add_name(void) {
   char line[200], host[64] = "";
-  gethostname(host, sizeof host - 1);
+  eb_host_name(host, sizeof host);
   const int rank = eb_world.rank;
   const char *const form = "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d on %s\"}},\n";
   const int length = snprintf(line, sizeof line, form, rank, rank, host);

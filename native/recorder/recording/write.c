@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "partitioned/process/host.h"
 #include "recorder/recording/file.h"
 #include "recorder/recording/hidden.h"
 #include "recorder/recording/recorder.h"
@@ -411,7 +412,7 @@ static void write_header(int rank, int size) {
   int length, level = MPI_THREAD_SINGLE;
   struct timespec now;
   eb_payload payload = {0};
-  (void)gethostname(host, sizeof host - 1);
+  eb_host_name(host, sizeof host);
   read_boot(boot, sizeof boot);
   (void)PMPI_Get_library_version(version, &length);
   version[strcspn(version, "\n")] = '\0';

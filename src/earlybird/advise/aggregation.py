@@ -36,6 +36,7 @@ def advise_aggregation(
     the next exchange early gains nothing. Raises InputError as `Predictor` does, and if no message goes
     between nodes.
     """
+    pattern.check_ranks(layout.num_ranks)
     if pattern.num_messages and not _messages_between(pattern, layout):
         raise InputError(
             f"no message goes between nodes with the layout {layout.text}, so there is nothing to aggregate; "

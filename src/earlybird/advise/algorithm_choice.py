@@ -130,6 +130,7 @@ class AlgorithmChoice:
             options.share_cores(
                 self.measured.results_of(model) if outlook.result is None else [outlook.result]
             ),
+            not candidate.form.algorithm.startswith(OWN),
         )
         return Judged(candidate, outlook, option, outside)
 

@@ -20,11 +20,12 @@ from earlybird.data.collective_algorithms import DEFAULT, OWN, ROOTED, Method
 from earlybird.data.collective_configuration import Configuration, setting
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.layout import is_shape
 from earlybird.data.measure_commands import LaunchOptions, fit_together, free_run, measure_command
 from earlybird.data.mpich_selection import Selection
 from earlybird.data.profile import Profile
-from earlybird.data.units import format_bytes, size_argument
+from earlybird.data.units import format_bytes, format_seconds, size_argument
 from earlybird.predict.collective import SIZES, Placed, form_name, forms_of, place_ranks, reservations
 
 
@@ -129,7 +130,7 @@ def _advise(
     again = _measure_again(choice, asked_bytes, ranked, profile)
     models = {id(one.model): one.model for one in candidates if one.form.algorithm in names}
     return Advice(
-        "collective",
+        COLLECTIVE.name,
         {"operation": choice.operation, "ranks": placed.ranks, "size_bytes": asked_bytes,
          "map_by": placed.map_by, "layout": placed.layout.text, "root": placed.root},
         DEFAULT if ranked[0].option.speed_up else "",
@@ -138,6 +139,7 @@ def _advise(
         profile.id,
         (
             *options.notes([one.option for one in ranked], ranked[0].option, again),
+            *_comparison(ranked),
             *_launches(choice),
             *notes,
             *left_out,
@@ -165,8 +167,22 @@ def _measure_again(
     if choice.operation == "barrier":
         del points["sizes"]
     run = free_run()
-    command = measure_command("collective", points, LaunchOptions.of(profile), run)
+    command = measure_command(COLLECTIVE.name, points, LaunchOptions.of(profile), run)
     return f"`{command}` on an idle machine, {fit_together(profile, run)}"
+
+
+def _comparison(ranked: Sequence[Judged]) -> list[str]:
+    """Return how fast the best algorithm of Earlybird is, if it is faster than the advised one."""
+    advised, *others = [judged.option for judged in ranked]
+    faster = [option for option in others if not option.is_selectable and option.cost < advised.cost]
+    if not faster or not advised.is_selectable:
+        return []
+    best = min(faster, key=lambda option: option.cost)
+    gain = f", speed-up {best.speed_up.value:.2f}" if best.speed_up else ""
+    return [
+        f"for comparison: {best.name}, an algorithm of Earlybird, takes {format_seconds(best.time_s.value)}"
+        f"{gain}; the MPI cannot select it, and --mpi-only omits it"
+    ]
 
 
 def _launches(choice: AlgorithmChoice) -> list[str]:

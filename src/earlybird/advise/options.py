@@ -33,6 +33,7 @@ class Option:
         chance.
     launches : of this point; 0 if it was not measured.
     shares_cores : whether ranks or threads shared cores where it was measured: more launches do not help.
+    is_selectable : False for what is ranked for comparison only, because the MPI cannot be set to use it.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Option:
     is_significant: bool = True
     launches: int = 0
     shares_cores: bool = False
+    is_selectable: bool = True
 
     @property
     def speed(self) -> Estimate:
@@ -106,12 +108,13 @@ def share_cores(results: Sequence[Result]) -> bool:
 def choose(options: Sequence[Option]) -> int:
     """The index of the advised option.
 
-    Options outside the measured range are considered only if all are. The reference is advised unless another
-    option is clearly faster; of those that are, the one with the least work among the fastest (see WORTH).
+    Options that cannot be selected, and those outside the measured range, are considered only if all are
+    such. The reference is advised unless another option is clearly faster; of those that are, the one with
+    the least work among the fastest (see WORTH).
     Without a reference, the same among all options.
     """
-    inside = [k for k, option in enumerate(options) if option.basis != EXTRAPOLATED]
-    considered = inside or list(range(len(options)))
+    selectable = [k for k, option in enumerate(options) if option.is_selectable] or list(range(len(options)))
+    considered = [k for k in selectable if options[k].basis != EXTRAPOLATED] or selectable
     reference = next((k for k, option in enumerate(options) if option.is_reference), None)
     if reference is not None:
         considered = [k for k in considered if options[k].is_clearly_faster]
@@ -149,6 +152,7 @@ def stays(current: Option, options: Sequence[Option]) -> bool:
         for option in options
         if option.basis != EXTRAPOLATED or current.basis == EXTRAPOLATED
         if option.is_clearly_faster or not has_reference
+        if option.is_selectable
     ]
     return not any(is_clearly_faster(option.speed, current.speed) for option in better)
 
@@ -171,7 +175,7 @@ def notes(options: Sequence[Option], advised: Option, measure_again: str, sharin
         option
         for option in options
         if option.basis != EXTRAPOLATED and option.speed_up is not None and not option.is_reference
-        if option.speed_up.value > 1 + MIN_EFFECT and not option.is_clearly_faster
+        if option.speed_up.value > 1 + MIN_EFFECT and not option.is_clearly_faster and option.is_selectable
     ]
     by_chance = [option for option in unclear if option.is_reliable and not option.is_significant]
     if by_chance and advised.is_reference:

@@ -12,6 +12,7 @@ from earlybird.advise.options import WORTH, Option
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.contexts import context_variables
+from earlybird.data.kernels import PIPELINE
 from earlybird.data.measure_commands import LaunchOptions, fit_together, free_run, measure_command
 from earlybird.data.methods import SINGLE
 from earlybird.data.profile import Profile
@@ -202,7 +203,7 @@ def advise_pipeline(
     repeat = f"{again} on an idle machine, {fit_together(profile, run)}"
     ranges = tuple(_size_ranges(question))
     return Advice(
-        "pipeline",
+        PIPELINE.name,
         {"level": level, "threads": threads, "size_bytes": size_bytes} | (asked or {}),
         SINGLE if question.reference else "",
         tuple(_alternative(question, candidate, size_bytes) for candidate in ranked),
@@ -234,7 +235,7 @@ def pipeline_question(
 
 def _has_threads(result: Result, threads: int) -> bool:
     """Whether it is a pipeline with so many threads, the last partition late by a fixed delay."""
-    is_delayed = result.kernel == "pipeline" and "gamma_s_per_byte" in result.config
+    is_delayed = result.kernel == PIPELINE.name and "gamma_s_per_byte" in result.config
     return is_delayed and result.config.get("threads", 1) == threads
 
 
@@ -278,7 +279,7 @@ def _comparable(
     if unmeasured := _names(model for model in models if model not in known):
         notes.append(
             f"not measured as pipelines and so left out: {unmeasured}; "
-            f"`{measure_command('pipeline', {'methods': 'all'}, launch)}` measures them; fit that run too"
+            f"`{measure_command(PIPELINE.name, {'methods': 'all'}, launch)}` measures them; fit that run too"
         )
     alike = [model for model in known if (model.threads or threads) == (known[0].threads or threads)]
     if len({model.method for model in alike}) < 2:
@@ -286,8 +287,8 @@ def _comparable(
     if others := _names(model for model in known if model not in alike):
         notes.append(
             f"measured with other threads than {known[0].method} and so left out: {others}; "
-            f"`{measure_command('pipeline', {'threads': threads, 'methods': 'all'}, launch)}` measures all "
-            "with the same threads; fit that run too"
+            f"`{measure_command(PIPELINE.name, {'threads': threads, 'methods': 'all'}, launch)}` measures "
+            "all with the same threads; fit that run too"
         )
     return alike, notes
 

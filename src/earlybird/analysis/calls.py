@@ -8,6 +8,9 @@ import numpy as np
 from earlybird.data.recorded_rank import STARTED
 from earlybird.data.recording import Recording
 
+# Ranks wait for each other in it, and no program can do without.
+FINALIZE = "MPI_Finalize"
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -46,6 +49,17 @@ class CallTimes:
     def in_run(self) -> list[int]:
         """The calls whose time is part of the run, which begins when MPI_Init ends."""
         return [k for k, name in enumerate(self.names) if not name.startswith("MPI_Init")]
+
+    @property
+    def with_time(self) -> list[int]:
+        """The calls of the run that took measurable time."""
+        return [k for k in self.in_run if self.time_s[k].any()]
+
+    @property
+    def costliest(self) -> int | None:
+        """The call of the run with most time, FINALIZE only if there is no other; None if none took time."""
+        calls = [k for k in self.with_time if self.names[k] != FINALIZE] or self.with_time
+        return calls[0] if calls and self.share_in_mpi else None
 
     def share(self, call: int) -> float:
         """The time of all ranks in a call, divided by that of their runs."""

@@ -79,6 +79,12 @@ def lost_parts(recording: Recording) -> list[str]:
             said.append(
                 f"{named_ranks(missing)} left {left}, so only what others received from {them} is counted"
             )
+    for rank, one in recording.ranks.items():
+        if one.is_damaged:
+            said.append(
+                f"rank-{rank}.ebr is damaged, so only what rank {rank} counted in the first "
+                f"{units.format_seconds(one.run_s)} after MPI_Init is included; record again"
+            )
     for how, text in (
         (
             None,
@@ -89,14 +95,19 @@ def lost_parts(recording: Recording) -> list[str]:
     ):
         if how == "exit" and recording.hidden:
             continue  # MPI_Finalize may be what was not recorded
-        if early := [rank for rank in recording.ended_early if recording.ranks[rank].end == how]:
+        early = [
+            rank
+            for rank in recording.ended_early
+            if recording.ranks[rank].end == how and not recording.ranks[rank].is_damaged
+        ]
+        if early:
             last_s = min(recording.ranks[rank].run_s for rank in early)
             kept = f"what is counted ends {units.format_seconds(last_s)} after MPI_Init at the earliest"
             said.append(f"{named_ranks(early)} {text}; {kept}")
-    return said + _open_calls(recording)
+    return said + unreturned_calls(recording)
 
 
-def _open_calls(recording: Recording) -> list[str]:
+def unreturned_calls(recording: Recording) -> list[str]:
     """A sentence for each call in which ranks were when they ended without a word."""
     ranks: dict[tuple[str, bool], list[int]] = {}
     for rank, one in recording.ranks.items():

@@ -6,6 +6,8 @@ import numpy as np
 
 from earlybird.data.recording import PairTotals
 
+_UNEVEN = 1.5  # a rank that sends so many times the mean is named
+
 
 @dataclass(frozen=True)
 class SizeClass:
@@ -50,3 +52,10 @@ def bytes_by_rank(pairs: PairTotals, size: int) -> tuple[np.ndarray, np.ndarray]
     np.add.at(sent, pairs.src, pairs.bytes)
     np.add.at(received, pairs.dst, pairs.bytes)
     return sent, received
+
+
+def main_sender(sent: np.ndarray) -> tuple[int, float] | None:
+    """Return the rank that sends most of the bytes `sent` by each rank, and how many times the mean that is;
+    None if no rank sends much more than the others."""
+    most, mean = int(np.argmax(sent)), float(sent.mean())
+    return (most, float(sent[most]) / mean) if sent[most] > _UNEVEN * mean else None

@@ -51,6 +51,11 @@ _LOCAL = STARTS | {
 # Receives without a send, by what of a send of their pair and tag is in the traces: none; one, but on no
 # communicator that is known to be the same; one on the same, but of another size, or more or less of them.
 NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS = "no send", "other communicator", "other sends"
+# Why a rank waits: `late_sender_s` and so on are the times.
+LATE_SENDER, LATE_RECEIVER, PEER_OUTSIDE, LATE_COLLECTIVE = CAUSES = (
+    "late_sender", "late_receiver", "peer_outside", "late_collective",
+)  # fmt: skip
+_LEAST_CAUSE = 0.01  # of all waiting, and of the time in MPI: less is not named
 _KNOWN, _UNKNOWN = -1, -2  # in place of a call
 _LEAST_PRINTED, _MOST_NAMES = 0.001, 3
 
@@ -95,7 +100,8 @@ class Waits:
         before the call ended: the most that the call can have waited for it to send on, or to receive.
     late_collective_s : (R,), in collectives, until the rank that comes last had come.
     caused_s : (R,), for how long other ranks waited for this one.
-    examined_s : time of all ranks in calls of which it is known how much of them is waiting.
+    unknown_s : (R,), in calls of which it is not known how much of them is waiting, without what is known.
+    examined_s : time of all ranks in the other calls.
     unexamined : the other calls, by their time; where that is known with what they complete.
     places : of the program, the one with most waiting first.
     num_received, num_matched : messages received, and those whose send is in the traces, too.
@@ -114,6 +120,7 @@ class Waits:
     peer_outside_s: np.ndarray
     late_collective_s: np.ndarray
     caused_s: np.ndarray
+    unknown_s: np.ndarray
     examined_s: float
     unexamined: list[str]
     places: tuple[PlaceWaits, ...]
@@ -146,6 +153,40 @@ class Waits:
     def waiting_s(self) -> np.ndarray:
         """(R,): all waiting."""
         return self.late_sender_s + self.late_receiver_s + self.peer_outside_s + self.late_collective_s
+
+    def by_cause_s(self, cause: str) -> np.ndarray:
+        """(R,): the waiting for one of CAUSES."""
+        times_s: np.ndarray = getattr(self, f"{cause}_s")
+        return times_s
+
+    @property
+    def share_waiting(self) -> float:
+        """The part of the time in MPI that is waiting."""
+        in_mpi_s = float(self.in_mpi_s.sum())
+        return float(self.waiting_s.sum()) / in_mpi_s if in_mpi_s else 0.0
+
+    @property
+    def main_causes(self) -> dict[str, float]:
+        """The part of the time in MPI that is waiting for each cause; causes of little waiting are left
+        out."""
+        in_mpi_s, waiting_s = float(self.in_mpi_s.sum()), float(self.waiting_s.sum())
+        totals_s = {cause: float(self.by_cause_s(cause).sum()) for cause in CAUSES}
+        return {
+            cause: total_s / in_mpi_s
+            for cause, total_s in totals_s.items()
+            if total_s >= _LEAST_CAUSE * waiting_s > 0
+        }
+
+    @property
+    def is_little(self) -> bool:
+        """So little of the time in MPI is waiting that its causes do not matter."""
+        return self.share_waiting < _LEAST_CAUSE
+
+    @property
+    def latest_rank(self) -> tuple[int, float]:
+        """The rank that others wait for most, and its part of all their waiting."""
+        most = int(np.argmax(self.caused_s))
+        return int(self.ranks[most]), float(self.caused_s[most]) / max(float(self.caused_s.sum()), 1e-12)
 
     @property
     def unknown(self) -> str:
@@ -229,10 +270,12 @@ def waits_of(recording: Recording, joined: Traced) -> Waits:
         caused_s += by_rank(waited_s[late >= 0], late[late >= 0])
     cause[_not_examined(events, joined)] = _UNKNOWN
     is_unknown = is_timed & (cause != _KNOWN)
+    waiting_s = waits.sender_s + waits.receiver_s + waits.outside_s + waits.collective_s
     return Waits(
         ranks, np.maximum(last_s - first_s, 0)[ranks], by_rank(durations_s * is_timed)[ranks],
         by_rank(waits.sender_s)[ranks], by_rank(waits.receiver_s)[ranks], by_rank(waits.outside_s)[ranks],
         by_rank(waits.collective_s)[ranks], caused_s[ranks],
+        by_rank(np.maximum(durations_s - waiting_s, 0) * is_unknown)[ranks],
         float((durations_s * (is_timed & ~is_unknown)).sum()), _unexamined(events, is_unknown, cause),
         _places(recording, events, is_timed, is_unknown, waits),
         joined.matches.num_received, len(joined.matches.sent), _unmatched(events, joined.matches),

@@ -202,7 +202,7 @@ def _worse_interfaces(key: str, texts: Sequence[str], min_effect: float) -> list
 
 def _leading_number(text: str) -> float:
     """Return 100 for `100 Gb/sec (4X EDR)`; NaN for other texts."""
-    match = re.match(r"\d+(\.\d+)?", text)
+    match = re.match(r"[0-9]+(\.[0-9]+)?", text)
     return float(match.group()) if match else math.nan
 
 

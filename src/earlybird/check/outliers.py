@@ -54,6 +54,24 @@ def _fast_nodes(values: np.ndarray, min_effect: float) -> np.ndarray | None:
     return None
 
 
+def faster_node(values: np.ndarray, min_effect: float) -> int | None:
+    """Return the one node that is faster than most others, which are alike; None if there is no such."""
+    known = ~np.isnan(values)
+    if np.count_nonzero(known) < _LEAST_LIKE:
+        return None
+    first = int(np.nanargmin(values))
+    others = values[known & (np.arange(len(values)) != first)]
+    gap = np.log(others.min() / values[first]) if values[first] > 0 else np.inf
+    is_apart = gap > max(np.log1p(min_effect), _noise(values[first : first + 1], others))
+    return first if is_apart and _has_majority(others, int(np.count_nonzero(known)), min_effect) else None
+
+
+def _has_majority(values: np.ndarray, of: int, min_effect: float) -> bool:
+    """Whether more than half `of` so many are of these values and near their median."""
+    limit = max(np.log1p(min_effect), min(_DEVIATIONS * _log_spread(values), np.log1p(_MOST_OF_FEW)))
+    return bool(2 * np.count_nonzero(np.abs(np.log(values / low_median(values))) <= limit) > of)
+
+
 def minority(values: np.ndarray, least: float) -> tuple[np.ndarray, float]:
     """(K,) which values are farther than `least` from that of the majority, and the median of the majority.
 

@@ -1,12 +1,12 @@
 """What of a measurement is slower than its like: links, nodes, computation, clocks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from earlybird.check.measured import Measured
-from earlybird.check.outliers import link_outliers, minority, outliers
+from earlybird.check.outliers import faster_node, link_outliers, low_median, minority, outliers
 from earlybird.data.check import (
     BANDWIDTH,
     BOTH,
@@ -18,6 +18,7 @@ from earlybird.data.check import (
     LOSS,
     OUTCAST,
 )
+from earlybird.data.units import format_seconds
 
 # Segments are also sent again where none was lost, when an acknowledgement is late.
 _LEAST_LOST, _LEAST_LOST_SHARE = 4, 2e-3
@@ -68,9 +69,26 @@ def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> 
     for measure, of_nodes in (
         (COMPUTATION, measured.compute_s), (INCAST, measured.incast_s), (OUTCAST, measured.outcast_s)
     ):  # fmt: skip
-        slow_nodes, centre = outliers(of_nodes, effect)
+        # A single node that computes faster than a majority that is alike is the one that differs. Of
+        # messages, all other nodes may be slow: no link shows what a single fast node can do.
+        faster = faster_node(of_nodes, effect) if measure == COMPUTATION else None
+        usual = of_nodes if faster is None else np.where(np.arange(len(of_nodes)) == faster, np.nan, of_nodes)
+        slow_nodes, centre = outliers(usual, effect)
         found += _nodes(measure, slow_nodes, of_nodes, centre)
     return found + _clocks(measured)
+
+
+def faster_remarks(measured: Measured, hosts: Sequence[str], min_effect: float) -> list[str]:
+    """A sentence if one node computes faster than all others."""
+    times_s = measured.compute_s
+    node = faster_node(times_s, least_effects(measured, min_effect)[0])
+    if node is None:
+        return []
+    time, of_most = format_seconds(float(times_s[node])), format_seconds(float(low_median(times_s)))
+    return [
+        f"{hosts[node]} computes faster than all others, {time} against {of_most}; none of these is called "
+        "slow for it, so give --expect if all nodes should be as fast"
+    ]
 
 
 def least_effects(measured: Measured, min_effect: float) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """The command `earlybird`: dispatches to the subcommand and turns errors into one sentence and an exit
 status."""
 
+import errno
 import os
 import re
 import signal
@@ -13,31 +14,44 @@ from earlybird.present.render.notes import note
 from earlybird.present.render.streams import discard, prepare_streams
 
 # The command `x` is `command` in the module earlybird.cli.commands.x. Modules are imported on demand, so that
-# `--help` and small commands start quickly.
-COMMANDS = {
-    "doctor": "Report what this machine can run and measure",
-    "build": "Install an MPI flavour where needed and compile the native code for it",
-    "measure": "Measure how MPI communicates here",
-    "fit": "Fit models to measured runs",
-    "pattern": "Create or convert the pattern of an exchange",
-    "predict": "Predict the cost of an exchange, a partitioned buffer or a collective",
-    "advise": "Recommend a method or an algorithm, with the setting to use it",
-    "replay": "Run the exchange on real MPI and compare it with the prediction",
-    "gain": "Compute the ideal speed-up of early sending",
-    "cluster": "Run several virtual nodes on this machine",
-    "exec": "Run a command in an MPI's environment, with libearlybird in its ranks",
-    "record": "Run a program and record who sends how much to whom, and in which calls",
-    "project": "Project what changes would save in a recorded program",
-    "compare": "Compare runs: which points are slower, and what else differs",
-    "baseline": "Keep what a run measured under a name, to compare later runs with",
-    "history": "Date the steps and drifts of every point over many runs",
-    "import": "Make a run of what other benchmarks printed (OSU, IMB, ReproMPI)",
-    "check": "Check whether every node and link of a job is as fast as the others",
-    "show": "Print a result file or a run folder",
-    "export": "Write messages, placements, models or results in a format of another tool",
-    "report": "Write one self-contained page from runs, profiles, predictions and comparisons",
-    "demo": "Run the whole workflow on this machine",
+# `--help` and small commands start quickly. The first group is what most users need.
+GROUPS = {
+    "Start here": {
+        "doctor": "Report what this machine can run and measure",
+        "measure": "Measure how MPI communicates here",
+        "fit": "Fit models to measured runs",
+        "predict": "Predict the cost of an exchange, a partitioned buffer or a collective",
+        "record": "Run a program and record who sends how much to whom, and in which calls",
+        "advise": "Recommend a method, an algorithm or a change, with the setting to use it",
+        "compare": "Compare runs: which points are slower, and what else differs",
+        "report": "Write one self-contained page from runs, profiles and other results",
+    },
+    "Exchanges of messages": {
+        "pattern": "Create or convert the pattern of an exchange",
+        "replay": "Run the exchange on real MPI and compare it with the prediction",
+        "gain": "Compute the ideal speed-up of early sending",
+    },
+    "Programs": {
+        "exec": "Run a command in an MPI's environment, with libearlybird in its ranks",
+        "project": "Project what changes would save in a recorded program",
+    },
+    "Machines over time": {
+        "check": "Check whether every node and link of a job is as fast as the others",
+        "baseline": "Keep what a run measured under a name, to compare later runs with",
+        "history": "Date the steps and drifts of every point over many runs",
+    },
+    "Files": {
+        "show": "Print a result file or a run folder",
+        "import": "Make a run of what other benchmarks printed (OSU, IMB, ReproMPI)",
+        "export": "Write messages, placements, models or results in a format of another tool",
+    },
+    "Installation": {
+        "build": "Install an MPI flavour where needed and compile the native code for it",
+        "cluster": "Run several virtual nodes on this machine",
+        "demo": "Run the whole workflow on this machine",
+    },
 }
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 
 # Their status 0 says that all is well and 1 that something is not, which they must not after a failure.
 _VERDICTS = ("compare", "check")
@@ -51,27 +65,19 @@ _PHRASES = {
     r" is not in the range x<=(.+)": r" is not \1 or less",
 }
 
-LOOP = """\
+FIRST_SCREEN = """\
 Earlybird measures and predicts what MPI communication costs each process.
 
-  measure   ->   fit   ->   predict   ->   replay   ->   report
-  (samples)   (profile)   (s per rank)   (model error)   (one page)
-
-  earlybird demo                                    the whole workflow on this machine
-  earlybird doctor                                  what this machine can measure
+  earlybird doctor                                     what this machine can measure
   earlybird measure pingpong contention completion -o run
-  earlybird fit run -o profile.json                 models with intervals
-  earlybird pattern mesh --parts 4 -o mesh.csv      an exchange to predict
+  earlybird fit run -o profile.json                    models with intervals
   earlybird predict mesh.csv --profile profile.json --layout 1x1x4
-  earlybird replay mesh.csv --profile profile.json --layout 1x1x4
-  earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json
-  earlybird measure collective -o collectives       broadcasts and reductions by each algorithm
-  earlybird record -o rec -- mpiexec -n 4 ./app     what a program sends, to whom, in which calls
-  earlybird check --hosts nodes.txt                 is every node and link as fast as the others?
-  earlybird cluster up --nodes 4 --rate 200mbit     several virtual nodes on this machine
+  earlybird record -o rec -- mpiexec -n 4 ./app        what a program sends, and what it waits for
+  earlybird advise program rec --profile profile.json  what would make it faster
+  earlybird compare before after                       what became slower
+  earlybird report run profile.json rec -o report.html
 
-`earlybird COMMAND --help` describes each command."""
-
+`earlybird --help` lists all commands, `earlybird COMMAND --help` describes each."""
 
 _TOGETHER_S = 1.0
 _interrupted_s = -_TOGETHER_S
@@ -120,9 +126,8 @@ def run() -> None:
         if error.filename is None:
             discard(sys.stdout)
         path = error.filename or "the output"
-        sentence = (
-            f"cannot read or write {path}: {error.strerror}; check the path, permissions and free space"
-        )
+        remedy = "redirect it" if error.errno == errno.EBADF else "check the path, permissions and free space"
+        sentence = f"cannot read or write {path}: {error.strerror}; {remedy}"
         status = _complain(sentence, 2 if error.filename and is_of_the_path(error) else failed)
     except MemoryError:
         status = _complain("there is not enough memory; give smaller input, or free some memory", failed)
@@ -151,9 +156,11 @@ def _dispatch(arguments: list[str]) -> object:
         if request is not None:
             return exec_start.start(request)
     from earlybird.cli.parser import app
+    from earlybird.data.files import pipes_read_again
 
     try:
-        return app(standalone_mode=False, prog_name="earlybird", help_option_names=["-h", "--help"])
+        with pipes_read_again():
+            return app(standalone_mode=False, prog_name="earlybird", help_option_names=["-h", "--help"])
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # for which the library exits with 1
             raise ended.__context__ from None

@@ -5,7 +5,7 @@ import importlib
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from earlybird.cli.main import COMMANDS, LOOP
+from earlybird.cli.main import COMMANDS, FIRST_SCREEN, GROUPS
 
 COMPLETION = "`earlybird --install-completion` makes your shell complete commands, suites and options."
 
@@ -29,8 +29,10 @@ class _LazyGroup(TyperGroup):
         return super().shell_complete(ctx, incomplete)
 
     def format_help(self, ctx, formatter):
-        formatter.write(LOOP + "\n\nCommands:\n")
-        formatter.write("".join(f"  {name:<9} {text}\n" for name, text in COMMANDS.items()))
+        formatter.write(f"{FIRST_SCREEN}\n")
+        for title, commands in GROUPS.items():
+            lines = "".join(f"  {name:<9} {text}\n" for name, text in commands.items())
+            formatter.write(f"\n{title}:\n{lines}")
         formatter.write(f"\n{COMPLETION}\n")
 
 
@@ -49,4 +51,4 @@ def _main(
 
         print(f"earlybird {__version__}")
     elif ctx.invoked_subcommand is None:
-        print(LOOP)
+        print(FIRST_SCREEN)

@@ -37,7 +37,9 @@ from earlybird.data.guidelines import (
     Replacement,
     UncheckedSizes,
 )
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.labels import counted, listed
+from earlybird.data.parameters import Parameters
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 
@@ -173,15 +175,17 @@ def measured_collectives(side: Side) -> Measured:
     """The completion times of collectives that the MPI was free to choose the algorithm of."""
     found: dict[Place, dict[str, dict[int, tuple[dict[str, Launches], Any]]]] = {}
     for (kernel, quantity, method, items), launches in side.times_s.items():
-        config = dict(items)
-        if (kernel, quantity) != ("collective", COMPLETION) or config["operation"] == REDUCE_LOCAL:
+        config = Parameters(kernel, dict(items))
+        if (kernel, quantity) != (COLLECTIVE.name, COMPLETION) or config["operation"] == REDUCE_LOCAL:
             continue
         if not config.keys() <= _KEYS | set(PARAMETERS):
             continue
         if _has_zero(launches):
             continue
-        map_by = ", ".join([str(config.get("map_by", "")), *parameter_texts(config)])
-        place = Place(int(config["ranks"]), str(config.get("layout", "")), map_by)
+        if "ranks" not in config:
+            continue
+        map_by = ", ".join([str(config["map_by"]), *parameter_texts(config)])
+        place = Place(int(config["ranks"]), str(config["layout"]), map_by)
         sizes = found.setdefault(place, {}).setdefault(str(config["operation"]), {})
         by_method, _ = sizes.setdefault(int(config["size_bytes"]), ({}, config.get("datatype")))
         by_method[method] = launches

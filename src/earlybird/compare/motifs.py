@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
+from earlybird.data.kernels import MOTIFS
 from earlybird.data.layout import MAPPINGS
-from earlybird.data.methods import EARLYBIRD, FUNNELLED, MOTIFS
+from earlybird.data.methods import EARLYBIRD, FUNNELLED
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, median_of_launches
 
@@ -19,6 +20,8 @@ SLOWER = 1.05
 # What differs between the points of a scaling table; the layout without its mapping, and the sizes, follow
 # from the ranks.
 _SCALED = ("ranks", "layout", "process_grid", "cells", "size_bytes")
+# Without these it is not known what a point is a larger or smaller one of.
+_SCALES = ("ranks", "process_grid", "cells")
 
 
 def motif_figures(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
@@ -113,7 +116,7 @@ def scaling(results: Iterable[Result]) -> list[Scaling]:
     """
     alike: dict[tuple[Any, ...], list[Result]] = {}
     for result in results:
-        if result.kernel in MOTIFS:
+        if result.kernel in MOTIFS and all(name in result.config for name in _SCALES):
             alike.setdefault(_key(result), []).append(result)
     found = []
     for same in alike.values():

@@ -29,17 +29,8 @@ def partitioned_metrics(samples: Sequence[Sample], singles: Sequence[Sample]) ->
     found: dict[str, Any] = {}
     for name in (OVERHEAD, BANDWIDTH, AVAILABILITY, EARLY_BIRD, DELIVERED):
         estimate = over_launches(of_launches[name])[0] if name in of_launches else (None, None, None)
-        found |= dict(zip(metric_keys(name), estimate, strict=True))
+        found |= dict(zip(estimate_keys(name), estimate, strict=True))
     return found
-
-
-def metric_keys(name: str) -> tuple[str, str, str]:
-    """`perceived_bandwidth_low_bytes_per_s`: the unit is at the end, as in all names."""
-    unit = "_bytes_per_s"
-    if not name.endswith(unit):
-        return estimate_keys(name)
-    stem = name.removesuffix(unit)
-    return name, f"{stem}_low{unit}", f"{stem}_high{unit}"
 
 
 def _of_launch(sample: Sample, single: Sample | None) -> dict[str, np.ndarray]:

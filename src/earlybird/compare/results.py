@@ -9,8 +9,9 @@ from earlybird.compare.intervals import over_launches
 from earlybird.compare.motifs import motif_figures
 from earlybird.compare.partitioned import partitioned_metrics
 from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
+from earlybird.data import kernels
 from earlybird.data.collective_algorithms import OWN, REDUCE_LOCAL, ROOTED, VERIFICATION
-from earlybird.data.methods import MOTIFS, REFERENCES
+from earlybird.data.parameters import Unknown
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, rank_medians_of_launches, thread_medians_of_launches
 from earlybird.models.pipelined import delay_rate_s_per_byte, large_message_gain
@@ -40,7 +41,7 @@ def delay_rate(config: Mapping[str, Any]) -> float:
     """gamma of a pipeline in s/B; if all partitions are computed, that of (9) of Gillis et al. 2023."""
     if "compute_s_per_byte" not in config:
         return config["gamma_s_per_byte"]
-    theta = config["partitions"] // config.get("threads", 1)
+    theta = config["partitions"] // config["threads"]
     return delay_rate_s_per_byte(
         config["compute_s_per_byte"], theta, config.get("epsilon", 0.0), config.get("delta", 0.0)
     )
@@ -48,10 +49,9 @@ def delay_rate(config: Mapping[str, Any]) -> float:
 
 def _result(method: str | None, point: _Point, fitted_s: Mapping[tuple[Any, ...], float]) -> Result:
     samples, first = point[method], point[method][0]
-    reference = REFERENCES.get(first.kernel, "") if first.quantity != REDUCE_LOCAL else ""
+    reference = kernels.kernel_of(first.kernel).reference if first.quantity != REDUCE_LOCAL else ""
     ratio, through = _speed_up(method, reference, point) if method != reference else (None, "")
     time_s, coverage = over_launches([sample.steady_times_s() for sample in samples])
-    figures = _FIGURES.get(first.kernel)
     return Result(
         first.kernel,
         first.quantity,
@@ -67,10 +67,19 @@ def _result(method: str | None, point: _Point, fitted_s: Mapping[tuple[Any, ...]
         reference,
         through,
         fitted_s.get(first.point()),
-        figures(samples, point.get(reference, ())) if figures else {},
+        _figures(samples, point.get(reference, ())),
         ", ".join(sorted({sample.statistic for sample in samples if sample.statistic})),
         max(sample.rounding for sample in samples),
     )
+
+
+def _figures(samples: Sequence[Sample], of_reference: Sequence[Sample]) -> dict[str, Any]:
+    """What else the times say, where the points have what that is made of."""
+    make = _FIGURES.get(samples[0].kernel)
+    try:
+        return make(samples, of_reference) if make else {}
+    except Unknown:
+        return {}
 
 
 def _speed_up(method: str | None, reference: str, point: _Point) -> tuple[Ratio | None, str]:
@@ -88,14 +97,19 @@ def _speed_up(method: str | None, reference: str, point: _Point) -> tuple[Ratio 
 def _bandwidth(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
     """Bytes per second that all receivers together receive."""
     config, time_s = samples[0].config, _median_s(samples)
-    size_bytes = config.get("competitors", 1) * config["size_bytes"]
+    size_bytes = config["competitors"] * config["size_bytes"]
     return {"bandwidth_bytes_per_s": size_bytes / time_s if time_s > 0 else None}
 
 
 def _completion(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
     """When sends complete and when their messages are received, the median over pairs, and the ratio of the
     two."""
-    send_s, receive_s = np.median(np.split(rank_medians_of_launches(samples), 2), axis=1).tolist()
+    of_ranks = rank_medians_of_launches(samples)
+    if len(of_ranks) % 2:
+        raise Unknown(
+            f"a completion has the times of {len(of_ranks)} ranks, which are no pairs; measure it again"
+        )
+    send_s, receive_s = np.median(np.split(of_ranks, 2), axis=1).tolist()
     rank_times = [(sample, sample.rank_times_s) for sample in samples if sample.rank_times_s is not None]
     fractions = [
         np.median(np.divide(*np.split(times_s[sample.warmup :], 2, axis=1))) for sample, times_s in rank_times
@@ -107,7 +121,7 @@ def _pipeline(samples: Sequence[Sample], singles: Sequence[Sample]) -> dict[str,
     """The delay of the last partition, and the speed-up by (4) of Gillis et al. 2023 at the bandwidth of a
     single message; None if that was not measured."""
     config = samples[0].config
-    size_bytes, partitions, threads = config["size_bytes"], config["partitions"], config.get("threads", 1)
+    size_bytes, partitions, threads = config["size_bytes"], config["partitions"], config["threads"]
     gamma, single_s = delay_rate(config), _median_s(singles)
     beta = size_bytes / single_s if single_s > 0 else None
     return {
@@ -141,7 +155,7 @@ def _collective(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any
     of_ranks = rank_medians_of_launches(samples)
     if config["operation"] not in ROOTED:
         return {"mean_s": float(of_ranks.mean()), "root": None, "root_s": None}
-    return {"mean_s": float(of_ranks.mean()), "root_s": float(of_ranks[config.get("root", 0)])}
+    return {"mean_s": float(of_ranks.mean()), "root_s": float(of_ranks[config["root"]])}
 
 
 def _median_s(samples: Sequence[Sample]) -> float:
@@ -149,12 +163,12 @@ def _median_s(samples: Sequence[Sample]) -> float:
 
 
 _FIGURES: Mapping[str, Callable[[Sequence[Sample], Sequence[Sample]], dict[str, Any]]] = {
-    "pingpong": _bandwidth,
-    "contention": _bandwidth,
-    "completion": _completion,
-    "pipeline": _pipeline,
-    "partitioned": partitioned_metrics,
-    "msgrate": _message_rate,
-    "collective": _collective,
-    **dict.fromkeys(MOTIFS, motif_figures),
+    kernels.PINGPONG.name: _bandwidth,
+    kernels.CONTENTION.name: _bandwidth,
+    kernels.COMPLETION.name: _completion,
+    kernels.PIPELINE.name: _pipeline,
+    kernels.PARTITIONED.name: partitioned_metrics,
+    kernels.MSGRATE.name: _message_rate,
+    kernels.COLLECTIVE.name: _collective,
+    **dict.fromkeys(kernels.MOTIFS, motif_figures),
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data import labels
+from earlybird.data import kernels, labels
 from earlybird.data.baseline import Baseline, BaselinePoint
 from earlybird.data.benchmark_parameters import PARAMETERS, PROCESSES, THREADS
 from earlybird.data.collective_algorithms import COMPLETION, VERIFICATION
@@ -88,7 +88,7 @@ class Side:
     @property
     def is_check(self) -> bool:
         """Whether it is of `earlybird check`, which has no more than two launches."""
-        return {kernel for kernel, *_ in self.times_s} == {"check"}
+        return {kernel for kernel, *_ in self.times_s} == {kernels.CHECK.name}
 
     def launches_by_statistic(self, key: Key) -> dict[Statistic, Sequence[np.ndarray]]:
         """List the statistics by which a point can be compared, with the times of every launch to take it of:
@@ -151,7 +151,7 @@ def side_of(run: Run, mpi: str | None = None, name: str = "", preferred: str | N
         of_mpi.setdefault(key, {}).setdefault(sample.launch, []).append(sample.steady_times_s())
         of_mpi_key = (str(sample.config.get("mpi", "")), key)
         statistics.setdefault(of_mpi_key, set()).add(sample.statistic)
-        is_completion = (sample.kernel, sample.quantity) == ("collective", COMPLETION)
+        is_completion = (sample.kernel, sample.quantity) == (kernels.COLLECTIVE.name, COMPLETION)
         if (of_ranks_s := sample.rank_times_s) is not None and is_completion:
             of_launch = slowest.setdefault(of_mpi_key, {}).setdefault(sample.launch, [])
             of_launch.append(float(of_ranks_s[sample.warmup :].mean(axis=0).max()))

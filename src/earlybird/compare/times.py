@@ -6,6 +6,7 @@ import numpy as np
 
 from earlybird.data.comparison import Comparison, EmptyExchange
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import EXCHANGE
 from earlybird.data.prediction import Prediction
 from earlybird.data.run import Sample, rank_medians_of_launches
 
@@ -15,7 +16,7 @@ EmptyTimes = tuple[np.ndarray, Mapping[str, np.ndarray]]
 
 def exchange_samples(samples: Iterable[Sample], *, empty: bool = False) -> list[Sample]:
     """The launches of the exchange of a run, or of the same exchange with empty messages."""
-    return [one for one in samples if one.kernel == "exchange" and ("empty" in one.config) == empty]
+    return [one for one in samples if one.kernel == EXCHANGE.name and ("empty" in one.config) == empty]
 
 
 def measured_times(samples: Iterable[Sample]) -> np.ndarray:

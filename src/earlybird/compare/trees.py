@@ -15,6 +15,8 @@ from earlybird.data.collective_algorithms import (
     tree_of,
 )
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import COLLECTIVE
+from earlybird.data.parameters import Unknown
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.models.tree_verification import (
@@ -74,12 +76,15 @@ def verify(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> 
     samples : of any quantity and kernel; only those of quantity `delayed_completion` are used.
     launches : launch records, which give the MPI of each sample's `launch`.
     """
-    families = {launch["id"]: family_of(launch) for launch in launches}
+    families = {launch.get("id"): family_of(launch) for launch in launches}
     found: dict[Key, MethodVerification] = {}
     for sample in samples:
         if sample.quantity != VERIFICATION or sample.config["operation"] not in ROOTED:
             continue
-        one = _verify(sample, families.get(sample.launch))
+        try:
+            one = _verify(sample, families.get(sample.launch))
+        except Unknown:  # a point without ranks or delay shows no tree
+            continue
         if one.verification.verdict != NOT_VERIFIED or one.key not in found:
             found[one.key] = one
     return found
@@ -91,7 +96,7 @@ def with_trees(results: Iterable[Result], verifications: Mapping[Key, MethodVeri
     found = list(verifications.values())
     return [
         replace(result, figures={**result.figures, **_tree_figures(result, found)})
-        if result.kernel == "collective"
+        if result.kernel == COLLECTIVE.name
         else result
         for result in results
     ]
@@ -105,7 +110,7 @@ def _tree_figures(result: Result, verifications: Sequence[MethodVerification]) -
         if (verification.operation, verification.method, verification.map_by, verification.root)
         == (config["operation"], result.method, config["map_by"], config["root"])
     ]
-    here = next((verification for verification in alike if verification.ranks == config["ranks"]), None)
+    here = next((verification for verification in alike if verification.ranks == config.get("ranks")), None)
     known = here or max(alike, key=lambda verification: verification.ranks, default=None)
     figures: dict[str, Any] = {
         "verification": here.verification.verdict if here else NOT_VERIFIED,
@@ -125,7 +130,11 @@ def _verify(sample: Sample, family: str | None) -> MethodVerification:
     method = sample.method
     if method is None:
         raise InputError(f"a sample {VERIFICATION} names no method; the file was changed by hand")
-    if times_s is None or delayed.shape != (len(times_s),) or not (delayed >= 0).all():
+    if (
+        times_s is None
+        or delayed.shape != (len(times_s),)
+        or not ((delayed >= 0) & (delayed < times_s.shape[1])).all()
+    ):
         raise InputError(
             f"a sample {VERIFICATION} of {method} does not record which ranks were delayed; the file was "
             "changed by hand"

@@ -15,6 +15,7 @@ from earlybird.data.schema import (
     Extra,
     Natural,
     NotNegative,
+    Rank,
     Ranks,
     Record,
     decode,
@@ -51,6 +52,19 @@ class AlternativeKeys(TypedDict, total=False):
 class ConfigKeys(TypedDict, total=False):
     text: str
     use: str | None
+
+
+class Asked(TypedDict, total=False):
+    """What was asked for, which depends on the operation."""
+
+    operation: str | None
+    ranks: Ranks | None
+    threads: Ranks | None
+    root: Rank | None
+    size_bytes: Bytes | None
+    map_by: str | None
+    layout: str | None
+    level: str | None
 
 
 class AdviceKeys(TypedDict, total=False):
@@ -111,7 +125,7 @@ class Advice(Record):
     """The alternatives of an `operation`, best first, for what was `asked`."""
 
     schema: ClassVar[str] = SCHEMA
-    key_types: ClassVar[Mapping[str, Any]] = {"extra": AdviceKeys}
+    key_types: ClassVar[Mapping[str, Any]] = {"extra": AdviceKeys, "asked": Asked}
 
     operation: str
     asked: Mapping[str, Any]

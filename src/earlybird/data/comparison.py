@@ -34,6 +34,8 @@ class EmptyExchange(Record):
 
 class ComparisonKeys(TypedDict, total=False):
     notes: list[str]
+    default_model: str | None
+    model_reason: str | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,9 @@
 `predict.solvers` registers the formula of each under its name.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from earlybird.data.errors import InputError
 
@@ -11,8 +13,9 @@ from earlybird.data.errors import InputError
 NO_END, RECEIVERS, BOTH_ENDS = "no end", "receivers", "both ends"
 # Exchanges of which docs/results.md compares the errors of the models: by the farthest messages, and between
 # nodes by the machine.
-INSIDE_NODES, BETWEEN_NODES = "inside nodes", "between nodes"
+INSIDE_NODES, BETWEEN_NODES = "inside nodes", "between nodes over TCP"
 BETWEEN_SIMULATED_NODES = "between nodes that SimGrid simulates"
+REASON = "model_reason"  # the key of a result that says why its model was chosen
 EVIDENCE = (INSIDE_NODES, BETWEEN_NODES, BETWEEN_SIMULATED_NODES)
 
 
@@ -47,6 +50,8 @@ _MODELS = (
     ExchangeModel("max-rate", RECEIVERS),
     ExchangeModel("postal", NO_END),
 )
+# Of messages inside and outside a socket; of a rank's times inside its node and between nodes.
+MIXED, COMBINE = ("per-level", "union"), ("sum", "overlap")
 MODELS = {model.name: model for model in _MODELS}
 
 
@@ -57,9 +62,10 @@ def exchange_model(name: str) -> ExchangeModel:
     return MODELS[name]
 
 
-def with_reason(name: str, reason: str | None) -> str:
-    """Return a model and why it was chosen, if there is a reason: `queue (errs least between nodes)`."""
-    return f"{name} ({reason})" if reason else name
+def with_reason(name: str, keys: Mapping[str, Any]) -> str:
+    """Return a model, and why it was chosen if the keys of its result say so: `queue (errs least between
+    nodes)`."""
+    return f"{name} ({keys[REASON]})" if keys.get(REASON) else name
 
 
 def model_order(name: str) -> int:

@@ -1,6 +1,8 @@
 """All access to files: reads within bounds of kind and size, replaces by renaming, appends whole lines."""
 
+import codecs
 import contextlib
+import io
 import json
 import math
 import os
@@ -10,7 +12,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from earlybird.data import memory
 from earlybird.data.errors import InputError, WriteError, is_of_the_path
@@ -102,7 +104,11 @@ _MOST_JSON_BYTES = 1 << 30
 _MEMORY_PER_BYTE_OF_TEXT = 8
 # So small a file fits: how much memory is available is not looked up for it.
 _SMALL_BYTES = 1 << 20
+# A JSON file of this size is decoded without copies of its text.
+_LARGE_JSON_BYTES = 64 << 20
 _BLOCK_BYTES = 1 << 20
+# More of a pipe is kept in a temporary file.
+_KEPT_IN_MEMORY_BYTES = 64 << 20
 _NO_WRITER_S = 5.0
 _NO_DATA_S = 600.0  # a benchmark whose output is piped may be silent for minutes
 _UNREADABLE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
@@ -110,6 +116,66 @@ _UNREADABLE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK
 _MOST_NESTED = 64
 _NESTABLE = frozenset((dict, list))
 _NESTED = f"it is nested more than {_MOST_NESTED} levels deep"
+
+
+class _Pipe:
+    """A pipe, and what was read of it; it stays open, so that no other pipe gets its number."""
+
+    def __init__(self, descriptor: int):
+        self._descriptor = os.dup(descriptor)
+        self._kept = tempfile.SpooledTemporaryFile(max_size=_KEPT_IN_MEMORY_BYTES)  # noqa: SIM115
+        self._is_ended = False
+
+    def blocks(self, path: str | Path, what: str) -> Iterator[bytes]:
+        position = 0
+        while block := self._block_at(position, path, what):
+            position += len(block)
+            yield block
+
+    def _block_at(self, position: int, path: str | Path, what: str) -> bytes:
+        self._kept.seek(position)
+        block = self._kept.read(_BLOCK_BYTES)
+        if not block and not self._is_ended:
+            block = _pipe_block(self._descriptor, path, what)
+            self._is_ended = not block
+            self._kept.write(block)
+        return block
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+        self._kept.close()
+
+
+# The pipes that were read in `pipes_read_again`, by device and number.
+_kept_pipes: dict[tuple[int, int], _Pipe] | None = None
+
+
+@contextlib.contextmanager
+def pipes_read_again() -> Iterator[None]:
+    """Keep what is read of pipes for the block: a command may look at a file first and read it then."""
+    global _kept_pipes
+    before, _kept_pipes = _kept_pipes, {}
+    try:
+        yield
+    finally:
+        for pipe in _kept_pipes.values():
+            pipe.close()
+        _kept_pipes = before
+
+
+def suffix_of(path: str | Path) -> str:
+    """Return the suffix of the name of `path`; if it has none, as that of a pipe, the one that its content
+    would have: .json, .npz, .mtx or .csv. Empty for what is no file."""
+    path = Path(path)
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return path.suffix
+    if path.suffix or not (stat.S_ISREG(kind) or (stat.S_ISFIFO(kind) and _kept_pipes is not None)):
+        return path.suffix
+    head = next(read_blocks(path, "file"), b"").removeprefix(b"\xef\xbb\xbf").lstrip()
+    beginnings = {b"{": ".json", b"PK": ".npz", b"%%MatrixMarket": ".mtx"}
+    return next((suffix for begin, suffix in beginnings.items() if head.startswith(begin)), ".csv")
 
 
 def read_bytes(
@@ -122,6 +188,18 @@ def read_bytes(
     return b"".join(read_blocks(path, what, most_bytes, memory_per_byte))
 
 
+@contextlib.contextmanager
+def open_seekable(path: str | Path, what: str) -> Iterator[BinaryIO]:
+    """Yield a stream of `path` in which one can go back: a regular file itself, of a pipe a copy."""
+    with _readable(path, what):
+        descriptor = _open_to_read(path, what) if Path(path).is_file() else None
+    if descriptor is None:
+        yield io.BytesIO(read_bytes(path, what, most_bytes=None, memory_per_byte=1))
+        return
+    with os.fdopen(descriptor, "rb") as stream:
+        yield stream
+
+
 def read_text(
     path: str | Path, what: str, errors: str = "strict", most_bytes: int | None = MOST_BYTES
 ) -> str:
@@ -130,7 +208,10 @@ def read_text(
     With `errors` "surrogateescape" names in other encodings survive, otherwise they are refused. Text has no
     NUL characters, at which readers in C would end.
     """
-    data = read_bytes(path, what, most_bytes, _MEMORY_PER_BYTE_OF_TEXT)
+    return _text(read_bytes(path, what, most_bytes, _MEMORY_PER_BYTE_OF_TEXT), path, what, errors)
+
+
+def _text(data: bytes | bytearray, path: str | Path, what: str, errors: str = "strict") -> str:
     try:
         text = data.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
@@ -173,8 +254,18 @@ def read_whole_lines(path: str | Path, what: str) -> Iterator[str]:
             )
 
 
+def read_open(descriptor: int, path: str | Path, what: str, most_bytes: int) -> bytes:
+    """Return the content of a file that is open, as `read_bytes` does of `path`, which is its name."""
+    with _readable(path, what):
+        return b"".join(_bounded_blocks(descriptor, path, what, most_bytes, 0))
+
+
 def read_blocks(
-    path: str | Path, what: str, most_bytes: int | None = None, memory_per_byte: float = 0
+    path: str | Path,
+    what: str,
+    most_bytes: int | None = None,
+    memory_per_byte: float = 0,
+    begin: int = 0,
 ) -> Iterator[bytes]:
     """Yield the content of `path` in blocks: of a regular file, of a pipe up to its end, or of a terminal.
 
@@ -186,24 +277,43 @@ def read_blocks(
     ----------
     most_bytes : None where memory is the only limit.
     memory_per_byte : what the caller takes for each byte; 0 if it keeps nothing of a block.
+    begin : how many bytes of a regular file to pass over.
     """
     with _readable(path, what):
         descriptor = _open_to_read(path, what)
         try:
-            status = os.fstat(descriptor)
-            _require_size(status.st_size, path, what, most_bytes, memory_per_byte)
-            num_bytes = 0
-            next_block = _pipe_block if stat.S_ISFIFO(status.st_mode) else _waited_block
-            while block := next_block(descriptor, path, what):
-                num_bytes += len(block)
-                # Files of /proc have a size of 0, and a file may grow.
-                if most_bytes is not None and num_bytes > most_bytes:
-                    raise _too_large(path, what, f"more than {format_bytes(most_bytes)}", most_bytes)
-                if most_bytes is None and num_bytes > status.st_size:
-                    _require_size(num_bytes, path, what, most_bytes, memory_per_byte)
-                yield block
+            if begin:
+                os.lseek(descriptor, begin, os.SEEK_SET)
+            yield from _bounded_blocks(descriptor, path, what, most_bytes, memory_per_byte)
         finally:
             os.close(descriptor)
+
+
+def _bounded_blocks(
+    descriptor: int, path: str | Path, what: str, most_bytes: int | None, memory_per_byte: float
+) -> Iterator[bytes]:
+    status = os.fstat(descriptor)
+    _require_size(status.st_size, path, what, most_bytes, memory_per_byte)
+    num_bytes = 0
+    for block in _blocks_of(descriptor, status, path, what):
+        num_bytes += len(block)
+        # Files of /proc have a size of 0, and a file may grow.
+        if most_bytes is not None and num_bytes > most_bytes:
+            raise _too_large(path, what, f"more than {format_bytes(most_bytes)}", most_bytes)
+        if most_bytes is None and num_bytes > status.st_size:
+            _require_size(num_bytes, path, what, most_bytes, memory_per_byte)
+        yield block
+
+
+def _blocks_of(descriptor: int, status: os.stat_result, path: str | Path, what: str) -> Iterator[bytes]:
+    if not stat.S_ISFIFO(status.st_mode):
+        return iter(lambda: _waited_block(descriptor, path, what), b"")
+    if _kept_pipes is None:
+        return iter(lambda: _pipe_block(descriptor, path, what), b"")
+    number = (status.st_dev, status.st_ino)
+    if number not in _kept_pipes:
+        _kept_pipes[number] = _Pipe(descriptor)
+    return _kept_pipes[number].blocks(path, what)
 
 
 def _open_to_read(path: str | Path, what: str) -> int:
@@ -342,15 +452,42 @@ def parse_json(text: str | bytes) -> Any:
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     try:
         try:
-            if _LONG_NUMBER in data.translate(_DIGITS_ALIKE):
-                value = _STRICT.decode(data.decode())
-            else:
-                value = msgspec.json.decode(data)
+            value = _STRICT.decode(data.decode()) if _has_long_number(data) else msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # msgspec also refuses halves of surrogate pairs, which stand for bytes that are not UTF-8.
             value = _STRICT.decode(data.decode("utf-8", "surrogatepass"))
     except RecursionError:  # of either reader
         raise ValueError(_NESTED) from None
+    return _flat(value, data)
+
+
+def _decode_large(data: bytearray) -> Any:
+    """Return the value of a large text without copies of it, which may not fit, and with briefer errors.
+
+    None for a small one, and for what only `parse_json` reads.
+    """
+    import msgspec
+
+    is_plain = b"\\ud" not in data and not data.startswith(codecs.BOM_UTF8) and not _has_long_number(data)
+    if len(data) < _LARGE_JSON_BYTES or not is_plain:
+        return None
+    try:
+        return _flat(msgspec.json.decode(data), data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError(_NESTED) from None
+
+
+def _has_long_number(data: bytes | bytearray) -> bool:
+    """Return whether a number may be beyond floating point, whose digits are looked for block by block."""
+    return any(
+        _LONG_NUMBER in data[start : start + _BLOCK_BYTES + len(_LONG_NUMBER)].translate(_DIGITS_ALIKE)
+        for start in range(0, len(data), _BLOCK_BYTES)
+    )
+
+
+def _flat(value: Any, data: bytes | bytearray) -> Any:
     if data.count(b"[") + data.count(b"{") > _MOST_NESTED:
         _require_flat(value)
     return value
@@ -372,7 +509,8 @@ def _require_flat(value: Any) -> None:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"the number {text[:_MOST_DIGITS]} is beyond floating point")
+        shown = text if len(text) <= _MOST_DIGITS else f"{text[:_MOST_DIGITS]}... of {len(text)} characters"
+        raise ValueError(f"the number {shown} is beyond floating point")
     return value
 
 
@@ -394,9 +532,12 @@ _STRICT = json.JSONDecoder(parse_float=_finite, parse_int=_integer, parse_consta
 
 def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[str, Any]:
     """Return the JSON object in `path`; with `schema` ("earlybird.profile/1") refuse any other."""
-    text = read_text(path, what, most_bytes=_MOST_JSON_BYTES)
+    data = bytearray()
+    for block in read_blocks(path, what, _MOST_JSON_BYTES, _MEMORY_PER_BYTE_OF_TEXT):
+        data += block
     try:
-        value = parse_json(text)
+        value = _decode_large(data)
+        value = parse_json(_text(data, path, what)) if value is None else value
     except json.JSONDecodeError as error:
         raise InputError(
             f"the {what} {path} is not JSON (line {error.lineno}: {error.msg}); "

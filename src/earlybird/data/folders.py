@@ -3,19 +3,13 @@ their lock."""
 
 import contextlib
 import errno
-import fcntl
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-# What file systems without locks, and NFS for a file that is open for reading alone, answer to flock.
-_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.ENOSYS, errno.EINVAL)
-
-
-class Locked(Exception):
-    """Another process has the lock."""
+from earlybird.data import locks
 
 
 def temporary_path(path: Path) -> Path:
@@ -56,21 +50,13 @@ def locked(path: Path) -> Iterator[None]:
 
     Where the file system has no locks, nothing is locked.
     """
+    with locks.held(lambda: _open_to_lock(path), waits=False):
+        yield
+
+
+def _open_to_lock(path: Path) -> int:
     try:
         # NFS locks a file exclusively only if it is open for writing.
-        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise Locked from error
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:
-                raise
-        if not (os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(file))):
-            raise Locked
-        yield
-    finally:
-        os.close(file)
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

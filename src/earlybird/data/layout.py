@@ -122,7 +122,7 @@ def parse_layout(text: str, map_by: str = "core") -> Layout:
     """
     if map_by not in MAPPINGS:
         raise InputError(f"--map-by is {map_by!r}; choose one of {', '.join(MAPPINGS)}")
-    if text.endswith(".csv"):
+    if text.endswith(".csv") or (os.sep in text and files.suffix_of(text) == ".csv"):
         if map_by != "core":
             raise InputError(
                 f"--map-by {map_by} has no effect on the layout {text}, which places every rank; leave it out"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earlybird.data.errors import InputError
+from earlybird.data.units import number_in, require_plain_digits
 
 _FIELDS: dict[str, list[type]] = {
     "real": [np.float64],
@@ -222,12 +223,12 @@ def _bad_line(body: str, types: list[type], num_before: int) -> str:
 def _is_number(word: str, kind: type, may_be_decimal: bool) -> bool:
     try:
         if kind is np.float64:
-            float(word)
+            number_in(word)
             return True
         if may_be_decimal and not re.fullmatch(r"[+-]?[0-9]+", word):
-            return float(word).is_integer() and abs(float(word)) <= _EXACT
+            return number_in(word).is_integer() and abs(float(word)) <= _EXACT
         limits = np.iinfo(kind)
-        return limits.min <= int(word) <= limits.max
+        return limits.min <= int(require_plain_digits(word)) <= limits.max
     except ValueError:
         return False
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from earlybird.data.collective_algorithms import family_of
+from earlybird.data.kernels import OF_MESSAGES
 from earlybird.data.profile import Profile
 from earlybird.data.recording import Recording
 from earlybird.data.shell_commands import command_text, path_argument
 
 # What a profile of messages is fitted to.
-MESSAGES = "pingpong contention completion"
+MESSAGES = " ".join(OF_MESSAGES)
 # The key of a profile with the launch options of its runs.
 MEASURED_WITH = "measured_with"
 DEFAULT_CLUSTER = "virtual"

@@ -13,7 +13,7 @@ _CGROUP_FILES = {2: ("memory.max", "memory.current"), 1: ("memory.limit_in_bytes
 def available_memory_bytes() -> int:
     """Memory that a new process could use without swapping, within the limits of its cgroups: a batch job or
     a container is ended where it takes more, whatever the machine has."""
-    match = re.search(r"^MemAvailable:\s+(\d+) kB", _text(Path("/proc/meminfo")), re.MULTILINE)
+    match = re.search(r"^MemAvailable:\s+([0-9]+) kB", _text(Path("/proc/meminfo")), re.MULTILINE)
     free = int(match[1]) * 1024 if match else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(free, *_left_in_cgroups(_text(Path("/proc/self/cgroup")), _CGROUPS), free)
 

@@ -13,23 +13,39 @@ Interval = tuple[NotNegative, NotNegative]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictedMethod(Record):
-    """The time of one send method, with the keys of docs/files.md."""
+class _Prediction(Record):
+    """What every prediction of methods has."""
 
-    method: str
-    vcis: Ranks | None = None
-    time_s: NotNegative
-    speed_up: NotNegative | None = None
-    messages: Count
-    message_bytes: Bytes
-    source: str
-    time_interval_s: Interval | None = None
-    speed_up_interval: Interval | None = None
+    size_bytes: Bytes
+    profile_id: str = ""
+    notes: tuple[str, ...] = ()
     extra: Extra = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PipelinePrediction(Record):
+class _PredictedTime(Record):
+    """What the time of every method has."""
+
+    method: str
+    time_s: NotNegative
+    time_interval_s: Interval | None = None
+    extra: Extra = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedMethod(_PredictedTime):
+    """The time of one send method, with the keys of docs/files.md."""
+
+    vcis: Ranks | None = None
+    speed_up: NotNegative | None = None
+    messages: Count
+    message_bytes: Bytes
+    source: str
+    speed_up_interval: Interval | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelinePrediction(_Prediction):
     """The output of `earlybird predict pipeline --json`."""
 
     schema: ClassVar[str] = PIPELINE_SCHEMA
@@ -37,29 +53,21 @@ class PipelinePrediction(Record):
     level: str
     threads: Ranks
     partitions: Count
-    size_bytes: Bytes
     gamma_s_per_byte: NotNegative
     delay_s: NotNegative
     methods: tuple[PredictedMethod, ...]
-    profile_id: str = ""
-    notes: tuple[str, ...] = ()
-    extra: Extra = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictedAlgorithm(Record):
+class PredictedAlgorithm(_PredictedTime):
     """The time of one algorithm, with the keys of docs/files.md."""
 
-    method: str
     algorithm: str
     segment_bytes: Bytes
-    time_s: NotNegative
     form: str
     tree: str | None = None
-    time_interval_s: Interval | None = None
     extrapolated: tuple[str, ...] = ()
     held_out_error: Number | None = None
-    extra: Extra = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,23 +83,19 @@ class PublishedTime(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectivePrediction(Record):
+class CollectivePrediction(_Prediction):
     """The output of `earlybird predict collective --json`."""
 
     schema: ClassVar[str] = COLLECTIVE_SCHEMA
 
     operation: str
     ranks: Ranks
-    size_bytes: Bytes
     root: Rank
     layout: str
     map_by: str
     mpi: str
     algorithms: tuple[PredictedAlgorithm, ...]
     references: tuple[PublishedTime, ...] = ()
-    profile_id: str = ""
-    notes: tuple[str, ...] = ()
-    extra: Extra = field(default_factory=dict)
 
 
 def pipeline_prediction_from_json(

@@ -1,6 +1,4 @@
-"""Methods of sending that several packages refer to by name, and the reference of each kernel."""
-
-from earlybird.data.collective_algorithms import DEFAULT
+"""Methods of sending that several packages refer to by name."""
 
 # Pipelines: one message after the last partition is ready, or one for each when it is.
 SINGLE, MANY = "single", "many"
@@ -13,11 +11,6 @@ FUNNELLED, PERSISTENT, MULTIPLE, OWN_CALLS, EARLYBIRD = (
     "funnelled", "persistent", "multiple", "partitioned", "earlybird",
 )  # fmt: skip
 STYLES = (FUNNELLED, PERSISTENT, MULTIPLE, OWN_CALLS, EARLYBIRD)
-MOTIFS = ("halo3d", "sweep3d", "comb")
 # How computing times differ; native/kernels/computing/noise.hpp says what each of them is.
 NO_NOISE = "none"
 NOISE_MODELS = (NO_NOISE, "single", "uniform", "gaussian")
-
-# By kernel: speed-ups are over this method.
-REFERENCES = {"pipeline": SINGLE, "partitioned": SINGLE, "collective": DEFAULT, "msgrate": SHARED}
-REFERENCES |= dict.fromkeys(MOTIFS, FUNNELLED)

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from earlybird.data import files
 from earlybird.data.collective_algorithms import REDUCTIONS
 
 Tree = dict[str, Any]
@@ -94,7 +95,7 @@ def read_selection(library: Path) -> Selection | None:
     None if it contains none, or does not know what files select: at a name that it does not know, MPI_Init of
     MPICH 4.0.3 aborts.
     """
-    content = library.read_bytes()
+    content = files.read_bytes(library, "library", memory_per_byte=1)
     found = list(_trees(content))
     algorithms = [one for one in found if "algorithm=MPIR_" in json.dumps(one)]
     compositions = [one for one in found if "composition=MPIDI_" in json.dumps(one)]
@@ -108,7 +109,7 @@ def _trees(content: bytes) -> Iterator[Tree]:
     """The texts in a library that are trees with every operation of _SIZES."""
     for match in re.finditer(rb'\{"collective=[^\0]+', content):
         with suppress(ValueError):
-            tree = json.loads(match.group())
+            tree = files.parse_json(match.group())
             if all(_INTRA in tree.get(f"collective={one}", {}) for one in _SIZES):
                 yield tree
 

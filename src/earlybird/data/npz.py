@@ -1,6 +1,5 @@
 """Reads integer arrays of an `.npz` archive, whose sizes are checked before they take memory."""
 
-import io
 import math
 import zipfile
 from collections.abc import Callable, Sequence
@@ -28,10 +27,8 @@ def read_integer_columns(
     `require_length` raises an error for a length that is too large, before any array is read. Raises
     InputError for another archive; `what` names the file in it.
     """
-    # The archive is held once; what its arrays take is known before they are read.
-    archive_bytes = io.BytesIO(files.read_bytes(path, what, most_bytes=None, memory_per_byte=1))
     try:
-        with zipfile.ZipFile(archive_bytes) as archive:
+        with files.open_seekable(path, what) as stream, zipfile.ZipFile(stream) as archive:
             lengths = {_length(archive, name) for name in names}
             if len(lengths) > 1 or None in lengths:
                 raise InputError(

@@ -31,15 +31,16 @@ class PartitionMoments:
 
     @classmethod
     def of(cls, sample: Sample) -> "PartitionMoments":
-        """The moments of the iterations after the warm-up; InputError if the sample has no valid ones."""
-        num_iterations, num_partitions = len(sample.times_s), sample.config.get("partitions")
+        """The moments of the iterations after the warm-up; InputError for invalid ones, Unknown if
+        the sample does not say how many partitions and threads it has."""
+        num_iterations, num_partitions = len(sample.times_s), sample.config["partitions"]
         shapes = {
             "ready_s": (num_iterations, num_partitions),
             "returned_s": (num_iterations, num_partitions),
             "arrived_s": (num_iterations, num_partitions),
             "joined_s": (num_iterations,),
             "completed_s": (num_iterations,),
-            "compute_s": (num_iterations, sample.config.get("threads")),
+            "compute_s": (num_iterations, sample.config["threads"]),
         }
         found = {}
         for key, shape in shapes.items():

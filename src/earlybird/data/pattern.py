@@ -165,9 +165,10 @@ def load_pattern(path: str | Path, bytes_per_message: int = BYTES_PER_MESSAGE) -
             f"{path} is a recording; write one exchange of it with `earlybird pattern recording "
             f"{path_argument(path)} -o exchange.csv` and give that file"
         )
-    if path.suffix == ".npz":
+    suffix = files.suffix_of(path)
+    if suffix == ".npz":
         return _load_npz(path, bytes_per_message)
-    if path.suffix in MATRIX_MARKET_SUFFIXES:
+    if suffix in MATRIX_MARKET_SUFFIXES:
         return _make(*_read_matrix_market(path, bytes_per_message))
     return _load_csv(path, bytes_per_message)
 
@@ -176,7 +177,7 @@ def load_without_diagonal(path: str | Path) -> tuple[Pattern, int]:
     """As `load_pattern`, but for a matrix without the entries on its diagonal, messages from a rank to
     itself; and their number."""
     path = Path(path)
-    if path.suffix not in MATRIX_MARKET_SUFFIXES:
+    if files.suffix_of(path) not in MATRIX_MARKET_SUFFIXES:
         return load_pattern(path), 0
     table, where = _read_matrix_market(path, BYTES_PER_MESSAGE)
     kept = np.flatnonzero(table[:, 0] != table[:, 1])

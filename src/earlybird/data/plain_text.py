@@ -82,7 +82,7 @@ _MARKUP = re.compile(
     re.IGNORECASE,
 )
 # GitHub looks for people and issues in the text that escapes have become; an empty comment takes it apart.
-_MENTION = re.compile(r"@(?=\w)|#(?=\d)|(?<=\bGH)-(?=\d)", re.IGNORECASE)
+_MENTION = re.compile(r"@(?=\w)|#(?=[0-9])|(?<=\bGH)-(?=[0-9])", re.IGNORECASE)
 
 
 def markdown_text(text: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.collective_form import CollectiveForm, collective_form_from_json, is_collective
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import PINGPONG
 from earlybird.data.kinds import require_path
 from earlybird.data.layout import LEVELS
 from earlybird.data.pipeline_form import PipelineForm, is_pipeline, pipeline_form_from_json
@@ -50,9 +51,21 @@ class LevelKeys(TypedDict, total=False):
     held_out_error_n: Number | None
 
 
+class ResultKeys(TypedDict, total=False):
+    """The times of a result; its other keys are checked where results are used."""
+
+    time_s: NotNegative | None
+    time_low_s: NotNegative | None
+    time_high_s: NotNegative | None
+    fitted_s: NotNegative | None
+    speed_up: NotNegative | None
+    speed_up_low: NotNegative | None
+    speed_up_high: NotNegative | None
+
+
 class ProfileKeys(TypedDict, total=False):
     warnings: list[str]
-    results: list[Any]
+    results: list[ResultKeys]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +239,7 @@ class Profile(Record):
             what = form.get("what") if isinstance(form, dict) else None
             if not isinstance(what, dict) or form.get("form") != "piecewise_postal":
                 continue
-            is_one = what.get("operation") == "pingpong" and what.get("level") == level
+            is_one = what.get("operation") == PINGPONG.name and what.get("level") == level
             if is_one and (lines := _ping_pong_lines(form)):
                 return form, lines
         return {}, []

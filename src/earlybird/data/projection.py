@@ -239,6 +239,7 @@ class Projection(Record):
     balance : None if nothing is known of it.
     causes : what costs time and is none of the changes, as clauses that say what to do.
     changes_of_run : the changes of kinds OF_RUN; None in files of earlier versions.
+    is_cut : not every rank was recorded to its end.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -254,6 +255,7 @@ class Projection(Record):
     balance: WorkBalance | None = None
     causes: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
     changes_of_run: tuple[RunChange, ...] | None = None
+    is_cut: bool = field(default=False, metadata=OMIT_EMPTY)
     extra: Extra = field(default_factory=dict)
 
     def uneven_work(self) -> str:
@@ -275,7 +277,7 @@ class Projection(Record):
         phases: dict[str, list[str]] = {}
         for phase in self.phases:
             if phase.model:
-                name = with_reason(phase.model, phase.model_reason)
+                name = with_reason(phase.model, vars(phase))
                 phases.setdefault(name, []).append(str(phase.number))
         return [f"{name}, phase {', '.join(numbers)}" for name, numbers in phases.items()]
 

@@ -26,6 +26,8 @@ NO_PEER, NULL_PEER, ANY_PEER, OUTSIDE_PEER = -1, -2, -3, -4
 # The format: see native/recorder/recording/file.h.
 _HEAD = struct.Struct("=IIQII")
 _MAGIC, _JSON, _ENTRIES, _PHASES, _PENDING = 0x43524245, 1, 2, 3, 4
+_MAGIC_BYTES = struct.pack("=I", _MAGIC)
+_MOST_BEGINNINGS = 8  # of chunks that are looked at behind a damaged one
 _ENTRY = np.dtype(
     [
         ("call", "u2"), ("role", "u1"), ("size_class", "u1"), ("communicator", "u4"), ("peer", "i4"),
@@ -258,6 +260,8 @@ class RankRecording:
     calls : names, without the `_c` of large counts: those are the same calls.
     epoch_samples : by phase and thread; empty in recordings of former versions.
     open_calls : of threads that were in a call when the rank ended without a word, the first thread's first.
+    is_damaged : the end is not known, and what follows the last chunk that is counted is no beginning of a
+        chunk, as a process that ends while it writes leaves, but was changed.
     """
 
     rank: int
@@ -282,6 +286,7 @@ class RankRecording:
     begin_s: float = 0.0
     epoch_samples: Mapping[tuple[int, int], EpochSamples] = field(default_factory=dict)
     open_calls: tuple[OpenCall, ...] = ()
+    is_damaged: bool = False
 
     @property
     def open_call(self) -> OpenCall | None:
@@ -411,9 +416,13 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
                         run_ns = max(run_ns, round(1e9 * _seconds(value, "run_s")))
                         core_wait_s = _seconds(value, "core_wait_s") if "core_wait_s" in value else None
         if header is None:
-            if data and not chunks.is_cut:
-                raise InputError(f"{path} has no header, so it is no recording of a rank; {AGAIN}")
-            return None
+            if not chunks.is_damaged and (chunks.is_cut or not data):
+                return None
+            if chunks.is_damaged and not any(data):  # of a disk that failed before the file was on it
+                return None
+            if chunks.is_damaged:
+                raise InputError(f"{path} is damaged at its beginning; {AGAIN}")
+            raise InputError(f"{path} has no header, so it is no recording of a rank; {AGAIN}")
         size = _number(header, "size", 1, _MOST_RANKS)
         rank = _number(header, "rank", 0, size - 1)
         if run_ns > MOST_S * 10**9:
@@ -443,6 +452,7 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             rank=rank, size=size, host=str(header["host"]),
             mpi=str(header["mpi"]), thread_level=str(header["thread_level"]), calls=calls, entries=entries,
             communicators=communicators, end=end, run_s=1e-9 * run_ns, is_cut=chunks.is_cut,
+            is_damaged=chunks.is_damaged and end is None,
             phases=_rank_phases(
                 named_phases, phase_totals, calls, names,
                 np.max if header["thread_level"] == CONCURRENT else np.sum,
@@ -535,24 +545,47 @@ def _place(address: int, call: str, modules: Sequence[Mapping[str, Any]], names:
 
 
 class _Chunks:
-    """The chunks of a file that are whole; `is_cut` afterwards: more followed."""
+    """The chunks of a file that are whole; `is_cut` afterwards: more followed; `is_damaged`: that is no
+    beginning of a chunk."""
 
     def __init__(self, data: bytes):
         self._data = memoryview(data)
-        self.is_cut = False
+        self.is_cut = self.is_damaged = False
 
     def __iter__(self) -> Iterator[tuple[int, memoryview]]:
         at = 0
-        while at < len(self._data):
-            if len(self._data) - at < _HEAD.size:
-                break
-            magic, kind, length, crc, _ = _HEAD.unpack_from(self._data, at)
-            payload = self._data[at + _HEAD.size : at + _HEAD.size + length]
-            if magic != _MAGIC or len(payload) != length or zlib.crc32(payload) != crc:
-                break
-            yield kind, payload
-            at += _HEAD.size + length
+        while (chunk := self._whole(at)) is not None:
+            yield chunk
+            at += _HEAD.size + len(chunk[1])
         self.is_cut = at < len(self._data)
+        self.is_damaged = self.is_cut and not self._is_beginning(at)
+
+    def _whole(self, at: int) -> tuple[int, memoryview] | None:
+        """Return the kind and the payload of the chunk at `at`, None unless it is whole."""
+        if len(self._data) - at < _HEAD.size:
+            return None
+        magic, kind, length, crc, _ = _HEAD.unpack_from(self._data, at)
+        payload = self._data[at + _HEAD.size : at + _HEAD.size + length]
+        is_whole = magic == _MAGIC and len(payload) == length and zlib.crc32(payload) == crc
+        return (kind, payload) if is_whole else None
+
+    def _is_beginning(self, at: int) -> bool:
+        """Tell whether the data from `at` on may be the beginning of a chunk whose rest is missing."""
+        rest = bytes(self._data[at:])
+        begin = _MAGIC_BYTES[: len(rest)]
+        if not rest.startswith(begin):
+            return False
+        if len(rest) >= _HEAD.size and _HEAD.unpack_from(rest)[2] <= len(rest) - _HEAD.size:
+            return False
+        # A length that was changed: another chunk follows.
+        following = 0
+        for _ in range(_MOST_BEGINNINGS):
+            following = rest.find(_MAGIC_BYTES, following + 1)
+            if following < 0:
+                break
+            if self._whole(at + following) is not None:
+                return False
+        return True
 
 
 def _check_schema(path: Path, header: Mapping[str, Any]) -> None:

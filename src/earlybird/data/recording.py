@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data import files, folders
+from earlybird.data import files, folders, locks
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import (
     AGAIN,
@@ -28,7 +28,7 @@ from earlybird.data.run_keys import check_summary
 
 SUMMARY = "recording.json"
 _FUNCTIONS = "functions.json"
-_FILE = re.compile(r"rank-(\d{1,9})(?:\.job-(\d{1,9}))?\.ebr")
+_FILE = re.compile(r"rank-(0|[1-9][0-9]{0,8})(?:\.job-([0-9]{1,9}))?\.ebr")
 # A file that a process creates when it finds that the program uses MPI sessions.
 SESSIONS = "sessions"
 # The same where another library's calls of the MPI precede the recorder's: a call, and the library.
@@ -245,12 +245,12 @@ def recording_into(path: Path, facts: Mapping[str, Any]) -> Iterator[None]:
             with folders.create_whole(path) as folder:
                 files.write_json(folder / SUMMARY, {"schema": SCHEMA, **facts})
                 stack.enter_context(folders.locked(folder / SUMMARY))
-        except folders.Locked as error:
+        except locks.Locked as error:
             raise InputError(
                 f"another earlybird is recording into {path}; give -o another name, or wait for it"
             ) from error
         except FileExistsError as error:
-            raise InputError(f"{path} exists already; give -o another name, or remove it") from error
+            raise InputError(f"{path} exists already; give -o another name") from error
         except OSError as error:
             raise InputError(
                 f"cannot create the folder {path}: {error.strerror}; give -o a place you may write to"
@@ -313,6 +313,8 @@ def load_recording(path: str | Path) -> Recording:
         else:
             size = one.size if size is None else size
             # A second, larger job finds the names free that the first one did not need.
+            if one.rank != int(named[1]):
+                raise InputError(f"{file} is that of rank {one.rank}; put the right one there, or {AGAIN}")
             if one.size == size:
                 ranks[one.rank] = one
             else:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from earlybird.data.errors import InputError
+from earlybird.data.parameters import Parameters, Values
 from earlybird.data.run_keys import CONFIG_TYPES
 from earlybird.data.schema import (
     OMIT_EMPTY,
@@ -63,6 +64,10 @@ class Result(Record):
     figures: Mapping[str, Any] = field(default_factory=dict, metadata=OMIT_EMPTY)
     statistic: str = field(default="", metadata=OMIT_EMPTY)
     rounding: Share = field(default=0.0, metadata=OMIT_EMPTY)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "config", Parameters(self.kernel, self.config))
+        object.__setattr__(self, "figures", Values(self.kernel, self.figures))
 
     @property
     def state(self) -> str:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import math
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from earlybird.data import files, folders
+from earlybird.data import files, folders, locks
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.kinds import require_path
-from earlybird.data.run_keys import CONFIG_TYPES, check_header, check_launch
+from earlybird.data.parameters import Parameters, Unknown
+from earlybird.data.run_keys import CONFIG_TYPES, OfSample, check_header, check_launch
 from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
 from earlybird.data.statistics import Statistic, statistic_of
 from earlybird.data.units import MAX_BYTES
@@ -53,7 +55,7 @@ class Sample(Record):
     extra : unknown keys; they are preserved.
     """
 
-    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES
+    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES | {"extra": OfSample}
 
     kernel: str
     quantity: str
@@ -73,6 +75,7 @@ class Sample(Record):
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "config", Parameters(self.kernel, self.config))
         count = len(self.times_s)
         if self.statistic is not None and count != 1:
             raise ValueError(f"statistic is {self.statistic!r} of {count} times_s; it is of a single one")
@@ -83,10 +86,23 @@ class Sample(Record):
             raise ValueError(f"times_s must be numbers, more of them than warmup ({self.warmup})")
         if self.rank_times_s is not None and (self.rank_times_s.ndim, len(self.rank_times_s)) != (2, count):
             raise ValueError("rank_times_s must hold one row of numbers per entry of times_s")
+        if self.kernel == COLLECTIVE.name:
+            self._require_ranks()
         if self.rounds is not None:
             if self.rounds.shape != (count,) or np.abs(self.rounds).max() > MAX_BYTES:
                 raise ValueError("rounds must hold one whole number per entry of times_s")
             object.__setattr__(self, "rounds", self.rounds.astype(np.int64))
+
+    def _require_ranks(self) -> None:
+        """Raise ValueError for a root or times of ranks that are not those of the operation."""
+        if (ranks := self.config.get("ranks")) is None:
+            return
+        if self.config.get("root", 0) >= ranks:
+            raise ValueError(f"config.root is {self.config['root']}; give one of {ranks} ranks")
+        if self.rank_times_s is not None and self.rank_times_s.shape[1] != ranks:
+            raise ValueError(
+                f"rank_times_s has {self.rank_times_s.shape[1]} columns; give one for each of {ranks} ranks"
+            )
 
     def point(self) -> tuple[Any, ...]:
         """Identifies the point: samples of one point differ only by launch."""
@@ -214,7 +230,7 @@ class Run:
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(folders.locked(self.path / "run.json"))
-            except folders.Locked as error:
+            except locks.Locked as error:
                 raise InputError(
                     f"another earlybird is measuring into {self.path}; wait for it or end it, then try again"
                 ) from error
@@ -310,9 +326,15 @@ def round_ratios(a: Sample, b: Sample) -> np.ndarray:
     return numerator[denominator > 0] / denominator[denominator > 0]
 
 
-def rank_medians_of_launches(samples: Iterable[Sample]) -> np.ndarray:
-    """(P,) seconds per rank, median over steady iterations, then over launches; each sample must have
-    `rank_times_s` of the same P ranks."""
+def rank_medians_of_launches(samples: Sequence[Sample]) -> np.ndarray:
+    """(P,) seconds per rank, median over steady iterations, then over launches; Unknown unless each sample
+    has `rank_times_s` of the same P ranks."""
+    counts = {0 if sample.rank_times_s is None else sample.rank_times_s.shape[1] for sample in samples}
+    if len(counts) != 1 or 0 in counts:
+        raise Unknown(
+            f"the launches of a point have the times of {' and '.join(map(str, sorted(counts)))} ranks; give "
+            "those of the same ranks"
+        )
     return np.median([np.median(np.asarray(s.rank_times_s)[s.warmup :], axis=0) for s in samples], axis=0)
 
 

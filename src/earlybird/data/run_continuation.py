@@ -1,6 +1,5 @@
 """What continues a run: the command, with the options that a run folder does not choose."""
 
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -60,4 +59,4 @@ def _settings(run: Run) -> Mapping[str, Any]:
 
 def _is_stated_again(mpi: str) -> bool:
     name, settings = split_settings(mpi)
-    return os.sep in name or not all(is_tuning(f"{key}={value}") for key, value in settings.items())
+    return not name.isalpha() or not all(is_tuning(f"{key}={value}") for key, value in settings.items())

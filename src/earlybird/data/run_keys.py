@@ -6,8 +6,18 @@ from typing import Annotated, Any, Required, TypedDict, get_args, get_type_hints
 import msgspec
 
 from earlybird.data.errors import InputError
-from earlybird.data.methods import MOTIFS
-from earlybird.data.schema import Bytes, Count, Natural, NotNegative, Rank, Ranks, Share, check_keys
+from earlybird.data.kernels import KERNELS
+from earlybird.data.methods import NOISE_MODELS
+from earlybird.data.schema import (
+    Bytes,
+    Count,
+    Natural,
+    NotNegative,
+    Rank,
+    Ranks,
+    check_keys,
+    form,
+)
 from earlybird.data.units import MOST_S
 
 MAX_LAUNCHES = 10_000
@@ -24,6 +34,13 @@ Threads = Annotated[int, msgspec.Meta(ge=1, le=MOST_THREADS)] | None
 Whole = Natural | None
 Amount = NotNegative | None
 Plain = str | int | float | bool | None
+# Those of native/kernels/computing/noise.hpp, which says what each of them is.
+Noise = Annotated[str, form(f"^({'|'.join(NOISE_MODELS)})$", f"one of {', '.join(NOISE_MODELS)}")] | None
+# Of cells and of processes.
+_EXTENT = "[1-9][0-9]{0,8}"
+Grid = (
+    Annotated[str, form(f"^{_EXTENT}x{_EXTENT}x{_EXTENT}$", "three numbers from 1 up, such as 8x8x4")] | None
+)
 
 
 class Cache(TypedDict, total=False):
@@ -55,12 +72,12 @@ class EffortKeys(TypedDict, total=False):
     seed: Annotated[int, msgspec.Meta(ge=0, le=MOST_SEED)]
     time_limit_s: PositiveSeconds
     stall_limit_s: PositiveSeconds
-    min_iterations: Count
-    target: Share
+    min_iterations: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    target: Annotated[float, msgspec.Meta(gt=0, le=1)]
 
 
 class Settings(TypedDict, total=False):
-    suites: list[str]
+    suites: Annotated[list[str], msgspec.Meta(min_length=1)]
     mpi: list[str] | str | None
     launcher: str
     hosts: Text
@@ -163,6 +180,8 @@ class Config(TypedDict, total=False):
     delay_s: Seconds
     layout: Text
     map_by: Text
+    topology: Text
+    skew: Amount
     buffers: Text
     receiver: Text
 
@@ -175,13 +194,16 @@ class _OwnConfig(Config, total=False):
     epsilon: Amount
     delta: Amount
     compute_s: Seconds
-    noise: Text
+    noise: Noise
     noise_share: Amount
     cache: Text
     scaling: Text
-    process_grid: Text
-    cells: Text
+    process_grid: Grid
+    cells: Grid
     variables: Count | None
+    stencil: Whole
+    planes_per_block: Whole
+    periodic: Text
 
 
 def _requiring(*keys: str) -> Any:
@@ -199,14 +221,8 @@ def _without_none(kind: Any) -> Any:
     return others[0] if len(others) < len(get_args(kind)) else kind
 
 
-# By kernel; those of others have no keys that must be there. An import may not know the level of a ping-pong.
-_CONFIGS = {
-    "collective": _requiring("size_bytes", "operation"),
-    **dict.fromkeys(
-        ("pingpong", "contention", "msgrate", "pipeline", "partitioned"), _requiring("size_bytes")
-    ),
-    **dict.fromkeys(MOTIFS, _OwnConfig),
-}
+# By kernel. An import may not know the level of a ping-pong.
+_CONFIGS = {name: _requiring(*kernel.requires) for name, kernel in KERNELS.items()}
 
 
 def config_types(record: Any) -> Any:
@@ -215,6 +231,17 @@ def config_types(record: Any) -> Any:
 
 
 CONFIG_TYPES = {"config": config_types}
+
+
+class OfSample(TypedDict, total=False):
+    """Further keys of a sample that figures are made of; lists of numbers are checked where they are read."""
+
+    delayed_ranks: list[Rank]
+    sent_bytes: Bytes
+    messages: Natural
+    partitions_sent: Natural
+
+
 # Of records that may leave out what all points have in common.
 ANY_CONFIG_TYPES = {"config": Config}
 

@@ -1,7 +1,6 @@
 """Declared schemas of JSON files: typed records, unknown keys that survive, errors that name the value."""
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
@@ -16,7 +15,7 @@ from earlybird.data.files import FORMER_KEYS
 from earlybird.data.layout import MAX_RANKS
 from earlybird.data.units import LEAST_BYTES_PER_S, MAX_BYTES, MOST_BYTES_PER_S, MOST_S
 
-_LARGEST = sys.float_info.max
+_LARGEST = 1e30  # no count, cost or rate of a program is larger
 _MOST_RATIO = 1e20  # a century over less than a nanosecond
 # By the end of a field's name, the largest number it may hold, in any form: one, a list, an estimate. Keys of
 # a field that is a JSON object have the same limits.
@@ -39,6 +38,16 @@ Natural = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
 # Numbers of ranks, and of what has ranks or them: nodes, sockets, cores, threads, launches.
 Ranks = Annotated[int, msgspec.Meta(ge=1, le=MAX_RANKS)]
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=MAX_RANKS)]
+
+# By the regular expression of a text: the texts that it allows, for errors.
+_FORMS: dict[str, str] = {}
+
+
+def form(pattern: str, allowed: str) -> msgspec.Meta:
+    """Restrict a text to the form `pattern`; errors ask for `allowed`."""
+    _FORMS[pattern] = allowed
+    return msgspec.Meta(pattern=pattern)
+
 
 Extra = Mapping[str, Any]  # the unknown keys of a record
 # Metadata of a field that is written only if it is neither empty nor zero.
@@ -105,9 +114,14 @@ class Record:
 Kind = TypeVar("Kind", bound=Record)
 
 
+# Of estimates, in the names of their keys.
+_UNITS = ("_bytes_per_s", "_per_s", "_s")
+
+
 def estimate_keys(name: str) -> tuple[str, str, str]:
-    """The keys of an estimate: its value, and the ends of its interval."""
-    stem, unit = (name[:-2], "_s") if name.endswith("_s") else (name, "")
+    """The keys of an estimate: its value, and the ends of its interval, with the unit at the end."""
+    unit = next((unit for unit in _UNITS if name.endswith(unit)), "")
+    stem = name.removesuffix(unit)
     return name, f"{stem}_low{unit}", f"{stem}_high{unit}"
 
 
@@ -216,7 +230,7 @@ def _require_at_most(most: float, unit: str, value: Any, place: str) -> None:
 
 
 def _limit(name: str) -> tuple[float, str] | None:
-    """The largest number of a key, and its unit, by the end of its name."""
+    """The largest number of a key, and its unit, by the end of its name; None if no end is known."""
     return next((_MOST[end] for end in _MOST if name.endswith(end)), None)
 
 
@@ -244,7 +258,8 @@ def _largest(value: Any) -> float:
         value = list(value.values())
     if isinstance(value, list | tuple) and not isinstance(value, Estimate):
         return max((_largest(item) for item in value), key=abs, default=0.0)
-    array = np.asarray(value) if isinstance(value, np.ndarray | float | int | tuple) else np.zeros(1)
+    # As floating point: the smallest whole number of 64 bits has no absolute value of 64 bits.
+    array = np.asarray(value, float) if isinstance(value, np.ndarray | float | int | tuple) else np.zeros(1)
     return float(max(array.max(initial=0), array.min(initial=0), key=abs)) if array.size else 0.0
 
 
@@ -342,7 +357,7 @@ def _explain(message: str, value: Any, kind: Any) -> str:
     """The message of msgspec, `Expected TYPE, got TYPE - at PATH`, in plain terms, with the given value."""
     reason, _, path = message.partition(" - at ")
     names, given = "", value
-    for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]", path):
+    for name, index in re.findall(r"\.([^.\[\]`]+)|\[([0-9]+|\.\.\.)\]", path):
         if index == "...":  # a key, which msgspec does not name
             index = _culprit(given, lambda: _message(value, kind) == message)
         key = name or (index if isinstance(given, dict) else int(index))
@@ -357,6 +372,8 @@ def _explain(message: str, value: Any, kind: Any) -> str:
         names += " key"
     if missing := re.fullmatch(r"Object missing required field `(.+)`", reason):
         return f"{names and ', '}{names} has no {missing[1]!r}; give it"
+    if form := re.fullmatch("Expected `str` matching regex '(.+)'", reason):
+        reason = f"Expected {_FORMS[form[1]]}"
     expected = re.fullmatch(r"Expected (.+?)(, got (.+))?|Number out of range", reason)
     if expected is None:
         return f"{names and ', '}{names}: {reason}"

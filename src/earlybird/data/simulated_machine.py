@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,7 +152,7 @@ def parse_simulated_machine(text: str) -> SimulatedMachine:
     if match:
         shape = dict(zip(("nodes", "sockets", "cores"), map(int, match.groups()), strict=True))
         return decode({"schema": SCHEMA} | shape, SimulatedMachine, f"the simulated machine {text}")
-    if not text.endswith(".json"):
+    if not (text.endswith(".json") or (os.sep in text and files.suffix_of(text) == ".json")):
         raise InputError(
             f"the simulated machine is {text!r}; give NODESxSOCKETSxCORES, cores per socket, such as 2x2x64, "
             f"or a JSON file with the schema {SCHEMA}"

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import PINGPONG
 from earlybird.data.layout import LEVELS, MAX_RANKS
 from earlybird.data.profile import Level, Profile, Protocol
-from earlybird.data.units import MAX_BYTES, MOST_BYTES_PER_S, MOST_S
+from earlybird.data.units import MAX_BYTES, MOST_BYTES_PER_S, MOST_S, number_in
 
 if TYPE_CHECKING:
     import pandas
@@ -74,7 +75,7 @@ def load_pingpong_table(path: str | Path) -> "pandas.DataFrame":
 
     rows = [
         {
-            "source": "pingpong",
+            "source": PINGPONG.name,
             "level": _level(row, path, number),
             "n": int(_positive(row, "pairs", path, number, most=MAX_RANKS, whole=True)),
             "size_bytes": int(_positive(row, "bytes", path, number, most=MAX_BYTES, whole=True, zero=True)),
@@ -131,7 +132,7 @@ def _positive(
     zero: bool = False,
 ) -> float:
     try:
-        value = float(row[column])
+        value = number_in(row[column])
     except ValueError:
         value = math.nan
     least_is_met = value >= 0 if zero else value > 0

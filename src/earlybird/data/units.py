@@ -22,7 +22,7 @@ _MOST_HZ = 1e15
 _WHOLE = re.compile(r"0*[0-9]{1,18}")
 
 # Each digit has one place in it: otherwise thousands of digits take minutes.
-_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _MOST_CHARACTERS = 60  # of a given value in an error
 _LONGEST_QUANTITY = 100  # for longer ones pint takes seconds
 _BIT_RATE = re.compile(rf"^\s*({_NUMBER})\s*([kmgt]?)bit(?:/s)?\s*$", re.IGNORECASE)
@@ -83,6 +83,19 @@ def whole_number(text: str) -> int | None:
     return int(text.lstrip("0") or "0") if _WHOLE.fullmatch(text) else None
 
 
+def number_in(text: str) -> float:
+    """Return the number in a text; raise ValueError for other text, and for digits of other scripts and with
+    underscores between them, which float() takes."""
+    return float(require_plain_digits(text))
+
+
+def require_plain_digits(text: str) -> str:
+    """Return the text of a number; raise ValueError for characters that only Python takes in one."""
+    if not text.isascii() or "_" in text:
+        raise ValueError(f"{text[:_MOST_CHARACTERS]!r} is not a number in ASCII")
+    return text
+
+
 def _parse(text: str | float, unit: str, what: str, examples: str, most: float = math.inf) -> float:
     value = _value_in(text, unit)
     if value is None or not math.isfinite(value) or value < 0:
@@ -106,7 +119,7 @@ def _value_in(text: str | float, unit: str) -> float | None:
     if len(text) > _LONGEST_QUANTITY:
         return None
     try:
-        return float(text)
+        return number_in(text)
     except ValueError:
         pass
     match = _PLAIN.fullmatch(text)
@@ -167,7 +180,7 @@ def parse_frequency(text: str | float, what: str = "the frequency") -> float:
 def is_plain_number(text: str) -> bool:
     """Whether it is a number without a unit, where one is needed."""
     try:
-        float(text)
+        number_in(text)
     except ValueError:
         return False
     return True

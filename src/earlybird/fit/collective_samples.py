@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pandas
 
-from earlybird.data.collective_algorithms import OPERATIONS, UNMODELLED, family_of, parse_method
+from earlybird.data.collective_algorithms import OPERATIONS, REDUCE_LOCAL, UNMODELLED, family_of, parse_method
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.layout import MAPPINGS, parse_layout
 from earlybird.data.run import Run, Sample
 from earlybird.fit.config_values import config_value
 
-KERNEL = "collective"
 # One row per point, method and launch. `placement` indexes `Collectives.placements`; `mean_s` is the mean
 # over ranks, as OSU's benchmarks print, `root_s` the completion of the root; both NaN if the times of ranks
 # were not kept. `family` is the MPI that the algorithms belong to, whatever the label `mpi` is.
@@ -55,7 +55,7 @@ class Collectives:
 
 def is_collective(sample: Sample) -> bool:
     """Whether these are times of an operation or of a local reduction; samples with delays are not."""
-    return sample.kernel == KERNEL and sample.quantity in ("completion", "reduce_local")
+    return sample.kernel == COLLECTIVE.name and sample.quantity in (COLLECTIVE.quantity, REDUCE_LOCAL)
 
 
 def without_iterations(sample: Sample) -> Sample:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas
 
+from earlybird.data.kernels import COMPLETION
 from earlybird.data.layout import LEVELS
 from earlybird.data.measure_commands import ANYWHERE, LaunchOptions, measure_command
 from earlybird.data.profile import Level, Protocol
@@ -113,7 +114,7 @@ def warnings(
     levels: Iterable[Level], found: Mapping[str, Waiting], launch: LaunchOptions = ANYWHERE
 ) -> list[str]:
     """Caveats of the `sender_waits` of fitted levels, which were measured with `launch`."""
-    command = measure_command("completion", {}, launch)
+    command = measure_command(COMPLETION.name, {}, launch)
     texts = []
     for level in levels:
         waiting = found.get(level.name)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from earlybird.data import kernels
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import BOOKKEEPING, is_set_by_launcher
 from earlybird.data.profile import USUAL_CONTEXT
@@ -84,7 +85,7 @@ def _launches_of(runs, used) -> dict[tuple[str, str], Mapping[str, Any]]:
 def _without_settings_of_points(launch: Mapping[str, Any]) -> Mapping[str, Any]:
     """A launch of pipelines without its threads and contexts, or of collectives without the variables that
     force their algorithms: the points contain these, and each has its own model."""
-    if launch.get("kernel") == "collective":
+    if launch.get("kernel") == kernels.COLLECTIVE.name:
         # Keep what the user forces: the points do not contain it, and it changes `default`.
         ours = launch.get("set_by_launcher")
         variables = {
@@ -100,7 +101,7 @@ def _without_settings_of_points(launch: Mapping[str, Any]) -> Mapping[str, Any]:
             for key, is_ours in variables.items()
             if isinstance(launch.get(key), Mapping)
         }
-    if launch.get("kernel") != "pipeline":
+    if launch.get("kernel") != kernels.PIPELINE.name:
         return launch
     ours = {*(launch.get("set_by_launcher") or ()), "MPIR_CVAR_CH4_NUM_VCIS"}
     variables = {k: v for k, v in (launch.get("control_variables") or {}).items() if k not in ours}

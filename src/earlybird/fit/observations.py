@@ -10,6 +10,7 @@ import numpy as np
 import pandas
 
 from earlybird.compare.results import results
+from earlybird.data import kernels
 from earlybird.data.benchmark_parameters import parameter_texts
 from earlybird.data.collective_algorithms import unmodelled_hint
 from earlybird.data.errors import InputError
@@ -133,7 +134,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
                 continue
             if is_collective(sample) and sample.validated:
                 collected.add(run, sample)
-            if sample.kernel in ("pipeline", "collective", "msgrate") and sample.method is not None:
+            if kernels.kernel_of(sample.kernel).is_advised and sample.method is not None:
                 compared.append(replace(sample, launch=f"{run.id}/{sample.launch}", rank_times_s=None))
             samples.append((run, without_iterations(sample) if is_collective(sample) else sample))
     if mpi is not None and not samples:
@@ -192,7 +193,7 @@ def level_times(table: pandas.DataFrame) -> list[LevelTimes]:
 
 def pingpong_times(table: pandas.DataFrame) -> list[LevelTimes]:
     """The levels of a table with a ping-pong of a single pair, with only those times."""
-    single = table[(table.source == "pingpong") & (table.n == 1)]
+    single = table[(table.source == kernels.PINGPONG.name) & (table.n == 1)]
     return [
         _to_array(name, rows)
         for name in LEVELS
@@ -206,8 +207,8 @@ def select(rows: pandas.DataFrame) -> pandas.DataFrame:
     A ping-pong waits for every reply and the contention benchmark streams: their times must not share a line.
     """
     rows = _without_oversubscribed(rows)
-    streamed = rows.n[rows.source == "contention"].unique()
-    return rows[(rows.source == "contention") | ~rows.n.isin(streamed)]
+    streamed = rows.n[rows.source == kernels.CONTENTION.name].unique()
+    return rows[(rows.source == kernels.CONTENTION.name) | ~rows.n.isin(streamed)]
 
 
 def _without_oversubscribed(rows):
@@ -245,7 +246,7 @@ _MEANS = (
 
 def _ping_pong_warnings(samples: Iterable[tuple[Run, Sample]]) -> list[str]:
     """Say what distinguishes ping-pongs of other benchmarks from messages of an application."""
-    ping_pongs = [sample for _, sample in samples if sample.kernel == "pingpong"]
+    ping_pongs = [sample for _, sample in samples if sample.kernel == kernels.PINGPONG.name]
     buffers = {sample.config.get("buffers", "vary"): None for sample in ping_pongs}
     others = [str(one) for one in buffers if one not in ("vary", "reuse")]
     parameters = {text: None for sample in ping_pongs for text in parameter_texts(sample.config)}
@@ -289,23 +290,31 @@ def _refuse_variants(samples: Sequence[tuple[Run, Sample]]) -> None:
 
 
 def _calibrates(sample: Sample) -> bool:
-    if sample.kernel == "pingpong":
-        return sample.quantity == "half_round_trip"
-    return sample.kernel == "contention" and sample.quantity == "time_per_repeat"
+    return _is_input(sample, "levels")
 
 
 def _is_completion(sample: Sample) -> bool:
-    return sample.kernel == "completion" and sample.quantity == "completion"
+    return _is_input(sample, "completions")
 
 
 def _is_pipeline(sample: Sample) -> bool:
     """Whether the last partition has a fixed delay; for noisy computations only the spread is known."""
-    fixed = sample.kernel == "pipeline" and "gamma_s_per_byte" in sample.config
-    return fixed and sample.quantity == "time_to_solution" and sample.method is not None
+    fixed = "gamma_s_per_byte" in sample.config
+    return fixed and _is_input(sample, "pipelines") and sample.method is not None
+
+
+def _is_input(sample: Sample, fit: str) -> bool:
+    """Whether a fit takes `fit` from this quantity of this kernel."""
+    kernel = kernels.kernel_of(sample.kernel)
+    return (kernel.fit, kernel.quantity) == (fit, sample.quantity)
 
 
 def _noise_note(samples: Iterable[tuple[Run, Sample]]) -> str:
-    noisy = any("compute_s_per_byte" in sample.config for _, sample in samples if sample.kernel == "pipeline")
+    noisy = any(
+        "compute_s_per_byte" in sample.config
+        for _, sample in samples
+        if sample.kernel == kernels.PIPELINE.name
+    )
     return ", and pipelines with full compute noise (--ai) cannot be fitted" if noisy else ""
 
 
@@ -354,7 +363,7 @@ def _plainest(bulk: pandas.DataFrame) -> pandas.DataFrame:
 def _bulk(row) -> dict[str, Any]:
     """A single message of a pipeline as a time of N = 1."""
     return {
-        "source": "pipeline",
+        "source": kernels.PIPELINE.name,
         "level": row.level,
         "n": 1,
         "size_bytes": row.size_bytes,
@@ -366,7 +375,7 @@ def _bulk(row) -> dict[str, Any]:
 
 
 def _bulk_warnings(bulk: pandas.DataFrame, launch: LaunchOptions) -> tuple[str, ...]:
-    command = measure_command("contention", {}, launch)
+    command = measure_command(kernels.CONTENTION.name, {}, launch)
     return tuple(
         f"{level}: latency and bandwidth come from one message at a time, the method single of pipelines; "
         f"`{command}` measures contention; fit that run together with these runs"
@@ -413,7 +422,7 @@ def _completion_table(rows: list[dict[str, Any]]) -> pandas.DataFrame:
 def _observation(run: Run, sample: Sample) -> dict[str, Any]:
     time_s = sample.median_s()
     level, size_bytes = config_value(run, sample, "level", str), config_value(run, sample, "size_bytes", int)
-    n = config_value(run, sample, "competitors", int) if sample.kernel == "contention" else 1
+    n = config_value(run, sample, "competitors", int) if sample.kernel == kernels.CONTENTION.name else 1
     if level not in LEVELS or n < 1 or size_bytes < 0 or time_s <= 0:
         raise InputError(
             f"{run.path}: a {sample.kernel} sample says level={level} competitors={n} "

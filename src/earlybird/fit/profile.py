@@ -11,6 +11,7 @@ import numpy as np
 from earlybird.data import labels
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import PINGPONG
 from earlybird.data.measure_commands import MEASURED_WITH
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
 from earlybird.data.results import results_to_json
@@ -348,7 +349,7 @@ def _pingpong_forms(observations: Observations, paper: bool) -> list[Any]:
         lines = protocols.fit_lines(times, chosen.starts, paper=paper)
         (error,) = protocols.held_out_size_errors(times, [chosen], thresholds_bytes, paper=paper)
         form = {
-            "what": {"operation": "pingpong", "level": times.name},
+            "what": {"operation": PINGPONG.name, "level": times.name},
             "form": "piecewise_postal",
             "parameters": {
                 "protocols": [

@@ -17,6 +17,7 @@ from earlybird.data.benchmark_parameters import (
 )
 from earlybird.data.collective_algorithms import OPERATIONS, ROOTED
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import MSGRATE
 from earlybird.data.labels import listed
 from earlybird.data.statistics import MEAN
 from earlybird.data.units import format_bytes
@@ -51,12 +52,12 @@ _TITLE = re.compile(
 )
 _TABLE = re.compile("# Benchmarking ")
 _LAST_LINE = "# All processes entering MPI_Finalize"
-_BANDS = {"uniband": ("msgrate", 1), "biband": ("imb-biband", 2)}
+_BANDS = {"uniband": (MSGRATE.name, 1), "biband": ("imb-biband", 2)}
 _EXCHANGES = ("pingping", "sendrecv", "exchange")
 _COLLECTIVES = ", ".join(OPERATIONS)
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
 # Rows of sizes that IMB itself gave up (IMB_output.c), after the number of the group of -multi.
-_FAILED_ROW = re.compile(r"\s*(?:\d+\s+)?(\d{1,18})\s+(out-of-mem|time-out|int-overflow)\b")
+_FAILED_ROW = re.compile(r"\s*(?:[0-9]+\s+)?([0-9]{1,18})\s+(out-of-mem|time-out|int-overflow)\b")
 _MULTI = "multi-"
 _MOST_RANKS = 16  # that are listed in the order of -map
 _REMARKS = re.compile(r"^#[^\S\n]?(.*)$")
@@ -173,7 +174,7 @@ def _version(title: re.Match[str], where: str) -> tuple[int, int]:
             f"{where} is of {part!r} of IMB, which has no quantity here, also where a table has the name of "
             f"another part; give an output of IMB-MPI1 ({_PART!r})"
         )
-    found = re.fullmatch(r"(\d{4})(?:\.(\d{1,4})(?:\.\d+)*)?(?: Update \d+)?", title[1].strip())
+    found = re.fullmatch(r"([0-9]{4})(?:\.([0-9]{1,4})(?:\.[0-9]+)*)?(?: Update [0-9]+)?", title[1].strip())
     if not found or int(found[1]) not in _VERSIONS:
         raise InputError(
             f"{where} is of version {title[1]!r} of IMB, which is not known; give one of 2018, 2019 or 2021"

@@ -17,6 +17,7 @@ from earlybird.data.collective_algorithms import (
     WITH_COUNTS,
 )
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import COLLECTIVE, PINGPONG
 from earlybird.data.statistics import MEAN, SLOWEST_RANK_MEAN, Statistic, statistics_text
 from earlybird.data.units import format_bytes
 from earlybird.interop.line_prefixes import prefix_of
@@ -132,7 +133,7 @@ def pingpong(size_bytes: int, time_us: float, printed: float, statistic: Statist
     """
     config = {"size_bytes": size_bytes, "buffers": "reuse"}
     return ImportedPoint(
-        "pingpong", "half_round_trip", single(time_us * 1e-6), config, statistic=statistic,
+        PINGPONG.name, PINGPONG.quantity, single(time_us * 1e-6), config, statistic=statistic,
         rounding=rounding(printed),
     )  # fmt: skip
 
@@ -173,12 +174,12 @@ def collective(
     """Yield the mean over ranks, and the mean of the slowest rank if it is printed: as completion, which it
     approaches from below. `statistic` is that of the mean over ranks."""
     yield ImportedPoint(
-        "collective", MEAN_OVER_RANKS, single(mean_us * 1e-6), config, method, statistic=statistic,
+        COLLECTIVE.name, MEAN_OVER_RANKS, single(mean_us * 1e-6), config, method, statistic=statistic,
         rounding=rounding(mean_us),
     )  # fmt: skip
     if slowest_us is not None:
         yield ImportedPoint(
-            "collective", COMPLETION, single(slowest_us * 1e-6), config, method,
+            COLLECTIVE.name, COMPLETION, single(slowest_us * 1e-6), config, method,
             statistic=SLOWEST_RANK_MEAN, rounding=rounding(slowest_us),
         )  # fmt: skip
 

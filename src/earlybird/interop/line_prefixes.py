@@ -3,20 +3,20 @@
 import re
 from collections.abc import Sequence
 
-_CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
-_DATE = r"\d{4}[-/]\d\d[-/]\d\d"
-_ZONE = r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
+_CLOCK = r"[0-9]{1,2}:[0-9][0-9]:[0-9][0-9](?:[.,][0-9]+)?"
+_DATE = r"[0-9]{4}[-/][0-9][0-9][-/][0-9][0-9]"
+_ZONE = r"(?: ?(?:Z|UTC|[+-][0-9][0-9]:?[0-9][0-9]))?"
 # Each is removed only if every line begins with the like; what follows is at most a separator, so that the
 # blanks of the benchmark stay.
 _PREFIXES = tuple(
     re.compile(pattern)
     for pattern in (
-        r"[^\S\n]*\[[^\]\s]*\d+ ?, ?\d+\](?:\[[^\]\n]*\])?<std(?:out|err)>:? ?",  # mpirun --tag-output
+        r"[^\S\n]*\[[^\]\s]*[0-9]+ ?, ?[0-9]+\](?:\[[^\]\n]*\])?<std(?:out|err)>:? ?",  # mpirun --tag-output
         # mpirun --timestamp-output
-        r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4} ?<std(?:out|err)>:? ?",
-        r"<std(?:out|err)(?: rank=\"\d+\")?>:? ?",
-        r"[^\S\n]*\[?\d+\]?(?:: ?|\t)",  # srun -l, mpiexec -l; numbers of lines
-        r"[^\S\n]*\[\d+\] ?",  # mpiexec -prepend-rank
+        r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] (?:[0-9]{2}:){2}[0-9]{2} [0-9]{4} ?<std(?:out|err)>:? ?",
+        r"<std(?:out|err)(?: rank=\"[0-9]+\")?>:? ?",
+        r"[^\S\n]*\[?[0-9]+\]?(?:: ?|\t)",  # srun -l, mpiexec -l; numbers of lines
+        r"[^\S\n]*\[[0-9]+\] ?",  # mpiexec -prepend-rank
         rf"[^\S\n]*\[?{_DATE}[T ]{_CLOCK}{_ZONE}\]?(?::| -)?[^\S\n]?",  # time stamps of logs
         rf"[^\S\n]*\[?{_CLOCK}\]?(?::| -)?[^\S\n]?",
         r">[^\S\n]?",  # a quotation in Markdown

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from earlybird.data.benchmark_parameters import PROCESSES, THREADS, VALIDATION
 from earlybird.data.collective_algorithms import DEFAULT, OPERATIONS, PERSISTENT, ROOTED, WITH_TOPOLOGY
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import MSGRATE, PINGPONG
 from earlybird.data.labels import listed
 from earlybird.data.statistics import MEAN, MEDIAN, Statistic
 from earlybird.data.topologies import GRID_9, RING, rows_and_columns
@@ -65,7 +66,7 @@ _PROGRAMS = {
     _MULTIPLE_BANDWIDTH: "osu_mbw_mr",
 }  # fmt: skip
 # The kernel, and of how many directions the bandwidth or message rate is the sum.
-_BANDWIDTHS = {"bandwidth": ("msgrate", 1), "bi-directional bandwidth": (BIDIRECTIONAL, 2)}
+_BANDWIDTHS = {"bandwidth": (MSGRATE.name, 1), "bi-directional bandwidth": (BIDIRECTIONAL, 2)}
 _TITLE = re.compile(
     r"^# (OSU|OMB\S*) (\S.*?) Test(?: \(?(?:v|Version )?([^\s()]+)\)?)?[^\S\n]*$", re.MULTILINE
 )
@@ -296,7 +297,7 @@ def _with_new_contents(point: ImportedPoint, parameters: Mapping[str, str] | Non
     """Replace reused contents by those that are new in every timed region; for message rates that is what a
     point without the key has."""
     config = {name: value for name, value in point.config.items() if name != "buffers"}
-    if point.kernel == "pingpong":
+    if point.kernel == PINGPONG.name:
         config["buffers"] = "vary"
     return replace(point, config=config | dict(parameters or {}))
 
@@ -408,8 +409,8 @@ def _message_rate(setup: _Setup, size_bytes: int, row: Mapping[str, float]) -> I
         messages_per_s = printed * 1e6 / size_bytes if size_bytes else 0.0
     pairs = setup.pairs or 1
     return window_of_messages(
-        "msgrate", size_bytes, setup.window, pairs, pairs * setup.window, messages_per_s, rounding(printed),
-        MEDIAN if is_median else MEAN,
+        MSGRATE.name, size_bytes, setup.window, pairs, pairs * setup.window, messages_per_s,
+        rounding(printed), MEDIAN if is_median else MEAN,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data import kernels
 from earlybird.data.benchmark_parameters import PARAMETERS, VALIDATION
 from earlybird.data.collective_algorithms import (
     COMPLETION,
@@ -32,10 +33,11 @@ from earlybird.interop.osu_outputs import (
 )
 
 # By kernel and method or operation: the program, and the name of the test in its title.
-_LATENCIES = {
-    "pingpong": ("osu_latency", "Latency"),
+_PROGRAMS = {
+    **{name: kernel.osu for name, kernel in kernels.KERNELS.items() if kernel.osu},
     MULTI_LATENCY: ("osu_multi_lat", "Multi Latency"),
     THREADED_LATENCY: ("osu_latency_mt", "Multi-threaded Latency"),
+    BIDIRECTIONAL: ("osu_bibw", "Bi-Directional Bandwidth"),
     PROCESS_LATENCY: ("osu_latency_mp", "Multi-process Latency"),
 }
 _COLLECTIVES = {
@@ -45,6 +47,12 @@ _COLLECTIVES = {
     "neighbor_allgather": "Neighborhood Allgather", "neighbor_alltoall": "Neighborhood Alltoall",
     "neighbor_alltoallv": "Neighborhood All-to-Allv",
 }  # fmt: skip
+# Kernels of which each table has one column of times.
+ONE_COLUMN = tuple(
+    name
+    for name, kernel in kernels.KERNELS.items()
+    if (kernel.osu and not kernel.osu_export) or kernel == kernels.COLLECTIVE
+)
 # What differs between the rows of a table.
 _OF_ROWS = ("size_bytes", "repeats", "datatype")
 _MEAN, _FASTEST, _SLOWEST = "Avg Latency(us)", "Min Latency(us)", "Max Latency(us)"
@@ -68,6 +76,10 @@ class OsuTable:
     text: str
 
 
+# What its table says of a benchmark's points besides sizes and times.
+_NEEDED = {kernels.MSGRATE.name: ("threads", "window"), BIDIRECTIONAL: ("window",)}
+
+
 def osu_tables(samples: Iterable[Sample]) -> list[OsuTable]:
     """A table for each benchmark and configuration; of several launches, each value is their median.
 
@@ -79,7 +91,7 @@ def osu_tables(samples: Iterable[Sample]) -> list[OsuTable]:
     for sample in filter(is_osu, samples):
         shared = tuple(sorted((name, value) for name, value in sample.config.items() if name not in _OF_ROWS))
         # A collective has several quantities in one table.
-        statistic = None if sample.kernel == "collective" else sample.statistic
+        statistic = None if sample.kernel == kernels.COLLECTIVE.name else sample.statistic
         tables.setdefault((sample.kernel, sample.method, shared, statistic), []).append(sample)
     return [_table(of_table) for of_table in tables.values()]
 
@@ -115,12 +127,14 @@ def is_osu(sample: Sample) -> bool:
     """Whether one of OSU's programs measures this quantity, and so."""
     if sample.config.keys() & (set(PARAMETERS) - {VALIDATION}):
         return False
-    if sample.kernel == "collective":
+    if sample.kernel == kernels.COLLECTIVE.name:
         is_whole = sample.quantity in (COMPLETION, MEAN_OVER_RANKS)
         return is_whole and is_osu_collective(sample.config, sample.method)
-    if sample.kernel == "msgrate":
+    if not all(name in sample.config for name in _NEEDED.get(sample.kernel, ())):
+        return False
+    if sample.kernel == kernels.MSGRATE.name:
         return sample.method == PROCESSES
-    return sample.kernel in (*_LATENCIES, BIDIRECTIONAL)
+    return sample.kernel in _PROGRAMS
 
 
 def is_osu_collective(config: Mapping[str, Any], method: str | None) -> bool:
@@ -137,6 +151,8 @@ def _is_persistent(method: str | None) -> bool:
 
 def _grid(config: Mapping[str, Any]) -> tuple[int, ...]:
     """Its dimensions; none without a topology, and of one that OSU does not have."""
+    if "ranks" not in config:
+        return ()
     ranks, topology = config["ranks"], config.get("topology", "")
     return {RING: (ranks,), GRID_9: rows_and_columns(ranks)}.get(topology, ())
 
@@ -183,7 +199,10 @@ def _unknown(samples: Sequence[Sample]) -> tuple[str, ...]:
 
 def _varies(sample: Sample) -> bool:
     """Whether a kernel that can reuse contents has not."""
-    return sample.kernel in ("pingpong", "msgrate") and sample.config.get("buffers", "vary") == "vary"
+    return (
+        sample.kernel in (kernels.PINGPONG.name, kernels.MSGRATE.name)
+        and sample.config.get("buffers", "vary") == "vary"
+    )
 
 
 def _above_title(sample: Sample) -> list[str]:
@@ -198,19 +217,16 @@ def _above_title(sample: Sample) -> list[str]:
 
 def _title(sample: Sample) -> tuple[str, str, list[str]]:
     """The program, its test, and the lines between the title and the header."""
-    if sample.kernel == "collective":
+    if sample.kernel == kernels.COLLECTIVE.name:
         operation = sample.config["operation"]
         program, test = f"osu_{operation}", _COLLECTIVES[operation]
         if _is_persistent(sample.method):
             return f"{program}_persistent", f"{test} Persistent Latency", []
         return program, f"{test} Latency", []
-    if sample.kernel == "msgrate":
-        numbers = f"# [ pairs: {sample.config['threads']} ] [ window size: {sample.config['window']} ]"
-        return "osu_mbw_mr", "Multiple Bandwidth / Message Rate", [numbers]
-    if sample.kernel == BIDIRECTIONAL:
-        window = f"# [ pairs: 1 ] [ window size: {sample.config['window']} ]"  # OSU itself does not print it
-        return "osu_bibw", "Bi-Directional Bandwidth", [window]
-    return *_LATENCIES[sample.kernel], []
+    pairs = sample.config["threads"] if sample.kernel == kernels.MSGRATE.name else 1
+    has_window = sample.kernel in (kernels.MSGRATE.name, BIDIRECTIONAL)  # of which OSU prints only the former
+    below = [f"# [ pairs: {pairs} ] [ window size: {sample.config['window']} ]"] if has_window else []
+    return *_PROGRAMS[sample.kernel], below
 
 
 def _latency(samples: Sequence[Sample]) -> dict[str, float]:
@@ -260,9 +276,9 @@ _OVER_RANKS: Mapping[str, Callable[[np.ndarray], float]] = {
     _SLOWEST: np.max,
 }
 _COLUMNS: Mapping[str, Callable[[Sequence[Sample]], dict[str, float]]] = {
-    "msgrate": _message_rate,
+    kernels.MSGRATE.name: _message_rate,
     BIDIRECTIONAL: _both_directions,
-    "collective": _collective,
+    kernels.COLLECTIVE.name: _collective,
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.recording import PairTotals
 from earlybird.data.units import MAX_BYTES
@@ -44,7 +45,7 @@ def load_trace(path: Path) -> Traced:
         path = anchors[0] if len(anchors) == 1 else path / ANCHOR
     if not path.is_file():
         raise InputError(f"the trace {path} does not exist; {_GIVE}")
-    if b"OTF2" not in path.read_bytes()[:16]:
+    if b"OTF2" not in next(files.read_blocks(path, "trace"), b"")[:16]:
         raise InputError(f"{path} is no anchor file of OTF2; {_GIVE}")
     try:
         trace = _read(path, _otf2)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from earlybird.data.kernels import PINGPONG
 from earlybird.data.tables import load_pingpong_table
 from earlybird.interop.imported import Imported, ImportedPoint
 
@@ -28,6 +29,6 @@ def _points(of_placement) -> list[ImportedPoint]:
     for (level, pairs, size_bytes), rows in of_placement.groupby(["level", "n", "size_bytes"], sort=False):
         config = {"level": level, "size_bytes": int(size_bytes), "buffers": "reuse"}
         config |= {"pairs": int(pairs)} if pairs > 1 else {}
-        kernel = PAIRS if pairs > 1 else "pingpong"
+        kernel = PAIRS if pairs > 1 else PINGPONG.name
         points.append(ImportedPoint(kernel, "half_round_trip", rows.time_s.to_numpy(), config))
     return points

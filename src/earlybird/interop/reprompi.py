@@ -9,7 +9,9 @@ import numpy as np
 from earlybird.data.benchmark_parameters import CLOCK, CLOCKSYNC, PROCSYNC, RUNTIME_TYPE
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT, OPERATIONS
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.labels import counted
+from earlybird.data.units import number_in, whole_number
 from earlybird.interop.imported import DAMAGED, Imported, ImportedPoint, collective_config, date_in
 
 _SETTING = re.compile(r"^#@([^=\n]+)=(.*)$", re.MULTILINE)
@@ -144,7 +146,7 @@ def _rows(text: str, columns: Sequence[str], where: str) -> list[dict[str, str |
             )
         row = dict(zip(columns, values, strict=True))
         try:
-            numbers = {name: float(value) for name, value in row.items() if name != "test"}
+            numbers = {name: number_in(value) for name, value in row.items() if name != "test"}
         except ValueError as error:
             raise InputError(
                 f"{where} has the line {line.strip()[:60]!r}, in which something is no number; {_WHOLE}"
@@ -162,7 +164,7 @@ def _rows(text: str, columns: Sequence[str], where: str) -> list[dict[str, str |
 def _check_complete(rows: Sequence[Mapping], settings: Mapping[str, str], ranks: int, where: str) -> None:
     """Jobs are printed one after another, with -v the processes of each: only the last may be cut off."""
     last = rows[-1]
-    repetitions = int(settings["nrep"]) if settings.get("nrep", "").isdecimal() else 0
+    repetitions = whole_number(settings.get("nrep", "")) or 0
     if last["nrep"] + 1 < repetitions or last.get("process", ranks - 1) != ranks - 1:
         raise InputError(
             f"{where} ends at repetition {int(last['nrep']) + 1} of {last['test']}, of {repetitions}; it was "
@@ -215,7 +217,7 @@ def _point(
     rank_times_s = rank_times_s[kept]
     of_ranks = rank_times_s if rank_times_s.shape[1] == config["ranks"] else None
     return (
-        ImportedPoint("collective", COMPLETION, rank_times_s.max(axis=1), config, DEFAULT, of_ranks),
+        ImportedPoint(COLLECTIVE.name, COMPLETION, rank_times_s.max(axis=1), config, DEFAULT, of_ranks),
         dropped,
     )
 

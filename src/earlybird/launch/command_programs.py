@@ -21,7 +21,7 @@ LAUNCHERS = (
 _OF_SITES = ("srun", "flux", "jsrun", "aprun", "palsrun", "ibrun", "prterun")
 # With what sites and distributions append to tell MPIs apart: a family or a version, and no file's extension.
 _SUFFIXED = re.compile(
-    r"(?:mpiexec|mpirun)[._-](?:\d|mpich|openmpi|ompi|mvapich|impi|intel)[\w+-]*(?:\.\d[\w+-]*)*"
+    r"(?:mpiexec|mpirun)[._-](?:[0-9]|mpich|openmpi|ompi|mvapich|impi|intel)[\w+-]*(?:\.[0-9][\w+-]*)*"
 )
 # Programs that start others, or that load an MPI while they run: their libraries are not those of the ranks.
 _NOT_THE_PROGRAM = frozenset(

@@ -22,7 +22,8 @@ _POLL_S = 0.02
 def main(alive: int, mark: str, remove_left: str, command: list[str]) -> None:
     """Run `command` and end as it ends; end all of it when the pipe `alive` is closed.
 
-    `mark` is in the environment of every process of the job; `remove_left` is Python that is run after it.
+    `mark` is in the environment of every process of the job; `remove_left` is Python that is run after it,
+    with the ids of its processes and the paths of the files that they had mapped as arguments.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     os.set_inheritable(alive, False)
@@ -45,8 +46,9 @@ def main(alive: int, mark: str, remove_left: str, command: list[str]) -> None:
             _ask(launcher)
         ready, _, _ = select.select([alive, awake], [], [])
         if alive in ready:
+            seen = [text for pid in _left(mark) for text in (str(pid), *_mapped(pid))]
             _end(launcher, mark)
-            os.execv(sys.executable, [sys.executable, "-P", "-c", remove_left])
+            os.execv(sys.executable, [sys.executable, "-P", "-c", remove_left, *dict.fromkeys(seen)])
         _drain(awake)
     _end_as(status)
 
@@ -91,15 +93,25 @@ def _end(launcher: int, mark: str) -> None:
 
 
 def _left(mark: str) -> list[int]:
-    """Return the processes of the job: children, which include the adopted, and those that have the mark, as
-    in the nodes of a virtual cluster."""
-    own = os.getpid()
-    left = []
-    for pid in filter(str.isdecimal, os.listdir("/proc")):
-        state, parent = _state_and_parent(pid)
-        if int(pid) != own and state not in ("", "Z") and (parent == own or _has_mark(pid, mark)):
-            left.append(int(pid))
-    return left
+    """Return the processes of the job: descendants, which include the adopted, and those that have the mark,
+    as in the nodes of a virtual cluster."""
+    states = {int(pid): _state_and_parent(pid) for pid in filter(str.isdecimal, os.listdir("/proc"))}
+    ours = {os.getpid()}
+    while more := {pid for pid, (_, parent) in states.items() if parent in ours} - ours:
+        ours |= more
+    return [
+        pid for pid, (state, _) in states.items()
+        if pid != os.getpid() and state not in ("", "Z") and (pid in ours or _has_mark(pid, mark))
+    ]  # fmt: skip
+
+
+def _mapped(pid: int) -> list[str]:
+    """Return the shared memory that a process has mapped."""
+    try:
+        with open(f"/proc/{pid}/maps", errors="replace") as stream:
+            return [line.split(maxsplit=5)[-1].strip() for line in stream if "/dev/shm/" in line]
+    except OSError:
+        return []
 
 
 def _state_and_parent(pid: str) -> tuple[str, int]:
@@ -111,7 +123,7 @@ def _state_and_parent(pid: str) -> tuple[str, int]:
     return state, int(parent)
 
 
-def _has_mark(pid: str, mark: str) -> bool:
+def _has_mark(pid: int, mark: str) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as stream:
             return mark.encode() in stream.read().split(b"\0")

@@ -9,6 +9,7 @@ from pathlib import Path
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import path_argument
+from earlybird.data.units import whole_number
 
 # A name or an address, and a user as ssh takes it.
 _HOST = re.compile(r"(?:[A-Za-z0-9._][A-Za-z0-9._-]*@)?[A-Za-z0-9._][A-Za-z0-9._-]*")
@@ -16,11 +17,11 @@ _ATTRIBUTE = re.compile(r"([A-Za-z_-]+)=(\S*)")
 # How many ranks a host gets is for the layout to say, and how they are bound for earlybird.
 _IGNORED = ("slots", "max-slots", "max_slots", "maxslots", "cpu", "cpus", "ncpus", "count", "binding")
 _USER = ("user", "username")
-_RANK = re.compile(r"rank\s+\d+\s*=\s*(\S+)(?:\s+slots?\s*=.*)?", re.IGNORECASE)
+_RANK = re.compile(r"rank\s+[0-9]+\s*=\s*(\S+)(?:\s+slots?\s*=.*)?", re.IGNORECASE)
 # Grid Engine's PE_HOSTFILE: host, slots, queue, processors.
-_GRID_ENGINE = re.compile(r"(\S+)\s+\d+\s+\S+@\S+\s+\S+")
+_GRID_ENGINE = re.compile(r"(\S+)\s+[0-9]+\s+\S+@\S+\s+\S+")
 _SECTION = re.compile(r"\[[A-Za-z_][^\]\[]*\]")
-_IPV6 = re.compile(r"\[?[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.%]*\]?(?::\d+)?")
+_IPV6 = re.compile(r"\[?[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.%]*\]?(?::[0-9]+)?")
 _ADDRESS = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}")
 # What commands of batch systems print above the hosts.
 _HEADINGS = (
@@ -132,7 +133,7 @@ def _hosts_of_line(line: str, where: str) -> Iterator[str]:
             user = attribute[2]
         elif attribute:
             _refuse_attribute(attribute[1], host, where)
-        elif not (host and item.isdecimal()):
+        elif not (host and whole_number(item) is not None):
             if host:
                 yield _with_user(host, user, where)
             host, user = _without_slots(item), ""
@@ -172,7 +173,7 @@ def _with_user(host: str, user: str, where: str) -> str:
 def _without_slots(entry: str) -> str:
     """Return the host of `node1:4`."""
     host, _, slots = entry.partition(":")
-    return host if slots.isdecimal() else entry
+    return host if whole_number(slots) is not None else entry
 
 
 def _host(host: str, given: str) -> str:

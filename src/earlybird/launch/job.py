@@ -10,16 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from earlybird.data import files
 from earlybird.data.clocks import residual_s
 from earlybird.data.contexts import context_variables
 from earlybird.data.errors import InputError
-from earlybird.data.files import read_whole_lines
 from earlybird.data.layout import Layout
 from earlybird.data.run import Sample, sample_from_json
 from earlybird.launch import interpose, placement
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation
-from earlybird.launch.process import STALL_CAUSE, Ended, Limits, run_tree
+from earlybird.launch.process import STALL_CAUSE, Ended, Limits, Places, run_tree
 from earlybird.launch.variables import (
     recorded_variables,
     refuse_conflicts,
@@ -29,6 +29,8 @@ from earlybird.launch.variables import (
 )
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import has_library, kernel_path, library_path, require_library
+
+_SCRATCH = "scratch file"
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Job:
     extra : further keys of the launch record.
     one_clock : whether hosts share this machine's clock.
     stall_cause : why its ranks may finish no point for long.
+    nodes : where its processes on virtual nodes leave files.
     """
 
     launcher: str
@@ -53,6 +56,7 @@ class Job:
     extra: Mapping[str, Any] = field(default_factory=dict)
     one_clock: bool = False
     stall_cause: str = STALL_CAUSE
+    nodes: Sequence[Places] = ()
 
 
 def run_kernel(
@@ -119,6 +123,7 @@ def run_kernel(
             limits=Limits(request.time_limit_s, request.stall_limit_s, job.stall_cause),
             progress=count_points,
             watch=_watch(job, request),
+            nodes=job.nodes,
         )
     except KeyboardInterrupt:
         ended = Ended(130, "it was interrupted", time.monotonic() - begin_s)
@@ -210,12 +215,9 @@ class _GrowingLines:
         self._path, self._offset, self.count = path, 0, 0
 
     def read_new(self) -> list[bytes]:
-        try:
-            with open(self._path, "rb") as stream:
-                stream.seek(self._offset)
-                new = stream.read()
-        except OSError:
-            return []  # not created yet
+        if not self._path.exists():
+            return []
+        new = b"".join(files.read_blocks(self._path, _SCRATCH, memory_per_byte=2, begin=self._offset))
         new = new[: new.rfind(b"\n") + 1]
         self._offset += len(new)
         self.count += new.count(b"\n")
@@ -225,7 +227,9 @@ class _GrowingLines:
 def _read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample]]:
     """The launch record and the complete samples of a scratch file; a line cut short by a death is left
     out."""
-    lines = [json.loads(line) for line in read_whole_lines(path, "scratch file")] if path.exists() else []
+    lines = (
+        [files.parse_json(line) for line in files.read_whole_lines(path, _SCRATCH)] if path.exists() else []
+    )
     if not lines:
         return {}, []
     samples = [sample_from_json(line | {"launch": launch_id}, f"{path}") for line in lines[1:]]

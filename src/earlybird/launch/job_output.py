@@ -7,15 +7,15 @@ import signal
 # The rank that failed, its host, and how. A long message is broken into lines anywhere between two words.
 _FAILED_RANK = (
     # Intel Hydra
-    r"RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>\S+)\s+=\s+(?P<how>\S[^\n]*)",
+    r"RANK (?P<rank>[0-9]+) PID [0-9]+ RUNNING AT (?P<host>\S+)\s+=\s+(?P<how>\S[^\n]*)",
     # MPICH's Hydra numbers its ranks nowhere. The string is missing if other nodes failed, too.
-    r"PID \d+ RUNNING AT (?P<host>\S+)(?s:(?:(?!RUNNING AT).)*?)WITH THE EXIT STRING: (?P<how>[^\n]+)",
-    r"PID \d+ RUNNING AT (?P<host>\S+)\s+=\s+(?P<how>\S[^\n]*)",
+    r"PID [0-9]+ RUNNING AT (?P<host>\S+)(?s:(?:(?!RUNNING AT).)*?)WITH THE EXIT STRING: (?P<how>[^\n]+)",
+    r"PID [0-9]+ RUNNING AT (?P<host>\S+)\s+=\s+(?P<how>\S[^\n]*)",
     # Open MPI. Its "due to process rank ... calling abort" and its "Peer host" may be of a rank that failed
     # because another one did.
-    r"process\s+rank\s+(?P<rank>\d+)\s+with\s+PID\s+\d+\s+on\s+node\s+(?P<host>\S+)\s+exited\s+on\s+"
+    r"process\s+rank\s+(?P<rank>[0-9]+)\s+with\s+PID\s+[0-9]+\s+on\s+node\s+(?P<host>\S+)\s+exited\s+on\s+"
     r"(?P<how>signal[^\n]+\))",
-    r"\[(?P<host>[^\s:\]]+):\d+\] \*\*\* Process received signal \*\*\*\s+\[\S+\] Signal: (?P<how>[^\n]+)",
+    r"\[(?P<host>[^\s:\]]+):[0-9]+\] \*\*\* Process received signal \*\*\*\s+\[\S+\] Signal: (?P<how>[^\n]+)",
 )
 
 _KILLED = "9 (Killed)"
@@ -28,7 +28,7 @@ _REASONS = (
     "not enough",
 )
 # Open MPI: the host is often that of a rank which lost its peer.
-_OPENMPI_ERROR = re.compile(r"\[[^\s:\]]+:\d+\] \*\*\* (?:An error occurred in (?P<where>.+))?")
+_OPENMPI_ERROR = re.compile(r"\[[^\s:\]]+:[0-9]+\] \*\*\* (?:An error occurred in (?P<where>.+))?")
 # Hydra, MPICH's and Intel's: its host is that of mpiexec, or of a proxy which lost mpiexec.
 _HYDRA_LOST = re.compile(
     r"\[(?:mpiexec|proxy:\S+)@[^\s\]]+\] \w+ \(.+\): "
@@ -37,12 +37,12 @@ _HYDRA_LOST = re.compile(
 
 
 # Slurm: after the line with `Terminating`, tasks are named that it ended itself.
-_FAILED_TASK = re.compile(r"srun: error: (?P<host>\S+): tasks? (?P<rank>[\d,-]+): (?P<how>\S.*)")
+_FAILED_TASK = re.compile(r"srun: error: (?P<host>\S+): tasks? (?P<rank>[0-9,-]+): (?P<how>\S.*)")
 _SLURM_ENDS = re.compile(r"srun: .*Terminating |slurmstepd\S*: error: \*\*\* (?:STEP|JOB) ")
 
 
 _SIGNALLED = re.compile(
-    r"(?:mpiexec|srun) reports that (?:a rank|rank \d+) on (?P<host>\S+) failed: "
+    r"(?:mpiexec|srun) reports that (?:a rank|rank [0-9]+) on (?P<host>\S+) failed: "
     # Without an exit string hydra prints the status, of which the low bits are a signal.
     r"(?P<how>.*(?:signal|SIGNAL|Killed|Segmentation|Bus error).*|EXIT CODE: (?:6|7|9|11|137|139)\b.*)"
 )

@@ -1,12 +1,13 @@
 """Arguments of each family of mpiexec for the number of ranks, their hosts and their cores."""
 
+import itertools
 import os
 import re
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from earlybird.data.errors import InputError
@@ -147,22 +148,18 @@ def _intel(flavour, num_ranks, binding, folder, oversubscribed, remote, threads)
 
 def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, remote, threads) -> Invocation:
     arguments = [str(flavour.mpiexec), "-n", str(num_ranks)]
+    is_before_5 = re.match(r"[2-4]\.", flavour.version) is not None
     by_arguments: dict[str, str] = {}
     if remote is not None:
+        reaching, by_arguments = _openmpi_remote(flavour, remote, is_before_5)
+        arguments += reaching
+    if is_before_5:
+        place = _openmpi_4_placing if remote is None else partial(_openmpi_4_sequence, remote.hosts)
+        placing, replaced = place(folder, binding, oversubscribed, threads)
+        return Invocation((*arguments, *placing), by_arguments=by_arguments | replaced)
+    if remote is not None:
         arguments += ["--hostfile", str(_host_file(folder, _openmpi_hosts(remote.hosts)))]
-        arguments += [text for name in left_behind(flavour) for text in ("-x", name)]
-        if remote.agent:
-            arguments += ["--prtemca", "plm_ssh_agent", remote.agent]
-        if remote.subnet:
-            arguments += ["--prtemca", "prte_if_include", remote.subnet]
-            network = {"pml": "ob1", "btl": "self,tcp,sm", "btl_tcp_if_include": str(remote.node_interface)}
-            for name, value in network.items():
-                arguments += ["--mca", name, value]
-                by_arguments[f"OMPI_MCA_{name}"] = value
     modifier = ":OVERSUBSCRIBE" if oversubscribed else ""
-    if remote is None and re.match(r"[2-4]\.", flavour.version):
-        placing, by_arguments = _openmpi_4_placing(folder, binding, oversubscribed, threads)
-        return Invocation((*arguments, *placing), by_arguments=by_arguments)
     if binding.cpus and not binding.by_rank:
         # Not a rank file: the path of one must hold neither a colon nor a comma.
         cpus = ",".join(str(cpu) for cpus in binding.cpus for cpu in cpus)
@@ -176,6 +173,32 @@ def _openmpi(flavour, num_ranks, binding, folder, oversubscribed, remote, thread
         "PRTE_MCA_rmaps_default_mapping_policy": mapping, "PRTE_MCA_hwloc_default_binding_policy": bound
     }  # fmt: skip
     return Invocation((*arguments, "--map-by", mapping, "--bind-to", bound), by_arguments=by_arguments)
+
+
+def _openmpi_remote(
+    flavour: Flavour, remote: RemoteHosts, is_before_5: bool
+) -> tuple[list[str], dict[str, str]]:
+    """Return the arguments by which ranks on other hosts are reached, and the variables that these
+    replace."""
+    arguments = [text for name in left_behind(flavour) for text in ("-x", name)]
+    by_arguments = {}
+    if remote.agent:
+        # Version 5 has these names for parameters of its runtime, PRRTE; version 4 for its own, ORTE.
+        agent = ["--mca", "plm_rsh_agent"] if is_before_5 else ["--prtemca", "plm_ssh_agent"]
+        arguments += [*agent, remote.agent]
+    if remote.subnet:
+        runtime = ["--mca", "oob_tcp_if_include"] if is_before_5 else ["--prtemca", "prte_if_include"]
+        arguments += [*runtime, remote.subnet]
+        memory = "vader" if is_before_5 else "sm"
+        network = {
+            "pml": "ob1",
+            "btl": f"self,tcp,{memory}",
+            "btl_tcp_if_include": str(remote.node_interface),
+        }
+        for name, value in network.items():
+            arguments += ["--mca", name, value]
+            by_arguments[f"OMPI_MCA_{name}"] = value
+    return arguments, by_arguments
 
 
 def _openmpi_4_placing(
@@ -197,6 +220,40 @@ def _openmpi_4_placing(
     mapping = f"slot:PE={threads}" if threads > 1 else "core"
     return ["--map-by", mapping, "--bind-to", "core"], {
         "OMPI_MCA_rmaps_base_mapping_policy": mapping, "OMPI_MCA_hwloc_base_binding_policy": "core",
+    }  # fmt: skip
+
+
+def _openmpi_4_sequence(
+    hosts: Sequence[str], folder: Path, binding: Binding, oversubscribed: bool, threads: int
+) -> tuple[list[str], dict[str, str]]:
+    """Return what `_openmpi_4_placing` does for ranks on `hosts`."""
+    is_bound = not (oversubscribed or binding.by_rank)
+    mapping, bound = "seq", "core" if is_bound else "none"
+    if any("@" in host for host in hosts):
+        # A sequence cannot name users, and has no option for a file of its own before version 5.
+        if len([host for host, _ in itertools.groupby(hosts)]) > len(set(hosts)):
+            raise InputError(
+                "Open MPI before version 5 takes no users of hosts whose ranks do not follow one another; "
+                "give the users in ~/.ssh/config, or a layout without a rank order"
+            )
+        text = _openmpi_hosts(hosts)
+        mapping = "core" if threads == 1 or not is_bound else f"slot:PE={threads}"
+    elif is_bound:
+        # Unlike version 5 it binds ranks of a sequence only to CPUs that are named, here the cores in turn.
+        text, next_core = "", Counter()
+        for host in hosts:
+            first = next_core[host]
+            next_core[host] += threads
+            text += f"{host} {first}" + (f"-{first + threads - 1}\n" if threads > 1 else "\n")
+    else:
+        text = host_lines(hosts, SEQUENTIAL)
+    arguments = [
+        "--hostfile",
+        str(_host_file(folder, text)),
+        *(["--oversubscribe"] if oversubscribed else []),
+    ]
+    return [*arguments, "--map-by", mapping, "--bind-to", bound], {
+        "OMPI_MCA_rmaps_base_mapping_policy": mapping, "OMPI_MCA_hwloc_base_binding_policy": bound,
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,9 @@ from earlybird.launch.job_output import explain
 MARKER = "EARLYBIRD_JOB"  # in the environment of every process of a job, so that stragglers can be found
 _POLL_S = 0.05
 _WATCH_S = 1.0  # looking costs time on the cores that are measured
+# When to look what processes have in shared memory, which takes some milliseconds: first, and at the least
+# this often later. Segments are made in MPI_Init.
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.1, 60.0
 _GRACE_S = 3.0
 # Not code between fork and exec, which may deadlock, because checks launch pairs of nodes in threads.
 _GUARDIAN = Path(__file__).with_name("guardian.py")
@@ -32,6 +35,18 @@ STALL_CAUSE = (
     "a rank hangs, died or was stopped, which one is not known, or a point takes longer than that: then give "
     "a larger --stall-limit"
 )
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the processes of a machine or of a virtual node, as it is seen from outside, leave files."""
+
+    shared: Path = shared_memory.FOLDER
+    temporary: Path = temporary_files.FOLDER
+    processes: Path = Path("/proc")
+
+
+MACHINE = Places()
 
 
 @dataclass(frozen=True)
@@ -60,8 +75,11 @@ def run_tree(
     limits: Limits,
     progress: Callable[[], int | None],
     watch: Callable[[], str | None] | None = None,
+    nodes: Sequence[Places] = (),
 ) -> Ended:
     """Run `command` until it ends, `limits` end it or `watch()` gives a cause to end it.
+
+    `nodes` are virtual nodes on which it also starts processes.
 
     `progress()` is None until all ranks have started, then the number of points finished. Whatever happens,
     Ctrl-C included, every process of the job has ended when this returns or raises.
@@ -85,15 +103,15 @@ def run_tree(
             )
         finally:
             os.close(their_end)
+        seen = Seen(lambda: [*descendants(process.pid), *_processes_of(job)], nodes)
         try:
-            cause = _wait(process, begin_s, limits, progress, watch)
+            cause = _wait(process, begin_s, limits, progress, watch, seen)
         finally:
             with _interrupts_deferred():
+                seen.look()
                 _end_tree(process, job)
-            if process.returncode != 0:
-                remove_left(begin_wall_s)
-            else:  # Open MPI's daemon may be killed because it does not exit
-                temporary_files.remove_left(begin_wall_s)
+            # Also after success: Open MPI's daemon may be killed because it does not exit.
+            seen.remove_left(is_failed=process.returncode != 0)
         text = os.pread(output, 1 << 20, 0).decode(errors="replace")
     finally:
         os.close(our_end)
@@ -110,60 +128,106 @@ def _guarded(
     """The command with the guardian before it, which ends the job if we are killed."""
     if shutil.which(command[0], path=environment.get("PATH", os.defpath)) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
-    remove = f"from earlybird.launch.process import remove_left; remove_left({since_s!r})"
+    remove = "import sys; from earlybird.launch.process import remove_left;"
+    remove += f"remove_left({since_s!r}, sys.argv[1:])"
     guardian = [sys.executable, "-I", "-S", str(_GUARDIAN), str(their_end), f"{MARKER}={job}", remove]
     return [*guardian, *command]
 
 
-class Adopted:
-    """The descendants of this process, also those that have lost their parent, and what they were seen to
-    have: only that is removed after them, for others' jobs of this user have files of the same names."""
+class Seen:
+    """What the processes of a job were seen to have: only that is removed after them, for other jobs of this
+    user have files of the same names.
 
-    def __init__(self) -> None:
+    Attributes
+    ----------
+    next_look_s : when to look again (seconds of time.monotonic); looking costs time on the job's cores.
+    """
+
+    def __init__(self, processes: Callable[[], Iterable[psutil.Process]], nodes: Sequence[Places] = ()):
+        """`processes` returns those of the job that are alive; some may be on virtual `nodes`."""
+        self._processes, self._nodes = processes, nodes
         self._segments: set[str] = set()
         self._pids: set[int] = set()
-        self._begin_s = time.time()
+        self._node_pids: set[int] = set()
+        self._names: set[str] = set()
+        self._begin_wall_s, self._begin_s = time.time(), time.monotonic()
+        self._looked_s = self._begin_s
+        self.next_look_s = self._begin_s + _FIRST_LOOK_S
 
     def look(self) -> None:
-        """Remember which descendants there are and which segments they have mapped."""
+        """Remember which processes there are and which segments they have mapped."""
         with contextlib.suppress(psutil.Error, OSError):
-            for process in psutil.Process().children(recursive=True):
+            for process in self._processes():
                 self._pids.add(process.pid)
+                self._node_pids.add(_innermost_id(process.pid))
                 self._segments |= shared_memory.mapped_by(process.pid)
+        self._looked_s = time.monotonic()
+        self.next_look_s = self._looked_s + min(self._looked_s - self._begin_s, _LAST_LOOK_S)
 
-    def remove_left(self) -> None:
-        """Do what the function `remove_left` does with what was seen, once nobody has it mapped or the time
-        for that is over."""
+    def look_if_due(self) -> None:
+        """Look if it is time to, or if somebody has made a segment."""
+        names = shared_memory.names_made_since(self._begin_wall_s, MACHINE.shared)
+        now_s = time.monotonic()
+        # Other jobs make some, too, and must not keep this process looking.
+        is_due = now_s >= self._looked_s + min((now_s - self._begin_s) / 10, 1.0)
+        if now_s >= self.next_look_s or (is_due and not names <= self._names):
+            self._names = names
+            self.look()
+
+    def remove_left(self, *, is_failed: bool = True) -> None:
+        """Remove what was seen and no process has any more or, where it was mapped, until the time for that
+        is over. The segments stay of a job that succeeded."""
         end_s = time.monotonic() + _GRACE_S
-        while shared_memory.remove_left(self._begin_s, only=self._segments) and time.monotonic() < end_s:
-            time.sleep(0.02)
-        temporary_files.remove_left(self._begin_s, pids=self._pids)
+        for place in (MACHINE, *self._nodes):
+            while (
+                is_failed
+                and shared_memory.remove_left(self._begin_wall_s, place.shared, only=self._segments)
+                and time.monotonic() < end_s
+            ):
+                time.sleep(0.02)
+            pids = self._pids if place is MACHINE else self._node_pids
+            temporary_files.remove_left(self._begin_wall_s, place.temporary, place.processes, pids=pids)
+
+
+def _innermost_id(pid: int) -> int:
+    """Return what a process is numbered in its own namespace."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+        return int(status.partition("\nNSpid:")[2].split("\n", 1)[0].split()[-1])
+    return pid
+
+
+def descendants(pid: int | None = None) -> list[psutil.Process]:
+    """Return the processes that `pid` has started, by default this one, and what these have started."""
+    return psutil.Process(pid).children(recursive=True)
 
 
 @contextlib.contextmanager
-def orphans_adopted() -> Iterator[Adopted]:
+def orphans_adopted() -> Iterator[Seen]:
     """Be the parent, for the block, of what loses its parent among the processes that are started in it."""
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
-        yield Adopted()
+        yield Seen(descendants)
     finally:
         prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
-def remove_left(since_s: float) -> None:
-    """Remove what a job that began at `since_s` (seconds of time.time) and was killed left in the memory and
-    the temporary files of this machine."""
-    shared_memory.remove_left(since_s)
-    temporary_files.remove_left(since_s)
+def remove_left(since_s: float, seen: Sequence[str]) -> None:
+    """Remove what a job that began at `since_s` (seconds of time.time) and was killed left on this machine:
+    of `seen`, the ids of its processes and the paths of its segments."""
+    shared_memory.remove_left(since_s, MACHINE.shared, only={text for text in seen if text.startswith("/")})
+    pids = {int(text) for text in seen if not text.startswith("/")}
+    temporary_files.remove_left(since_s, MACHINE.temporary, pids=pids)
 
 
-def _wait(process, begin_s: float, limits: Limits, progress, watch) -> str | None:
+def _wait(process, begin_s: float, limits: Limits, progress, watch, seen: Seen) -> str | None:
     last_count, last_growth_s, last_watch_s = progress(), begin_s, begin_s
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_POLL_S)
             return None
+        seen.look_if_due()
         now_s = time.monotonic()
         if watch is not None and now_s - last_watch_s > _WATCH_S:
             last_watch_s = now_s

@@ -15,17 +15,17 @@ FOLDER = Path("/dev/shm")
 PREFIXES = ("mpich_shm_", "ucx_shm_posix_", "Intel_MPI_", "sm_segment.", "vader_segment.")
 
 
-def remove_left(since_s: float, folder: Path = FOLDER, *, only: Collection[str] | None = None) -> bool:
-    """Delete this user's segments made since `since_s` (seconds of time.time) that no process has mapped;
-    tell whether others are left.
+def remove_left(since_s: float, folder: Path = FOLDER, *, only: Collection[str]) -> bool:
+    """Delete those of the segments `only` that were made since `since_s` (seconds of time.time) and that no
+    process has mapped; tell whether some are left.
 
-    `folder` is a virtual node's /dev/shm as it is seen from outside; its processes call it FOLDER. `only`
-    are the segments that may be deleted, by their names for processes.
+    `folder` is a virtual node's /dev/shm as it is seen from outside; its processes call it FOLDER, and the
+    segments by paths below that.
     """
     is_left = False
     with contextlib.suppress(OSError), open_folder(folder) as descriptor:
         made = {str(FOLDER / name): name for name in _made_since(since_s, descriptor)}
-        candidates = [path for path in made if only is None or path in only]
+        candidates = [path for path in made if path in only]
         mapped = mapped_files() if candidates else set()
         is_left = not mapped.isdisjoint(candidates)
         for path in candidates:
@@ -35,13 +35,20 @@ def remove_left(since_s: float, folder: Path = FOLDER, *, only: Collection[str] 
     return is_left
 
 
+def names_made_since(since_s: float, folder: Path = FOLDER) -> set[str]:
+    """Return the names of this user's segments that were made since `since_s`, of whichever job."""
+    with contextlib.suppress(OSError), open_folder(folder) as descriptor:
+        return set(_made_since(since_s, descriptor))
+    return set()
+
+
 def _made_since(since_s: float, descriptor: int) -> Iterator[str]:
     for name in os.listdir(descriptor):
+        if not name.startswith(PREFIXES):
+            continue
         with contextlib.suppress(OSError):
             status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            ours = (
-                name.startswith(PREFIXES) and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-            )
+            ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
             if ours and status.st_ctime >= since_s:
                 yield name
 

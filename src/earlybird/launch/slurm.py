@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import CHECK
 from earlybird.data.layout import Layout
 from earlybird.launch import mpiexec, placement
 from earlybird.launch.job import Job, run_kernel
@@ -299,7 +300,7 @@ def _spoken_by(mpi: Flavour) -> tuple[str, ...]:
 
 
 def _libraries(mpi: Flavour) -> list[str]:
-    return loaded_libraries(kernel_path(mpi, "check"), mpi.environment())
+    return loaded_libraries(kernel_path(mpi, CHECK.name), mpi.environment())
 
 
 @functools.cache

@@ -1,13 +1,14 @@
 """Samples drawn from known times, without MPI: every command runs in seconds, for tests and for trials."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from earlybird.data.kernels import KERNELS, LATE_DELIVERIES, PIPELINE
 from earlybird.data.layout import Layout
 from earlybird.data.run import Sample
 from earlybird.launch.launcher import Heard, Launched, Request
@@ -15,30 +16,21 @@ from earlybird.launch.launcher import Heard, Launched, Request
 # Seconds of every rank for one point of a kernel: (kernel, arguments of the point and `method` if there
 # are several, request) -> array, one entry per rank.
 ExpectedTimes = Callable[[str, Mapping[str, Any], Request], np.ndarray]
-# The members of a sample of `partitioned`, and `in_flight_s`: (arguments of the point and `method`, request,
-# rounds, how many times slower than expected the link is in each round) -> arrays, one row per round.
+# The members of a sample with the moments of partitions, and `in_flight_s`: (arguments of the point and
+# `method`, request, rounds, how many times slower than expected the link is in each round) -> arrays, one row
+# per round.
 ExpectedMoments = Callable[[Mapping[str, Any], Request, np.ndarray, np.ndarray], Mapping[str, np.ndarray]]
 
-QUANTITIES = {
-    "pingpong": "half_round_trip",
-    "contention": "time_per_repeat",
-    "exchange": "exchange",
-    "completion": "completion",
-    "pipeline": "time_to_solution",
-    "partitioned": "in_flight",
-}
-# Kernels whose samples hold the time of every rank; of the others one time is drawn.
-KEEP_RANK_TIMES = ("exchange", "completion")
 # A simulated send that does not wait completes after this share of the delivery, the copy of its data.
 COPY_SHARE = 0.2
-# The pause of a late receiver, as in native/kernels/completion.cpp.
-LEAST_PAUSE_S, PAUSE_PER_DELIVERY = 5e-3, 3.0
+# The shortest pause of a late receiver, as in native/kernels/completion.cpp.
+LEAST_PAUSE_S = 5e-3
 
 
 def completion_times(delivery_s: float, sender_waits: bool, receiver: str) -> np.ndarray:
     """(2,) seconds until a send is complete and until its message, awaited by a `prompt` or `late` receiver,
     has arrived."""
-    pause_s = max(LEAST_PAUSE_S, PAUSE_PER_DELIVERY * delivery_s) if receiver == "late" else 0.0
+    pause_s = max(LEAST_PAUSE_S, LATE_DELIVERIES * delivery_s) if receiver == "late" else 0.0
     received_s = pause_s + delivery_s
     return np.array([received_s if sender_waits else COPY_SHARE * delivery_s, received_s])
 
@@ -55,7 +47,7 @@ class SyntheticLauncher:
 
     expected_times: ExpectedTimes
     seed: int = 0
-    expected_moments: ExpectedMoments | None = None
+    expected_moments: Mapping[str, ExpectedMoments] = field(default_factory=dict)
     noise: float = 0.02
     launch_noise: float = 0.01
     iterations: int = 40
@@ -119,34 +111,33 @@ class SyntheticLauncher:
         random: np.random.Generator,
     ) -> Sample:
         arguments = dict(point) if method is None else dict(point) | {"method": method}
-        if request.kernel == "partitioned":
+        if request.kernel in self.expected_moments:
             slower = factor * random.lognormal(0.0, self.noise, size=self.iterations)
-            return self._partitioned_sample(request, point, arguments, slower)
+            return self._sample_of_moments(request, point, arguments, slower)
         expected_s = self.expected_times(request.kernel, arguments, request)
         noise = random.lognormal(0.0, self.noise, size=(self.iterations, len(expected_s)))
         rank_times_s = np.maximum(expected_s * factor, 1e-12) * noise
-        ranks_kept = request.kernel in KEEP_RANK_TIMES
+        kernel = KERNELS[request.kernel]
         return Sample(
             kernel=request.kernel,
-            quantity=QUANTITIES[request.kernel],
+            quantity=kernel.quantity,
             config=dict(point),
             launch=request.id,
-            times_s=rank_times_s.max(axis=1) if request.kernel == "exchange" else rank_times_s[:, -1],
-            rank_times_s=rank_times_s if ranks_kept else None,
+            times_s=rank_times_s.max(axis=1) if kernel.timed_rank == "slowest" else rank_times_s[:, -1],
+            rank_times_s=rank_times_s if kernel.timed_rank else None,
             method=method,
             rounds=None if method is None else np.arange(self.iterations),
-            extra=_delays(point, self.iterations) if request.kernel == "pipeline" else {},
+            extra=_delays(point, self.iterations) if kernel == PIPELINE else {},
         )
 
-    def _partitioned_sample(
+    def _sample_of_moments(
         self, request: Request, point: Mapping[str, Any], arguments: Mapping[str, Any], slower: np.ndarray
     ) -> Sample:
-        assert self.expected_moments is not None, "a launcher of `partitioned` has expected moments"
         rounds = np.arange(self.iterations)
-        members = dict(self.expected_moments(arguments, request, rounds, slower))
+        members = dict(self.expected_moments[request.kernel](arguments, request, rounds, slower))
         return Sample(
             kernel=request.kernel,
-            quantity=QUANTITIES[request.kernel],
+            quantity=KERNELS[request.kernel].quantity,
             config=dict(point),
             launch=request.id,
             times_s=members.pop("in_flight_s"),

@@ -19,7 +19,7 @@ _PROXY = "hydra_pmi_proxy"
 # By how much the kernel's time of a process's beginning may be off against a file's.
 _SLACK_S = 2.0
 # The folder of a daemon of Open MPI 5.0.11, named after its process.
-_SESSION = re.compile(r"ompi\.(\d+)")
+_SESSION = re.compile(r"ompi\.([0-9]+)")
 
 
 def remove_left(
@@ -27,7 +27,7 @@ def remove_left(
     folder: Path = FOLDER,
     processes: Path = Path("/proc"),
     *,
-    pids: Collection[int] | None = None,
+    pids: Collection[int],
 ) -> None:
     """Delete what jobs of this user made in `folder` since `since_s` (seconds of time.time) and whose maker
     has ended.
@@ -42,7 +42,7 @@ def remove_left(
                 topologies[name] = made_s
             elif (
                 (session := _SESSION.fullmatch(name))
-                and (pids is None or int(session[1]) in pids)
+                and int(session[1]) in pids
                 and _has_ended(processes / session[1])
             ):
                 with contextlib.suppress(OSError):

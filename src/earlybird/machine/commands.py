@@ -30,6 +30,13 @@ def is_writable_by_all(folder: Path) -> bool:
     return bool(folder.stat().st_mode & stat.S_IWOTH)
 
 
+def is_closable(folder: Path) -> bool:
+    """Tell whether this user may well keep others from writing to `folder`: it is the user's own and not
+    sticky, which folders are that all users share, such as /tmp."""
+    status = folder.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX
+
+
 def is_made_by_another(folder: Path) -> bool:
     """Tell whether another user has made `folder` where everyone may make one, such as in /tmp."""
     return is_writable_by_all(folder.parent) and folder.stat().st_uid not in (os.geteuid(), 0)

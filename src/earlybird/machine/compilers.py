@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from earlybird.data.errors import InputError
+from earlybird.data.shell_commands import command_text
 from earlybird.machine.commands import (
     find_command,
     is_executable,
@@ -30,6 +31,8 @@ _FAMILY_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "intel": "Intel MPI"}
 # Compilers of C, and what sites append to tell MPIs apart: mpicc.mpich, mpicc-openmpi-gcc-4.1, mpicc_openmpi.
 _COMPILER = re.compile(r"(?:mpicc|mpiicc|mpiicx|mpigcc)((?:[._-].*)?)")
 _OTHER_COMPILERS = ("mpic++", "mpicxx", "mpiCC", "mpif77", "mpif90", "mpifort")
+# And Intel MPI's.
+FORTRAN_COMPILERS = ("mpif77", "mpif90", "mpifort", "mpif08", "mpifc", "mpiifort", "mpiifx")
 # Files of a loaded file system may take long.
 ANSWER_LIMIT_S = 30.0
 _HEADER_LIMIT_BYTES = 1 << 20
@@ -55,7 +58,7 @@ class Mpi(namedtuple("Mpi", "family version abi")):
         """Tell whether both may be parts of one MPI: nothing that both say differs."""
         if not self.is_of_family(other):
             return False
-        numbers = [re.findall(r"\d+", re.split(r"[^\d.]", mpi.version or "")[0]) for mpi in (self, other)]
+        numbers = [re.findall(r"[0-9]+", re.split(r"[^0-9.]", mpi.version or "")[0]) for mpi in (self, other)]
         return all(mine == theirs for mine, theirs in zip(*numbers, strict=False))
 
     def is_of_family(self, other: "Mpi") -> bool:
@@ -84,6 +87,11 @@ def is_compiler_name(name: str) -> bool:
     return _COMPILER.fullmatch(name) is not None
 
 
+def is_wrapper_name(name: str) -> bool:
+    """Tell whether a program of that name is an MPI's compiler of any language."""
+    return name in _OTHER_COMPILERS or name in FORTRAN_COMPILERS or is_compiler_name(name)
+
+
 def names_like(mpicc: Path) -> dict[str, Path]:
     """Return the other compilers next to `mpicc` (name without its suffix -> path) if its name has a
     suffix."""
@@ -98,13 +106,17 @@ def launcher_of(mpicc: Path, env: Mapping[str, str], limit_s: float = ANSWER_LIM
 
     Where the header states the release of the MPI, known launchers come before those of sites; except for
     Open MPI, one of another release of its family does, too. Each program may take `limit_s` to answer.
-    Raises InputError if there is no launcher.
+    Raises InputError if `mpicc` is no compiler of an MPI, or if there is no launcher.
     """
     flags = _flags_of(mpicc, env, limit_s)
     mpi = _mpi_of_flags(flags, mpicc)
+    candidates = _candidates(mpicc, flags, mpi)
+    if mpi == UNKNOWN and not flags:
+        # An mpiexec on PATH would lend its MPI's name to any program.
+        candidates = _next_to(mpicc, candidates)
     others, seen = [], set()
     of_site = of_other_release = None
-    for path in _candidates(mpicc, flags, mpi):
+    for path in candidates:
         real = os.path.realpath(path)
         if real in seen or not is_executable(str(path)):
             continue
@@ -148,12 +160,12 @@ def mpi_of_launcher(mpiexec: Path | str, env: Mapping[str, str], limit_s: float 
     text, status = _run([str(mpiexec), "--version"], env, limit_s)
     # In this order: hydra prints its configuration, which may contain the name of any other product.
     if "Intel(R) MPI" in text:
-        return Mpi("intel", _first(r"Version\s+(\d+(?:\.\d+)*)", text), "mpich")
+        return Mpi("intel", _first(r"Version\s+([0-9]+(?:\.[0-9]+)*)", text), "mpich")
     if "HYDRA build details" in text:
         return Mpi("mpich", _first(r"Version:\s+(\S+)", text), "mpich")
     if re.search(r"open.?mpi|open ?rte|prte", text, re.IGNORECASE) and status == 0:
         # PRRTE counts its own versions.
-        version = None if "PRRTE" in text else _first(r"\b(\d+\.\d+\.\d+\w*)", text)
+        version = None if "PRRTE" in text else _first(r"\b([0-9]+\.[0-9]+\.[0-9]+\w*)", text)
         return Mpi("openmpi", version, "openmpi")
     if status != 0 and os.path.basename(mpiexec) not in SITE_LAUNCHERS:
         raise InputError(f"{mpiexec} does not work (--version ends with status {status})")
@@ -280,6 +292,20 @@ def _candidates(mpicc: Path, flags: list[str], mpi: Mpi) -> Iterator[Path]:
     for name in (*special, *_LAUNCHERS, *_LAUNCHERS_OF.get(mpi.family or "", ())):
         yield from (Path(folder) / name for folder in path_folders())
     yield from (Path(path) for path in map(find_command, SITE_LAUNCHERS) if path)
+
+
+def _next_to(mpicc: Path, candidates: Iterable[Path]) -> list[Path]:
+    """Return the launchers of `candidates` in the folder of a compiler that says nothing of its MPI; raise
+    InputError if it can be none."""
+    folders = {path.parent for path in _links(mpicc)}
+    launchers = [path for path in candidates if path.parent in folders and is_executable(str(path))]
+    if launchers and is_compiler_name(mpicc.name):
+        return launchers
+    more = "" if launchers else ", and there is no mpiexec next to it"
+    raise InputError(
+        f"{mpicc} is no MPI compiler: `{command_text([str(mpicc), '-show'])}` names no MPI{more}; give the "
+        "path of an mpicc, such as /opt/mpi/bin/mpicc"
+    )
 
 
 def _prefix_of(flag: str) -> Path | None:

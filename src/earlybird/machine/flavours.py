@@ -112,6 +112,27 @@ def wheel_folder(name: str) -> Path:
     return in_homes(f"{MPIS}/{name}-{version}", lambda folder: os.path.exists(folder / INSTALLED))
 
 
+def named_compilers() -> Iterator[tuple[str, Path]]:
+    """Yield the name and the compiler of every MPI that has a name of its own, installed or not."""
+    for name in WHEELS:
+        yield name, wheel_folder(name) / "bin" / "mpicc"
+    smpicc = _smpicc()
+    if smpicc is not None:
+        yield SIMULATED, smpicc
+
+
+def canonical_compiler(mpicc: Path) -> Path:
+    """Return a path that is the same for every link to the compiler `mpicc`: the last one that a compiler is
+    called by, as a wrapper may be a link to a program of another name."""
+    path = canonical = mpicc
+    for _ in range(40):
+        if not path.is_symlink():
+            break
+        path = Path(os.path.realpath(path.parent), os.readlink(path))
+        canonical = path if is_compiler_name(path.name) else canonical
+    return Path(os.path.realpath(canonical.parent), canonical.name)
+
+
 def is_installed(name: str) -> bool:
     return os.path.exists(wheel_folder(name) / INSTALLED)
 
@@ -203,9 +224,8 @@ def _find(name: str, limit_s: float) -> Flavour | None:
         command = find_command("mpicc")
         return _describe(name, Path(command), limit_s) if command else None
     if name == SIMULATED:
-        unpacked = simgrid_folder() / "usr" / "bin" / "smpicc"
-        smpicc = find_command("smpicc") or (str(unpacked) if unpacked.exists() else None)
-        return _describe_simgrid(name, Path(smpicc)) if smpicc else None
+        smpicc = _smpicc()
+        return _describe_simgrid(name, smpicc) if smpicc is not None else None
     mpicc = Path(full_name(name))
     if not is_executable(str(mpicc)):
         raise InputError(
@@ -219,6 +239,13 @@ def _find(name: str, limit_s: float) -> Flavour | None:
         if mpicc.name == "smpicc"
         else _describe(str(mpicc), mpicc, limit_s)
     )
+
+
+def _smpicc() -> Path | None:
+    """Return the compiler of SimGrid: on PATH, or unpacked here."""
+    unpacked = simgrid_folder() / "usr" / "bin" / "smpicc"
+    smpicc = find_command("smpicc") or (str(unpacked) if unpacked.exists() else None)
+    return Path(smpicc) if smpicc else None
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from earlybird.data.errors import InputError
-from earlybird.machine.commands import is_made_by_another, is_writable_by_all
+from earlybird.machine.commands import is_closable, is_made_by_another, is_writable_by_all
 
 HOME_VARIABLE = "EARLYBIRD_HOME"
 # What Earlybird makes in a home; all else there is somebody's own.
@@ -106,11 +106,13 @@ def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[
 
 
 def given_home() -> Path | None:
-    """Return the folder that EARLYBIRD_HOME names; InputError if others can have put programs into it."""
+    """Return the folder that EARLYBIRD_HOME names; InputError if it is a file, or if others can have put
+    programs into it."""
     given = os.environ.get(HOME_VARIABLE)
     if not given:
         return None
     folder = _resolved(given)
+    _require_folder(folder)
     _refuse_of_others(folder)
     return folder
 
@@ -132,6 +134,12 @@ def _resolved(folder: str) -> Path:
     return Path(os.path.realpath(expanded))
 
 
+def _require_folder(path: Path) -> None:
+    """Raise InputError if `path` is there and is a file or a device."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"EARLYBIRD_HOME is {path}, which is not a folder; give another folder")
+
+
 def _refuse_of_others(path: Path) -> None:
     """Raise InputError if anyone can have put programs into `path`, a folder that is given."""
     try:
@@ -139,10 +147,10 @@ def _refuse_of_others(path: Path) -> None:
     except OSError:  # it is made later
         return
     if is_open:
-        raise InputError(
-            f"EARLYBIRD_HOME is {path}, in which every user may put programs; run chmod o-w on it, or give "
-            "another folder"
-        )
+        remedy = "give another folder"
+        if is_closable(path):
+            remedy = f"run chmod o-w on it, or {remedy}"
+        raise InputError(f"EARLYBIRD_HOME is {path}, in which every user may put programs; {remedy}")
     if is_foreign:
         raise InputError(
             f"EARLYBIRD_HOME is {path}, which another user has made in {path.parent}, where everyone may; "

@@ -13,9 +13,11 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from earlybird.data import files
 from earlybird.data.errors import InputError
 
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_BYTES = 64 << 20  # of a file that is read
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -73,9 +75,14 @@ class PrivateFolder:
         return descriptor
 
     def read_text(self, name: str) -> str:
-        """Return the text of a file."""
-        with os.fdopen(self.open(name, os.O_RDONLY), encoding="utf-8") as stream:
-            return stream.read()
+        """Return the text of a file; raises InputError for one that is too large or no text."""
+        descriptor = self.open(name, os.O_RDONLY)
+        try:
+            return files.read_open(descriptor, self.path / name, "file", _MOST_BYTES).decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{self.path / name} is not text; remove it") from error
+        finally:
+            os.close(descriptor)
 
     def write_text(self, name: str, text: str, mode: int = 0o600) -> None:
         """Write a file, which others see whole or as it was before."""

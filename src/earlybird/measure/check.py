@@ -27,7 +27,7 @@ from earlybird.check.locating import (
 )
 from earlybird.check.measured import Measured, measured_from
 from earlybird.check.plan import MIN_ITERATIONS, CheckPlan
-from earlybird.check.suspicions import Suspicion, confirmed, find_suspicions, unjudged_links
+from earlybird.check.suspicions import Suspicion, confirmed, faster_remarks, find_suspicions, unjudged_links
 from earlybird.check.tournament import round_of
 from earlybird.check.verdicts import findings
 from earlybird.data.check import MIN_JUDGED, NODE, Check, CheckedNode, Finding
@@ -139,7 +139,7 @@ def _measure(launches: Launches, nodes: tuple[int, ...], settings: CheckSettings
     found += [one for one in too_slow if (one.hosts[0], one.measure) not in named]
     decided, undecided = split_undecided(found, busy_nodes(hosts, measured.facts))
     decided += fact_findings(hosts, measured.facts, effect)
-    notes = fact_remarks(hosts, measured.facts, effect)
+    notes = [*fact_remarks(hosts, measured.facts, effect), *faster_remarks(measured, hosts, effect)]
     if len(nodes) < MIN_JUDGED:
         notes.insert(0, f"two nodes cannot show which of them is at fault; check at least {MIN_JUDGED}")
     if unjudged:

@@ -15,6 +15,7 @@ from earlybird.check.locating import MOST_AT_ONCE, Group, OutOfTime, Tried
 from earlybird.check.plan import CheckPlan
 from earlybird.check.tournament import num_rounds, pairs_of
 from earlybird.data.errors import WorkError
+from earlybird.data.kernels import CHECK
 from earlybird.data.labels import counted, listed_briefly
 from earlybird.data.layout import Layout, parse_layout
 from earlybird.data.run import Run, Sample, require_validated
@@ -97,7 +98,7 @@ class Launches:
         expected_s = plan.total_s()
         launcher, layout = self._layout(nodes)
         request = Request(
-            f"check-{self.count}", "check", points, layout, rules,
+            f"check-{self.count}", CHECK.name, points, layout, rules,
             # A simulation takes as long as it takes, if its points complete.
             time_limit_s=_PATIENCE * expected_s + 2 * self.stall_limit_s if plan.facts else math.inf,
             stall_limit_s=self.stall_limit_s,
@@ -169,7 +170,7 @@ class Launches:
         id = f"check-{'-'.join(map(str, group[:2]))}"
         request = Request(
             id,
-            "check",
+            CHECK.name,
             points,
             layout,
             _TRY_RULES,

@@ -20,10 +20,11 @@ from earlybird.data.collective_algorithms import (
     unmet_requirement,
 )
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.labels import counted
 from earlybird.data.layout import MAPPINGS, Layout, is_shape, parse_layout
 from earlybird.data.topologies import DEFAULT_TOPOLOGY, num_neighbours, parse_topology
-from earlybird.data.units import format_bytes, parse_bytes, shortened, whole_number
+from earlybird.data.units import format_bytes, number_in, parse_bytes, shortened, whole_number
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure.collective_methods import (
     ALGORITHM_SETS,
@@ -55,7 +56,7 @@ def _algorithm(text: str) -> str:
 def _skew(text: str) -> float:
     """`4` -> 4, `1.5` -> 1.5."""
     try:
-        skew = float(text)
+        skew = number_in(text)
     except ValueError:
         skew = math.nan
     if not 1 <= skew < math.inf:
@@ -125,11 +126,6 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
 
     Methods are interleaved in one launch, except those that an MPI reads when it starts.
     """
-    if resources.library is None:
-        raise InputError(
-            "the launcher synthetic draws times from a profile's levels, which do not describe collectives; "
-            "measure collective with another --launcher"
-        )
     if options.launcher_threads > 1:
         raise InputError(
             f"--threads is {options.launcher_threads} and collective measures one thread of every rank; "
@@ -182,7 +178,7 @@ def _on_layout(options: Options, resources: Resources) -> tuple[Options, Resourc
             f"--ranks has {max(options.ranks)} and --layout {options.layout} has {most}; give at most {most}"
         )
     return (
-        replace(options, ranks=options.ranks or (most,)),
+        options.changed(ranks=options.ranks or (most,)),
         replace(resources, nodes=nodes, sockets=sockets, cores_per_socket=per_socket),
     )
 
@@ -444,7 +440,7 @@ def _groups(
                 settings, environment = {}, {}
             result.append(
                 Group(
-                    "collective", layout, tuple(same),
+                    COLLECTIVE.name, layout, tuple(same),
                     methods=tuple(method.text for method in launch_methods),
                     link_bytes_per_s=resources.link_bytes_per_s, environment=environment, settings=settings,
                     verifies=verifies and new,
@@ -486,4 +482,4 @@ def _reduce_local(options: Options, resources: Resources, mpi: str, num_ranks: i
         _point(REDUCE_LOCAL, mpi, layout, map_by, size, 0)
         for size in _sizes("reduce", options, resources, num_ranks)
     )
-    return Group("collective", layout, points)
+    return Group(COLLECTIVE.name, layout, points)

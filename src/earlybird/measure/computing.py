@@ -31,7 +31,7 @@ def _noise_model(text: str) -> str:
 def _noise_share(text: str) -> float:
     """`4` -> 0.04."""
     try:
-        percent = float(text)
+        percent = units.number_in(text)
     except ValueError:
         percent = -1.0
     if not 0 <= percent <= 100:

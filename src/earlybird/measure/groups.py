@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
 
-from earlybird.data.collective_algorithms import PER_PAIR, REDUCE_LOCAL, ROOTED, Forcing
+from earlybird.data.collective_algorithms import Forcing
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import KERNELS, sweep_blocks, sweep_steps
 from earlybird.data.layout import LEVELS, Layout, parse_layout
 from earlybird.data.pattern import Pattern
-from earlybird.data.topologies import num_neighbours
-from earlybird.measure.noise import Noise
-from earlybird.measure.options import SuiteOption
+from earlybird.measure.options import FIELDS, SuiteOption
 
 MIB = 1 << 20
 
@@ -31,9 +30,6 @@ _FLUSH_S = 0.02  # about, to empty the caches of a rank
 # Starts of a request until libearlybird has settled: `starts_until_settled` of
 # native/harness/mpi/partitioned.hpp.
 _SETTLING_STARTS = 110
-_CORNERS = 4  # from which sweeps start
-# How late a late receiver of `completion` is, in deliveries; see native/kernels/completion.cpp.
-_LATE_DELIVERIES = 3
 # Delay of each rank in turn to determine the tree of an algorithm; half of it, and at most twice as many
 # ranks, beyond this many ranks.
 _VERIFICATION_DELAY_S, _VERIFICATION_RANKS = 0.1, 8
@@ -65,6 +61,10 @@ class Group:
     settings: Mapping[str, Forcing] = field(default_factory=dict)
     verifies: bool = False
 
+    def __post_init__(self) -> None:
+        if self.kernel not in KERNELS:
+            raise ValueError(f"there is no kernel {self.kernel!r}; describe it in data/kernels.py")
+
     @property
     def num_methods(self) -> int:
         """Samples of each point and launch."""
@@ -81,12 +81,13 @@ class Group:
         """For how long an iteration of `point`, one of each method, keeps a link busy at least."""
         if self.link_bytes_per_s is None:
             return 0.0
-        return self.num_methods * self._link_bytes(point) / self.link_bytes_per_s
+        link_bytes = KERNELS[self.kernel].link_bytes(point, self.layout, self.pattern)
+        return self.num_methods * link_bytes / self.link_bytes_per_s
 
     def computing_s(self, point: Mapping[str, Any]) -> float:
         """For how long the threads of an iteration of `point` compute, one of each method; and the caches are
         emptied."""
-        of_one = point.get("compute_s", 0.0) * (1 + point.get("noise_share", 0.0)) * _steps(point)
+        of_one = point.get("compute_s", 0.0) * (1 + point.get("noise_share", 0.0)) * sweep_steps(point)
         return len(self.methods) * (of_one + (_FLUSH_S if point.get("cache") == "cold" else 0.0))
 
     def settling_s(self, point: Mapping[str, Any]) -> float:
@@ -94,121 +95,32 @@ class Group:
         settles = sum(method.startswith("earlybird") for method in self.methods)
         return settles * _settling_iterations(point) * self.computing_s(point) / max(len(self.methods), 1)
 
-    def _link_bytes(self, point: Mapping[str, Any]) -> float:
-        if self.pattern is not None:
-            return self._exchange_link_bytes
-        size_bytes = point["size_bytes"]
-        if self.kernel == "pingpong":
-            return 2 * size_bytes
-        if self.kernel == "contention":
-            return size_bytes * point["competitors"] * point["repeats"]
-        if self.kernel == "msgrate":
-            return size_bytes * point["window"] * point["threads"]
-        if self.kernel == "collective":
-            # The largest blocks of a skewed exchange may all pass one link.
-            return size_bytes * self._collective_messages(point) * point.get("skew", 1)
-        if "planes_per_block" in point:
-            return size_bytes * _steps(point)
-        # The pause of a late receiver goes by the time of a delivery.
-        size_bytes *= point.get("pairs", 1)
-        return size_bytes * (1 + _LATE_DELIVERIES if point.get("receiver") == "late" else 1)
-
-    def _collective_messages(self, point: Mapping[str, Any]) -> int:
-        """Whole messages over the busiest node's link: of the root's node where all others are its children,
-        else of the largest node."""
-        on_node = np.bincount(self.layout.node)
-        if point["operation"] in ROOTED:
-            return self.layout.num_ranks - int(on_node[self.layout.node[point["root"]]])
-        largest = int(on_node.max())
-        if "topology" in point:
-            degree = num_neighbours(point["topology"], self.layout.num_ranks)
-            return largest * min(degree, self.layout.num_ranks - largest)
-        if point["operation"] in PER_PAIR:
-            return largest * (self.layout.num_ranks - largest)
-        moves = self.layout.num_nodes > 1 and point["operation"] != REDUCE_LOCAL
-        return 2 * largest if moves else 0
-
-    @cached_property
-    def _exchange_link_bytes(self) -> float:
-        """The most that a node sends to, or receives from, other nodes."""
-        src, dst = self.layout.node[self.pattern.src], self.layout.node[self.pattern.dst]
-        across = src != dst
-        ends = [np.bincount(end[across], self.pattern.bytes[across], minlength=1) for end in (src, dst)]
-        return float(max(end.max() for end in ends))
-
-
-def _steps(point: Mapping[str, Any]) -> int:
-    """Computations of a thread in an iteration, each followed by messages: of a sweep, the blocks of planes
-    from each of the four corners."""
-    return _CORNERS * _blocks(point) if "planes_per_block" in point else 1
-
-
-def _blocks(point: Mapping[str, Any]) -> int:
-    """Blocks of planes in one sweep."""
-    return -(-int(point["cells"].split("x")[2]) // point["planes_per_block"])
-
 
 def _settling_iterations(point: Mapping[str, Any]) -> int:
     """Iterations until every request was started often enough, see `runs_until` in
     native/kernels/motifs/halo.cpp and native/kernels/sweep3d.cpp: the requests of derived datatypes, of two
     copies of the cells, are started in turn; those of a sweep for every second block."""
     if "planes_per_block" in point:
-        return -(-_SETTLING_STARTS // max(_blocks(point) // 2, 1))
+        return -(-_SETTLING_STARTS // max(sweep_blocks(point) // 2, 1))
     return 2 * _SETTLING_STARTS if point.get("buffers") == "derived" else _SETTLING_STARTS
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of a user; None leaves the choice to the suite.
+class Options(SimpleNamespace):
+    """The options of a user: `quick`, `launcher_threads`, which ranks have if the suite compares none, and by
+    its `field` what each `SuiteOption` was given; None leaves the choice to the suite."""
 
-    `threads` are numbers that a suite compares, `launcher_threads` the one that ranks have otherwise;
-    `methods` and `aggregation_bytes` are compared; `vcis` are numbers of communication contexts
-    of the MPI; `reproduce` names the paper whose figures are measured. Of collectives `operations`,
-    `algorithms`, `segments_bytes` and `root` say what is done, `skews` how the sizes of blocks differ,
-    `ranks`, `map_by`, `layout` and `topologies` among whom, and `verify` the rank counts at which to verify
-    the communication tree: all, largest or none. Threads compute for `computes_s`, with the noise of
-    `noise_models` of the strengths `noise_shares`. Of motifs `cells`, `process_grids` and `scalings` say
-    what grid is divided among whom, `variables`, `stencils`, `periodic`, `cell_buffers` and
-    `planes_per_block` what is exchanged.
-    """
+    def __init__(self, **given: Any) -> None:
+        if unknown := given.keys() - {"quick", "launcher_threads"} - FIELDS:
+            raise TypeError(f"no option of a suite sets {', '.join(sorted(unknown))}")
+        super().__init__(**{"quick": False, "launcher_threads": 1} | given)
 
-    quick: bool = False
-    sizes_bytes: tuple[int, ...] | None = None
-    buffers: str | None = None
-    competitors: tuple[int, ...] | None = None
-    levels: tuple[str, ...] | None = None
-    partitions: tuple[int, ...] | None = None
-    gammas_s_per_byte: tuple[float, ...] | None = None
-    noise: Noise | None = None
-    methods: tuple[str, ...] | None = None
-    aggregation_bytes: tuple[int, ...] | None = None
-    vcis: tuple[int, ...] | None = None
-    window: int | None = None
-    threads: tuple[int, ...] | None = None
-    reproduce: str | None = None
-    operations: tuple[str, ...] | None = None
-    algorithms: tuple[str, ...] | None = None
-    ranks: tuple[int, ...] | None = None
-    segments_bytes: tuple[int, ...] | None = None
-    map_by: tuple[str, ...] | None = None
-    layout: str | None = None
-    root: int | None = None
-    skews: tuple[float, ...] | None = None
-    topologies: tuple[str, ...] | None = None
-    verify: str | None = None
-    computes_s: tuple[float, ...] | None = None
-    noise_models: tuple[str, ...] | None = None
-    noise_shares: tuple[float, ...] | None = None
-    caches: tuple[str, ...] | None = None
-    cells: tuple[tuple[int, int, int], ...] | None = None
-    process_grids: tuple[tuple[int, int, int], ...] | None = None
-    scalings: tuple[str, ...] | None = None
-    variables: tuple[int, ...] | None = None
-    stencils: tuple[str, ...] | None = None
-    periodic: tuple[str, ...] | None = None
-    cell_buffers: tuple[str, ...] | None = None
-    planes_per_block: int | None = None
-    launcher_threads: int = 1
+    def __getattr__(self, field: str) -> None:
+        if field not in FIELDS:
+            raise AttributeError(f"no option of a suite sets {field}")
+
+    def changed(self, **given: Any) -> "Options":
+        """Return these options with others in the place of some."""
+        return Options(**vars(self) | given)
 
 
 @dataclass(frozen=True)
@@ -279,7 +191,8 @@ class Suite:
     """`groups(options, resources, mpi)` lists what to measure; `takes` are its own options, besides those of
     every suite; `budgets_s` the default time for one MPI, without and with --quick; a `simulated` suite runs
     on simulated ranks although it compares threads, and of one that `draws_threads` the launcher synthetic
-    draws times for any number of them."""
+    draws times for any number of them; `remarks(options, resources)` are sentences on what these options
+    measure."""
 
     name: str
     help: str
@@ -289,6 +202,7 @@ class Suite:
     budgets_s: tuple[float, float] = (60.0, 20.0)
     simulated: bool = False
     draws_threads: bool = False
+    remarks: Callable[[Options, Resources], list[str]] = lambda options, resources: []
 
     @property
     def compares_threads(self) -> bool:

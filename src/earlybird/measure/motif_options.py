@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from earlybird.data import kernels
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS
 from earlybird.data.methods import STYLES
@@ -35,10 +36,9 @@ class MotifKind:
         return self.stencil == 0
 
 
-HALO3D = MotifKind("halo3d", 3, variables=1, stencil=7)
-COMB = MotifKind("comb", 3, variables=3, stencil=27, buffers=(PACKED, DERIVED))
-SWEEP3D = MotifKind("sweep3d", 2, variables=8, computes_s=(0.0, 1e-4))
-KINDS = (HALO3D, SWEEP3D, COMB)
+HALO3D = MotifKind(kernels.HALO3D.name, 3, variables=1, stencil=7)
+COMB = MotifKind(kernels.COMB.name, 3, variables=3, stencil=27, buffers=(PACKED, DERIVED))
+SWEEP3D = MotifKind(kernels.SWEEP3D.name, 2, variables=8, computes_s=(0.0, 1e-4))
 
 
 def _choices(option: str, allowed: tuple[str, ...]) -> Parser:

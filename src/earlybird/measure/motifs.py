@@ -2,7 +2,6 @@
 several styles."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,18 +24,14 @@ from earlybird.measure.library_methods import (
 from earlybird.measure.motif_options import (
     BLOCKS,
     CELLS,
-    COMB,
     DEFAULT_RANKS,
     DERIVED,
-    HALO3D,
-    KINDS,
     MORE_CELLS,
     NO,
     PACKED,
     PARTITIONS,
     SCALINGS,
     STRONG,
-    SWEEP3D,
     YES,
     MotifKind,
 )
@@ -63,31 +58,8 @@ _MOST_RANKS, _MOST_PER_CORE, _SIMULATED_RANKS = 64, 8, 64
 _COPIES = 3
 
 
-def halo3d_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Blocks of a 3-D grid that exchange ghost cells with 6 or 26 neighbours in each step."""
-    return _groups(HALO3D, options, resources, mpi)
-
-
-def comb_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """The exchange of halo3d with several variables and 26 neighbours, packed and by derived datatypes."""
-    return _groups(COMB, options, resources, mpi)
-
-
-def sweep3d_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """Wavefronts from the four corners of a 2-D process grid, in blocks of planes."""
-    return _groups(SWEEP3D, options, resources, mpi)
-
-
-def remarks(suites: Iterable[str], options: Options, resources: Resources) -> list[str]:
-    """Which styles are left out and why, and what is oversubscribed, one sentence each."""
-    found = []
-    for kind in KINDS:
-        if kind.kernel in suites:
-            found += _remarks_on(kind, options, resources)
-    return found
-
-
-def _remarks_on(kind: MotifKind, options: Options, resources: Resources) -> list[str]:
+def remarks(kind: MotifKind, options: Options, resources: Resources) -> list[str]:
+    """List which styles are left out and why, and what is oversubscribed."""
     library = resources.library
     if library is None:
         return []
@@ -119,13 +91,8 @@ def _remarks_on(kind: MotifKind, options: Options, resources: Resources) -> list
     return found
 
 
-def _groups(kind: MotifKind, options: Options, resources: Resources, mpi: str) -> list[Group]:
+def motif_groups(kind: MotifKind, options: Options, resources: Resources, mpi: str) -> list[Group]:
     """Launches with and without libearlybird, all styles of each interleaved."""
-    if resources.library is None:
-        raise InputError(
-            "the launcher synthetic draws times from a profile, which does not describe "
-            f"{kind.kernel}; measure {kind.kernel} with another --launcher"
-        )
     methods = _methods(kind, options, resources)
     alike: dict[tuple[Any, ...], tuple[Layout, list[dict[str, Any]]]] = {}
     for point, layout in _points(kind, options, resources, mpi):
@@ -199,7 +166,7 @@ def _points(
     kind: MotifKind, options: Options, resources: Resources, mpi: str
 ) -> Iterator[tuple[dict[str, Any], Layout]]:
     """Every point, with where its ranks are."""
-    with_defaults = replace(options, computes_s=options.computes_s or kind.computes_s)
+    with_defaults = options.changed(computes_s=options.computes_s or kind.computes_s)
     for num_ranks, grid in _grids(kind, options, resources):
         for map_by in options.map_by or MAPPINGS[:1]:
             layout = first_ranks(resources, num_ranks, map_by)

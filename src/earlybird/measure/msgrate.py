@@ -1,6 +1,7 @@
 """The suite `msgrate`: small messages per second of several threads, by the communicators that they use."""
 
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import MSGRATE
 from earlybird.data.methods import CONTEXTS, MSGRATE_METHODS, PER_THREAD, PROCESSES, SHARED
 from earlybird.data.run_keys import MOST_THREADS
 from earlybird.measure.groups import (
@@ -82,18 +83,22 @@ def _groups(points, threads: int, methods, level: str, resources: Resources, mpi
     found = []
     together = tuple(method for method in (SHARED, PER_THREAD) if method in methods)
     if together:
-        found.append(Group("msgrate", pair, points, methods=together, link_bytes_per_s=link, threads=threads))
+        found.append(
+            Group(MSGRATE.name, pair, points, methods=together, link_bytes_per_s=link, threads=threads)
+        )
     has_contexts = threads <= most_contexts(resources, mpi) and not hangs_with_contexts(level, resources)
     if CONTEXTS in methods and threads > 1 and has_contexts:
         # With I_MPI_THREAD_SPLIT, Intel MPI allows calls on a communicator only from its own thread.
         reference = (SHARED,) if SHARED in methods and resources.family == "mpich" else ()
         asking = tuple(point | {"vcis": threads} for point in points)
         more = {"threads": threads, "vcis": threads, "link_bytes_per_s": link}
-        found.append(Group("msgrate", pair, asking, methods=(*reference, CONTEXTS), **more))
+        found.append(Group(MSGRATE.name, pair, asking, methods=(*reference, CONTEXTS), **more))
     if PROCESSES in methods:
         # Within a socket both ranks of a pair count.
         layout = pair_layout(level, 2 * threads if level == "intra_socket" else threads, resources)
-        found.append(Group("msgrate", layout, points, methods=(PROCESSES,), link_bytes_per_s=link, threads=1))
+        found.append(
+            Group(MSGRATE.name, layout, points, methods=(PROCESSES,), link_bytes_per_s=link, threads=1)
+        )
     return found
 
 

@@ -59,7 +59,7 @@ def require_intensities(ai: str | None, ci: str | None, frequency: str | None) -
 
 def _ratio(text: str, name: str) -> float:
     try:
-        value = float(Fraction(text))
+        value = float(Fraction(units.require_plain_digits(text)))
     except (ValueError, ZeroDivisionError, OverflowError):
         value = 0.0
     if value <= 0:

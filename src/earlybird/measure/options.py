@@ -15,6 +15,9 @@ MOST_POINTS = 100_000
 # Factor from one size of a range to the next, without and with --quick.
 _FACTOR, _QUICK_FACTOR = 2, 16
 
+# The fields of `groups.Options`: what the options of all suites set.
+FIELDS: set[str] = set()
+
 Parser = Callable[[Any, Mapping[str, Any]], Any]
 
 
@@ -32,6 +35,7 @@ class SuiteOption:
         run. The options of one field are parsed together: by each that is given, with the same result.
     type : of the value on the command line and in the settings.
     setting : its key in the settings of a run; by default `name`.
+    values : all that it may have, for options that have one of a few.
     """
 
     name: str
@@ -40,6 +44,10 @@ class SuiteOption:
     parse: Parser = as_given
     type: type = str
     setting: str = ""
+    values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        FIELDS.add(self.field)
 
     @property
     def option(self) -> str:
@@ -146,12 +154,19 @@ LEVELS = SuiteOption(
 )
 
 
+_BUFFERS = ("vary", "reuse")
+
+
 def _buffers(text: str, _: Mapping[str, Any]) -> str:
-    if text not in ("vary", "reuse"):
+    if text not in _BUFFERS:
         raise InputError(f"--buffers is {text!r}; choose vary or reuse")
     return text
 
 
 BUFFERS = SuiteOption(
-    "buffers", "vary or reuse the contents of messages (OSU reuses).  [default: vary]", "buffers", _buffers
+    "buffers",
+    "Vary or reuse the contents of messages (OSU reuses).  [default: vary]",
+    "buffers",
+    _buffers,
+    values=_BUFFERS,
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import PARTITIONED
 from earlybird.data.methods import EARLYBIRD, MANY, OWN_CALLS, SINGLE
 from earlybird.data.run_keys import MOST_THREADS
 from earlybird.measure import computing
@@ -82,7 +83,7 @@ def partitioned_groups(options: Options, resources: Resources, mpi: str) -> list
             for chosen, preload in launches_of(methods):
                 result.append(
                     Group(
-                        "partitioned", pair_layout(level, 1, resources), of_threads, methods=chosen,
+                        PARTITIONED.name, pair_layout(level, 1, resources), of_threads, methods=chosen,
                         link_bytes_per_s=link_of(level, resources), threads=threads, preload=preload,
                     )
                 )  # fmt: skip
@@ -166,8 +167,7 @@ def _points(options: Options, level: str, resources: Resources, mpi: str) -> lis
 
 
 def _with_defaults(options: Options) -> Options:
-    return replace(
-        options,
+    return options.changed(
         computes_s=options.computes_s or (_COMPUTE_S,),
         noise_models=options.noise_models or _NOISE_MODELS,
     )

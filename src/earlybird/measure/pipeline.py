@@ -7,6 +7,7 @@ from typing import Any
 
 from earlybird.data import units
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import PIPELINE
 from earlybird.data.methods import SINGLE
 from earlybird.measure.groups import (
     MIB,
@@ -118,7 +119,7 @@ def pipeline_groups(options: Options, resources: Resources, mpi: str) -> list[Gr
                 for kind in _kinds(methods, options, resources, level, threads, vcis):
                     result.append(
                         Group(
-                            "pipeline", layout, points, methods=kind.methods, link_bytes_per_s=link,
+                            PIPELINE.name, layout, points, methods=kind.methods, link_bytes_per_s=link,
                             threads=threads, vcis=vcis, streams=threads if kind.streams else 0,
                             preload=kind.preload,
                         )

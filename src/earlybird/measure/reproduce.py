@@ -1,7 +1,5 @@
 """The measurements for a paper's figures: `measure pipeline --reproduce gillis`."""
 
-from dataclasses import replace
-
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import (
     MIB,
@@ -48,6 +46,8 @@ def groups_of_pipeline(options: Options, resources: Resources, mpi: str) -> list
 
 def remarks(options: Options, resources: Resources) -> list[str]:
     """Differences from the paper's measurements, one sentence each."""
+    if options.reproduce is None:
+        return []
     level, cores = _level(options, resources), cores_per_rank(_level(options, resources), resources)
     many, few = _threads(options, level, resources)
     notes = []
@@ -83,30 +83,30 @@ def _figures(options: Options, resources: Resources) -> dict[int, Options]:
     def methods(*names: str) -> tuple[str, ...]:
         return tuple(name for name in names if is_here(name, resources))
 
-    common = replace(options, reproduce=None, levels=(level,), threads=(1,))
-    contention = replace(
-        common, threads=(many,), partitions=(many,), sizes_bytes=sizes(16 * many), gammas_s_per_byte=(0.0,),
+    common = options.changed(reproduce=None, levels=(level,), threads=(1,))
+    contention = common.changed(
+        threads=(many,), partitions=(many,), sizes_bytes=sizes(16 * many), gammas_s_per_byte=(0.0,),
         methods=methods(*_COMPARED, "rma-single-passive", "rma-many-passive"),
     )  # fmt: skip
     gathered = tuple(size for size in _AGGREGATION_BYTES if is_here(f"{AGGREGATED}{size}", resources))
     # On a slow link the paper's gamma has no effect: the same gamma*beta is used instead.
     gamma = default_gamma(level, resources)
     figures = {
-        4: replace(
-            common, partitions=(1,), sizes_bytes=sizes(16), gammas_s_per_byte=(0.0,), methods=(ALL_METHODS,)
+        4: common.changed(
+            partitions=(1,), sizes_bytes=sizes(16), gammas_s_per_byte=(0.0,), methods=(ALL_METHODS,)
         ),
         5: contention,
-        7: replace(
-            common, threads=(few,), partitions=(32 * PAPER_FEW_THREADS,), sizes_bytes=sizes(512),
+        7: common.changed(
+            threads=(few,), partitions=(32 * PAPER_FEW_THREADS,), sizes_bytes=sizes(512),
             gammas_s_per_byte=(0.0,), methods=methods(*_COMPARED), aggregation_bytes=gathered or None,
         ),
-        8: replace(
-            common, threads=(few,), partitions=(PAPER_FEW_THREADS,), sizes_bytes=sizes(1 << 10),
+        8: common.changed(
+            threads=(few,), partitions=(PAPER_FEW_THREADS,), sizes_bytes=sizes(1 << 10),
             gammas_s_per_byte=(gamma,), methods=methods(*_COMPARED, "rma-single-passive"),
         ),
     }  # fmt: skip
     if resources.family == "mpich" and not hangs_with_contexts(level, resources):
-        figures[6] = replace(contention, vcis=(min(many, MPICH_WHEEL_CONTEXTS),))
+        figures[6] = contention.changed(vcis=(min(many, MPICH_WHEEL_CONTEXTS),))
     return figures
 
 

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from earlybird.data import labels
+from earlybird.data import kernels, labels
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
@@ -31,7 +32,6 @@ from earlybird.measure.msgrate import MSGRATE_OPTIONS, msgrate_groups
 from earlybird.measure.options import BUFFERS, LEVELS, MOST_POINTS, SuiteOption, counts, sizes_option
 from earlybird.measure.partitioned import PARTITIONED_OPTIONS
 from earlybird.measure.pipeline import PIPELINE_OPTIONS
-from earlybird.measure.reproduce import groups_of_pipeline
 
 DEFAULT_LAUNCHES = 5
 QUICK_LAUNCHES = 3
@@ -63,7 +63,9 @@ def pingpong_groups(options: Options, resources: Resources, mpi: str) -> list[Gr
             for size in sizes
         )
         link = link_of(level, resources)
-        result.append(Group("pingpong", pair_layout(level, 1, resources), points, link_bytes_per_s=link))
+        result.append(
+            Group(kernels.PINGPONG.name, pair_layout(level, 1, resources), points, link_bytes_per_s=link)
+        )
     return result
 
 
@@ -97,7 +99,7 @@ def contention_groups(options: Options, resources: Resources, mpi: str) -> list[
                 for size in sizes
             )
             layout, link = pair_layout(level, competitors, resources), link_of(level, resources)
-            result.append(Group("contention", layout, points, link_bytes_per_s=link))
+            result.append(Group(kernels.CONTENTION.name, layout, points, link_bytes_per_s=link))
     return result
 
 
@@ -122,7 +124,9 @@ def completion_groups(options: Options, resources: Resources, mpi: str) -> list[
             for receiver in ("prompt", "late")
         )
         link = link_of(level, resources)
-        result.append(Group("completion", pair_layout(level, 1, resources), points, link_bytes_per_s=link))
+        result.append(
+            Group(kernels.COMPLETION.name, pair_layout(level, 1, resources), points, link_bytes_per_s=link)
+        )
         is_real = resources.family != SIMULATED
         if level == "inter_node" and is_real and resources.cores[level] >= _SHARING_PAIRS:
             result += _sharing_group(options.sizes_bytes or _BUFFERED_SIZES_BYTES, link, resources, mpi)
@@ -139,7 +143,7 @@ def _sharing_group(sizes: Sequence[int], link: float | None, resources: Resource
         if _BUFFERED_SIZES_BYTES[0] <= size <= most
     )
     layout = pair_layout("inter_node", _SHARING_PAIRS, resources)
-    return [Group("completion", layout, points, link_bytes_per_s=link)] if points else []
+    return [Group(kernels.COMPLETION.name, layout, points, link_bytes_per_s=link)] if points else []
 
 
 _COMPETITORS = SuiteOption("competitors", "Numbers N of concurrent receivers, such as 1,2,4.  "
@@ -147,83 +151,90 @@ _COMPETITORS = SuiteOption("competitors", "Numbers N of concurrent receivers, su
                            "competitors",
                            counts("--competitors", "numbers of processes, such as 1,2,4"))  # fmt: skip
 
+
+def _motif_suite(kind: motif_options.MotifKind, help: str, example: str) -> Suite:
+    return Suite(
+        kind.kernel,
+        help,
+        motif_options.options_of(kind),
+        partial(motifs.motif_groups, kind),
+        example,
+        simulated=True,
+        remarks=partial(motifs.remarks, kind),
+    )
+
+
 SUITES = {
     suite.name: suite
     for suite in (
         Suite(
-            "pingpong",
+            kernels.PINGPONG.name,
             "latency and bandwidth between two ranks, 0 B to 64 MiB",
             (sizes_option("0 B to 64 MiB"), BUFFERS, LEVELS),
             pingpong_groups,
             "earlybird measure pingpong --sizes 8,1KiB,1MiB -o run",
         ),
         Suite(
-            "contention",
+            kernels.CONTENTION.name,
             "bandwidth that N receiving processes share, BW(N)",
             (sizes_option("1 B to 4 MiB"), _COMPETITORS, LEVELS),
             contention_groups,
             "earlybird measure contention --competitors 1,2,4 -o run",
         ),
         Suite(
-            "completion",
+            kernels.COMPLETION.name,
             "when a send is complete, by size and level: do senders wait for delivery?",
             (sizes_option("1 B to 4 MiB"), LEVELS),
             completion_groups,
             "earlybird measure completion --sizes 1KiB,64KiB,1MiB -o run",
         ),
         Suite(
-            "pipeline",
+            kernels.PIPELINE.name,
             "methods to send a buffer that threads fill in partitions, and what each gains",
             PIPELINE_OPTIONS,
-            groups_of_pipeline,
+            reproduction.groups_of_pipeline,
             "earlybird measure pipeline --sizes 1MiB,4MiB --partitions 4 --gamma 100us/MB -o run",
+            remarks=reproduction.remarks,
         ),
         Suite(
-            "partitioned",
+            kernels.PARTITIONED.name,
             "overhead, perceived bandwidth, availability and early-bird share of partitioned communication",
             PARTITIONED_OPTIONS,
             temucin.groups_of_partitioned,
             "earlybird measure partitioned --sizes 64KiB,1MiB --partitions 1,8 --noise none,single -o run",
             budgets_s=(partitioned.BUDGET_S, partitioned.QUICK_BUDGET_S),
             draws_threads=True,
+            remarks=temucin.remarks,
         ),
-        Suite(
-            "halo3d",
+        _motif_suite(
+            motif_options.HALO3D,
             "ghost cells of 3-D blocks: one thread or each communicates, or partitions are sent",
-            motif_options.options_of(motif_options.HALO3D),
-            motifs.halo3d_groups,
             "earlybird measure halo3d --ranks 2,4 --cells 32x32x32 --compute 0,1ms -o run",
-            simulated=True,
         ),
-        Suite(
-            "sweep3d",
+        _motif_suite(
+            motif_options.SWEEP3D,
             "wavefronts over a 2-D process grid, in the same styles",
-            motif_options.options_of(motif_options.SWEEP3D),
-            motifs.sweep3d_groups,
             "earlybird measure sweep3d --ranks 2,4 --variables 8 --compute 100us -o run",
-            simulated=True,
         ),
-        Suite(
-            "comb",
+        _motif_suite(
+            motif_options.COMB,
             "ghost cells of many variables for 26 neighbours, packed or by derived datatypes",
-            motif_options.options_of(motif_options.COMB),
-            motifs.comb_groups,
             "earlybird measure comb --variables 3,9 --buffers packed,derived -o run",
-            simulated=True,
         ),
         Suite(
-            "msgrate",
+            kernels.MSGRATE.name,
             "messages per second of 1..T threads: one communicator, one per thread, contexts, or processes",
             MSGRATE_OPTIONS,
             msgrate_groups,
             "earlybird measure msgrate --threads 1,2,4 -o run",
         ),
         Suite(
-            "collective",
+            kernels.COLLECTIVE.name,
             "broadcast, reduce and others by each algorithm of the MPI and by Earlybird's",
             collective.COLLECTIVE_OPTIONS,
             collective.collective_groups,
             "earlybird measure collective --op bcast,reduce --ranks 2..4 --sizes 1..1MiB -o run",
+            remarks=collective.remarks,
         ),
     )
 }
@@ -233,10 +244,14 @@ def find_suites(names: Sequence[str]) -> list[Suite]:
     """The suites called `names`; InputError lists the known ones."""
     for name in names:
         if name not in SUITES:
-            also = "; use `earlybird replay` for an exchange" if name == "exchange" else ""
+            also = "; use `earlybird replay` for an exchange" if name == kernels.EXCHANGE.name else ""
             problem, remedy = f"there is no suite {name!r}", f"the suites are {', '.join(SUITES)}{also}"
             raise InputError(labels.with_guess(problem, labels.nearest(name, SUITES), remedy))
     return [SUITES[name] for name in dict.fromkeys(names)]
+
+
+# How run.json has the values of options.
+_JSON_KINDS = {str: "text in quotes", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
@@ -247,8 +262,11 @@ def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
         if value is None:
             continue
         kinds = (int, float) if option.type is float else option.type
-        if not isinstance(value, kinds):
-            raise InputError(f"{option.option} of the run is {value!r}; give {option.type.__name__}")
+        if not isinstance(value, kinds) or isinstance(value, bool) is not (option.type is bool):
+            raise InputError(
+                f"settings.{option.key} of the run is {value!r}; give what {option.option} takes, as "
+                f"{_JSON_KINDS[option.type]}"
+            )
         values[option.field] = option.parse(value, settings)
     num_points = math.prod(len(value) for value in values.values() if isinstance(value, tuple))
     if num_points > MOST_POINTS:
@@ -256,18 +274,6 @@ def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
             f"the options have {num_points} combinations of values; give lists with at most {MOST_POINTS}"
         )
     return Options(quick=settings["quick"], launcher_threads=settings.get("threads", 1), **values)
-
-
-def remarks(suites: Sequence[Suite], options: Options, resources: Resources) -> list[str]:
-    """Notes for these options, one sentence each."""
-    reproduces = options.reproduce in reproduction.PAPERS
-    found = reproduction.remarks(options, resources) if reproduces else []
-    if SUITES["collective"] in suites:
-        found += collective.remarks(options, resources)
-    if SUITES["partitioned"] in suites:
-        remarks_on = temucin.remarks if options.reproduce else partitioned.remarks
-        found += remarks_on(options, resources)
-    return found + motifs.remarks([suite.name for suite in suites], options, resources)
 
 
 def exchange_group(
@@ -280,7 +286,7 @@ def exchange_group(
         "mpi": mpi, "layout": layout.text.replace(" ", "_"), "pattern_sha256": pattern.sha256(),
         "ranks": layout.num_ranks, "messages": pattern.num_messages,
     }  # fmt: skip
-    return Group("exchange", layout, (point,), pattern, link_bytes_per_s=link_bytes_per_s)
+    return Group(kernels.EXCHANGE.name, layout, (point,), pattern, link_bytes_per_s=link_bytes_per_s)
 
 
 def staged_group(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from earlybird.data.errors import InputError
 from earlybird.data.methods import FUNNELLED, PERSISTENT
-from earlybird.measure import motifs
+from earlybird.measure import motifs, partitioned
 from earlybird.measure.groups import MIB, Group, Options, Resources, carried_bytes, levels_of, powers
 from earlybird.measure.motif_options import HALO3D, SWEEP3D, MotifKind
 from earlybird.measure.motif_shapes import near_cubic
@@ -40,7 +40,9 @@ def groups_of_partitioned(options: Options, resources: Resources, mpi: str) -> l
 
 
 def remarks(options: Options, resources: Resources) -> list[str]:
-    """How the motifs differ from those of the paper, one sentence each."""
+    """List what the options measure differently, or how the motifs differ from those of the paper."""
+    if options.reproduce is None:
+        return partitioned.remarks(options, resources)
     if resources.library is None:
         return [
             "the launcher synthetic draws no times of motifs: the figures of Sweep3D and Halo3D are left out"
@@ -53,7 +55,7 @@ def remarks(options: Options, resources: Resources) -> list[str]:
         f"{_MORE_HALO_THREADS})"
     ]
     for kind, one in _motifs(options, resources):
-        found += motifs.remarks([kind.kernel], one, resources)
+        found += motifs.remarks(kind, one, resources)
     return list(dict.fromkeys(found))
 
 
@@ -64,15 +66,15 @@ def _figures(options: Options, resources: Resources) -> list[Options]:
     few = powers(max(last, 1 << 10), 64, 1 << 10)
     sizes = few if options.quick else powers(max(last, 1 << 10), 16, 1 << 10)
     most = _PARTITIONS[-1]
-    common = replace(options, reproduce=None, levels=(level,), sizes_bytes=sizes, noise_models=("none",))
+    common = options.changed(reproduce=None, levels=(level,), sizes_bytes=sizes, noise_models=("none",))
     long_s = _SHORT_S if options.quick else _LONG_S
-    overhead = replace(common, partitions=_PARTITIONS, computes_s=(_SHORT_S,), caches=("hot", "cold"))
-    early = replace(common, partitions=_PARTITIONS[1:], computes_s=(_SHORT_S,), noise_models=("uniform",),
+    overhead = common.changed(partitions=_PARTITIONS, computes_s=(_SHORT_S,), caches=("hot", "cold"))
+    early = common.changed(partitions=_PARTITIONS[1:], computes_s=(_SHORT_S,), noise_models=("uniform",),
                     noise_shares=_SHARES)  # fmt: skip
-    long = replace(common, partitions=(most,), computes_s=(long_s,), sizes_bytes=few)
-    perceived = replace(long, noise_models=("none", "uniform"), noise_shares=_SHARES)
-    by_noise = replace(long, noise_models=("single", "uniform", "gaussian"), noise_shares=_SHARES[:1])
-    by_partitions = replace(by_noise, partitions=_PARTITIONS[1:], noise_models=("single",))
+    long = common.changed(partitions=(most,), computes_s=(long_s,), sizes_bytes=few)
+    perceived = long.changed(noise_models=("none", "uniform"), noise_shares=_SHARES)
+    by_noise = long.changed(noise_models=("single", "uniform", "gaussian"), noise_shares=_SHARES[:1])
+    by_partitions = by_noise.changed(partitions=_PARTITIONS[1:], noise_models=("single",))
     return [overhead, early, perceived, by_noise, by_partitions]
 
 
@@ -80,11 +82,10 @@ def _motif_groups(options: Options, resources: Resources, mpi: str) -> list[Grou
     """Sweep3D and Halo3D in the styles of the paper: one thread, all threads, and partitioned."""
     if resources.library is None:
         return []
-    suites = {SWEEP3D.kernel: motifs.sweep3d_groups, HALO3D.kernel: motifs.halo3d_groups}
     groups = [
         group
         for kind, one in _motifs(options, resources)
-        for group in suites[kind.kernel](one, resources, mpi)
+        for group in motifs.motif_groups(kind, one, resources, mpi)
     ]
     return [
         replace(group, methods=tuple(name for name in group.methods if name != PERSISTENT))
@@ -96,8 +97,8 @@ def _motifs(options: Options, resources: Resources) -> list[tuple[MotifKind, Opt
     """The options of the suites of motifs: of Sweep3D for each size, of Halo3D for each number of threads."""
     level = levels_of(options, resources)[-1]
     map_by = {"inter_node": "node", "inter_socket": "socket"}.get(level, "core")
-    common = replace(
-        options, reproduce=None, levels=None, map_by=(map_by,), noise_models=("single",),
+    common = options.changed(
+        reproduce=None, levels=None, map_by=(map_by,), noise_models=("single",),
         noise_shares=_SHARES[:1], computes_s=(_QUICK_MOTIF_S if options.quick else _SHORT_S,),
     )  # fmt: skip
     found = []
@@ -105,8 +106,8 @@ def _motifs(options: Options, resources: Resources) -> list[tuple[MotifKind, Opt
     across, along, _ = near_cubic(ranks, SWEEP3D.dimensions)
     sides = _QUICK_SWEEP_SIDES if options.quick else _SWEEP_SIDES
     for side in _carried(sides, _SWEEP_PARTITIONS, level, resources):
-        one = replace(
-            common, ranks=(ranks,), threads=(_sweep_threads(cores),), partitions=(_SWEEP_PARTITIONS,),
+        one = common.changed(
+            ranks=(ranks,), threads=(_sweep_threads(cores),), partitions=(_SWEEP_PARTITIONS,),
             variables=(_SWEEP_PARTITIONS,), cells=((_CELLS_ALONG_X * across, side * along, side),),
             planes_per_block=side,
         )  # fmt: skip
@@ -119,11 +120,11 @@ def _motifs(options: Options, resources: Resources) -> list[tuple[MotifKind, Opt
     cells = tuple(
         (_CELLS_ALONG_X * across, side * along, side * up) for side in _carried(sides, 1, level, resources)
     )
-    halo = replace(common, ranks=(ranks,), cells=cells)
-    found.append((HALO3D, replace(halo, threads=(1,), partitions=(_HALO_PARTITIONS,), methods=(FUNNELLED,))))
+    halo = common.changed(ranks=(ranks,), cells=cells)
+    found.append((HALO3D, halo.changed(threads=(1,), partitions=(_HALO_PARTITIONS,), methods=(FUNNELLED,))))
     for threads in (few, more):
         partitions = max(threads, _HALO_PARTITIONS)
-        found.append((HALO3D, replace(halo, threads=(threads,), partitions=(partitions,))))
+        found.append((HALO3D, halo.changed(threads=(threads,), partitions=(partitions,))))
     return found
 
 

@@ -79,7 +79,7 @@ class LeastSquares:
 
 def least_squares(features: np.ndarray, values: np.ndarray) -> LeastSquares:
     """Coefficients of `features`, (n, p) of rank p, that minimise the squared residuals of `values`, (n,)."""
-    from scipy.stats import t as student  # the import takes longer than most commands
+    from scipy.special import stdtr  # late, and of scipy.special: scipy.stats takes a second to import
 
     count, num_coefficients = features.shape
     coefficients, *_ = np.linalg.lstsq(features, values, rcond=None)
@@ -89,7 +89,7 @@ def least_squares(features: np.ndarray, values: np.ndarray) -> LeastSquares:
     errors = np.sqrt(np.diag(np.linalg.pinv(features.T @ features)) * variance)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = coefficients / errors
-    return LeastSquares(coefficients, errors, ratio, 2 * student.sf(np.abs(ratio), freedom), residuals)
+    return LeastSquares(coefficients, errors, ratio, 2 * stdtr(freedom, -np.abs(ratio)), residuals)
 
 
 def not_negative(features: np.ndarray, values: np.ndarray, pull: float = 0.0) -> np.ndarray:

@@ -74,7 +74,7 @@ def prediction_bound(errors: np.ndarray, confidence: float = 0.95) -> float:
     k = math.ceil((n + 1) * confidence)
     if k <= n:
         return float(absolute[k - 1])
-    from scipy.stats import t  # late: scipy takes long to import
+    from scipy.special import stdtrit  # late, and of scipy.special: scipy.stats takes a second to import
 
-    spread = float(np.sqrt((absolute**2).mean())) * float(t.ppf((1 + confidence) / 2, n))
+    spread = float(np.sqrt((absolute**2).mean())) * float(stdtrit(n, (1 + confidence) / 2))
     return max(float(absolute[-1]), spread)

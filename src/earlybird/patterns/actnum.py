@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 
 from earlybird.data import memory
 from earlybird.data.errors import InputError
+from earlybird.data.units import number_in
 from earlybird.patterns.adjacency import adjacency_from_edges
 from earlybird.patterns.checks import require_memory, require_range
 from earlybird.patterns.deck import Deck, Keyword, format_dims, read_deck
@@ -151,7 +152,7 @@ def _operate(active: np.ndarray, change: Keyword, box: Box, whole: Box) -> None:
 
 def _number(record: list[str | None], name: str, where: str) -> float:
     try:
-        return float(record[1] or "")
+        return number_in(record[1] or "")
     except (IndexError, ValueError) as error:
         raise InputError(f"{where}: {name} has no number for ACTNUM; give one, such as 0") from error
 

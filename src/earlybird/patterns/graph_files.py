@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from earlybird.data.errors import InputError
 from earlybird.data.matrix_market import is_matrix_market, parse_matrix_market
+from earlybird.data.units import require_plain_digits
 from earlybird.patterns.adjacency import adjacency_from_edges
 
 MAX_CELLS = 2**31 - 2  # METIS counts in 32-bit integers
@@ -126,7 +127,7 @@ def _metis_columns(header: list[int], line_number: int, path: Path) -> tuple[int
 
 def _integers(line: str, line_number: int, path: Path) -> list[int]:
     try:
-        return [int(number) for number in line.split()]
+        return [int(number) for number in require_plain_digits(line).split()]
     except ValueError:
         raise InputError(
             f"{path} line {line_number} is {line[:60]!r}; it must hold whole numbers only"

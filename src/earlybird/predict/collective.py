@@ -19,6 +19,7 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.layout import LEVELS, MAPPINGS, MAX_RANKS, Layout, level_phrase, parse_layout
 from earlybird.data.measure_commands import LaunchOptions, measure_command
 from earlybird.data.profile import Profile
@@ -77,7 +78,7 @@ def measure_hint(
         "map-by": None if map_by == MAPPINGS[0] else map_by,
         "sizes": None if is_barrier else sizes,
     }
-    command = measure_command("collective", points, launch)
+    command = measure_command(COLLECTIVE.name, points, launch)
     profile = quoted(f"{operation}.json")
     return f"`{command}` and `earlybird fit RUN -o {profile}`, then add `--profile {profile}`"
 

@@ -9,6 +9,7 @@ from earlybird.data.exchange_models import (
     BETWEEN_SIMULATED_NODES,
     INSIDE_NODES,
     MODELS,
+    REASON,
     exchange_model,
 )
 from earlybird.data.labels import counted, percent
@@ -24,7 +25,7 @@ class ChosenModel(NamedTuple):
 
     def to_json(self) -> dict[str, str]:
         """Return what a file has beside the key `model`."""
-        return {"model_reason": self.reason} if self.reason else {}
+        return {REASON: self.reason} if self.reason else {}
 
 
 def choose_model(levels: Collection[str], profile: Profile, named: str | None = None) -> ChosenModel:

@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from earlybird.data.errors import InputError
-from earlybird.data.exchange_models import BOTH_ENDS, SHARING, ExchangeModel, exchange_model
+from earlybird.data.exchange_models import (
+    BOTH_ENDS,
+    COMBINE,
+    MIXED,
+    SHARING,
+    ExchangeModel,
+    exchange_model,
+)
 from earlybird.data.kinds import require_kind
 from earlybird.data.layout import LEVELS, MAX_PLACE, Layout
 from earlybird.data.pattern import Pattern
@@ -23,8 +30,6 @@ from earlybird.predict.ranges import INTERVAL_PERCENT
 from earlybird.predict.solvers import SOLVERS, times_s
 
 SHARES = fair.SHARES
-MIXED = ("per-level", "union")
-COMBINE = ("sum", "overlap")
 MAX_REPLICATES = 200
 # What a model may cost for all replicates together (`solvers.Solver.work`); there are a few in any case.
 _REPLICATES_WORK, _MIN_REPLICATES = 2 * 10**8, 5

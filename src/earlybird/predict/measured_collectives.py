@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from earlybird.data.collective_algorithms import Method, parse_method
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.predict.collective import AlgorithmModel, Placed
@@ -45,7 +46,7 @@ class MeasuredCollectives:
         for result in results:
             config = result.config
             here = config.get("ranks"), config.get("map_by"), config.get("root", 0)
-            is_here = result.kernel == "collective" and here == (placed.ranks, placed.map_by, 0)
+            is_here = result.kernel == COLLECTIVE.name and here == (placed.ranks, placed.map_by, 0)
             if is_here and is_resolved(result):
                 method = parse_method(result.method)
                 key = f"{config['operation']} {method.name}"
@@ -153,7 +154,7 @@ class _Algorithm(CorrectedModel):
 
 def _without_interval(model: AlgorithmModel, point: Point, time_s: float) -> Result:
     method = Method(model.form.algorithm, point[1]).text
-    return Result("collective", "completion", method, {}, Estimate.exact(time_s), 0.0, 1)
+    return Result(COLLECTIVE.name, COLLECTIVE.quantity, method, {}, Estimate.exact(time_s), 0.0, 1)
 
 
 def _measured_speed_up(algorithm: _Algorithm, reference: _Algorithm, point: Point) -> Estimate | None:

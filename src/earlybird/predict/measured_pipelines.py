@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from earlybird.data.kernels import PIPELINE
 from earlybird.data.methods import SINGLE
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
@@ -40,7 +41,7 @@ class MeasuredPipelines:
         table: dict[tuple, dict[Point, Result]] = {}
         for result in results:
             config = result.config
-            is_here = result.kernel == "pipeline" and config.get("level") == level
+            is_here = result.kernel == PIPELINE.name and config.get("level") == level
             if is_here and "gamma_s_per_byte" in config and is_resolved(result):
                 key = result.method, config.get("vcis"), config.get("threads", 1)
                 table.setdefault(key, {})[point_of(config)] = result

@@ -152,7 +152,7 @@ def p_value(measured: Estimate, launches: int, spread: float) -> float | None:
     None for a single launch. `spread` is that of all points of the method, see `of_repetition`; the degrees
     of freedom are those of this point alone, because launches have outliers.
     """
-    from scipy import stats  # late, as small commands import this module
+    from scipy.special import stdtr  # late, as small commands import this module
 
     if launches < 2:
         return None
@@ -160,7 +160,7 @@ def p_value(measured: Estimate, launches: int, spread: float) -> float | None:
     if spread == 0:
         return 0.0 if measured.value != 1 else 1.0
     statistic = math.log(measured.value) * math.sqrt(launches) / (_OF_MEDIAN * spread)
-    return float(2 * stats.t.sf(abs(statistic), launches - 1))
+    return float(2 * stdtr(launches - 1, -abs(statistic)))
 
 
 def _spread(estimate: Estimate, launches: int) -> float:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import PIPELINE
 from earlybird.data.layout import LEVELS
 from earlybird.data.measure_commands import ANYWHERE, LaunchOptions, measure_command
 from earlybird.data.methods import SINGLE
@@ -129,7 +130,7 @@ def pipeline_level(profile: Profile, asked: str | None) -> str:
     raise InputError(
         f"the profile {profile.id or '(no id)'} has no pipelines and no levels that give the cost of their "
         "messages; "
-        f"`{measure_command('pipeline', {}, LaunchOptions.of(profile))}` and `earlybird fit RUN` add them"
+        f"`{measure_command(PIPELINE.name, {}, LaunchOptions.of(profile))}` and `earlybird fit RUN` add them"
     )
 
 
@@ -226,7 +227,7 @@ def measure_pipelines_command(
         "methods": "all",
         "launches": 7,
     }
-    return f"`{measure_command('pipeline', points, launch, run)}`"
+    return f"`{measure_command(PIPELINE.name, points, launch, run)}`"
 
 
 def reservations(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from earlybird.data import kernels
 from earlybird.data.measure_commands import (
     ANYWHERE,
     MESSAGES,
@@ -17,7 +18,7 @@ from earlybird.data.units import format_bytes, whole_number
 from earlybird.present.material import Material, MeasuredRun, profile_mpi
 
 PROFILE, RUN, PATTERN, COLLECTIVES = "profile.json", "run", "PATTERN", "collectives"
-_SLOTS = re.compile(r"(\d+x\d+x\d+)(?: by (\w+))?")
+_SLOTS = re.compile(r"([0-9]+x[0-9]+x[0-9]+)(?: by (\w+))?")
 
 
 def size(size_bytes: float) -> str:
@@ -35,7 +36,9 @@ def measure(launch: LaunchOptions = ANYWHERE) -> str:
 
 def fit(material: Material) -> str:
     """Fits the runs of messages; `run` if the report has none."""
-    runs = [run for run in material.runs if _kernels(run) & {"pingpong", "contention"}]
+    runs = [
+        run for run in material.runs if any(kernels.kernel_of(name).fit == "levels" for name in _kernels(run))
+    ]
     return _fit(runs[:1], PROFILE)
 
 
@@ -63,7 +66,7 @@ def advise_operation(material: Material) -> str:
             if "algorithm" in what and what.get("operation"):
                 path = path_argument(material.path_of("profiles", k) or PROFILE)
                 return advise.format(quoted(str(what["operation"])), 8, path)
-    runs = [run for run in material.runs if "collective" in _kernels(run)]
+    runs = [run for run in material.runs if kernels.COLLECTIVE.name in _kernels(run)]
     first = "" if runs else f"earlybird measure collective --op bcast -o {COLLECTIVES} && "
     fitted = _fit(runs[:1], f"{COLLECTIVES}.json") if runs else _fit_of(COLLECTIVES)
     operation, ranks = _operation(runs[0]) if runs else ("bcast", 4)
@@ -76,7 +79,7 @@ def _fit_of(name: str) -> str:
 
 def _operation(run: MeasuredRun) -> tuple[str, int]:
     """An operation of the run and the most ranks."""
-    configs = [sample.config for sample in run.samples if sample.kernel == "collective"]
+    configs = [sample.config for sample in run.samples if sample.kernel == kernels.COLLECTIVE.name]
     first = str(configs[0].get("operation", "bcast"))
     ranks = [whole_number(str(one.get("ranks", ""))) or 0 for one in configs]
     return first, max(ranks, default=0) or 4

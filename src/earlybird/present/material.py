@@ -210,9 +210,10 @@ def _load(path: Path, name: str, read_pattern: Callable[[Path], Pattern]) -> tup
         layout = parse_layout(str(path / "layout.csv")) if (path / "layout.csv").exists() else None
         samples = tuple(run.samples())
         return "runs", [MeasuredRun(name, run.header, launches, samples, _path_text(path), layout)]
-    if path.suffix in PATTERN_SUFFIXES:
+    suffix = files.suffix_of(path)
+    if suffix in PATTERN_SUFFIXES:
         return "patterns", [read_pattern(path)]
-    if path.exists() and path.suffix != ".json":
+    if path.exists() and suffix != ".json":
         raise InputError(f"{path} is not an input of a report; {ALLOWED}")
     return _from_json(path)
 

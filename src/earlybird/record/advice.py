@@ -97,7 +97,17 @@ def _without_a_change(projection: Projection) -> str:
     """Return what to do where no change is advised: what is known to cost time is said even then."""
     uneven = projection.uneven_work_remedy()
     steps = [*([uneven] if uneven else []), *projection.causes]
+    if _is_undescribed(projection):
+        return "; ".join(["nothing can be said", *(steps or ["the notes say why"])])
     return "; ".join(["change no setting", *steps]) if steps else "leave the program as it is"
+
+
+def _is_undescribed(projection: Projection) -> bool:
+    """Return whether the models describe no communication of a program that may have some."""
+    if any(phase.model_s is not None for phase in projection.phases):
+        return False
+    in_mpi_s = sum(phase.mpi_s for phase in projection.phases)
+    return in_mpi_s >= _LEAST_GAIN * projection.run_s or (projection.is_cut and not projection.phases)
 
 
 def _is_small(speed_up: Estimate) -> bool:

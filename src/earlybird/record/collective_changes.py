@@ -10,6 +10,7 @@ from earlybird.data.advice import Advice, Alternative
 from earlybird.data.algorithm_settings import algorithm_settings, selected_method, selecting_variable
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, parse_method
 from earlybird.data.collective_form import CollectiveForm, is_collective
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.profile import Profile
 from earlybird.data.recording import Recording
 from earlybird.data.results import Result
@@ -89,7 +90,7 @@ def reliability(profile: Profile, operation: str, place: Placement, ranks: int) 
     of_method: dict[str, list[Result]] = {}
     for result in measured_results(profile):
         where = tuple(result.config.get(key) for key in ("operation", "ranks", "map_by"))
-        if result.kernel == "collective" and where == (operation, ranks, place.map_by):
+        if result.kernel == COLLECTIVE.name and where == (operation, ranks, place.map_by):
             of_method.setdefault(result.method, []).append(result)
     return lambda method: options.decides(of_method.get(method, ()))
 

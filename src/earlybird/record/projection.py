@@ -14,6 +14,7 @@ from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, family_of
 from earlybird.data.errors import InputError
+from earlybird.data.kernels import MSGRATE
 from earlybird.data.layout import LEVELS, MAPPINGS, Layout, is_shape, parse_layout
 from earlybird.data.measure_commands import MESSAGES, launch_of, measure_command
 from earlybird.data.methods import CONTEXTS
@@ -208,7 +209,7 @@ def project(
         str(recording.path), recording.size, recording.run_s, place.layout.text, profile.id,
         tuple(projected), assumptions,
         (*projector.notes(projected), *_left_out(projected, measured, only_phase)), balance,
-        projector.causes(balance),
+        projector.causes(balance, projected), is_cut=_is_cut(recording),
     )  # fmt: skip
     return replace(
         whole,
@@ -234,6 +235,10 @@ def _left_out(
     ]
 
 
+def _is_cut(recording: Recording) -> bool:
+    return bool(recording.missing or recording.ended_early)
+
+
 class _Projector:
     def __init__(self, recording: Recording, profile: Profile, place: Placement, changes: Changes):
         self.recording, self.profile, self.place, self.changes = recording, profile, place, changes
@@ -246,10 +251,12 @@ class _Projector:
         self._launch = launch_of(recording, profile)
         self._undescribed: dict[float, str] = {}
 
-    def causes(self, balance: WorkBalance | None) -> tuple[str, ...]:
-        """Return what costs time and is no change, known after all phases are projected. Uneven work explains
-        time in the MPI that no model describes."""
+    def causes(self, balance: WorkBalance | None, phases: Sequence[ProjectedPhase]) -> tuple[str, ...]:
+        """Return what costs time and is no change, or what keeps it from being known, after all `phases` are
+        projected. Uneven work explains time in the MPI that no model describes."""
         causes = list(self._causes)
+        if _is_cut(self.recording) and all(phase.model_s is None for phase in phases):
+            causes.append("record the program again, until all ranks have ended and left a whole file")
         if balance and balance.is_uneven(self.recording.run_s):
             return tuple(causes)
         if self._core_wait_share >= LEAST_CORE_WAIT and balance is None and self.recording.size > 1:
@@ -368,7 +375,8 @@ class _Projector:
         )  # fmt: skip
 
     def _chosen_model(self, exchange: PhaseExchange) -> ChosenModel:
-        levels = {name for one in exchange.patterns for name in used_levels(one, [self.place.layout])}
+        layouts = [self.place.layout]
+        levels = {level for pattern in exchange.patterns for level in used_levels(pattern, layouts)}
         return choose_model(levels, self.profile)
 
     def _or_shared_cores(self) -> str:
@@ -491,7 +499,7 @@ class _Projector:
         level = LEVELS[int(self.place.layout.level(*pair)[0])]
         costs = thread_message_costs(self.profile, level, shared.threads, shared.size_bytes)
         if not costs:
-            command = measure_command("msgrate", {"threads": shared.threads}, self._launch)
+            command = measure_command(MSGRATE.name, {"threads": shared.threads}, self._launch)
             self._remarks[
                 f"{shared.threads} threads share a communicator in phase {measured.phase.number}; to project "
                 f"one for each, measure `{command}` where each thread has a core, and fit it with the other "

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from earlybird.data.advice import EXTRAPOLATED, MEASURED
+from earlybird.data.kernels import MSGRATE
 from earlybird.data.methods import CONTEXTS, PER_THREAD, SHARED
 from earlybird.data.profile import Profile
 from earlybird.data.results import Result, results_from_json
@@ -45,7 +46,7 @@ def thread_message_costs(
     rates = [
         one
         for one in results_from_json(profile.extra.get("results", []), "the profile")
-        if one.kernel == "msgrate"
+        if one.kernel == MSGRATE.name
         and one.config.get("level") == level
         and one.config.get("threads") == threads
         and not one.oversubscribed

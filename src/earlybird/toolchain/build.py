@@ -14,7 +14,7 @@ import earlybird
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.machine.commands import path_folders
-from earlybird.machine.flavours import Flavour
+from earlybird.machine.flavours import Flavour, canonical_compiler, named_compilers
 from earlybird.machine.home import BUILDS, KEYS, home, homes, in_homes
 
 LIBRARY = "libearlybird.so"
@@ -32,7 +32,7 @@ PKG_CONFIG = "lib/pkgconfig/earlybird.pc"
 # The output of the last build that failed, next to the builds.
 FAILED_BUILD = "failed-build.txt"
 # The key, the architecture and the version, before what else a build depends on.
-_KEY_FILE = re.compile(r"[0-9a-f]{12}\n\w+\n\d[\w.+-]*\n")
+_KEY_FILE = re.compile(r"[0-9a-f]{12}\n\w+\n[0-9][\w.+-]*\n")
 
 
 def native_sources() -> Path:
@@ -56,7 +56,23 @@ def own_prefix(flavour: Flavour) -> Path:
 
 
 def _prefix_name(flavour: Flavour) -> str:
-    return f"{BUILDS}/{label(flavour.name)}-{_cache_key(flavour)}"
+    return f"{BUILDS}/{label_of_build(flavour.name, flavour.mpicc)}-{_cache_key(flavour)}"
+
+
+def built_by(name: str, mpicc: Path) -> tuple[str, Path]:
+    """Return the name and the compiler by which the MPI `name` is built, the same however it is given: as
+    `system`, or by any path of its `mpicc`."""
+    real = os.path.realpath(mpicc)
+    for own, compiler in named_compilers():
+        if name == own or os.path.realpath(compiler) == real:
+            return own, mpicc if name == own else compiler
+    return str(canonical_compiler(mpicc)), Path(real)
+
+
+def label_of_build(name: str, mpicc: Path) -> str:
+    """Return how the folders of builds for an MPI begin: with its name, or with its folder."""
+    stated, compiler = built_by(name, mpicc)
+    return label(str(compiler.parent) if os.sep in stated else stated)
 
 
 def _is_complete(prefix: Path) -> bool:
@@ -160,7 +176,8 @@ def _compile(flavour: Flavour, folder: Path) -> None:
     _run(
         [cmake, "-S", native_sources(), "-B", build, *generator, f"-DMPI_C_COMPILER={flavour.mpicc}",
          f"-DCMAKE_INSTALL_PREFIX={folder / 'install'}", "-DCMAKE_BUILD_TYPE=Release",
-         f"-DEARLYBIRD_VERSION={earlybird.__version__}", f"-DEARLYBIRD_MPI={flavour.name} {flavour.version}",
+         f"-DEARLYBIRD_VERSION={earlybird.__version__}",
+         f"-DEARLYBIRD_MPI={built_by(flavour.name, flavour.mpicc)[0]} {flavour.version}",
          *json_header()],
         environment, folder / "log.txt", flavour,
     )  # fmt: skip
@@ -226,8 +243,9 @@ def names_of_builds() -> list[str]:
     """Return the name of every MPI for which there is a build: those on PATH first, in its order."""
     builds = (build for folder in homes() for build in sorted((folder / BUILDS).glob("*")))
     names = dict.fromkeys(filter(None, map(name_of_build, builds)))
-    order = {folder: place for place, folder in reversed(list(enumerate(path_folders())))}
-    return sorted(names, key=lambda name: order.get(os.path.dirname(name), len(order)))
+    folders = [os.path.realpath(folder) for folder in path_folders()]
+    order = {folder: place for place, folder in reversed(list(enumerate(folders)))}
+    return sorted(names, key=lambda name: order.get(os.path.realpath(os.path.dirname(name)), len(order)))
 
 
 def is_key_file(path: Path) -> bool:
@@ -241,11 +259,12 @@ def _cache_key(flavour: Flavour) -> str:
     """Return a digest of what a build depends on: computed when a file has another size or time than before,
     because reading all of them takes as long as a third of the start of `earlybird exec`."""
     sources = _files(str(native_sources()))
+    _, mpicc = built_by(flavour.name, flavour.mpicc)
     around = [
         os.uname().machine,
         earlybird.__version__,
-        _identity(flavour.mpicc),
-        _identity(_resolved_library(flavour)),
+        _identity(mpicc),
+        _identity(_resolved_library(mpicc)),
     ]
     seen = "\n".join([*around, *map(_identity_of_source, sources)])
     for folder in homes():
@@ -307,11 +326,11 @@ def _compiled_with(flavour: Flavour) -> str:
     return "\n".join([*found, shown.stdout])
 
 
-def _resolved_library(flavour: Flavour) -> Path | None:
+def _resolved_library(mpicc: Path) -> Path | None:
     """Return the libmpi that the wrapper's folder links to: a wrapper may stay the same when the library
     changes."""
     for folder in ("lib", "lib64", "lib/release"):
-        library = flavour.mpicc.parent.parent / folder / "libmpi.so"
+        library = mpicc.parent.parent / folder / "libmpi.so"
         if library.exists():
             return library.resolve()
     return None

@@ -1,6 +1,5 @@
 """Install an MPI flavour's wheels from PyPI, each flavour into a separate virtual environment."""
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -9,6 +8,7 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from earlybird.data import locks
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.shell_commands import quoted
 from earlybird.machine import flavours
@@ -101,31 +101,21 @@ def refuse_inside_job(flavour_name: str) -> None:
 @contextmanager
 def locked(name: str):
     """Let only one process at a time do the work `name`; the lock ends with the process."""
-    path = home() / LOCKS / name
+    with locks.held(lambda: _open_lock(home() / LOCKS / name), waits=True):
+        yield
+
+
+def _open_lock(path: Path) -> int:
     while True:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         except FileNotFoundError:
             continue  # `build --remove` has just removed the folder
         except OSError as error:
             raise InputError(
                 f"cannot write in {home()}: {error.strerror}; set EARLYBIRD_HOME to a folder you may write to"
             ) from error
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if _is_file(path, file):  # else `build --remove` has removed it meanwhile
-                yield
-                return
-        finally:
-            os.close(file)
-
-
-def _is_file(path: Path, file: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file))
-    except FileNotFoundError:
-        return False
 
 
 def _remedy(output: str) -> str:

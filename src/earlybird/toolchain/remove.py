@@ -8,11 +8,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from earlybird.data import folders
+from earlybird.data import folders, locks
 from earlybird.data.errors import WorkError
 from earlybird.machine import flavours
+from earlybird.machine.commands import find_command
 from earlybird.machine.home import BUILDS, CONTENTS, KEYS, LOCKS, MPIS, SCRIPTS, clearable_home
-from earlybird.toolchain.build import COMPILED_WITH, COMPLETE, FAILED_BUILD, is_key_file, label, name_of_build
+from earlybird.toolchain.build import (
+    COMPILED_WITH,
+    COMPLETE,
+    FAILED_BUILD,
+    built_by,
+    is_key_file,
+    label,
+    label_of_build,
+    name_of_build,
+)
 
 # A file or folder, and the size of what is in it.
 Removed = namedtuple("Removed", "path size_bytes")
@@ -102,7 +112,7 @@ class _Locks:
             if not path.exists():
                 path.touch()
             self._stack.enter_context(folders.locked(path))
-        except folders.Locked:
+        except locks.Locked:
             self.busy.add(name)
             return False
         except OSError as error:
@@ -180,16 +190,23 @@ def _made_for(home: Path, name: str) -> list[Path]:
     """Return what is below `home` for one MPI, of every version."""
     flavours.check_name(name)
     name = flavours.full_name(name)
-    # Two paths may have one label.
-    build = re.compile(rf"{re.escape(label(name))}-[0-9a-f]{{12}}")
+    mpicc = Path((find_command("mpicc") or name) if name == "system" else name)
+    stated, _ = built_by(name, mpicc)
+    # The second is what earlier versions called them. Two folders may have one label.
+    labels = "|".join(re.escape(text) for text in (label_of_build(name, mpicc), label(name)))
+    build = re.compile(rf"(?:{labels})-[0-9a-f]{{12}}")
     paths = [
         path
         for path in _entries(home / BUILDS)
-        if build.fullmatch(path.name) and name_of_build(path) in (name, None)
+        if build.fullmatch(path.name) and _is_one_mpi(name_of_build(path) or name, (name, stated))
     ]
     mpi = re.compile(rf"{re.escape(name)}(-[0-9][\w.]*)?")
     paths += [path for path in _entries(home / MPIS) if mpi.fullmatch(path.name)]
     return [path for path in [*paths, home / KEYS / label(name)] if path.exists() and _is_made(path)]
+
+
+def _is_one_mpi(built: str, names: tuple[str, str]) -> bool:
+    return built in names or (os.sep in built and os.path.realpath(built) == os.path.realpath(names[1]))
 
 
 def _entries(folder: Path) -> list[Path]:

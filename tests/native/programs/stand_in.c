@@ -1,6 +1,9 @@
 /* Partitioned calls of known behaviour on persistent messages, to be preloaded: STAND_IN=last sends everything at the last
  * MPI_Pready, any other value sends each partition at its MPI_Pready; of these, `wrong` changes a bit of what was received. For
- * one request at a time in each rank. */
+ * one request at a time in each rank.
+ *
+ * A partition that is sent at its MPI_Pready is there before that returns, except the last one: the receiver says so in the call
+ * after the MPI_Parrived that told it. */
 #include <mpi.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,6 +16,10 @@ static atomic_int num_ready;
 static MPI_Request key = MPI_REQUEST_NULL;
 
 static char *received;
+static MPI_Comm channel;
+static int partner, num_told;
+static int is_told; /* whether the last call said of a partition that it has arrived */
+enum { TOLD_TAG = 999 };
 
 static int behaves(const char *how) {
   const char *value = getenv("STAND_IN");
@@ -26,6 +33,8 @@ static int create(char *buffer, int partitions, MPI_Count count, MPI_Datatype ty
   int size;
   MPI_Type_size(type, &size);
   is_sender = sender;
+  channel = comm;
+  partner = peer;
   num_partitions = partitions;
   num_messages = sends_last() ? 1 : partitions;
   const int length = (int)count * (partitions / num_messages);
@@ -53,18 +62,32 @@ int MPI_Precv_init(void *buffer, int partitions, MPI_Count count, MPI_Datatype t
 
 int MPI_Pready(int partition, MPI_Request request) {
   (void)request;
-  if (!sends_last()) return PMPI_Start(&messages[partition]);
-  return atomic_fetch_add(&num_ready, 1) + 1 == num_partitions ? PMPI_Start(&messages[0]) : MPI_SUCCESS;
+  const int count = atomic_fetch_add(&num_ready, 1) + 1;
+  if (sends_last()) return count == num_partitions ? PMPI_Start(&messages[0]) : MPI_SUCCESS;
+  const int rc = PMPI_Start(&messages[partition]);
+  if (count < num_partitions) PMPI_Recv(NULL, 0, MPI_BYTE, partner, TOLD_TAG, channel, MPI_STATUS_IGNORE);
+  return rc;
+}
+
+/* That the program knows of a partition. */
+static void tell(void) {
+  if (is_told && ++num_told < num_partitions) PMPI_Send(NULL, 0, MPI_BYTE, partner, TOLD_TAG, channel);
+  is_told = 0;
 }
 
 int MPI_Parrived(MPI_Request request, int partition, int *flag) {
   (void)request;
-  return PMPI_Test(&messages[sends_last() ? 0 : partition], flag, MPI_STATUS_IGNORE);
+  if (sends_last()) return PMPI_Test(&messages[0], flag, MPI_STATUS_IGNORE);
+  tell();
+  const int rc = PMPI_Test(&messages[partition], flag, MPI_STATUS_IGNORE);
+  is_told = *flag;
+  return rc;
 }
 
 int MPI_Start(MPI_Request *request) {
   if (*request != key) return PMPI_Start(request);
   atomic_store(&num_ready, 0);
+  num_told = is_told = 0;
   return is_sender ? MPI_SUCCESS : PMPI_Startall(num_messages, messages);
 }
 

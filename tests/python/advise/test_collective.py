@@ -425,11 +425,13 @@ def test_gains_are_over_what_the_mpi_does_by_itself():
     assert advice.ranked[0].action == "nothing: this is the default of the MPI"
 
 
-def test_own_algorithms_are_advised_but_not_configured():
+def test_own_algorithms_are_ranked_for_comparison_and_neither_advised_nor_configured():
     quick = {"alpha_s": 1e-6, "beta_s_per_byte": 1e-9}
     own = form("own-binomial", "binomial-doubling", hop=quick)
     advice, settings = advise(*trees(), own)
-    assert advice.ranked[0].method == "own-binomial"
+    assert advice.ranked[0].method.startswith("pipeline:") and advice.ranked[1].method == "own-binomial"
+    assert any("own-binomial, an algorithm of Earlybird, takes" in text for text in advice.notes)
+    assert not any(region.method.startswith("own-") for region in advice.size_ranges)
     assert "own" not in settings.text and "pipeline" in settings.text
     advice, _ = advise(*trees(), own, mpi_only=True)
     assert advice.ranked[0].method.startswith("pipeline:")

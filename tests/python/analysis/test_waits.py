@@ -299,6 +299,7 @@ def test_completions_of_what_is_not_examined_are_named_with_their_share(tmp_path
     assert found.unexamined == ["MPI_Wait for MPI_Iallreduce", "MPI_Wait for MPI_Isend"]
     (place,) = (place for place in found.places if place.call == "MPI_Wait")
     assert place.unknown_s == pytest.approx(0.4)
+    assert found.unknown_s == pytest.approx([0.4, 0])
     # So are the polls before.
     polls = [*completes(TEST, 1.1, 1.2), *completes(TEST, 1.3, 1.4), (1.3, *done[1:])]
     found = waits(tmp_path, {0: [start, *polls], 1: [call(5.0, 5.1)]})

@@ -7,7 +7,7 @@ import pytest
 
 from earlybird.check.measured import measured_from
 from earlybird.check.outliers import link_outliers, outliers
-from earlybird.check.suspicions import confirmed, find_suspicions, unjudged_links
+from earlybird.check.suspicions import confirmed, faster_remarks, find_suspicions, unjudged_links
 from earlybird.check.verdicts import findings
 from earlybird.data.check import LINK, NODE, Finding
 from earlybird.data.covers import connected, smallest_covers
@@ -107,11 +107,22 @@ def test_slow_nodes_of_different_rates_are_named_together(machine, nodes):
 @pytest.mark.parametrize(("measure", "name"), [("compute", "computation"), ("incast", "incast")])
 @pytest.mark.parametrize("count", [3, 5, 7])
 def test_most_nodes_that_compute_or_receive_slowly_are_named(machine, measure, name, count):
-    one = machine(8)
-    slow = drawn(8, count, count)
+    one = machine(8 if measure == "incast" else 9)
+    slow = drawn(one.nodes, count, count)
     one.change = slower(2, (measure,), slow)
     found = judged(one)
     assert named(found) == slow and {finding.measure for finding in found} == {name}
+
+
+@pytest.mark.parametrize(("nodes", "slow"), [(3, None), (4, None), (5, 1), (8, None), (8, 5)])
+def test_one_node_that_computes_faster_accuses_no_other(machine, nodes, slow):
+    """It is the one that differs from a majority that is alike; a slower one is named as without it."""
+    one = machine(nodes)
+    factors = {0: 0.5} | ({} if slow is None else {slow: 2.0})
+    one.change = lambda what, i, j, time_s: time_s * factors.get(i, 1.0) if what == "compute" else time_s
+    assert named(judged(one)) == factors.keys() - {0}
+    (remark,) = faster_remarks(measured_from(one.samples(), nodes), [f"node{k}" for k in range(nodes)], 0.1)
+    assert remark.startswith("node0 computes faster than all others, ")
 
 
 @pytest.mark.parametrize("measure", ["compute", "incast", "outcast"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from earlybird.advise.aggregation import advise_aggregation
+from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.profile import Level, Profile, Protocol
@@ -105,3 +106,10 @@ def test_on_one_node_there_is_nothing_to_aggregate(in_process, refused, tmp_path
     pattern, profile = worked / "pattern.csv", worked / "profile.json"
     arguments = ("advise", "aggregate", pattern, "--profile", profile, "--layout", "1x1x4")
     refused(in_process(*arguments, check=False), "nothing to aggregate")
+
+
+def test_a_pattern_of_more_ranks_than_the_layout_is_refused():
+    outside = Protocol(latency_s=1e-6, bandwidth_bytes_per_s={1: 1e10})
+    profile = Profile({name: Level(name, (outside,)) for name in ("intra_socket", "inter_node")})
+    with pytest.raises(InputError, match=r"rank 100000 \(message 0\), but the layout has 16 ranks"):
+        advise_aggregation(Pattern([100_000], [0], [8]), LAYOUT, profile)

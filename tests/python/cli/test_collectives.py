@@ -216,7 +216,7 @@ def test_the_commands_of_the_example_work(earlybird, monkeypatch, tmp_path, comm
         (("advise", "--op", "barrier", "--ranks", 4, "--size", 8), "a barrier has no data"),
         (("advise", "--op", "bcast,reduce", "--ranks", 4, "--size", 0), "--size is 0 bytes for bcast"),
         (("advise", "--op", "bcast", "--ranks", 4, "--layout", "1x1x2"), "the layout 1x1x2 has 2 ranks"),
-        (("advise", "--op", "bcast", "--ranks", 4, "--map-by", "moon"), "--map-by is 'moon'"),
+        (("advise", "--op", "bcast", "--ranks", 4, "--map-by", "moon"), "'--map-by': 'moon' is not one of"),
     ],
 )  # fmt: skip
 def test_invalid_input_is_refused_in_a_sentence(earlybird, arguments, message):

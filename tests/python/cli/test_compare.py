@@ -59,12 +59,12 @@ def test_runs_of_one_machine_are_the_same(earlybird, measured):
     assert found["geometric_mean"] == pytest.approx(1, abs=0.02)
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_what_fails_is_no_verdict(measured, tmp_path, unbuffered):
-    """Status 1 says that a point is slower."""
+def test_what_fails_is_no_verdict(measured, tmp_path):
+    """Status 1 says that a point is slower. Where every line is written at once, an error comes elsewhere;
+    tests/e2e/test_standard_streams.py has a full disk and a reader that ends without that."""
     measured("a", seed=1)
 
-    def status(arguments, stdout):
+    def status(arguments, stdout, unbuffered=""):
         ended = subprocess.run(
             [EARLYBIRD, *arguments], cwd=tmp_path, stdout=stdout, stderr=subprocess.PIPE, text=True,
             env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
@@ -75,15 +75,24 @@ def test_what_fails_is_no_verdict(measured, tmp_path, unbuffered):
     full = (3, "earlybird: cannot read or write the output: No space left on device; check the path, "
                "permissions and free space")  # fmt: skip
     with open("/dev/full", "w") as disk:
-        assert status(("compare", "a", "a"), disk) == full
+        assert status(("compare", "a", "a"), disk, unbuffered="1") == full
     code, said = status(("compare", "a", "a", "-o", "/dev/full"), subprocess.DEVNULL)
     assert code == 3 and "earlybird: cannot write /dev/full: No space left on device" in said
     read, write = os.pipe()
     os.close(read)
     with open(write, "w") as pipe:
-        assert status(("compare", "a", "a"), pipe) == (3, "")
-        assert status(("show", "a"), pipe) == (0, "")
-    closed = subprocess.run(["sh", "-c", f"exec {EARLYBIRD} compare a a >&-"], cwd=tmp_path)
+        for unbuffered in ("", "1"):
+            assert status(("compare", "a", "a"), pipe, unbuffered) == (3, "")
+        assert status(("show", "a"), pipe, unbuffered="1") == (0, "")
+    for command, expected in (("compare a a", 3), ("show a", 1), ("show a --json", 1), ("show --help", 1)):
+        closed = subprocess.run(
+            ["sh", "-c", f"exec {EARLYBIRD} {command} >&-"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert closed.returncode == expected
+        said = closed.stderr.splitlines()[-1]
+        assert said == "earlybird: cannot read or write the output: stdout is closed; redirect it"
+    # Of stderr nothing is missed.
+    closed = subprocess.run(["sh", "-c", f"exec {EARLYBIRD} compare a a >/dev/null 2>&-"], cwd=tmp_path)
     assert closed.returncode == 0
 
 

@@ -3,14 +3,17 @@
 import json
 import os
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from earlybird.cli.commands import measure, replay
+from earlybird.cli.commands import advise, measure
+from earlybird.cli.commands import replay as replay_command
 from earlybird.cli.session.foreign_runs import unstated
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import alternatives, options_of
+from earlybird.data.profile import load_profile
 
 PLANTED = Path(__file__).parents[2] / "e2e" / "profile.json"
 SMALL = ("--sizes", "8", "--launches", "1", "--quiet")
@@ -94,8 +97,32 @@ def test_what_a_folder_names_is_not_run(
         raise InputError(f"reached with {settings['mpi']}")
 
     monkeypatch.setattr(measure, "launchers_of", reach)
-    monkeypatch.setattr(replay, "make_launcher", reach)
+    monkeypatch.setattr(replay_command, "make_launcher", reach)
     refused(earlybird(*arguments, *quoted, check=False), f"reached with {named.get('mpi', 'mpich')}")
+
+
+@pytest.mark.parametrize("command", ["measure", "replay", "against"])
+def test_a_compiler_that_a_folder_names_by_its_name_on_path_is_not_run(
+    earlybird, refused, folder, program, tmp_path, monkeypatch, command
+):
+    named = program.rename(program.with_name("mpicc.foo"))
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    folder("replay" if command == "replay" else "measure", mpi=["mpicc.foo"])
+    arguments = {
+        "measure": ("measure", "--resume", "-o", "foreign"),
+        "replay": ("replay", "--resume", "-o", "foreign"),
+        "against": ("measure", "--against", "foreign", "-o", "mine"),
+    }[command]
+    ended = earlybird(*arguments, check=False)
+    refused(ended, "may come from others", f"add `--mpi {named}`")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_profile_starts_no_compiler(program, tmp_path):
+    profile = load_profile(PLANTED)
+    context = profile.context | {"flavour": str(program), "version": "4.0"}
+    assert advise._selection_of(replace(profile, context=context)) is None
+    assert not (tmp_path / "ran").exists()
 
 
 def test_another_agent_than_the_stored_is_not_used(earlybird, refused, folder, program):

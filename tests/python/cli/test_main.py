@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -239,3 +240,31 @@ def test_every_command_is_offered(own_process):
 )
 def test_wrong_values_of_options_are_refused_in_plain_sentences(in_process, refused, arguments, sentence):
     refused(in_process(*arguments, check=False), sentence)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("cluster", "up", "--nodes", "٣"),
+        ("cluster", "up", "--nodes", "1_0"),
+        ("gain", "--threads", "４"),
+        ("gain", "--threads", "4", "--epsilon", "٠.٠٤"),
+        ("measure", "pingpong", "--sizes", "٨"),
+        ("measure", "pingpong", "--budget", "٣s"),
+        ("measure", "pingpong", "--levels", "inter_node", "--hosts", "a:٢,b"),
+        ("measure", "collective", "--skew", "1_0"),
+        ("pattern", "halo", "--grid", "٤x4x4", "-o", "halo.csv"),
+        ("fit", "times.csv", "-o", "profile.json"),
+    ],
+    ids=" ".join,
+)
+def test_numbers_have_digits_of_ascii_alone(in_process, refused, tmp_path, arguments):
+    """int(), float() and \\d also take those of other scripts, and the first two underscores."""
+    (tmp_path / "times.csv").write_text("level,placement,pairs,bytes,time_s\nintra_socket,close,1,٨,1e-6\n")
+    given = next(word for word in (*arguments, "٨") if not word.isascii() or "_0" in word)
+    refused(in_process(*arguments, check=False), given)
+
+
+def test_no_pattern_takes_digits_of_other_scripts():
+    package = Path(main.__file__).parents[1]
+    assert [path.name for path in package.rglob("*.py") if "\\d" in path.read_text()] == []

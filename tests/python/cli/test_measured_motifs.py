@@ -5,16 +5,19 @@ import pytest
 
 from earlybird.compare.motifs import scaling
 from earlybird.compare.results import results
+from earlybird.data.kernels import HALO3D
 from earlybird.data.run import Run, Sample
 from earlybird.present.core.table import Column, Table
+from earlybird.present.subjects.measured.columns import column_of
 from earlybird.present.subjects.measured.terminal import print_samples
-from earlybird.present.subjects.motifs.terminal import SHAPE, scaling_columns, slower_text
+from earlybird.present.subjects.motifs.terminal import scaling_columns, slower_text
 
 CONFIG = {
     "mpi": "mpich", "ranks": 2, "layout": "1x1x2", "process_grid": "2x1x1", "cells": "8x8x8", "variables": 1,
     "stencil": 7, "periodic": "no", "buffers": "packed", "threads": 1, "partitions": 4, "compute_s": 0.0,
     "noise": "none", "noise_share": 0.0, "size_bytes": 512, "scaling": "strong",
 }  # fmt: skip
+SHAPE = [column_of(column) for column in HALO3D.columns if column.common]
 
 
 def point(kernel="halo3d", cells="8x8x8", **times_s):
@@ -96,6 +99,12 @@ def test_tables_have_no_columns_for_what_is_the_same_in_all_rows():
     (one,) = measured(layout="2x1x1_by_node", planes_per_block=4)
     heads = Table("", SHAPE, [one]).header
     assert "mapped by" not in heads and "planes per block" not in heads
+
+
+def test_the_line_above_a_table_names_no_column_that_the_table_has_not():
+    named, rest = Table("", SHAPE, measured()).split()
+    assert named == "P 2, grid 2x1x1, cells 8x8x8, stencil 7, threads 1, partitions 4, compute 0 ns"
+    assert rest.header == []
 
 
 def test_a_column_that_is_shown_has_a_text_in_every_row():

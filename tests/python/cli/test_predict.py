@@ -173,17 +173,17 @@ def test_messages_inside_and_outside_a_socket_are_ordered_by_the_option(earlybir
     [
         (
             ["--model", "logp"],
-            "'logp'; choose one of staircase, fair, queue, max-rate, postal",
+            "'logp' is not one of 'staircase', 'fair', 'queue', 'max-rate', 'postal', 'links'",
         ),
         (["--share", "process"], "--share applies to --model fair, but the model is staircase"),
-        (["--model", "fair", "--share", "byte"], "the share is 'byte'; choose one of message, process"),
+        (["--model", "fair", "--share", "byte"], "'--share': 'byte' is not one of 'message', 'process'"),
         (["--model", "postal", "--mixed", "union"], "--mixed applies to the models staircase, fair"),
-        (["--mixed", "both"], "the mixed is 'both'; choose one of per-level, union"),
+        (["--mixed", "both"], "'--mixed': 'both' is not one of 'per-level', 'union'"),
         (["--layout", "1x1x3"], "contains rank 3"),
         (["--layout", "1x2x2"], "no level inter_socket"),
         (["--layout", "4x1x1"], "no level inter_node"),
         (["--layout", "four"], "the layout is 'four'"),
-        (["--map-by", "board"], "--map-by is 'board'"),
+        (["--map-by", "board"], "'--map-by': 'board' is not one of 'core'"),
         (
             ["--profile", "examples/worked/profile.json"],
             "two of the given profiles have the level intra_socket",

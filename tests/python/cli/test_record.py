@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from earlybird.cli.commands import record
+from earlybird.data import labels
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import load_recording
 from earlybird.present.render.data import Format
@@ -44,10 +45,10 @@ def test_waits_are_shown_or_said_to_be_none(in_process, tmp_path):
     folder = recordings.on_disk(tmp_path / "rec", 4, recordings.ring(4))
     recordings.add_traces(folder, 4)
     shown = in_process("show", folder).stdout
-    assert "for a late sender" in shown and "no call waits" not in shown
+    assert "for a late sender" in shown and "No call waits" not in shown
     alone = recordings.on_disk(tmp_path / "alone", 1, [])
     recordings.add_traces(alone, 1)
-    assert "no call waits for another rank" in in_process("show", alone).stdout
+    assert "No call waits for another rank" in in_process("show", alone).stdout
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_traces_that_end_before_the_run_are_not_presented_as_whole(in_process, t
         "the traces of ranks 1, 2 end 2.31 s after MPI_Init at the earliest, as on a full disk; waits after"
     )
     shown = in_process("show", folder).stdout
-    assert said in shown and "waits are those of the last" not in shown
+    assert labels.capital(said) in shown and "Waits are those of the last" not in shown
     waits = json.loads(in_process("show", "--json", folder).stdout)["waits"]
     assert not waits["is_whole"] and waits["reaches_back"]
     assert [one["rank"] for one in waits["cut_ranks"]] == [1, 2] and waits["cut"].startswith(said)
@@ -114,7 +115,12 @@ def test_ranks_that_hung_are_named_with_their_call(in_process, tmp_path):
     (folder / "rank-1.open").write_bytes(recordings.open_call_file((2.5, recordings.WAITALL, 0, 0, 7)))
     result = in_process("show", folder)
     assert "rank 1 had not returned from MPI_Waitall" in result.stderr
-    assert "no call waits for another rank" not in result.stdout
+    assert "No call waits for another rank" not in result.stdout
+    alone = recordings.on_disk(tmp_path / "alone", 1, [])
+    recordings.add_traces(alone, 1)
+    (alone / "rank-0.ebr").write_bytes(recordings.rank_file(0, 1, recordings.entries(0, [], 0.0), end=None))
+    (alone / "rank-0.open").write_bytes(recordings.open_call_file((2.5, recordings.WAITALL, 0, 0, 7)))
+    assert "No call that has returned waits for another rank" in in_process("show", alone).stdout
 
 
 # Runs a command as `record` does, with much patience, and prints its status.
@@ -150,9 +156,8 @@ def test_what_another_job_makes_while_a_command_fails_stays(tmp_path):
     segment, session = tmp_path / f"ucx_shm_posix_{uuid.uuid4().hex}", tmp_path / f"ompi.{ended.pid}"
     # Jobs of other tests end meanwhile, and look in the folders of the machine.
     instead = (
-        "from pathlib import Path; from earlybird.launch import shared_memory, temporary_files;"
-        f"here = Path({str(tmp_path)!r}); shared_memory.remove_left.__defaults__ = (here,);"
-        "temporary_files.remove_left.__defaults__ = (here, Path('/proc'))"
+        "from pathlib import Path; from earlybird.launch import process;"
+        f"here = Path({str(tmp_path)!r}); process.MACHINE = process.Places(here, here)"
     )
     command = [sys.executable, "-c", f"{instead}\n{RUN}", "-c", "echo begun; read line; exit 3"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

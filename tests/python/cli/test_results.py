@@ -7,8 +7,10 @@ from earlybird.compare.results import results
 from earlybird.data.run import Run, Sample
 from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.table import Table
-from earlybird.present.subjects.measured.columns import COLUMNS, ordered
+from earlybird.present.subjects.measured.columns import columns_of, ordered
 from earlybird.present.subjects.measured.remarks import remarks
+from earlybird.present.subjects.measured.terminal import print_samples
+from tests.kernel_runs import CONFIGS, samples_of
 
 TIMES_S = {"single": 8e-6, "rma-fence": 16e-6, "many": 4e-6, "earlybird:512": 5e-6}
 
@@ -42,8 +44,35 @@ def rates(method, threads, of_launches, oversubscribed=False, **more):
 
 def columns(samples):
     """The text of every column, by its head; of several with one head the last."""
-    found = Table("", COLUMNS[samples[0].kernel], ordered(results(samples)))
+    rows = ordered(results(samples))
+    found = Table("", columns_of(rows), rows)
     return {head: [line[k] for line in found.sparse_rows] for k, head in enumerate(found.header)}
+
+
+def lacking(kernel, key, more):
+    """Samples of two methods at a point with `key`, and at one that has it as `more`."""
+    less = {name: value for name, value in CONFIGS[kernel].items() if name != key}
+    return [*samples_of(kernel, CONFIGS[kernel]), *samples_of(kernel, less | more)]
+
+
+@pytest.mark.parametrize("is_null", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "key"),
+    [(kernel, key) for kernel, config in CONFIGS.items() for key in config if key != "operation"],
+)
+def test_a_table_has_the_points_that_lack_a_parameter(run, capsys, kernel, key, is_null):
+    samples = lacking(kernel, key, {key: None} if is_null else {})
+    print_samples(run, samples, "table")
+    print_samples(run, samples, "csv")
+    rows = capsys.readouterr().out.splitlines()
+    assert len([row for row in rows if "converged, oversubscribed" in row or ",completion," in row]) == 8
+
+
+def test_a_figure_that_needs_what_a_point_lacks_is_left_out():
+    known, _, unknown, _ = results(lacking("msgrate", "window", {}))
+    assert known.figures["rate_per_s"] > 0 and not unknown.figures and unknown.time_s.value == 1
+    *_, unknown, _ = results(lacking("pipeline", "threads", {}))
+    assert unknown.figures["threads"] == 1
 
 
 @pytest.fixture

@@ -1,13 +1,17 @@
 """`earlybird show` prints every kind of file as the command that wrote it, and refuses other files."""
 
+import contextlib
 import csv
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from earlybird.data import files
 from earlybird.data.layout import parse_layout, save_layout
+from earlybird.data.pattern import load_pattern, save_pattern
 
 PLANTED = Path(__file__).parents[2] / "e2e" / "profile.json"
 GOLDEN = Path(__file__).parents[2] / "recorded" / "golden"
@@ -22,6 +26,63 @@ def folder(tmp_path):
     shutil.copy(PLANTED, tmp_path / "planted.json")
     (tmp_path / "ring.csv").write_text(MESSAGES)
     return tmp_path
+
+
+@pytest.fixture
+def piped():
+    """Return a pipe that has the content of a file and ends, as `<(cat FILE)` is."""
+    with contextlib.ExitStack() as stack:
+
+        def pipe(path: Path) -> str:
+            read, write = os.pipe()
+            stack.callback(os.close, read)
+            with open(write, "wb") as stream:
+                stream.write(path.read_bytes())
+            return f"/dev/fd/{read}"
+
+        yield pipe
+
+
+LAYOUT = "rank,node,socket\n0,0,0\n1,0,0\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show", "planted.json"),
+        ("show", "planted.json", "--json"),
+        ("show", "ring.csv"),
+        ("show", "ring.npz"),
+        ("show", "ring.mtx"),
+        ("show", "layout.csv"),
+        ("show", "ring.csv", "--layout", "layout.csv"),
+        ("export", "ring.csv", "--to", "matrix-market", "-o", "written"),
+        ("predict", "exchange", "ring.mtx", "--profile", "planted.json", "--layout", "layout.csv"),
+        ("report", "planted.json", "ring.npz", "-o", "written"),
+    ],
+    ids=" ".join,
+)
+def test_a_pipe_that_ends_is_read_as_the_file_that_it_comes_from(folder, in_process, piped, command):
+    """Commands look at what a file is first, and a pipe can be read once."""
+    (folder / "layout.csv").write_text(LAYOUT)
+    for name in ("ring.npz", "ring.mtx"):
+        save_pattern(load_pattern(folder / "ring.csv"), folder / name)
+    names = {path.name for path in folder.iterdir()}
+    expected = in_process(*command).stdout
+    pipes = {name: piped(folder / name) for name in command if name in names}
+    printed = in_process(*[pipes.get(word, word) for word in command]).stdout
+    for name, pipe in pipes.items():
+        printed = printed.replace(pipe, name)
+    assert [line.split() for line in printed.splitlines()] == [line.split() for line in expected.splitlines()]
+
+
+def test_what_is_kept_of_a_pipe_is_read_from_its_beginning_and_then_further(piped, tmp_path):
+    (tmp_path / "file").write_bytes(bytes(range(256)) * 200)
+    pipe = piped(tmp_path / "file")
+    with files.pipes_read_again():
+        next(files.read_blocks(pipe, "file"))
+        for _ in range(2):
+            assert files.read_bytes(pipe, "file") == (tmp_path / "file").read_bytes()
 
 
 @pytest.fixture(params=["prediction", "pipelines", "advice", "samples", "measured", "comparison"])

@@ -1,5 +1,7 @@
 """A run's verifications show whether each forced algorithm ran."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -75,6 +77,19 @@ def test_other_samples_are_ignored():
 def test_a_verification_without_its_ranks_is_refused():
     with pytest.raises(InputError, match="does not record which ranks were delayed"):
         verify([verification("linear", "linear", delayed_ranks=[0])], LAUNCHES)
+
+
+@pytest.mark.parametrize("delayed", [[-1, 0, 1, 2, 3], [0, 1, 2, 3, 5]])
+def test_delayed_ranks_are_of_the_operation(delayed):
+    with pytest.raises(InputError, match="does not record which ranks were delayed"):
+        verify([verification("linear", "linear", delayed_ranks=delayed)], LAUNCHES)
+
+
+@pytest.mark.parametrize("key", ["ranks", "delay_s", "map_by", "root"])
+def test_a_verification_that_lacks_a_parameter_shows_no_tree_or_that_of_the_default(key):
+    sample = verification("linear", "linear")
+    lacking = replace(sample, config={name: value for name, value in sample.config.items() if name != key})
+    assert len(verify([lacking], [{"flavour": "mpich"}])) == (key in ("map_by", "root"))
 
 
 def test_a_sample_without_a_method_is_refused():

@@ -250,7 +250,7 @@ def test_lines_longer_than_what_is_read_at_once_are_whole(tmp_path, monkeypatch)
     ("text", "says"),
     [
         ('{"a": 1e999}', "the number 1e999 is beyond floating point"),
-        (f'{{"a": {10**400}}}', "is beyond floating point"),
+        (f'{{"a": {10**400}}}', f"the number 1{'0' * 29}... of 401 characters is beyond floating point"),
         ('{"a": NaN}', "NaN is no number of JSON"),
         ('{"a": -Infinity}', "-Infinity is no number of JSON"),
         (f'{{"a": {"[" * 100}{"]" * 100}}}', "nested more than 64 levels deep"),
@@ -264,6 +264,23 @@ def test_json_is_what_every_reader_takes(tmp_path, text, says):
     path = tmp_path / "file.json"
     path.write_text(text)
     assert says in refusal(path, files.read_json)
+
+
+def test_large_json_is_read_without_copies_of_its_text(tmp_path, monkeypatch):
+    path = tmp_path / "file.json"
+    value = {"a": [1.5, "\u00fc"], "b": None}
+    monkeypatch.setattr(files, "_LARGE_JSON_BYTES", 8)
+    files.write_json(path, value)
+    assert files.read_json(path, "file") == value
+    path.write_bytes(b'\xef\xbb\xbf{"name": "M\\udcfcller", "a": [1]}')
+    assert files.read_json(path, "file")["name"] == "M\udcfcller"
+    path.write_text(f'{{"a": {"[" * 100_000}')
+    assert "nested more than 64 levels deep" in refusal(path, files.read_json)
+    path.write_bytes(b'"a": 1,\n' * (1 << 20) + b"\0\xff")
+    tracemalloc.start()
+    assert "is not usable JSON" in refusal(path, files.read_json)
+    assert tracemalloc.get_traced_memory()[1] < 1.6 * path.stat().st_size
+    tracemalloc.stop()
 
 
 def test_json_keeps_names_that_are_not_utf_8(tmp_path):

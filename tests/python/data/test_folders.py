@@ -6,10 +6,11 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from earlybird.data import folders
+from earlybird.data import folders, locks
 from earlybird.data.errors import InputError
 from earlybird.data.recording import load_recording, recording_into
 from earlybird.data.run import Run
@@ -122,5 +123,21 @@ def test_a_file_that_was_replaced_meanwhile_is_not_taken_for_the_locked_one(tmp_
         path.touch()
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.raises(folders.Locked), folders.locked(path):
+    with pytest.raises(locks.Locked), folders.locked(path):
         pass
+
+
+def test_there_is_one_place_that_locks():
+    """What a file system without locks, a reader and a removed file need is known there."""
+    package = Path(folders.__file__).parents[1]
+    assert [path.name for path in package.rglob("*.py") if "fcntl" in path.read_text()] == ["locks.py"]
+
+
+def test_whether_a_lock_is_taken_is_asked_without_taking_it(tmp_path):
+    (tmp_path / "file").touch()
+    with open(tmp_path / "file") as first, open(tmp_path / "file") as second:
+        assert not locks.is_taken(first.fileno()) and not locks.is_taken(second.fileno())
+        locks.take(first.fileno(), waits=False)
+        assert locks.is_taken(second.fileno())
+        with pytest.raises(locks.Locked):
+            locks.take(second.fileno(), waits=False)

@@ -1,11 +1,13 @@
 """The files that select MPICH's algorithms by size: what they decide, and that all else stays as it was."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.collective_configuration import Region, mpich_selects, selection_configuration
+from earlybird.data.errors import InputError
 from earlybird.data.mpich_selection import read_selection
 
 OPERATIONS = ("bcast", "reduce", "allreduce", "allgather", "alltoall", "barrier", "ibcast")
@@ -163,3 +165,8 @@ def test_a_library_without_trees_has_no_selection(tmp_path):
 def test_a_library_that_does_not_know_a_name_has_no_selection(tmp_path, missing):
     """As MPICH 4.0.3, whose MPI_Init aborts at the name."""
     assert _read(tmp_path, [name for name in NAMES if name != missing]) is None
+
+
+def test_a_library_is_read_within_the_bounds_of_every_file():
+    with pytest.raises(InputError, match="is a device"):
+        read_selection(Path("/dev/zero"))

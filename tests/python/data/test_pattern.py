@@ -223,6 +223,16 @@ def test_memory_is_the_only_limit_of_a_pattern_that_is_read(tmp_path, monkeypatc
         load_pattern(tmp_path / f"p{suffix}")
 
 
+def test_an_archive_itself_takes_no_memory(tmp_path):
+    with zipfile.ZipFile(tmp_path / "p.npz", "w") as archive:
+        archive.writestr("bytes.npy", bytes(8 << 20))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="lacks an array"):
+        load_pattern(tmp_path / "p.npz")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
 def test_arrays_of_version_3_are_read(tmp_path):
     with zipfile.ZipFile(tmp_path / "p.npz", "w") as archive:
         for name, value in (("src", 0), ("dst", 1), ("bytes", 8)):

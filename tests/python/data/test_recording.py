@@ -99,6 +99,7 @@ def test_a_file_cut_anywhere_counts_up_to_the_last_whole_chunk(written, tmp_path
             assert rows_of(recording.sent()) == messages
             assert recording.ended_early == ([] if whole == 4 else [0])
             assert recording.ranks[0].is_cut == (length not in ends)
+            assert not recording.ranks[0].is_damaged
 
 
 def test_nothing_after_a_damaged_chunk_counts(written):
@@ -108,6 +109,36 @@ def test_nothing_after_a_damaged_chunk_counts(written):
     recording = load_recording(written({0: data}))
     assert rows_of(recording.sent()) == [[0, 1, 3, 30]]
     assert recording.ranks[0].is_cut
+
+
+@pytest.mark.parametrize("at", ["head", "length", "payload", "last"])
+def test_a_file_that_was_changed_is_damaged_and_not_cut(written, at):
+    first, then = entries((0, SENT, 4, 1, 3, 30)), entries((0, SENT, 4, 1, 5, 50))
+    data = bytearray(header(0) + first + then + END)
+    place = {"head": 0, "length": 9, "payload": 30, "last": len(then) + 30}[at]
+    begin = len(header(0)) + len(first) + place
+    data[begin : begin + 2] = b"\xff\xff"
+    recording = load_recording(written({0: bytes(data), 1: header(1) + END}))
+    assert recording.ranks[0].is_damaged and recording.missing == []
+    (said,) = lost_parts(recording)
+    assert "rank-0.ebr is damaged, so only" in said and "record again" in said
+
+
+@pytest.mark.parametrize("place", [0, 8, 30])
+def test_a_file_that_was_changed_at_its_beginning_is_refused(written, place):
+    data = bytearray(header(1) + END)
+    data[place : place + 8] = b"\xff" * 8
+    with pytest.raises(InputError, match=r"rank-1.ebr is damaged at its beginning; record"):
+        load_recording(written({0: header(0) + END, 1: bytes(data)}))
+
+
+def test_the_file_of_another_rank_is_refused(written):
+    with pytest.raises(InputError, match=r"rank-1.ebr is that of rank 0; put the right one"):
+        load_recording(written({0: header(0) + END, 1: header(0) + END}))
+
+
+def test_a_file_of_zeros_is_as_an_empty_one(written):
+    assert load_recording(written({0: header(0) + END, 1: b"\0" * 100})).empty == (1,)
 
 
 def test_messages_of_a_rank_without_a_file_are_those_that_others_received(written):

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from earlybird.data.advice import advice_from_json
 from earlybird.data.check import check_from_json
 from earlybird.data.errors import InputError
 from earlybird.data.history import history_from_json
 from earlybird.data.prediction import prediction_from_json
+from earlybird.data.profile import profile_from_json
 from earlybird.data.recording import load_recording
 from earlybird.data.run import Run, sample_from_json
 
@@ -51,6 +53,9 @@ def folder(tmp_path):
         (("settings", "effort"), 5, "settings.effort is 5"),
         (("settings", "effort", "launches"), 10**8, "settings.effort.launches is 100000000"),
         (("settings", "effort", "budget_s"), -1, "settings.effort.budget_s is -1"),
+        (("settings", "suites"), [], "settings.suites is []; give a JSON list of length >= 1"),
+        (("settings", "effort", "min_iterations"), 10**15, "settings.effort.min_iterations is 10000000000"),
+        (("settings", "effort", "target"), 0, "settings.effort.target is 0; give a number > 0"),
         (("settings", "effort", "seed"), "one", "settings.effort.seed is 'one'"),
         (("command",), "measure", "command is 'measure'"),
         (("id",), 7, "id is 7"),
@@ -85,6 +90,69 @@ def test_a_wrong_key_of_a_launch_is_refused_by_its_name(folder, path, value, say
     with pytest.raises(InputError, match=r"launches.ndjson line 1: ") as refused:
         Run.open(folder).launches()
     assert says in str(refused.value)
+
+
+def sample_of(kernel, config, **more):
+    value = {"kernel": kernel, "quantity": "q", "launch": "l", "times_s": [1.0, 1.0], "config": config}
+    return sample_from_json(value | more)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "key", "value", "says"),
+    [
+        ("partitioned", "noise", "pink", "noise is 'pink'; give one of none, single, uniform, gaussian"),
+        ("comb", "noise", 4, "noise is 4; give text"),
+        ("halo3d", "cells", "8x8", "cells is '8x8'; give three numbers from 1 up, such as 8x8x4"),
+        ("halo3d", "cells", "8x8x0", "cells is '8x8x0'"),
+        ("sweep3d", "process_grid", "2 x 1 x 1", "process_grid is '2 x 1 x 1'"),
+        ("comb", "process_grid", [2, 1, 1], "process_grid is "),
+        ("collective", "root", 4, "config.root is 4; give one of 4 ranks"),
+        ("collective", "root", -1, "config.root is -1"),
+    ],
+)
+def test_a_value_of_another_form_is_refused(kernel, key, value, says):
+    config = {"size_bytes": 8, "operation": "bcast", "ranks": 4}
+    with pytest.raises(InputError) as refused:
+        sample_of(kernel, config | {key: value})
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "path", "value"),
+    [
+        (advice_from_json, "advice-1.json", ("asked", "root"), 1e308),
+        (advice_from_json, "advice-1.json", ("asked", "ranks"), "four"),
+        (advice_from_json, "advice-1.json", ("asked", "size_bytes"), -1),
+        (profile_from_json, "profile-1.json", ("results",), [{"time_s": -(2**63)}]),
+        (profile_from_json, "profile-1.json", ("results",), [{"speed_up_low": "x"}]),
+        (profile_from_json, "profile-1.json", ("some_s",), -(2**63)),
+    ],
+)
+def test_keys_that_are_free_are_in_their_range_where_they_are_known(read, name, path, value):
+    given = changed(golden(name), path, value)
+    with pytest.raises(InputError, match=path[-1]):
+        read(given)
+
+
+def test_times_of_ranks_are_those_of_the_operation():
+    config = {"size_bytes": 8, "operation": "bcast", "ranks": 3}
+    with pytest.raises(InputError, match="rank_times_s has 2 columns; give one for each of 3 ranks"):
+        sample_of("collective", config, rank_times_s=[[1, 1], [1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delayed_ranks", [0.5]),
+        ("delayed_ranks", "0"),
+        ("sent_bytes", "many"),
+        ("sent_bytes", -1),
+        ("messages", []),
+    ],
+)
+def test_what_figures_are_made_of_has_its_type(key, value):
+    with pytest.raises(InputError, match=key):
+        sample_of("halo3d", {}, **{key: value})
 
 
 def test_other_keys_are_free_and_null_is_as_absent(folder):

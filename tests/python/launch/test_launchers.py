@@ -102,3 +102,20 @@ def test_open_mpi_preloaded_by_hand_stays_behind_the_library(call):
     variables = {f"{PREFIX}LIBMPI": LIBMPI, "LD_PRELOAD": f"/asan.so:/old/libearlybird.so:{LIBMPI}"}
     got, _, _ = call("mpiexec", "app", family="openmpi", **variables)
     assert got == ["-x", f"LD_PRELOAD=/asan.so:{LIBRARY}:{LIBMPI}", "app"]
+
+
+def test_ranks_under_srun_and_no_others_call_a_node_what_slurm_does(call):
+    """An mpiexec passes the name of its own node to ranks on all."""
+    for launcher in call.real.iterdir():
+        launcher.write_text(launcher.read_text() + 'echo "${EARLYBIRD_NODE_NAME_IN-none}"\n')
+    under_srun = {"EARLYBIRD_NODE_NAME_IN": "SLURMD_NODENAME"}
+    for name, environment, variable in (
+        ("srun", {}, "SLURMD_NODENAME"),
+        ("srun", {"EARLYBIRD_NODE_NAME_IN": "MINE"}, "MINE"),
+        ("mpiexec", under_srun, "none"),
+    ):
+        _, _, last = call(name, "-n", "2", "app", **environment)
+        assert last == variable
+    got, *_ = call("srun", "--export=NONE", "app")
+    (exports,) = (word for word in got if word.startswith("--export=EARLYBIRD"))
+    assert "EARLYBIRD_NODE_NAME_IN" in exports.removeprefix("--export=").split(",")

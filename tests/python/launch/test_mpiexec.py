@@ -72,6 +72,43 @@ def test_an_open_mpi_before_version_5_is_given_the_options_it_knows(tmp_path, cp
         assert text == "rank 0=localhost slot=3\nrank 1=localhost slot=1\n"
 
 
+OPEN_MPI_4 = Flavour("system", "openmpi", "4.1.4", Path("/mpi/bin/mpicc"), Path("/mpi/bin/mpiexec"))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "threads", "shared", "lines", "placing"),
+    [
+        (["b", "a", "b"], 1, False, "b 0\na 0\nb 1\n", ["--map-by", "seq", "--bind-to", "core"]),
+        (["b", "a", "b"], 2, False, "b 0-1\na 0-1\nb 2-3\n", ["--map-by", "seq", "--bind-to", "core"]),
+        (["b", "a"], 1, True, "b\na\n", ["--oversubscribe", "--map-by", "seq", "--bind-to", "none"]),
+        (
+            ["me@b", "me@b", "a"], 1, False, "me@b slots=2\na slots=1\n",
+            ["--map-by", "core", "--bind-to", "core"],
+        ),
+    ],
+)  # fmt: skip
+def test_hosts_are_given_to_an_open_mpi_before_version_5_in_its_options(
+    tmp_path, hosts, threads, shared, lines, placing
+):
+    remote = RemoteHosts(tuple(hosts), "/agent", "10.0.0.0/24", "br0", "eth0")
+    made = invocation(
+        OPEN_MPI_4, len(hosts), BY_MPI, tmp_path, oversubscribed=shared, remote=remote, threads=threads
+    )
+    arguments = list(made.before_program)
+    assert arguments[-len(placing) :] == placing and "--prtemca" not in arguments
+    assert (tmp_path / "hosts.txt").read_text() == lines
+    assert arguments[arguments.index("plm_rsh_agent") + 1] == "/agent"
+    assert arguments[arguments.index("oob_tcp_if_include") + 1] == "10.0.0.0/24"
+    assert arguments[arguments.index("btl") + 1] == "self,tcp,vader"
+
+
+def test_users_whose_ranks_alternate_are_refused_for_an_open_mpi_before_version_5(tmp_path):
+    with pytest.raises(InputError, match=r"in ~/\.ssh/config"):
+        invocation(
+            OPEN_MPI_4, 3, BY_MPI, tmp_path, oversubscribed=False, remote=RemoteHosts(("me@b", "a", "me@b"))
+        )
+
+
 def test_masks_reach_beyond_64_cpus(tmp_path):
     _, env = output("intel", tmp_path, (0, 100))
     assert env["I_MPI_PIN_DOMAIN"] == f"[0x1,0x1{'0' * 25}]"

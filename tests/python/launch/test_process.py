@@ -7,12 +7,15 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
 
-from earlybird.launch.process import MARKER, Limits, _guarded, run_tree
+from earlybird.launch import process as launch_process
+from earlybird.launch import shared_memory
+from earlybird.launch.process import MARKER, Limits, Places, _guarded, run_tree
 
 PATIENT = Limits(time_limit_s=20, stall_limit_s=20)
 # Ignores SIGTERM, and so does the grandchild that it starts in a session of its own.
@@ -234,6 +237,76 @@ def test_a_process_that_may_not_be_ended_does_not_save_the_others(monkeypatch):
     monkeypatch.setattr("earlybird.launch.process.os.kill", kill)
     run("setsid sleep 100 & setsid sleep 100 & exit 1")
     assert refused
+
+
+# Makes a segment of a name that UCX uses, and then does what it is told.
+SEGMENT = """
+import mmap, os, pathlib, sys, time
+file = open(sys.argv[1], "w+b")
+file.truncate(4096)
+held = mmap.mmap(file.fileno(), 4096)
+pathlib.Path(sys.argv[2], f"ompi.{os.getpid()}").mkdir()
+"""
+
+
+@pytest.fixture
+def of_another_job(tmp_path, monkeypatch):
+    """A segment that no process has, and the folder of a daemon that has ended, where jobs look for them."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    temporary = tmp_path / "tmp"
+    monkeypatch.setattr(launch_process, "MACHINE", Places(temporary=temporary))
+    segment = shared_memory.FOLDER / f"ucx_shm_posix_{uuid.uuid4().hex}"
+    left = temporary / f"ompi.{ended.pid}"
+
+    def make():
+        segment.touch()
+        left.mkdir(parents=True, exist_ok=True)
+
+    temporary.mkdir()
+    yield make, segment, left
+    segment.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("last", ["time.sleep(100)", "time.sleep(0.5); sys.exit(3)"])
+def test_a_failed_job_takes_along_what_it_made_and_nothing_else(tmp_path, of_another_job, last):
+    make, others, left = of_another_job
+    own = shared_memory.FOLDER / f"ucx_shm_posix_{uuid.uuid4().hex}"
+    command = [sys.executable, "-c", SEGMENT + last, str(own), str(left.parent)]
+
+    def progress():
+        make()
+        return 0
+
+    try:
+        ended = run_tree(command, environment=dict(os.environ), limits=Limits(20, 1.0), progress=progress)
+        assert ended.cause is not None
+        assert not own.exists() and [path.name for path in left.parent.iterdir()] == [left.name]
+        assert others.exists()
+    finally:
+        own.unlink(missing_ok=True)
+
+
+def test_a_job_whose_starter_is_killed_takes_along_what_it_made_and_nothing_else(tmp_path, of_another_job):
+    make, others, _ = of_another_job
+    own = shared_memory.FOLDER / f"ucx_shm_posix_{uuid.uuid4().hex}"
+    code = (
+        "import os, sys; from earlybird.launch.process import Limits, run_tree;"
+        "run_tree(sys.argv[1:], environment=dict(os.environ), limits=Limits(90, 90), progress=lambda: 0)"
+    )
+    program = SEGMENT + "pathlib.Path(sys.argv[2], 'begun').touch(); time.sleep(100)"
+    command = [sys.executable, "-c", code, sys.executable, "-c", program, str(own), str(tmp_path)]
+    with subprocess.Popen(command) as starter:
+        while not (tmp_path / "begun").exists():
+            assert starter.poll() is None
+            time.sleep(0.02)
+        make()
+        starter.kill()
+    end_s = time.monotonic() + 20
+    while own.exists() and time.monotonic() < end_s:
+        time.sleep(0.02)
+    assert not own.exists() and others.exists()
+    own.unlink(missing_ok=True)
 
 
 def test_a_missing_command_is_no_job():

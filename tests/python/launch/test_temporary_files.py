@@ -20,9 +20,9 @@ def no_other_proxy(monkeypatch):
 def test_what_was_made_since_a_job_began_is_removed(tmp_path, no_other_proxy):
     (tmp_path / f"{TOPOLOGY}abcdef").write_text("<xml/>")
     (tmp_path / "hydra_hosts").touch()
-    remove_left(time.time() + 60, tmp_path)
+    remove_left(time.time() + 60, tmp_path, pids=())
     assert (tmp_path / f"{TOPOLOGY}abcdef").exists()  # older than the job
-    remove_left(time.time() - 60, tmp_path)
+    remove_left(time.time() - 60, tmp_path, pids=())
     assert [path.name for path in tmp_path.iterdir()] == ["hydra_hosts"]
 
 
@@ -32,7 +32,7 @@ def test_what_a_living_proxy_may_have_made_stays(tmp_path):
     try:
         path = tmp_path / f"{TOPOLOGY}abcdef"
         path.touch()
-        remove_left(0, tmp_path)
+        remove_left(0, tmp_path, pids=())
         assert path.exists()
     finally:
         proxy.kill()
@@ -40,18 +40,20 @@ def test_what_a_living_proxy_may_have_made_stays(tmp_path):
 
 
 def test_the_folder_of_a_daemon_goes_with_it(tmp_path):
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    for name in (f"ompi.{ended.pid}", f"ompi.{os.getpid()}", "ompi.host.0"):
+    ended, others = subprocess.Popen(["true"]), subprocess.Popen(["true"])
+    ended.wait(), others.wait()
+    stay = {f"ompi.{os.getpid()}", f"ompi.{others.pid}", "ompi.host.0"}
+    for name in (f"ompi.{ended.pid}", *stay):
         (tmp_path / name / "0").mkdir(parents=True)
-    remove_left(time.time() + 60, tmp_path)
-    assert len(list(tmp_path.iterdir())) == 3  # older than the job
-    remove_left(time.time() - 60, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"ompi.{os.getpid()}", "ompi.host.0"])
+    pids = (ended.pid, os.getpid())
+    remove_left(time.time() + 60, tmp_path, pids=pids)
+    assert len(list(tmp_path.iterdir())) == 4  # older than the job
+    remove_left(time.time() - 60, tmp_path, pids=pids)
+    assert {path.name for path in tmp_path.iterdir()} == stay
 
 
 def test_no_folder_is_no_fault(tmp_path):
-    remove_left(0, tmp_path / "none")
+    remove_left(0, tmp_path / "none", pids=())
 
 
 def test_what_links_name_stays(tmp_path, no_other_proxy):
@@ -65,15 +67,16 @@ def test_what_links_name_stays(tmp_path, no_other_proxy):
     (shared / f"ompi.{ended.pid}").symlink_to(outside)
     for name in (f"{TOPOLOGY}abcdef", "mpich_shm_abcdef"):
         (shared / name).symlink_to(outside / "file")
-    remove_left(0, shared)
-    shared_memory.remove_left(0, shared)
+    remove_left(0, shared, pids=(ended.pid,))
+    shared_memory.remove_left(0, shared, only={"/dev/shm/mpich_shm_abcdef"})
     assert (outside / "file").read_text() == "kept" and (outside / "folder").is_dir()
 
 
 def test_shared_memory_that_no_process_has_is_removed(tmp_path):
-    for name in ("mpich_shm_abcdef", "other"):
+    for name in ("mpich_shm_abcdef", "mpich_shm_others", "other"):
         (tmp_path / name).touch()
-    shared_memory.remove_left(time.time() + 60, tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
-    shared_memory.remove_left(time.time() - 60, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+    ours = {"/dev/shm/mpich_shm_abcdef", "/dev/shm/other"}
+    shared_memory.remove_left(time.time() + 60, tmp_path, only=ours)
+    assert len(list(tmp_path.iterdir())) == 3
+    shared_memory.remove_left(time.time() - 60, tmp_path, only=ours)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mpich_shm_others", "other"]

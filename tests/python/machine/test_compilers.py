@@ -362,3 +362,12 @@ def test_compilers_of_c_are_known_by_their_names(name):
 @pytest.mark.parametrize("name", ["mpiccx", "mpicxx", "mpif90", "smpicc", "gcc", "mpiexec"])
 def test_other_programs_are_no_compilers_of_c(name):
     assert not is_compiler_name(name)
+
+
+@pytest.mark.parametrize("lines", ["", "exit 1", "echo hello"])
+def test_a_program_that_is_no_compiler_is_not_taken_for_the_mpi_on_path(machine, lines):
+    machine.compiler("bin/mpicc", "openmpi", "4.1.4")
+    machine.launcher("bin/mpiexec", "openmpi", "4.1.4")
+    other = machine.program("other/bin/mpicc", f"#!/bin/sh\n{lines}\n")
+    with pytest.raises(InputError, match=r"is no MPI compiler.*give the path of an mpicc"):
+        flavours.find_flavour(str(other))

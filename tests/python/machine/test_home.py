@@ -28,6 +28,25 @@ def test_a_folder_in_which_everyone_may_put_programs_is_refused(given):
         home()
 
 
+@pytest.mark.parametrize("shared", ["sticky", "of another user"])
+def test_no_other_permissions_are_advised_for_a_folder_that_users_share(given, shared):
+    given.mkdir()
+    given.chmod(0o1777 if shared == "sticky" else 0o777)
+    if shared == "of another user":
+        if os.geteuid() != 0:
+            pytest.skip("only root can make files of other users")
+        os.chown(given, 12345, 12345)
+    with pytest.raises(InputError, match=r"every user may put programs; give another folder$"):
+        home()
+
+
+@pytest.mark.parametrize("path", ["/dev/null", __file__])
+def test_a_device_or_a_file_is_no_folder(monkeypatch, path):
+    monkeypatch.setenv("EARLYBIRD_HOME", path)
+    with pytest.raises(InputError, match=r", which is not a folder; give another folder$"):
+        home()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of other users")
 def test_a_folder_that_another_user_made_in_a_shared_one_is_refused(given, monkeypatch):
     given.mkdir()

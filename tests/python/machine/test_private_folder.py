@@ -233,3 +233,23 @@ def test_a_text_is_there_whole_or_as_it_was(path):
         assert os.read(descriptor, 99) == b"first" and folder.read_text("file") == "second"
         os.close(descriptor)
         assert folder.names() == ["file"] and stat.S_IMODE((path / "file").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "earlybird.cluster/1"}', "{", "\x00"])
+def test_what_is_no_state_of_a_cluster_is_refused(path, text):
+    lock = state.claim("one")
+    try:
+        with state.opened("one") as folder:
+            folder.write_text("cluster.json", text)
+        with pytest.raises(InputError, match="is not the state of a cluster"):
+            state.load("one")
+    finally:
+        os.close(lock)
+
+
+def test_what_is_read_of_a_file_is_bounded(path, monkeypatch):
+    monkeypatch.setattr(private_folder, "_MOST_BYTES", 8)
+    with private_folder.opened(path, make=True) as folder:
+        folder.write_text("file", "nine byte")
+        with pytest.raises(InputError, match="at most 8 B are read"):
+            folder.read_text("file")

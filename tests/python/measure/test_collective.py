@@ -316,11 +316,6 @@ def test_only_buffers_that_there_are_must_fit(operation, algorithm, buffers):
         groups(resources=resources, sizes_bytes=((1 << 20) + 8,), **options)
 
 
-def test_the_synthetic_launcher_is_refused():
-    with pytest.raises(InputError, match="launcher synthetic"):
-        collective_groups(Options(), Resources.of(2, 1), "synthetic")
-
-
 def test_non_powers_of_two_are_as_good_as_others():
     found = groups(operations=("bcast",), ranks=(5,), sizes_bytes=(8,), algorithms=("binomial",))
     assert found[0].settings["binomial"].call["MPIR_CVAR_BCAST_INTRA_ALGORITHM"] == "1"
@@ -338,4 +333,4 @@ def test_mappings_that_place_ranks_alike_are_named():
     flat = replace(PLACE, nodes=1, sockets=1, cores_per_socket=2)
     (output,) = remarks(options, flat)
     assert output.startswith("--map-by core and socket and node place these ranks identically here")
-    assert remarks(replace(options, map_by=("core",)), flat) == []
+    assert remarks(options.changed(map_by=("core",)), flat) == []

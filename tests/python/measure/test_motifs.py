@@ -15,7 +15,7 @@ from earlybird.measure.motif_shapes import (
     near_cubic,
     parse_triple,
 )
-from earlybird.measure.suites import SUITES, Options, Resources, remarks
+from earlybird.measure.suites import SUITES, Options, Resources
 from earlybird.toolchain.build import native_sources
 
 MPICH = replace(Resources.of(4, 1), family="mpich", library=Library("mpich"))
@@ -124,7 +124,7 @@ def test_simulated_ranks_measure_what_they_can():
     (group, *_) = groups("sweep3d", SIMULATION, ranks="64", compute="0")
     assert group.methods == ("funnelled",)
     for suite in KINDS:
-        (remark,) = remarks([SUITES[suite]], Options(quick=True), SIMULATION)
+        (remark,) = SUITES[suite].remarks(Options(quick=True), SIMULATION)
         assert f"of {suite} only funnelled" in remark
 
 
@@ -135,7 +135,7 @@ def test_calls_that_open_mpi_has_wrong_are_left_out_and_named():
         with pytest.raises(InputError, match="--methods has partitioned and Open MPI"):
             groups("halo3d", OPENMPI, **({"ranks": "2", "threads": "1", "methods": "partitioned"} | more))
     assert "partitioned" in groups("halo3d", OPENMPI, ranks="2", threads="1", compute="0")[0].methods
-    found = remarks([SUITES["comb"]], Options(quick=True), OPENMPI)
+    found = SUITES["comb"].remarks(Options(quick=True), OPENMPI)
     assert any("partitioned is left out where openmpi delivers wrong data" in one for one in found)
 
 
@@ -143,23 +143,22 @@ def test_an_mpi_without_partitioned_calls_has_those_of_libearlybird():
     old = replace(MPICH, library=Library("old", partitioned=False))
     (group,) = groups("halo3d", old, ranks="2", compute="0")
     assert group.methods == ("funnelled", "persistent", "multiple", "earlybird")
-    found = remarks([SUITES["halo3d"]], Options(quick=True), old)
+    found = SUITES["halo3d"].remarks(Options(quick=True), old)
     assert found[0] == "old has no partitioned communication of its own: only libearlybird's is measured"
 
 
 def test_more_threads_than_cores_are_named():
-    found = remarks([SUITES["halo3d"]], Options(quick=True, ranks=(4,), threads=(2,)), MPICH)
+    found = SUITES["halo3d"].remarks(Options(quick=True, ranks=(4,), threads=(2,)), MPICH)
     assert len(found) == 1 and "than its 4 cores" in found[0]
-    assert remarks([SUITES["halo3d"]], Options(quick=True, ranks=(4,)), MPICH) == []
-    (remark,) = remarks([SUITES["halo3d"]], Options(quick=True, ranks=(1,)), MPICH)
+    assert SUITES["halo3d"].remarks(Options(quick=True, ranks=(4,)), MPICH) == []
+    (remark,) = SUITES["halo3d"].remarks(Options(quick=True, ranks=(1,)), MPICH)
     assert remark == "halo3d on 1 rank sends nothing: it has no neighbour"
 
 
 def test_fewer_partitions_than_usual_are_named():
     few = Options(ranks=(2,), threads=(1,), cells=((4, 4, 2),), cell_buffers=("derived",))
     assert any(
-        "comb: messages have 2 partitions or more, not 4" in one
-        for one in remarks([SUITES["comb"]], few, MPICH)
+        "comb: messages have 2 partitions or more, not 4" in one for one in SUITES["comb"].remarks(few, MPICH)
     )
 
 
@@ -170,8 +169,8 @@ def test_threads_of_ranks_that_fill_one_socket_have_its_cores(resources):
         found = points("halo3d", resources, ranks="2", compute="0", map_by=map_by)
         assert {point["threads"] for point in found} == {threads}
         options = Options(quick=True, ranks=(2,), map_by=(map_by,))
-        assert remarks([SUITES["halo3d"]], options, resources) == []
-    (remark,) = remarks([SUITES["halo3d"]], Options(quick=True, ranks=(2,), threads=(16,)), resources)
+        assert SUITES["halo3d"].remarks(options, resources) == []
+    (remark,) = SUITES["halo3d"].remarks(Options(quick=True, ranks=(2,), threads=(16,)), resources)
     assert "on a socket than its 16 cores" in remark
 
 
@@ -189,7 +188,7 @@ def test_virtual_nodes_share_the_cores_of_one_machine():
     assert [(p["ranks"], p["threads"]) for p in points("halo3d", virtual, compute="0")] == [(2, 1), (4, 1)]
     for map_by in ("core", "node"):
         options = Options(quick=True, ranks=(4,), map_by=(map_by,))
-        (remark,) = remarks([SUITES["halo3d"]], options, virtual)
+        (remark,) = SUITES["halo3d"].remarks(options, virtual)
         assert "on a socket than its 2 cores" in remark
     with pytest.raises(InputError, match="the cores here are 2"):
         groups("halo3d", virtual, ranks="65")
@@ -293,11 +292,6 @@ def test_real_nodes_have_each_the_memory_of_one():
     assert groups("halo3d", nodes, **cells)
     with pytest.raises(InputError, match="are free"):
         groups("halo3d", replace(nodes, link_bytes_per_s=1e6), **cells)
-
-
-def test_drawn_times_have_no_motifs():
-    with pytest.raises(InputError, match="does not describe halo3d"):
-        groups("halo3d", Resources.of(4, 1))
 
 
 def test_a_number_without_three_parts_is_no_grid():

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.measure.groups import MPICH_WHEEL_CONTEXTS, Library, Noise, Options, Resources
+from earlybird.measure.groups import MPICH_WHEEL_CONTEXTS, Library, Options, Resources
+from earlybird.measure.noise import Noise
 from earlybird.measure.pipeline import METHODS, pipeline_groups
 
 MPICH = replace(Resources.of(4, 1), family="mpich", library=Library("mpich"))

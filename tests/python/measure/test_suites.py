@@ -1,6 +1,6 @@
 """Which points a suite measures, where its ranks sit, and which options it refuses."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -152,10 +152,18 @@ def test_options_belong_to_the_suites_that_know_them():
 
 
 @pytest.mark.parametrize("suite", SUITES.values(), ids=list(SUITES))
-def test_every_option_of_a_suite_has_a_field(suite):
-    assert {option.field for option in suite.takes} <= {field.name for field in fields(Options)}
+def test_every_option_of_a_suite_has_its_key(suite):
     keys = [option.key for option in suite.takes]
     assert len(keys) == len(set(keys))
+
+
+def test_an_option_that_no_suite_declares_is_an_error():
+    options = Options(sizes_bytes=(8,))
+    assert options.competitors is None and options.changed(competitors=(2,)).competitors == (2,)
+    with pytest.raises(AttributeError, match="size_bytes"):
+        _ = options.size_bytes
+    with pytest.raises(TypeError, match="size_bytes"):
+        options.changed(size_bytes=(8,))
 
 
 def test_suites_are_found_by_name_once():
@@ -233,3 +241,11 @@ def test_the_empty_exchange_has_the_messages_of_the_other_without_data():
     assert empty.points[0]["empty"] == "yes"
     assert exchange_groups(pattern, layout, "mpich") == [whole]
     assert len(exchange_groups(empty.pattern, layout, "mpich", with_empty=True)) == 1
+
+
+@pytest.mark.parametrize(("suite", "key", "value"), [("pingpong", "sizes", [8]), ("collective", "op", True)])
+def test_a_setting_of_another_kind_is_refused_by_its_key(suite, key, value):
+    with pytest.raises(
+        InputError, match=rf"settings.{key} of the run is .*; give what --{key} takes, as text"
+    ):
+        options_of(find_suites([suite]), {"quick": False, key: value})

@@ -6,10 +6,10 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import Library, Options, Resources
-from earlybird.measure.suites import SUITES, remarks
+from earlybird.measure.suites import SUITES
 
 TEMUCIN = Options(reproduce="temucin")
-QUICK = replace(TEMUCIN, quick=True)
+QUICK = TEMUCIN.changed(quick=True)
 SUITE = SUITES["partitioned"]
 
 
@@ -87,34 +87,34 @@ def test_virtual_nodes_have_a_rank_each_and_messages_that_their_link_carries():
 
 
 def test_a_level_within_a_node_has_its_ranks_there():
-    found = groups("sweep3d", replace(QUICK, levels=("intra_socket",)), mpich(8, 2, nodes=4))
+    found = groups("sweep3d", QUICK.changed(levels=("intra_socket",)), mpich(8, 2, nodes=4))
     assert all(group.layout.num_nodes == 1 and set(group.layout.socket) == {0} for group in found)
 
 
 def test_what_differs_from_the_paper_is_named():
-    first, *others = remarks([SUITE], QUICK, mpich(2, 1))
+    first, *others = SUITE.remarks(QUICK, mpich(2, 1))
     assert "Sweep3D with 2 ranks of 2 threads" in first and "(paper: 8 and 64)" in first
     assert len(others) == 1 and "than its 2 cores" in others[0]
     openmpi = replace(mpich(16, 1), family="openmpi", library=Library("openmpi"))
-    assert any("partitioned is left out where openmpi" in one for one in remarks([SUITE], QUICK, openmpi))
+    assert any("partitioned is left out where openmpi" in one for one in SUITE.remarks(QUICK, openmpi))
     assert not any("partitioned" in group.methods for group in groups("sweep3d", QUICK, openmpi))
 
 
 def test_drawn_times_have_no_motifs():
     drawn = Resources.of(4, 1)
     assert groups("sweep3d", QUICK, drawn) == groups("halo3d", QUICK, drawn) == []
-    (remark,) = remarks([SUITE], QUICK, drawn)
+    (remark,) = SUITE.remarks(QUICK, drawn)
     assert "Sweep3D and Halo3D are left out" in remark
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (replace(TEMUCIN, threads=(2,)), "leave --threads out"),
-        (replace(TEMUCIN, computes_s=(1.0,)), "leave --compute out"),
-        (replace(TEMUCIN, noise_models=("none",)), "leave --noise out"),
-        (replace(TEMUCIN, levels=("intra_socket", "inter_socket")), "one of --levels"),
-        (replace(TEMUCIN, reproduce="gillis"), "the paper of this suite is temucin"),
+        (TEMUCIN.changed(threads=(2,)), "leave --threads out"),
+        (TEMUCIN.changed(computes_s=(1.0,)), "leave --compute out"),
+        (TEMUCIN.changed(noise_models=("none",)), "leave --noise out"),
+        (TEMUCIN.changed(levels=("intra_socket", "inter_socket")), "one of --levels"),
+        (TEMUCIN.changed(reproduce="gillis"), "the paper of this suite is temucin"),
     ],
 )
 def test_what_the_set_decides_is_refused(options, expected):

@@ -39,7 +39,7 @@ CROSSING = ["intra_socket", "inter_node"]
         ([], PROFILE, "staircase", "errs least inside nodes"),
         (["intra_socket"], PROFILE, "staircase", "errs least inside nodes"),
         (["inter_socket"], SIMULATED, "staircase", "errs least inside nodes"),
-        (CROSSING, PROFILE, "queue", "errs least between nodes"),
+        (CROSSING, PROFILE, "queue", "errs least between nodes over TCP"),
         (CROSSING, SIMULATED, "fair", "errs least between nodes that SimGrid simulates"),
         (CROSSING, REPLAYED, "fair", "errs least between nodes: 10 % in 3 replays"),
         (["intra_socket"], REPLAYED, "max-rate", "errs least on the same socket: 10 % in 1 replay"),
@@ -70,7 +70,7 @@ def test_replays_are_kept_in_files_and_by_merged_profiles(tmp_path):
 def test_a_prediction_says_why_its_model_was_chosen_unless_it_was_named():
     pattern, layout = _ring(4), parse_layout("2x1x2")
     chosen = predict_exchange(pattern, layout, REPLAYED)
-    assert chosen.model == "fair" and chosen.extra["model_reason"].startswith("errs least between nodes")
+    assert (chosen.model, chosen.extra["model_reason"]) == choose_model(CROSSING, REPLAYED)
     assert "model_reason" not in predict_exchange(pattern, layout, REPLAYED, "fair").extra
 
 
@@ -116,10 +116,11 @@ def test_the_command_names_the_model_and_why(in_process, tmp_path):
     save_profile(PROFILE, tmp_path / "p.json")
     _ring(4).save(tmp_path / "x.csv")
     exchange = ("predict", "x.csv", "--profile", "p.json", "--layout", "2x1x2")
-    assert "by the queue model (errs least between nodes)" in in_process(*exchange).stderr
-    assert json.loads(in_process(*exchange, "--json").stdout)["model_reason"] == "errs least between nodes"
-    assert "By the queue model (errs least between nodes)" in in_process(*exchange, "--tolerance").stdout
+    reason = "errs least between nodes over TCP"
+    assert f"by the queue model ({reason})" in in_process(*exchange).stderr
+    assert json.loads(in_process(*exchange, "--json").stdout)["model_reason"] == reason
+    assert f"By the queue model ({reason})" in in_process(*exchange, "--tolerance").stdout
     counts = ("predict", "x.csv", "--profile", "p.json", "--nodes", "1,2")
     assert json.loads(in_process(*counts, "--json").stdout)["model"] == "queue"
     advised = in_process("advise", "layout", "x.csv", "--profile", "p.json", "--layout", "2x1x2")
-    assert "predicted by queue (errs least between nodes)" in advised.stderr
+    assert "predicted by queue (errs least between nodes over TCP)" in advised.stderr

@@ -191,8 +191,8 @@ def test_on_a_phone_nothing_is_wider_than_the_page_and_no_legend_is_cut(tmp_path
 BAD = '<img src="http://earlybird.invalid/a.png"><script>undefinedFunction()</script></body>'
 
 
-def test_script_errors_and_blocked_requests_are_recorded(everything, tmp_path):
-    path = write(everything, tmp_path)
+def test_script_errors_and_blocked_requests_are_recorded(tmp_path, make):
+    path = write([make.measured_run(tmp_path / "run")], tmp_path)
     path.write_text(path.read_text(encoding="utf-8").replace("</body>", BAD), encoding="utf-8")
     document, requests = open_page(path, tmp_path)
     root = re.search(r"<html[^>]*>", document)[0]

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from itertools import cycle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,6 +69,15 @@ def test_another_layout_changes_the_time_by_the_predicted_difference():
     assert change.time_s.low == pytest.approx(time_s - error_s)
     assert change.time_s.high == pytest.approx(time_s + error_s)
     assert projection_from_json(found.to_json()) == found
+
+
+def test_the_model_of_a_phase_is_that_of_predict_and_is_stated_with_its_reason():
+    simulated = replace(profile(), context={"launcher": "simgrid"})
+    for given, name in ((profile(), "queue"), (simulated, "fair")):
+        found = project(HALVES, given, recorded_place(HALVES), Changes([place("2x1x2", "node")]))
+        assert found.phases[0].model == name
+        assert found.models() == [f"{name} ({found.phases[0].model_reason}), phase 1"]
+        assert advise_program(found).extra["models"] == found.models()
 
 
 def test_messages_of_ranks_with_different_numbers_of_epochs_are_not_projected():
@@ -273,6 +283,31 @@ def test_uneven_work_is_named_with_what_it_costs_at_most():
 def test_of_ranks_that_left_no_file_or_ended_early_no_balance_is_known():
     assert uneven(absent=(1,)).balance is None
     assert uneven(end=lambda rank: None if rank == 2 else "finalize").balance is None
+
+
+def test_nothing_is_said_of_a_recording_that_was_cut_before_its_messages_were_known(monkeypatch):
+    recording = replace(HALVES, path=Path("rec"))
+    cut = replace(
+        recording,
+        ranks={rank: replace(one, end=None, is_cut=True, phases={}) for rank, one in recording.ranks.items()},
+    )
+    again = "nothing can be said; record the program again, until all ranks have ended"
+    found = project(cut, profile(), place("1x1x4"), Changes())
+    assert found.is_cut and projection_from_json(found.to_json()) == found
+    assert advise_program(found).ranked[0].action.startswith(again)
+    # Phases are known, and what they communicate is not.
+    monkeypatch.setattr(MeasuredPhase, "exchange", property(_refuse))
+    cut = replace(cut, ranks={rank: replace(one, end=None) for rank, one in recording.ranks.items()})
+    found = project(cut, profile(), place("1x1x4"), Changes())
+    assert "not projected" in found.phases[0].notes[0]
+    assert advise_program(found).ranked[0].action.startswith(again)
+    # A whole one, of which the reason stands in the notes.
+    found = project(recording, profile(), place("1x1x4"), Changes())
+    assert advise_program(found).ranked[0].action == "nothing can be said; the notes say why"
+
+
+def _refuse(measured):
+    raise InputError("its messages cannot be known")
 
 
 def waiting_for_cores(waiting_s, core_wait_s):

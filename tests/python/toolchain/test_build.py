@@ -7,7 +7,7 @@ import pytest
 
 from earlybird.cli import main
 from earlybird.data.errors import InputError, WorkError
-from earlybird.machine.flavours import Flavour
+from earlybird.machine.flavours import Flavour, wheel_folder
 from earlybird.toolchain import build, install
 
 # Stands in for native/: nothing is compiled, one file is installed.
@@ -83,6 +83,29 @@ def test_the_key_is_remembered_and_computed_again_where_a_file_looks_different(f
     for path in build.home().glob("keys/*"):
         path.write_text("damaged")
     assert build.native_prefix(flavour).name.endswith("-another")
+
+
+def test_an_mpi_has_one_build_however_it_is_given(flavour, tmp_path, monkeypatch):
+    """As `system`, by its path, or by links to it, such as those of the alternatives system or a module."""
+    mpicc = flavour.mpicc.rename(flavour.mpicc.with_name("wrapper"))
+    (mpicc.parent / "mpicc.openmpi").symlink_to("wrapper")
+    (tmp_path / "alternatives").mkdir()
+    (tmp_path / "alternatives" / "mpi").symlink_to(mpicc.parent / "mpicc.openmpi")
+    (mpicc.parent / "mpicc").symlink_to(tmp_path / "alternatives" / "mpi")
+    (tmp_path / "module").symlink_to("mpi")
+    paths = [mpicc.parent / "mpicc", mpicc.parent / "mpicc.openmpi", tmp_path / "module" / "bin" / "mpicc"]
+    given = [
+        flavour._replace(name="system"),
+        *(flavour._replace(name=str(path), mpicc=path) for path in paths),
+    ]
+    assert len({build.native_prefix(each) for each in given}) == 1
+    names = {build.built_by(each.name, each.mpicc)[0] for each in given}
+    assert names == {str(mpicc.parent / "mpicc.openmpi")}
+    wheel = wheel_folder("mpich") / "bin" / "mpicc"
+    wheel.parent.mkdir(parents=True)
+    wheel.write_text("#!/bin/sh\n")
+    by_name = flavour._replace(name="mpich", mpicc=wheel)
+    assert build.native_prefix(by_name._replace(name=str(wheel))) == build.native_prefix(by_name)
 
 
 def test_a_second_build_does_nothing(flavour):

@@ -28,6 +28,7 @@ from earlybird.cli.options.mesh import (
 from earlybird.cli.options.nodes import EqualNodes, PatternPlace
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
 from earlybird.cli.options.shared import (
+    MAPPING,
     BufferOptions,
     CollectiveOptions,
     ModelOption,
@@ -39,7 +40,7 @@ from earlybird.cli.options.shared import (
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.cli.session.progress import ProgressLine
 from earlybird.cli.session.settings import write_settings
-from earlybird.data import files, labels
+from earlybird.data import files
 from earlybird.data.advice import Advice
 from earlybird.data.collective_algorithms import OPERATIONS
 from earlybird.data.errors import InputError
@@ -50,14 +51,15 @@ from earlybird.data.mpich_selection import Selection, find_selection
 from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import Profile
 from earlybird.data.shell_commands import command_text, no_option, path_argument
-from earlybird.data.units import format_bytes, format_seconds, parse_bytes, parse_duration
-from earlybird.machine.flavours import find_flavour
+from earlybird.data.units import format_seconds, parse_bytes, parse_duration
+from earlybird.machine.flavours import NAMES, find_flavour
 from earlybird.predict.collective import operations_of
 from earlybird.present.render.data import Format
 from earlybird.present.render.notes import note
 from earlybird.present.subjects.advice.terminal import print_advice, print_collectives_advice
 from earlybird.present.subjects.program.terminal import MORE_CHANGES
 from earlybird.record.advice import advise_program
+from earlybird.toolchain.build import names_of_builds
 
 
 def pipeline(buffer: BufferOptions, delay: DelayOptions, format: Format = FORMAT) -> None:
@@ -76,10 +78,6 @@ def pipeline(buffer: BufferOptions, delay: DelayOptions, format: Format = FORMAT
     refuse_long_delay(rate(1), size_bytes // threads)
     advice = advise_pipeline(joined, size_bytes, threads, rate, level=buffer.level, asked=delay.given())
     print_advice(advice, format)
-    note(
-        f"{labels.level(advice.asked['level'])}: {format_bytes(size_bytes)} of "
-        f"{labels.counted(threads, 'thread')}; single is one message after the last partition"
-    )
 
 
 _ALL_OPERATIONS = "all"
@@ -129,15 +127,10 @@ def collective(
     )  # fmt: skip
     if config is not None:
         write_settings(settings, config)
-    asked = several.advice[0].asked
-    what = ""
     if len(operations) == 1:
         print_advice(several.pieces()[0], format, with_sizes=config is None)
-        what = f"{asked['operation']} of {format_bytes(asked['size_bytes'])} among "
     else:
         print_collectives_advice(several, format, with_sizes=config is None)
-    default = "; default is the MPI's own choice" if any(one.baseline for one in several.advice) else ""
-    note(f"{what}{asked['ranks']} ranks on {asked['layout']}{default}")
 
 
 def _operations(text: str, profile: Profile) -> list[str]:
@@ -180,7 +173,7 @@ def layout(
     place: EqualNodes,
     profile: ProfilesOption = None,
     map_by: Annotated[
-        str, typer.Option(help="How ranks fill the nodes now: core, socket or node; the reference.")
+        str, typer.Option(help="How ranks fill the nodes now, the reference."), MAPPING
     ] = MAPPINGS[0],
     model: ModelOption = None,
     swaps: Annotated[
@@ -433,8 +426,11 @@ def aggregate(
 def _selection_of(profile: Profile) -> Selection | None:
     """The trees in the library of the MPICH that was measured; None if that is not installed here."""
     name, version = profile.context.get("flavour"), profile.context.get("version")
+    # A profile may come from others: the path of a compiler in it is run only if this user has built with it.
+    if name not in NAMES and name not in names_of_builds():
+        return None
     try:
-        flavour = find_flavour(name or "")
+        flavour = find_flavour(name)
     except InputError:
         return None
     if flavour.family != "mpich" or flavour.version != version:

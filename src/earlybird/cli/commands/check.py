@@ -97,7 +97,7 @@ def check(
             )
         size_bytes = expected.size_bytes
     if print_script is not None:
-        batch_script.check_script(print_script, place)
+        batch_script.check_script(place)
         if plan:
             raise InputError("--plan and --print-script are both given; omit one")
         batch_script.print_check_script(context, output, budget_s)
@@ -111,7 +111,7 @@ def check(
             f"is {units.format_seconds(stall_limit_s)}; give a longer --stall-limit, or a smaller --size"
         )
     if output is not None and output.exists():
-        raise InputError(f"{output} exists already; give another folder, or remove it")
+        raise InputError(f"{output} exists already; give another folder")
     if plan:
         _print_plan(planned.plan, format)
         return 0

@@ -11,10 +11,11 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
-from earlybird.cli.options.shared import LAYOUT_HELP, MpiOption, ThreadsOption
+from earlybird.cli.options.shared import LAYOUT_HELP, MapByOption, MpiOption, ThreadsOption
 from earlybird.cli.session.mpi import choose_flavour
 from earlybird.data import units
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.layout import MAPPINGS
 from earlybird.launch import interpose, temporary_files
 from earlybird.launch.cluster import control, link, state
 from earlybird.launch.cluster.node import TEMPORARY
@@ -119,7 +120,7 @@ def run(
 def mpiexec(
     command: Annotated[list[str], typer.Argument(help="The program and its arguments.")],
     layout: Annotated[str, typer.Option(help=LAYOUT_HELP)],
-    map_by: Annotated[str, typer.Option(help="How ranks fill the layout: core, socket or node.")] = "core",
+    map_by: MapByOption = MAPPINGS[0],
     mpi: MpiOption = None,
     threads: ThreadsOption = 1,
     name: NameOption = "",
@@ -208,7 +209,7 @@ def _run_to_completion(arguments: list[str], environment: Mapping[str, str]) -> 
             process.wait()
         raise
     finally:
-        temporary_files.remove_left(begin_s)
+        temporary_files.remove_left(begin_s, pids=[process.pid])
 
 
 def _sentence(cluster: Cluster) -> str:

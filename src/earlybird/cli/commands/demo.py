@@ -17,7 +17,7 @@ from earlybird.cli.session.demo_place import chosen_place
 from earlybird.cli.session.exchange import compare_run, predict_all
 from earlybird.cli.session.launchers import make_launcher
 from earlybird.cli.session.measuring import Effort, create_run, run_session, suited_to
-from earlybird.data import units
+from earlybird.data import kernels, units
 from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
 from earlybird.data.files import write_json
@@ -33,7 +33,7 @@ from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_text
 from earlybird.present.subjects.exchange.terminal import print_errors
 
-SUITES = ("pingpong", "contention", "completion")
+SUITES = kernels.OF_MESSAGES
 MIN_RANKS = 4
 NUM_CELLS = 200_000
 BYTES_PER_CELL = 40  # five unknowns in double precision, as in a compressible-flow solver

@@ -11,8 +11,9 @@ from earlybird.cli.session.mpi import built_flavours, choose_flavour
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.launch import command_programs, interpose
-from earlybird.machine.commands import find_command
-from earlybird.machine.flavours import Flavour
+from earlybird.machine.commands import find_command, is_executable
+from earlybird.machine.compilers import FORTRAN_COMPILERS, is_wrapper_name
+from earlybird.machine.flavours import WHEELS, Flavour, wheel_folder
 from earlybird.present.render.notes import note
 from earlybird.toolchain.build import ABI_LIBRARY, library_path
 
@@ -71,7 +72,7 @@ def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
     environment = interpose.without(flavour.environment())
     program = find_command(command[0], environment["PATH"])
     if program is None:
-        raise InputError(_not_found(command[0]))
+        raise InputError(_not_found(command[0], flavour))
     if request.profile is not None and request.no_interpose:
         raise InputError("--profile is for libearlybird, which --no-interpose disables; give one of them")
     # Not even loaded then: it could not be inert in a program of the other kind of MPI.
@@ -94,12 +95,45 @@ def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
     return program, command, environment
 
 
-def _not_found(name: str) -> str:
+def _not_found(name: str, flavour: Flavour) -> str:
     if os.path.isfile(name):
         here = quoted(f"./{name}")
-        remedy = f"run chmod +x {path_argument(name)}" if os.sep in name else f"give its path, {here}"
+        remedy = _how_to_run(name) if os.sep in name else f"give its path, {here}"
         return f"the file {name} is not a command that can be run; {remedy}"
+    if os.sep in name and os.path.exists(name):
+        kind = "a folder" if os.path.isdir(name) else "not a regular file"
+        return f"the command {name} is {kind}; give the path of a program"
+    if is_wrapper_name(name):
+        return f"{flavour.name} has no compiler {name}; {_who_has(name)}"
     return f"the command {name!r} is neither on PATH nor a file; check its name"
+
+
+def _how_to_run(path: str) -> str:
+    """The remedy for a file that the system does not start: chmod only of a program of this user."""
+    status = os.stat(path)
+    if status.st_mode & 0o111:
+        return "copy it to a file system and under an owner for which you may run it"
+    try:
+        with open(path, "rb") as stream:
+            begin = stream.read(4)
+    except OSError:
+        begin = b""
+    if status.st_uid != os.geteuid() or not begin.startswith((b"#!", b"\x7fELF")):
+        return "give a program, or a script that begins with a line such as #!/bin/sh and that you may run"
+    return f"run chmod +x {path_argument(path)}"
+
+
+def _who_has(name: str) -> str:
+    """The remedy for a compiler that an MPI lacks."""
+    installed = [mpi for mpi in WHEELS if is_executable(str(wheel_folder(mpi) / "bin" / name))]
+    if installed:
+        return f"{', '.join(installed)} has it: give --mpi {installed[0]}"
+    if name in FORTRAN_COMPILERS:
+        return (
+            "the wheels of MPICH and Open MPI have no Fortran; use mpif90 of Intel MPI (`earlybird build "
+            "--mpi intel`, then --mpi intel), or give the path of an mpicc with an mpif90 next to it"
+        )
+    return "give an MPI that has it, such as the path of an mpicc with that compiler next to it"
 
 
 def _interposed(

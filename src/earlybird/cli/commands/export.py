@@ -158,17 +158,16 @@ def _formats_of(source: Path) -> tuple[str, tuple[Target, ...]]:
 
     if not source.exists():
         raise InputError(f"{source} does not exist; check the path")
-    if source.is_fifo():
-        raise InputError(f"{source} is a pipe, and export looks at what a file is first; give a file")
     if (source / recording.SUMMARY).exists():
         return "recording", (*_MESSAGES, Target.chrome_trace)
     if source.is_dir():
         Run.open(source)  # or refuses another folder
         return "run", _RESULTS
-    if source.suffix == ".json":
+    suffix = files.suffix_of(source)
+    if suffix == ".json":
         files.read_json(source, "profile", profile.SCHEMA)
         return "profile", _MODELS
-    if source.suffix == ".csv" and files.read_text(source, "layout").startswith(LAYOUT_HEADER):
+    if suffix == ".csv" and files.read_text(source, "layout").startswith(LAYOUT_HEADER):
         return "layout", _PLACEMENTS
     return "pattern", _MESSAGES
 
@@ -222,10 +221,11 @@ def _write_openmetrics(run: "Run", output: Path) -> int:
     """The number of files written."""
     from earlybird.compare.results import results
     from earlybird.data import files
+    from earlybird.data.kernels import EXCHANGE
     from earlybird.data.run import require_validated
     from earlybird.interop.openmetrics import openmetrics_text
 
-    samples = [sample for sample in run.samples() if sample.kernel != "exchange"]
+    samples = [sample for sample in run.samples() if sample.kernel != EXCHANGE.name]
     if not samples:
         raise InputError(f"{run.path} has no results; give a run folder that `earlybird measure` wrote")
     require_validated(samples)
@@ -238,8 +238,10 @@ def _write_openmetrics(run: "Run", output: Path) -> int:
 def _write_osu(run: "Run", output: Path) -> int:
     """The number of files written: of each launch one for each table."""
     from earlybird.data import files, folders
+    from earlybird.data.kernels import MSGRATE
+    from earlybird.data.methods import PROCESSES
     from earlybird.data.run import require_validated
-    from earlybird.interop.osu_tables import is_osu, osu_files
+    from earlybird.interop.osu_tables import ONE_COLUMN, is_osu, osu_files
 
     if output.exists():
         raise InputError(f"{output} exists already; choose another folder")
@@ -250,7 +252,8 @@ def _write_osu(run: "Run", output: Path) -> int:
     if not texts:
         has = f"has {', '.join(left_out)}, of which OSU has no table" if left_out else "has no results"
         raise InputError(
-            f"{run.path} {has}; give a run of pingpong, of collective, or of msgrate with --methods processes"
+            f"{run.path} {has}; give a run of {', of '.join(ONE_COLUMN)}, or of {MSGRATE.name} with "
+            f"--methods {PROCESSES}"
         )
     output.parent.mkdir(parents=True, exist_ok=True)
     with folders.create_whole(output) as folder:
@@ -270,7 +273,7 @@ def _write_placement(
     from earlybird.launch.host_files import parse_cpus, placement_file
     from earlybird.launch.hosts import parse_hosts
 
-    if source.suffix != ".csv":
+    if files.suffix_of(source) != ".csv":
         raise InputError(f"{source} is no layout; give a CSV with the header rank,node,socket")
     if to == Target.rank_order and hosts is not None:
         raise InputError("--to rank-order needs no --hosts: it renumbers ranks where they are; omit it")

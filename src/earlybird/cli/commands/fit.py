@@ -101,7 +101,8 @@ def fit(
         if profile.pipelines:
             note(f"and: {_advise(profile, output)}")
         for level in dict.fromkeys(replay.level for replay in profile.replays):
-            note(f"predictions {level_phrase(level)}: {with_reason(*choose_model([level], profile))}")
+            chosen = choose_model([level], profile)
+            note(f"predictions {level_phrase(level)}: {with_reason(chosen.name, chosen.to_json())}")
         if collectives:
             note(f"next: {_advise_collective(collectives, output)}")
     for warning in profile.extra["warnings"]:
@@ -111,7 +112,7 @@ def fit(
 def _read(sources, mpi):
     from earlybird.fit.observations import read_runs, read_table
 
-    tables = [path for path in sources if path.is_file()]
+    tables = [path for path in sources if path.is_file() or path.is_fifo()]
     if not tables:
         return read_runs(sources, mpi)
     if len(sources) > 1:

@@ -12,9 +12,10 @@ from typing import Annotated
 import typer
 
 from earlybird import __version__
-from earlybird.cli.options.command import AS_JSON, make_group
+from earlybird.cli.options.command import AS_JSON, OneOf, make_group
 from earlybird.data import files
 from earlybird.data.errors import EarlybirdError, InputError
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.labels import FLAVOURS, OTHER_MPIS, counted, listed, percent
 from earlybird.data.layout import LEVELS
 from earlybird.data.mpi_settings import split_settings
@@ -40,9 +41,7 @@ UNKNOWN = "unknown"
 MpiOption = Annotated[
     str, typer.Option(help="The MPI that was measured: mpich, craympich-8.1 or mpich+MPIR_CVAR_X=1.")
 ]
-LevelOption = Annotated[
-    str, typer.Option(help="Where the two ranks of a pair were: intra_socket, inter_socket or inter_node.")
-]
+LevelOption = Annotated[str, typer.Option(help="Where the two ranks of a pair were."), OneOf(*LEVELS)]
 HostOption = Annotated[str, typer.Option(help="The machine, so that runs of others are not compared.")]
 VersionOption = Annotated[str, typer.Option(help="Version of the MPI.")]
 StartedOption = Annotated[
@@ -83,7 +82,7 @@ def osu(
     printed, with -z 50 the median, too, which is preferred: a file is one launch with one value per point.
     Outputs of buffers in a GPU and of other tests are refused.
     """
-    _check(level, {"--ranks": ranks, "--window": window})
+    _check({"--ranks": ranks, "--window": window})
     read = partial(read_osu, ranks=ranks, window=window)
     _import(sources, _one(read), mpi, level, output, host, version, started, json)
 
@@ -113,7 +112,7 @@ def imb(
     sequence that change what is measured are part of the points; outputs of IMB-P2P and other parts are
     refused.
     """
-    _check(level, {"--window": window})
+    _check({"--window": window})
     _import(sources, _one(partial(read_imb, window=window)), mpi, level, output, host, version, started, json)
 
 
@@ -202,12 +201,10 @@ def _import_profiles(source: Path, output: Path, json: bool) -> None:
         print_json({"profiles": list(map(str, written))})
 
 
-def _check(level: str, counts: Mapping[str, int | None]) -> None:
+def _check(counts: Mapping[str, int | None]) -> None:
     for name, value in counts.items():
         if value is not None and value < 1:
             raise InputError(f"{name} is {value}; give 1 or more")
-    if level not in LEVELS:
-        raise InputError(f"--level is {level!r}; choose one of {', '.join(LEVELS)}")
 
 
 def _check_mpi(mpi: str) -> None:
@@ -357,7 +354,7 @@ def _samples(imported: Imported, launch: str, mpi: str, level: str, source: Path
     """The samples of a launch; InputError for values that a run cannot have."""
     samples = []
     for point in positive(imported.points):
-        config = {"mpi": mpi} | ({} if point.kernel == "collective" else {"level": level}) | point.config
+        config = {"mpi": mpi} | ({} if point.kernel == COLLECTIVE.name else {"level": level}) | point.config
         ranks_s = point.rank_times_s
         value = {
             "kernel": point.kernel, "quantity": point.quantity, "config": config, "launch": launch,

@@ -13,11 +13,12 @@ from earlybird.cli.session import batch_script, measuring, sides
 from earlybird.cli.session.foreign_runs import refuse_unstated, unstated
 from earlybird.cli.session.launchers import is_simulated, launchers_of
 from earlybird.cli.session.osu_format import check_one_column
-from earlybird.data import labels, units
-from earlybird.data.collective_algorithms import UNMODELLED
+from earlybird.cli.session.synthetic_times import is_drawn
+from earlybird.data import kernels, labels, units
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
 from earlybird.data.shell_commands import command_text, no_option
+from earlybird.interop.osu_tables import ONE_COLUMN
 from earlybird.measure import reproduce, suites
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
 from earlybird.measure.options import thread_counts
@@ -75,8 +76,15 @@ def measure(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Time for all suites together.  [default: 60s per suite, with --quick 20s; for partitioned "
-            "240s and 60s]"
+            help="Time for all suites together.  [default: {:g}s per suite, with --quick {:g}s".format(
+                *Suite.budgets_s
+            )
+            + "".join(
+                "; for {} {:g}s and {:g}s".format(suite.name, *suite.budgets_s)
+                for suite in suites.SUITES.values()
+                if suite.budgets_s != Suite.budgets_s
+            )
+            + "]"
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes and launches, less time.")] = False,
@@ -95,7 +103,7 @@ def measure(
     session: SessionOptions,
     format: Annotated[
         str,
-        typer.Option(help="table, osu (pingpong or collective, as OSU prints), csv or json."),
+        typer.Option(help="table, osu (" + " or ".join(ONE_COLUMN) + ", as OSU prints), csv or json."),
     ] = "table",
 ) -> int:
     """Measure how MPI communicates on this machine, and store the samples in a run folder.
@@ -107,7 +115,7 @@ def measure(
         instead = f"; {way} writes {format}" if (way := _OTHER_FORMATS.get(format)) else ""
         raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
     if session.print_script is not None:
-        batch_script.check_script(session.print_script, place, resume=session.resume)
+        batch_script.check_script(place, resume=session.resume)
         if not suite and against is None:
             raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
     names = list(dict.fromkeys(suite))
@@ -206,7 +214,7 @@ def _measure(
     """Measure, print, and return the exit status; `run` is the one to continue."""
     starter, resources = launchers_of(settings, effort.seed)
     if starter.name == "synthetic":
-        _refuse_synthetic_threads(chosen, options)
+        _refuse_undrawn(chosen, options)
     if is_simulated(settings["launcher"]):
         _refuse_without_threads(chosen)
     groups = [
@@ -216,9 +224,14 @@ def _measure(
         for group in suite.groups(options, of_mpi, name)
     ]
     for remark in dict.fromkeys(
-        r for one in resources.values() for r in suites.remarks(chosen, options, one)
+        r for one in resources.values() for suite in chosen for r in suite.remarks(options, one)
     ):
         note(remark)
+    if not groups:
+        raise InputError(
+            f"there is nothing to measure: {', '.join(suite.name for suite in chosen)} has no points with "
+            "these options on this machine; give other options or another suite"
+        )
     if len(resources) > 1:
         note(f"measuring {' and '.join(resources)}, their launches interleaved")
     for group in groups:
@@ -262,7 +275,7 @@ class _Given:
 
     def refuse_changes(self, run: Run, settings: dict[str, Any]) -> None:
         """InputError for an option that differs from what `run` stores."""
-        if "pipeline" in settings["suites"]:
+        if kernels.PIPELINE.name in settings["suites"]:
             settings = {"methods": FIRST_PIPELINE_METHODS} | settings
         of_suites, threads = self.of_suites(), self.threads
         given = {
@@ -282,7 +295,8 @@ class _Given:
 
 def _profile_name(names: Sequence[str]) -> str:
     """A name that does not overwrite the profile of messages, to which others are added."""
-    return "profile.json" if set(names) != {"collective"} else "collective.json"
+    profiles = {kernels.KERNELS[name].profile for name in names}
+    return profiles.pop() if len(profiles) == 1 else kernels.PINGPONG.profile
 
 
 def _default_effort(quick: bool, chosen: Sequence[Suite], paper: str | None) -> tuple[int, float]:
@@ -316,19 +330,11 @@ def _list_suites(format: str) -> None:
 
 
 def _can_be_fitted(groups: Sequence[Group]) -> bool:
-    """Whether `fit` can make a profile from these groups alone: pipelines with noise or of one size are not
-    enough."""
-    sizes = {
-        (point["level"], point["size_bytes"])
-        for group in groups
-        for point in group.points
-        if group.kernel == "pipeline" and "gamma_s_per_byte" in point
-    }
-    return len(sizes) > len({level for level, _ in sizes}) or any(
-        group.kernel in ("pingpong", "contention", "completion")
-        or (group.kernel == "collective" and group.points[0]["operation"] not in UNMODELLED)
-        for group in groups
-    )
+    """Whether `fit` can make a profile from these groups alone."""
+    points: dict[str, list[dict[str, Any]]] = {}
+    for group in groups:
+        points.setdefault(group.kernel, []).extend(group.points)
+    return any(kernels.KERNELS[name].is_fitted(of_kernel) for name, of_kernel in points.items())
 
 
 def _threads(text: str | None) -> int:
@@ -357,12 +363,14 @@ def _refuse_without_threads(chosen: Sequence[Suite]) -> None:
             )
 
 
-def _refuse_synthetic_threads(chosen: Sequence[Suite], options: Options) -> None:
-    if suites.SUITES["msgrate"] in chosen:
-        raise InputError(
-            "the launcher synthetic draws times from a profile, which contains no message rates; measure "
-            "msgrate with another --launcher"
-        )
+def _refuse_undrawn(chosen: Sequence[Suite], options: Options) -> None:
+    """Raise InputError for what the launcher synthetic cannot draw."""
+    for suite in chosen:
+        if not is_drawn(suite.name):
+            raise InputError(
+                f"the launcher synthetic draws times from a profile, which does not describe {suite.name}; "
+                f"measure {suite.name} with another --launcher"
+            )
     most = max(options.threads or (options.launcher_threads,))
     if most > 1 and not all(suite.draws_threads for suite in chosen):
         raise InputError(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from earlybird.cli.options.command import FORMAT, make_group
+from earlybird.cli.options.command import FORMAT, OneOf, make_group
 from earlybird.cli.options.mesh import (
     BytesPerCell,
     CellsOption,
@@ -22,6 +22,8 @@ from earlybird.cli.options.mesh import (
 from earlybird.data import files, memory, units
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
+from earlybird.patterns.halo import RANK_ORDERS
+from earlybird.patterns.random_exchange import DISTRIBUTIONS
 from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line
@@ -85,8 +87,9 @@ def halo(
     periodic: Annotated[bool, typer.Option("--periodic", help="Opposite sides are neighbours.")] = False,
     rank_order: Annotated[
         str,
-        typer.Option(help="How ranks are numbered: x-fastest, or z-fastest as MPI_Cart_create does."),
-    ] = "x-fastest",
+        typer.Option(help="How ranks are numbered; MPI_Cart_create does it z-fastest."),
+        OneOf(*RANK_ORDERS),
+    ] = RANK_ORDERS[0],
     format: Format = FORMAT,
 ) -> None:
     """Create the halo exchange of a 3-D Cartesian grid of ranks."""
@@ -114,8 +117,8 @@ def random(
     min_size: Annotated[str, typer.Option(help="Smallest message.")] = "8",
     max_size: Annotated[str, typer.Option(help="Largest message.")] = "1MiB",
     distribution: Annotated[
-        str, typer.Option(help="Distribution of the sizes: log-uniform or uniform.")
-    ] = "log-uniform",
+        str, typer.Option(help="Distribution of the sizes."), OneOf(*DISTRIBUTIONS)
+    ] = DISTRIBUTIONS[0],
     seed: Seed = 1,
     format: Format = FORMAT,
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from earlybird.cli.commands.predict_collective import collective
 from earlybird.cli.commands.predict_pipeline import pipeline
-from earlybird.cli.options.command import FORMAT, make_group
+from earlybird.cli.options.command import FORMAT, OneOf, make_group
 from earlybird.cli.options.nodes import (
     SocketsOption,
     check_nodes,
@@ -20,8 +20,8 @@ from earlybird.cli.options.nodes import (
 from earlybird.cli.options.shared import (
     LAYOUT_HELP,
     CombineOption,
+    LayoutMapByOption,
     MixedOption,
-    ModelOption,
     ProfilesOption,
     ShareOption,
     load_profiles,
@@ -63,10 +63,14 @@ def predict(
             help=f"{LAYOUT_HELP}  [default: one node for all ranks of PATTERN; none with --machine]"
         ),
     ] = None,
-    map_by: Annotated[
-        str | None, typer.Option(help="How ranks fill --layout: core, socket or node.  [default: core]")
+    map_by: LayoutMapByOption = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help=f"See docs/models.md; {LINKS} with --machine.  [default: the model that errs least]"
+        ),
+        OneOf(*MODELS, LINKS),
     ] = None,
-    model: ModelOption = None,
     share: ShareOption = None,
     mixed: MixedOption = None,
     combine: CombineOption = None,

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from earlybird import __version__
-from earlybird.analysis.gaps import remarks
 from earlybird.cli.commands.exec_start import Request, cannot_run, prepare
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption
@@ -27,7 +26,7 @@ from earlybird.data.recording import (
 )
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.units import parse_bytes, shortened, size_argument, whole_number
-from earlybird.launch.process import Adopted, orphans_adopted
+from earlybird.launch.process import Seen, orphans_adopted
 from earlybird.machine.hardware import describe
 from earlybird.machine.openmp import openmp_runtime
 from earlybird.machine.symbols import function_names, source_lines
@@ -42,9 +41,6 @@ _LEAST_EVENTS_BYTES = 1 << 20
 _PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 # si_code of signals that a terminal sends, to the command as well.
 _OF_KERNEL = 0x80
-# When to look what ranks have in shared memory, which takes some milliseconds: first, and at the least this
-# often later. Segments are made in MPI_Init.
-_FIRST_LOOK_S, _LAST_LOOK_S = 0.25, 60.0
 
 
 def record(
@@ -180,10 +176,8 @@ def _facts() -> dict[str, Any]:
 def _print(path: Path, as_json: bool) -> None:
     """Look up the functions that call the MPI, and print the recording."""
     recording = _name_functions(load_recording(path))
-    for sentence in remarks(recording):
-        note(f"warning: {sentence}")
-    if recording.ranks or as_json:
-        print_recording(recording, Format.json if as_json else Format.table)
+    print_recording(recording, Format.json if as_json else Format.table)
+    if recording.ranks:
         note(f"next: earlybird report {path_argument(path)} -o report.html")
 
 
@@ -217,17 +211,17 @@ def _name_functions(recording: Recording) -> Recording:
 def _run(program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool) -> int:
     """Return the exit status of the command; as a shell's if a signal ended it. Signals to this process reach
     it."""
-    with orphans_adopted() as adopted:  # ranks may outlive a launcher that is killed
-        status = _ended(program, arguments, environment, is_quiet, adopted)
+    with orphans_adopted() as seen:  # ranks may outlive a launcher that is killed
+        status = _ended(program, arguments, environment, is_quiet, seen)
         if status:
-            adopted.remove_left()
+            seen.remove_left()
     return status if status >= 0 else 128 - status
 
 
 def _ended(
-    program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool, adopted: Adopted
+    program: str, arguments: list[str], environment: dict[str, str], is_quiet: bool, seen: Seen
 ) -> int:
-    """Run the command and return its status; what it has in shared memory is `adopted` meanwhile."""
+    """Run the command and return its status; what it has in shared memory is `seen` meanwhile."""
     # What is ignored, as SIGHUP under nohup, the command ignores as well.
     passed_on = {number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN}
     awaited = {*passed_on, signal.SIGCHLD}
@@ -240,15 +234,11 @@ def _ended(
             )  # fmt: skip
         except OSError as error:
             raise cannot_run(program, error) from error
-        begin_s = time.monotonic()
-        look_s = begin_s + _FIRST_LOOK_S
         while process.poll() is None:
-            came = signal.sigtimedwait(awaited, max(look_s - time.monotonic(), 0.0))
+            came = signal.sigtimedwait(awaited, max(seen.next_look_s - time.monotonic(), 0.0))
             is_passed_on = came is not None and came.si_signo in passed_on
-            if is_passed_on or time.monotonic() >= look_s:
-                adopted.look()
-                now_s = time.monotonic()
-                look_s = now_s + min(now_s - begin_s, _LAST_LOOK_S)
+            if is_passed_on or time.monotonic() >= seen.next_look_s:
+                seen.look()
             if is_passed_on and came.si_code != _OF_KERNEL:
                 with contextlib.suppress(OSError):  # such as that of a setuid program
                     process.send_signal(came.si_signo)

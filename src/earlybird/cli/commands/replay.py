@@ -22,7 +22,7 @@ from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.cli.session.sides import in_full, listed_mpis
 from earlybird.data import units
 from earlybird.data.errors import InputError
-from earlybird.data.layout import parse_layout, save_layout
+from earlybird.data.layout import MAPPINGS, parse_layout, save_layout
 from earlybird.data.pattern import Pattern, load_pattern, save_pattern
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
@@ -44,7 +44,7 @@ def replay(
         Path | None, typer.Argument(help="Pattern: .csv, .npz or .mtx; not with --resume.")
     ] = None,
     layout: Annotated[str | None, typer.Option(help=shared.LAYOUT_HELP)] = None,
-    map_by: Annotated[str, typer.Option(help="How ranks fill the layout: core, socket or node.")] = "core",
+    map_by: shared.MapByOption = MAPPINGS[0],
     profile: Annotated[
         list[Path] | None, typer.Option(help="Profile whose predictions to compare with.")
     ] = None,
@@ -85,7 +85,7 @@ def replay(
     With --then several exchanges follow each other, as through the leaders of `advise aggregate`.
     """
     if session.print_script is not None:
-        batch_script.check_script(session.print_script, place, resume=session.resume)
+        batch_script.check_script(place, resume=session.resume)
     if session.resume:
         run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget, session)
         mpi = mpi and in_full(mpi)

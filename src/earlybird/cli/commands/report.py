@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import make_command
-from earlybird.cli.options.shared import LAYOUT_HELP
+from earlybird.cli.options.shared import LAYOUT_HELP, LayoutMapByOption
 from earlybird.data.errors import InputError
 from earlybird.data.layout import MAPPINGS, parse_layout
 from earlybird.present.render.data import print_json
@@ -27,9 +27,7 @@ def report(
         str | None,
         typer.Option(help=f"Where the ranks of patterns run: {LAYOUT_HELP}"),
     ] = None,
-    map_by: Annotated[
-        str | None, typer.Option(help="How ranks fill --layout: core, socket or node.  [default: core]")
-    ] = None,
+    map_by: LayoutMapByOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Page to write.  [default: report.html]")
     ] = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import make_command
-from earlybird.data import files
+from earlybird.data import files, kernels
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
 from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_pattern
@@ -71,9 +71,9 @@ def show(
         _show_recording(source, format)
     elif source.is_dir():
         _show_run(Run.open(source), format)
-    elif source.suffix in (".npz", *MATRIX_MARKET_SUFFIXES):
+    elif (suffix := files.suffix_of(source)) in (".npz", *MATRIX_MARKET_SUFFIXES):
         _show_pattern(load_pattern(source), source, format)
-    elif source.suffix == ".json":
+    elif suffix == ".json":
         _show_json(source, format)
     else:
         _show_table(source, format)
@@ -83,7 +83,7 @@ def _has_testcases(source: Path) -> bool:
     """Whether the JSON file that is shown of `source` has testcases."""
     if source.is_dir():
         source = next((path for name in _OF_RUNS if (path := source / name).exists()), source)
-    if not source.is_file() or source.suffix != ".json":
+    if source.is_dir() or files.suffix_of(source) != ".json":
         return False
     kind = kind_of(files.read_json(source, "file").get("schema"))
     return kind is not None and kind.has_testcases
@@ -93,7 +93,7 @@ def _show_table(source: Path, format: ShowFormat) -> None:
     header = next(iter(files.read_text(source, "file").splitlines()), "").replace(" ", "")
     if header == HEADER:
         _show_pattern(load_pattern(source), source, format)
-    elif header == LAYOUT_HEADER and source.suffix == ".csv":
+    elif header == LAYOUT_HEADER and files.suffix_of(source) == ".csv":
         _show_layout(parse_layout(str(source)), format)
     else:
         raise InputError(f"{source} is no file that earlybird wrote; {ALLOWED}")
@@ -113,13 +113,9 @@ def _show_json(source: Path, format: ShowFormat) -> None:
 
 
 def _show_recording(source: Path, format: ShowFormat) -> None:
-    from earlybird.analysis.gaps import remarks
     from earlybird.present.subjects.recording.terminal import print_recording
 
-    recording = load_recording(source)
-    for sentence in remarks(recording):
-        note(f"warning: {sentence}")
-    print_recording(recording, format)
+    print_recording(load_recording(source), format)
 
 
 # The files in a run folder that say what its samples mean.
@@ -136,9 +132,9 @@ def _show_run(run: Run, format: ShowFormat) -> None:
     whole = next((path for name in _OF_RUNS if (path := run.path / name).exists()), None)
     if whole is not None:
         _show_json(whole, format)
-    elif all(sample.kernel == "check" for sample in samples):
+    elif all(sample.kernel == kernels.CHECK.name for sample in samples):
         raise InputError(f"the check in {run.path} did not complete; run `earlybird check` with another -o")
-    elif suites := [sample for sample in samples if sample.kernel != "exchange"]:
+    elif suites := [sample for sample in samples if sample.kernel != kernels.EXCHANGE.name]:
         print_run(run, suites, format)
     else:
         print_measured(run, format)
@@ -160,7 +156,7 @@ def _show_traffic(source: Path, layout: str, format: ShowFormat) -> None:
     from earlybird.cli.session.memory import load_fitting_pattern
     from earlybird.present.subjects.exchange.terminal import print_traffic
 
-    if source.is_dir() or source.suffix == ".json":
+    if source.is_dir() or files.suffix_of(source) == ".json":
         raise InputError(f"--layout is for a pattern, but {source} is none; omit it")
     where = parse_layout(layout)
     print_traffic(load_fitting_pattern(source), where, format)

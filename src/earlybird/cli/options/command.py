@@ -1,5 +1,6 @@
 """Makes commands of functions whose parameters are options, or groups of options."""
 
+import copy
 import dataclasses
 import functools
 import inspect
@@ -7,6 +8,7 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +17,7 @@ from typer.core import TyperGroup
 
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import no_option
+from earlybird.data.units import require_plain_digits
 from earlybird.present.render.data import Format
 from earlybird.present.render.terminal import set_prints_all
 
@@ -27,6 +30,14 @@ _ALL = typer.Option("--all", help="Print all rows of long tables, also on a term
 _EXAMPLE_WIDTH = 96
 # Parameters that name a file to write, and their options.
 _OUTPUTS = {"output": "-o", "pattern_out": "--pattern-out", "partition_out": "--partition-out"}
+
+
+class OneOf:
+    """The values of an option of type str or None, in its annotation: the parser shows, checks and completes
+    them; the function gets a str."""
+
+    def __init__(self, *values: str):
+        self.type = StrEnum("OneOf", {value: value for value in values})
 
 
 def example_text(*examples: str) -> str:
@@ -55,7 +66,27 @@ def make_command(
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     examples = [example] if isinstance(example, str) else example
     app.command(name=name, epilog=example_text(*examples))(_with_options(function, long_tables))
-    return typer.main.get_command(app)
+    return _with_plain_numbers(typer.main.get_command(app))
+
+
+def _with_plain_numbers(command: Any) -> Any:
+    """Have the number of every option refused that has digits of other scripts or underscores, which int()
+    and float() take."""
+    for subcommand in getattr(command, "commands", {}).values():
+        _with_plain_numbers(subcommand)
+    for parameter in command.params:
+        if parameter.type.name.split()[0] in ("int", "integer", "float"):
+            parameter.type = copy.copy(parameter.type)  # commands share it
+            parameter.type.convert = functools.partial(_convert_plain, parameter.type, parameter.type.convert)
+    return command
+
+
+def _convert_plain(kind: Any, convert: Callable[..., Any], value: Any, parameter: Any, context: Any) -> Any:
+    try:
+        require_plain_digits(str(value))
+    except ValueError:
+        kind.fail(f"{value!r} is not a valid {kind.name}", parameter, context)
+    return convert(value, parameter, context)
 
 
 class _GroupWithDefault(TyperGroup):
@@ -110,7 +141,7 @@ def make_group(
     for subcommand, function, example in functions:
         app.command(name=subcommand, epilog=example_text(example))(_with_options(function, long_tables))
     app.callback()(lambda: None)  # otherwise typer turns a single subcommand into the command
-    return typer.main.get_command(app)
+    return _with_plain_numbers(typer.main.get_command(app))
 
 
 def given_arguments(
@@ -154,18 +185,26 @@ def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[.
                 _option(field.name, field.type, field.default) for field in dataclasses.fields(groups[name])
             ]
         else:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            parameters.append(_option(name, parameter.annotation, parameter.default))
     has_format = "format" in given_parameters
     if has_format:
         parameters.append(_option("json", Annotated[bool, _JSON], False))
     if has_format and long_tables:
         parameters.append(_option("all_rows", Annotated[bool, _ALL], False))
 
+    chosen = {one.name: one_of for one in parameters if (one_of := _one_of(one.annotation))}
+    parameters = [
+        one.replace(annotation=_checked(one.annotation, chosen[one.name].type)) if one.name in chosen else one
+        for one in parameters
+    ]
+
     @functools.wraps(function)
     def command(**given):
         if has_format:
             set_prints_all(given.pop("all_rows", False))
             given["format"] = Format.json if given.pop("json") else given["format"]
+        for name in chosen:
+            given[name] = None if given[name] is None else str(given[name])
         _refuse_shared_files(given)
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
@@ -196,6 +235,16 @@ def _is_file(value: Any, path: Path) -> bool:
         return isinstance(value, str | Path) and path.is_file() and path.samefile(value)
     except (OSError, ValueError):
         return False
+
+
+def _one_of(annotation: Any) -> OneOf | None:
+    return next((one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, OneOf)), None)
+
+
+def _checked(annotation: Any, values: type[StrEnum]) -> Any:
+    """Return the annotation of a str, or of one or None, with `values` in its place."""
+    type_given = annotation.__origin__
+    return Annotated[(values if type_given is str else values | None, *annotation.__metadata__)]
 
 
 def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:

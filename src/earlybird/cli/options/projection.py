@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from earlybird.cli.options.shared import LAYOUT_HELP, ProfilesOption, load_profiles
+from earlybird.cli.options.shared import LAYOUT_HELP, LayoutMapByOption, ProfilesOption, load_profiles
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.units import parse_duration
@@ -33,9 +33,7 @@ class ChangeOptions:
         str | None,
         typer.Option(help=f"Layout of the recorded ranks: {LAYOUT_HELP}  [default: the recorded hosts]"),
     ] = None
-    map_by: Annotated[
-        str | None, typer.Option(help="How ranks fill --layout: core, socket or node.  [default: core]")
-    ] = None
+    map_by: LayoutMapByOption = None
     to_layout: Annotated[
         list[str] | None,
         typer.Option(

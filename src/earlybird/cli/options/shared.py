@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from earlybird.cli.options.command import OneOf
 from earlybird.data.errors import InputError
-from earlybird.data.exchange_models import MODELS, SHARING
+from earlybird.data.exchange_models import COMBINE, MIXED, MODELS, SHARING
+from earlybird.data.layout import LEVELS, MAPPINGS
 from earlybird.data.units import parse_bytes
+from earlybird.models.fair import SHARES
 
 if TYPE_CHECKING:
     from earlybird.data.profile import Profile
 
+SCHEDULERS = ("slurm",)
 _FLAVOURS = "mpich, openmpi, intel, system or the path of an mpicc"
 _BUILT = "[default: the first built]"
 LAYOUT_HELP = "NODESxSOCKETSxRANKS (ranks per socket), such as 1x1x4, or a CSV file."
@@ -28,7 +32,9 @@ RunOption = Annotated[
     typer.Option("-o", "--output", help="Run folder to create.  [default: named by the time]"),
 ]
 PrintScriptOption = Annotated[
-    str | None, typer.Option(help="Print a batch script for this scheduler (slurm) and do not measure.")
+    str | None,
+    typer.Option(help="Print a batch script for this scheduler and do not measure."),
+    OneOf(*SCHEDULERS),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")]
 ProfilesOption = Annotated[
@@ -36,11 +42,18 @@ ProfilesOption = Annotated[
 ]
 ModelOption = Annotated[
     str | None,
-    typer.Option(help=f"{', '.join(MODELS)}; see docs/models.md.  [default: the one that errs least]"),
+    typer.Option(help="See docs/models.md.  [default: the model that errs least]"),
+    OneOf(*MODELS),
+]
+MAPPING = OneOf(*MAPPINGS)
+MapByOption = Annotated[str, typer.Option(help="How ranks fill the layout."), MAPPING]
+LayoutMapByOption = Annotated[
+    str | None, typer.Option(help=f"How ranks fill --layout.  [default: {MAPPINGS[0]}]"), MAPPING
 ]
 ShareOption = Annotated[
     str | None,
-    typer.Option(help=f"--model {SHARING.name}: an equal share per message or process.  [default: message]"),
+    typer.Option(help=f"--model {SHARING.name}: what gets an equal share.  [default: message]"),
+    OneOf(*SHARES),
 ]
 CombineOption = Annotated[
     str | None,
@@ -48,13 +61,14 @@ CombineOption = Annotated[
         help="How a rank's times inside its node and between nodes combine: their sum, or overlap, where the "
         "longer transfer counts.  [default: sum]"
     ),
+    OneOf(*COMBINE),
 ]
 MixedOption = Annotated[
     str | None,
     typer.Option(
-        help="How messages inside and outside a socket complete: per-level or union; see docs/models.md.  "
-        "[default: per-level]"
+        help="How messages inside and outside a socket complete; see docs/models.md.  [default: per-level]"
     ),
+    OneOf(*MIXED),
 ]
 
 
@@ -111,10 +125,8 @@ class BufferOptions:
     threads: Annotated[int, typer.Option(help="Threads that fill the buffer.")] = 1
     level: Annotated[
         str | None,
-        typer.Option(
-            help="intra_socket, inter_socket or inter_node.  "
-            "[default: inter_node if the profile has it, else inter_socket, else intra_socket]"
-        ),
+        typer.Option(help="[default: the farthest that the profile has]"),
+        OneOf(*LEVELS),
     ] = None
 
     def size_bytes(self, partitions: int) -> int:
@@ -144,7 +156,8 @@ class CollectiveOptions:
     profile: ProfilesOption = None
     map_by: Annotated[
         str | None,
-        typer.Option(help="How ranks fill the layout: core, socket or node.  [default: as measured]"),
+        typer.Option(help="How ranks fill the layout.  [default: as measured]"),
+        MAPPING,
     ] = None
     layout: Annotated[
         str | None,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from earlybird.cli.options.command import example_text, make_command
+from earlybird.cli.options.command import OneOf, example_text, make_command
 from earlybird.measure.groups import Suite
 from earlybird.measure.options import SuiteOption
 from earlybird.measure.suites import SUITES
@@ -81,7 +81,9 @@ def _command(
     parameters = [] if suite else [Parameter("suite", _KEYWORD, default=None, annotation=_SUITES)]
     for name, option in own.items():
         declared = typer.Option(option.option, help=option.help, hidden=suite is None)
-        annotation = Annotated[option.type | None, declared]  # type: ignore[name-defined]
+        # Several suites may have options of one name with other values.
+        values = [OneOf(*option.values)] if suite and option.values else []
+        annotation = Annotated[(option.type | None, declared, *values)]  # type: ignore[name-defined]
         parameters.append(Parameter(name, _KEYWORD, default=None, annotation=annotation))
     parameters += [one for name, one in common.items() if name not in own]
     context = Parameter("context", _KEYWORD, annotation=typer.Context)

@@ -19,7 +19,6 @@ from earlybird.launch.srun_arguments import parse_srun_arguments
 from earlybird.machine.home import HOME_VARIABLE, given_home
 from earlybird.present.render.terminal import print_text
 
-KINDS = ("slurm",)
 # Options that the script sets itself, or that do not apply in it; the MPIs are named in full.
 _OMITTED = {"print_script", "output", "launcher", "quiet", "mpi"}
 # Options that are given again to continue a run.
@@ -51,10 +50,8 @@ fi\
 """
 
 
-def check_script(kind: str, place: PlaceOptions, *, resume: bool = False) -> None:
-    """Raise InputError for an unknown kind of script, or options that conflict with it."""
-    if kind not in KINDS:
-        raise InputError(f"--print-script is {kind!r}; choose from: {', '.join(KINDS)}")
+def check_script(place: PlaceOptions, *, resume: bool = False) -> None:
+    """Raise InputError for options that conflict with a script."""
     if place.launcher not in ("local", "srun") or place.hosts is not None:
         raise InputError(
             "a Slurm script starts ranks with srun on the allocated nodes; omit --launcher and --hosts"

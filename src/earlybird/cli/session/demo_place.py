@@ -8,6 +8,7 @@ from pathlib import Path
 
 from earlybird.cli.session.launchers import make_launcher
 from earlybird.data.errors import EarlybirdError
+from earlybird.data.kernels import PINGPONG
 from earlybird.data.layout import parse_layout
 from earlybird.launch.cluster import control
 from earlybird.launch.launcher import Request, Rules
@@ -64,7 +65,7 @@ def _require_launch(name: str, mpi: str | None) -> None:
     launcher, _ = make_launcher({"launcher": f"cluster:{name}", "mpi": mpi})
     point = {"mpi": launcher.flavour, "level": "inter_node", "size_bytes": 8, "buffers": "vary"}
     request = Request(
-        "trial", "pingpong", [point], parse_layout("2x1x1"), Rules(budget_s=0.01), time_limit_s=20.0
+        "trial", PINGPONG.name, [point], parse_layout("2x1x1"), Rules(budget_s=0.01), time_limit_s=20.0
     )
     with tempfile.TemporaryDirectory(prefix=".earlybird-", dir=Path.cwd()) as folder:
         launched = launcher.launch(request, Path(folder), lambda done, last: None)

@@ -10,7 +10,7 @@ from earlybird.data import files, memory, units
 from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import MODELS
-from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.layout import Layout, layout_of_label, parse_layout
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.profile import USUAL_CONTEXT, Profile, Replay
@@ -27,7 +27,7 @@ from earlybird.predict import (
 )
 from earlybird.present.render.notes import note
 
-_PATTERN = "pattern.npz"  # of a run of `replay`
+_PATTERN, _LAYOUT = "pattern.npz", "layout.csv"  # of a run of `replay`
 # Maximum share of free memory for the buffers of both sides of all messages.
 _MEMORY_SHARE = 0.7
 # The error of another prediction that is worth a note, as part of the error of the one that was asked for.
@@ -162,10 +162,10 @@ def replayed_exchange(run: Run) -> tuple[list[Pattern], Layout]:
     """Return the exchanges of a run of `replay`, one after the other, and where their ranks were."""
     settings = run.header.get("settings") or {}
     messages = load_pattern(run.path / _PATTERN)
-    # From the run: the original layout file may have changed or be missing.
-    where = parse_layout(str(run.path / "layout.csv"))
-    if text := settings.get("layout_text"):
-        where = replace(where, text=text)
+    text = settings.get("layout_text") or settings.get("layout") or ""
+    # From the run: the original layout file may have changed or be missing. Runs of `demo` have none.
+    where = None if (run.path / _LAYOUT).is_file() else layout_of_label(text)
+    where = replace(parse_layout(str(run.path / _LAYOUT)), text=text) if where is None else where
     counts = settings.get("stages") or [messages.num_messages]
     if sum(counts) != messages.num_messages:
         raise InputError(

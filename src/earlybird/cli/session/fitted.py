@@ -10,6 +10,7 @@ import numpy as np
 from earlybird.compare.trees import verify
 from earlybird.data.collective_algorithms import VERIFICATION, parse_method
 from earlybird.data.insaghi import load_insaghi
+from earlybird.data.kernels import PIPELINE
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
 from earlybird.fit.collective_samples import is_collective, placed_ranks
@@ -42,7 +43,7 @@ def with_pipelines(material: Material) -> Material:
             for sample in samples:
                 config = sample.config
                 if config.get("mpi") == profile_mpi(profile):
-                    models = models_of(config["level"], config.get("threads", 1))
+                    models = models_of(config["level"], config["threads"])
                     model = models.get((sample.method, config.get("vcis")))
                     if model is not None:
                         fitted.setdefault(sample.point(), _fitted_s(model, config))
@@ -51,7 +52,11 @@ def with_pipelines(material: Material) -> Material:
 
 def _has_delay(sample: Sample) -> bool:
     """Whether the models describe `sample`: they have one late partition and no noise."""
-    return sample.kernel == "pipeline" and "compute_s_per_byte" not in sample.config
+    return (
+        sample.kernel == PIPELINE.name
+        and "partitions" in sample.config
+        and "compute_s_per_byte" not in sample.config
+    )
 
 
 def profiles_of(run: MeasuredRun, profiles: tuple[Profile, ...]) -> list[Profile]:

@@ -30,7 +30,7 @@ def refuse_unstated(
     command line does not name.
 
     `mpis` are what is to be measured, with their settings. The names of flavours find installations of this
-    user or the MPI on PATH. The path of an mpicc, next to which mpiexec is, must be among `stated_mpis` (of
+    user or the MPI on PATH. Another mpicc, by its path or its name on PATH, must be among `stated_mpis` (of
     --mpi), or be that of an enclosing `exec` or of the MPI that is taken without --mpi; a setting must be
     among those or `stated_variables` (of --env).
     """
@@ -53,6 +53,7 @@ def unstated(mpi: str, stated_mpis: Sequence[str] = (), stated_variables: Sequen
     names = {full_name(name) for name, _ in stated} | {os.environ.get(interpose.FLAVOUR)}
     variables = {f"{name}={value}" for _, of_mpi in stated for name, value in of_mpi.items()}
     name, settings = split_settings(mpi)
+    name = full_name(name)  # of a compiler on PATH, too
     needed = {text for text in (f"{key}={value}" for key, value in settings.items()) if not is_tuning(text)}
     is_other = os.sep in name and name not in names and name != _chosen_without_name()
     return is_other or not needed <= variables | set(stated_variables)

@@ -1,14 +1,12 @@
 """Selects the launcher and the MPI from a command's options."""
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from earlybird.cli.session.mpi import choose_flavour, simulated_flavour
-from earlybird.cli.session.synthetic_moments import expected_moments
-from earlybird.compare.results import delay_rate
+from earlybird.cli.session.synthetic_times import synthetic_launcher
 from earlybird.data import labels, memory
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LEVELS
@@ -19,14 +17,14 @@ from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.launch.cluster import link, state
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.hosts import parse_hosts
-from earlybird.launch.launcher import Launcher, Request
+from earlybird.launch.launcher import Launcher
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.launch.several import SeveralMpis, launchers_in
 from earlybird.launch.simgrid import SimgridLauncher
 from earlybird.launch.slurm import SrunLauncher, num_allocated_nodes
 from earlybird.launch.srun_arguments import parse_srun_arguments
-from earlybird.launch.synthetic import SyntheticLauncher, completion_times
 from earlybird.machine import flavours, hardware
+from earlybird.machine.control_variables import PREFIX, control_variables
 from earlybird.measure.groups import DRAWN_METHODS, Library, Resources
 from earlybird.present.render.notes import note
 from earlybird.toolchain.build import features, has_library, require_built
@@ -89,8 +87,22 @@ def make_launcher(
     mpi_of = getattr(launcher, "mpi", None)
     if mpi_of is None:
         return launcher, resources
+    for name in variables:
+        _note_if_unknown(name, mpi_of)
     of_mpi: Any = launcher
     return replace(of_mpi, mpi=mpi_of._replace(settings=variables, compared=compared)), resources
+
+
+def _note_if_unknown(name: str, mpi: flavours.Flavour) -> None:
+    """Remark on a control variable that the MPI does not know, and so ignores."""
+    if not name.startswith(PREFIX):
+        return
+    known = control_variables(mpi)
+    if known is not None and name not in known:
+        near = difflib.get_close_matches(name, sorted(known), 1)
+        guess = f"; the nearest that it has is {near[0]}" if near else ""
+        has_not = f"{mpi.name} {mpi.version} has no variable {name}"
+        note(f"warning: {has_not}, so --env {name} changes nothing{guess}")
 
 
 def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Resources]:
@@ -113,8 +125,7 @@ def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Reso
         )
     if kind == "synthetic" and argument:
         profile = load_profile(argument)
-        launcher = SyntheticLauncher(expected_times(profile), seed, expected_moments(profile))
-        return launcher, _assumed_resources(profile)
+        return synthetic_launcher(profile, seed), _assumed_resources(profile)
     if text == "local":
         flavour = _built(choose_flavour(mpi))
         names = parse_hosts(hosts) if hosts is not None else ()
@@ -198,37 +209,6 @@ def machine_of(launcher: Launcher) -> dict[str, Any]:
         "nodes": machine.nodes,
         "simulated": machine.to_json(),
     }
-
-
-def expected_times(profile: Profile):
-    """The function that gives the expected time of every rank at one point of a kernel, from `profile`."""
-    from earlybird.predict.exchange import predict_exchange
-    from earlybird.predict.pipelined import method_models
-    from earlybird.predict.stages import one_after_the_other
-
-    def times_s(kernel: str, point, request: Request) -> np.ndarray:
-        if kernel == "exchange":
-            counts = [int(count) for count in str(point.get("stages", "")).split("+") if count]
-            stages = request.pattern.divided(counts or [request.pattern.num_messages])
-            every = [predict_exchange(stage, request.layout, profile) for stage in stages]
-            return one_after_the_other(every).time_s
-        level = profile.level(point["level"])
-        size_bytes = point["size_bytes"]
-        if kernel == "pipeline":
-            delay_s = delay_rate(point) * (size_bytes // point["partitions"])
-            models = method_models(profile, point["level"], point.get("threads", 1))
-            model = next(model for model in models if model.method == point["method"])
-            return np.array([float(model.time_s(size_bytes, point["partitions"], delay_s))])
-        protocol = level.protocols[int(level.protocol_index(np.array([size_bytes]))[0])]
-        competitors = point.get("competitors", 1)
-        counts, bandwidth = protocol.bandwidth_table()
-        shared = float(np.interp(competitors, counts, bandwidth))
-        time_s = protocol.latency_s + competitors * size_bytes / shared
-        if kernel == "completion":
-            return completion_times(time_s, protocol.sender_waits, point["receiver"])
-        return np.array([time_s])
-
-    return times_s
 
 
 def _built(flavour: flavours.Flavour) -> flavours.Flavour:

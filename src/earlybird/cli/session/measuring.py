@@ -11,6 +11,7 @@ from earlybird import __version__
 from earlybird.cli.options.shared import SessionOptions
 from earlybird.cli.session.launchers import machine_of, network_of, with_link_measured
 from earlybird.cli.session.progress import ProgressLine
+from earlybird.cli.session.sides import in_full, listed_mpis, mpi_setting
 from earlybird.data import files, labels
 from earlybird.data.clocks import doubt
 from earlybird.data.collective_algorithms import VERIFICATION
@@ -70,9 +71,9 @@ class Effort:
     def plan(self, groups: Sequence[Group]) -> Plan:
         rules = Rules(min_iterations=self.min_iterations, target=self.target)
         if self.paper:
-            from scipy import stats
+            from scipy.special import stdtrit
 
-            quantile = float(stats.t.ppf(0.95, rules.paper_iterations - 1))  # two-sided 90 %
+            quantile = float(stdtrit(rules.paper_iterations - 1, 0.95))  # two-sided 90 %
             rules = replace(rules, mode="paper", t_quantile=quantile)
         # In the paper's mode a point is complete only after its last attempt.
         stall_limit_s = self.stall_limit_s * (1 + rules.paper_retries if self.paper else 1)
@@ -141,6 +142,7 @@ def open_run(
             f"{path} was created by another command or does not record how it was measured, so this command "
             "cannot continue it; use the command that created it, or measure again"
         )
+    settings["mpi"] = mpi_setting(list(map(in_full, listed_mpis(settings.get("mpi")))))
     try:
         effort = Effort(**settings["effort"])
     except TypeError as error:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from earlybird.data import kernels
 from earlybird.data.collective_algorithms import DEFAULT, REDUCE_LOCAL
 from earlybird.data.errors import InputError
-from earlybird.interop.osu_tables import is_osu_collective
+from earlybird.interop.osu_tables import ONE_COLUMN, is_osu_collective
 from earlybird.measure.groups import Group
 
 _EACH_FILE = "; `earlybird export RUN --to osu` writes a file for each"
@@ -15,7 +16,8 @@ def check_one_column(groups: Sequence[Group]) -> None:
     points = [point for group in groups for point in group.points]
     if len({point["mpi"] for point in points}) > 1:
         raise InputError(f"--format osu prints one column: measure one --mpi{_EACH_FILE}")
-    if {group.kernel for group in groups} == {"collective"}:
+    measured = list(dict.fromkeys(group.kernel for group in groups))
+    if measured == [kernels.COLLECTIVE.name]:
         remote = [point for point in points if point["operation"] != REDUCE_LOCAL]
         names = ("operation", "map_by", "ranks", "topology", "skew")
         columns = {tuple(point.get(name) for name in names) for point in remote}
@@ -34,13 +36,13 @@ def check_one_column(groups: Sequence[Group]) -> None:
                 f"and --skew, and one --algorithm{_EACH_FILE}"
             )
         return
-    for group in groups:
-        if group.kernel != "pingpong":
-            export = "; `earlybird export RUN --to osu` has tables of processes"
-            raise InputError(
-                f"--format osu has no table for {group.kernel} next to other suites, or at all; measure "
-                "pingpong or collective alone, or choose table, csv or json"
-                + (export if group.kernel == "msgrate" else "")
-            )
+    others = [name for name in measured if name not in ONE_COLUMN] or measured[1:]
+    if others:
+        exported = kernels.KERNELS[others[0]].osu_export
+        raise InputError(
+            f"--format osu has no table for {others[0]} next to other suites, or at all; measure "
+            f"{' or '.join(ONE_COLUMN)} alone, or choose table, csv or json"
+            + (f"; `earlybird export RUN --to osu` has {exported}" if exported else "")
+        )
     if len({point["level"] for point in points}) > 1:
         raise InputError(f"--format osu prints one column: measure one level{_EACH_FILE}")

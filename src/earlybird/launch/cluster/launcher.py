@@ -1,6 +1,5 @@
 """Start a kernel's ranks on the nodes of a virtual cluster."""
 
-import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -8,13 +7,14 @@ from typing import Any
 
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
-from earlybird.launch import mpiexec, placement, shared_memory, temporary_files
+from earlybird.launch import mpiexec, placement, shared_memory
 from earlybird.launch.cluster import network
 from earlybird.launch.cluster.node import TEMPORARY
 from earlybird.launch.cluster.state import Cluster
 from earlybird.launch.job import Job, refuse_conflicts_ahead, run_kernel
 from earlybird.launch.launcher import Heard, Launched, Request
 from earlybird.launch.mpiexec import Invocation, RemoteHosts
+from earlybird.launch.process import Places
 from earlybird.machine import hardware
 from earlybird.machine.flavours import Flavour
 from earlybird.toolchain.build import kernel_path
@@ -72,8 +72,9 @@ class ClusterLauncher:
         binding = self._binding(request.layout)
         extra = {"network": self.network, "link": self.link, "link_at_start": self.cluster.link}
         watch = partial(self.cluster.trouble, self.left_out)
-        job = Job(self.name, self.mpi, binding.name, self.threads, watch, extra, one_clock=True)
-        begin_s, before = time.time(), self.cluster.received_bytes()
+        nodes = [_places(Path(f"/proc/{node.pid}/root")) for node in self.cluster.nodes]
+        job = Job(self.name, self.mpi, binding.name, self.threads, watch, extra, one_clock=True, nodes=nodes)
+        before = self.cluster.received_bytes()
         launched = run_kernel(job, invocation, request, scratch, progress)
         # Verification that messages took the network and not the memory of the one machine.
         after = self.cluster.received_bytes()
@@ -81,11 +82,6 @@ class ClusterLauncher:
             None if first is None or last is None else last - first
             for first, last in zip(before, after, strict=True)
         ]
-        if launched.cause is not None:
-            for node in self.cluster.nodes:
-                root = Path(f"/proc/{node.pid}/root")
-                shared_memory.remove_left(begin_s, root / "dev/shm")
-                temporary_files.remove_left(begin_s, root / TEMPORARY.lstrip("/"), root / "proc")
         return launched
 
     def invocation(self, layout: Layout, folder: Path) -> Invocation:
@@ -114,6 +110,10 @@ class ClusterLauncher:
 
     def _binding(self, layout: Layout) -> placement.Binding:
         return placement.bind_virtual(layout, hardware.cores_by_socket(), self.threads)
+
+
+def _places(root: Path) -> Places:
+    return Places(root / "dev/shm", root / TEMPORARY.lstrip("/"), root / "proc")
 
 
 def _require_visible(path: Path) -> None:

@@ -1,16 +1,17 @@
 """State of a cluster: its folder, its file, its keeper, and the process that measures on it."""
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from earlybird.data import files, locks
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.shell_commands import command_text
 from earlybird.data.units import format_bytes
@@ -255,7 +256,7 @@ def claim(name: str) -> int:
         with registry.folder(name) as folder:
             # The folder itself: what cleans /tmp of old files leaves locked folders alone.
             lock = os.dup(folder.descriptor)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        locks.take(lock, waits=True)
     return lock
 
 
@@ -278,7 +279,7 @@ def begin_job(cluster: Cluster) -> None:
             )
         # Never closed here, and programs started from here do not inherit it.
         lock = folder.open(_JOB, os.O_RDWR | os.O_CREAT)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        locks.take(lock, waits=True)
         os.ftruncate(lock, 0)
         os.write(
             lock,
@@ -302,7 +303,16 @@ def _job_in(folder: PrivateFolder) -> str | None:
 
 
 def _load(folder: PrivateFolder) -> Cluster:
-    value = json.loads(folder.read_text(_FILE))
+    try:
+        return _cluster_of(files.parse_json(folder.read_text(_FILE)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{folder.path / _FILE} is not the state of a cluster ({type(error).__name__}); remove "
+            f"{folder.path}"
+        ) from error
+
+
+def _cluster_of(value: dict[str, Any]) -> Cluster:
     if value["schema"] != SCHEMA:
         raise InputError(
             f"the cluster {value['name']} was started by another version of earlybird, {value['schema']}; "
@@ -328,13 +338,9 @@ def _is_locked(folder: PrivateFolder, name: str) -> bool:
     except OSError:
         return False
     try:
-        # Shared: two concurrent readers must not see each other.
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return locks.is_taken(lock)
     finally:
         os.close(lock)
-    return False
 
 
 @contextlib.contextmanager
@@ -345,25 +351,16 @@ def _registry() -> Iterator[PrivateFolder]:
         while folder is None:
             with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as attempt:
                 opened = attempt.enter_context(private_folder.opened(path, make=True))
-                # Whoever had the lock before may have removed the folder.
-                if attempt.enter_context(_locked(opened)):
-                    folder = opened
-                    held.push(attempt.pop_all())
+                # Whoever had the lock before may have removed the folder, in which no file can be made then.
+                attempt.enter_context(
+                    locks.held(partial(opened.open, _LOCK, os.O_RDWR | os.O_CREAT), waits=True)
+                )
+                folder = opened
+                held.push(attempt.pop_all())
         yield folder
         if folder.names() == [_LOCK]:
             os.unlink(_LOCK, dir_fd=folder.descriptor)
             private_folder.remove_if_empty(path)
-
-
-@contextlib.contextmanager
-def _locked(folder: PrivateFolder) -> Iterator[bool]:
-    """Hold the lock of the folder of all clusters; whether the file of the lock is still there."""
-    lock = folder.open(_LOCK, os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield os.fstat(lock).st_nlink > 0
-    finally:
-        os.close(lock)
 
 
 def _folder_of_all() -> Path:

@@ -114,8 +114,10 @@ find_own_variables() {
   done
 }
 
-# Without this folder on PATH: a launcher may itself call another, srun say, to start its daemons.
+# Without this folder on PATH: a launcher may itself call another, srun say, to start its daemons. What Slurm calls the
+# node of this process is passed to all ranks, on whichever node.
 run() {
+  [ "${EARLYBIRD_NODE_NAME_IN-}" != SLURMD_NODENAME ] || unset EARLYBIRD_NODE_NAME_IN
   export PATH="$path"
   exec "$real" "$@"
 }

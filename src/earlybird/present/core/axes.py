@@ -106,6 +106,7 @@ BAR_SHAPES = {**dict(zip(MODELS, _MODEL_SHAPES, strict=False)), "inter_socket": 
 # From small to large amounts in even steps of lightness, as Cividis, but lighter than the dark page.
 AMOUNTS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 HEIGHT = 350  # of a figure without its legend, pixels; the page adds the height of the legend
+_ROW_HEIGHT, _AROUND_ROWS, _LEAST_ROWS = 28, 90, 4
 LEGEND: Mapping[str, Any] = {
     "orientation": "h",
     "xref": "container",
@@ -118,6 +119,7 @@ LEGEND: Mapping[str, Any] = {
     "font": {"size": 12},
 }
 MAX_COUNTS = 8  # tick labels on a log axis of counts
+_MAX_NUMBERS = 16  # ranks or threads with a tick each
 # Ratios whose ends differ by less than this factor have at most so many ticks, at multiples of 0.05 to 0.5.
 _CLOSE_RATIOS, _MAX_RATIOS = 4, 8
 ZERO_BYTES_AT = 0.5  # where a log axis shows messages of 0 bytes
@@ -202,9 +204,9 @@ def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str,
     } | more
 
 
-def height_of_rows(number: int) -> int:
-    """Return the height of a figure with so many rows of bars or points, in pixels."""
-    return 90 + 28 * max(number, 4)
+def height_of_rows(num_rows: int, extra: int = 0) -> int:
+    """Return the height of a figure with a row for each item, and `extra` pixels for a colour bar."""
+    return _AROUND_ROWS + _ROW_HEIGHT * max(num_rows, _LEAST_ROWS) + extra
 
 
 def color_bar(ticks: Sequence[float], texts: Sequence[str], y: float) -> dict[str, Any]:
@@ -284,6 +286,25 @@ def _log_axis(
         "ticktext": list(texts),
         "range": [math.log10(low), math.log10(high)],
     }
+
+
+def band_axis(names: Sequence[str], title: str, max_ticks: int) -> dict[str, Any]:
+    """Return an axis with a band for each name and at most `max_ticks` tick labels."""
+    shown = range(0, len(names), max(-(-len(names) // max_ticks), 1))
+    return {
+        "showgrid": False,
+        "tickangle": 0,
+        "tickvals": list(shown),
+        "ticktext": [names[k] for k in shown],
+        "range": [-0.5, len(names) - 0.5],
+        "title": titled(title),
+    }
+
+
+def number_axis(numbers: Sequence[int], title: str) -> dict[str, Any]:
+    """Return an axis of ranks or threads, with a tick at each of a few."""
+    ticks = {"tickvals": list(numbers)} if len(numbers) <= _MAX_NUMBERS else {}
+    return {"title": titled(title), "showgrid": False} | ticks
 
 
 def percent_axis(fractions: Iterable[float], title: str) -> dict[str, Any]:

@@ -83,8 +83,8 @@ def method_map(
         "Hover over or tap a cell for the times of all.",
         [heat, *map(_legend, methods)],
         axes.layout(
-            _band_axis([format_bytes(size) for size in sizes], "size", MAX_TICKS),
-            _band_axis([str(row) for row in rows], row_title, len(rows)),
+            axes.band_axis([format_bytes(size) for size in sizes], "size", MAX_TICKS),
+            axes.band_axis([str(row) for row in rows], row_title, len(rows)),
             height=100 + 34 * len(rows),
         ),
         wide=True,
@@ -116,19 +116,6 @@ def heat_map(
         "xgap": gap,
         "ygap": gap,
     } | more
-
-
-def _band_axis(names: Sequence[str], title: str, max_ticks: int) -> dict[str, Any]:
-    """An axis with a band per name and at most `max_ticks` tick labels."""
-    shown = range(0, len(names), max(-(-len(names) // max_ticks), 1))
-    return {
-        "showgrid": False,
-        "tickangle": 0,
-        "tickvals": list(shown),
-        "ticktext": [names[k] for k in shown],
-        "range": [-0.5, len(names) - 0.5],
-        "title": axes.titled(title),
-    }
 
 
 def _text(cell: Cell, is_wide: bool) -> str:

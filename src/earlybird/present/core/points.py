@@ -8,6 +8,7 @@ from earlybird.compare import ranking
 from earlybird.compare.ranking import Crossover
 from earlybird.compare.results import results
 from earlybird.data import labels
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
@@ -38,7 +39,7 @@ class Point:
     def where(self) -> str:
         """`1 KiB among 8 ranks`, `1 KiB in 4 partitions`."""
         size = format_bytes(self.size_bytes)
-        if self._any.kernel == "collective":
+        if self._any.kernel == COLLECTIVE.name:
             return f"{size} among {labels.counted(self.ranks, 'rank')}"
         return f"{size} in {labels.counted(int(self.config['partitions']), 'partition')}"
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from earlybird.data import labels
+from earlybird.data.parameters import Unknown
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Column:
     """
 
     head: str
-    text: Callable[[Any], Any]
+    text_of: Callable[[Any], Any]
     common: bool = False
     optional: bool = False
     varying: bool = False
@@ -30,6 +31,13 @@ class Column:
     left: bool = False
     folded: bool = False
     detail: bool = False
+
+    def text(self, item: Any) -> Any:
+        """Return the text of an item; "" if it lacks what that is made of."""
+        try:
+            return self.text_of(item)
+        except Unknown:
+            return ""
 
     def cell(self, item: Any) -> str:
         """Return the text of an item; `default` for an empty one."""
@@ -95,18 +103,18 @@ class Table:
         return self.only(lambda column: not column.detail)
 
     def first(self, count: int, noun: str = "row", where: str = "on the page") -> "Table":
-        """Return the first rows, with the number of the others in the caption."""
-        num_rows = len(self.items) + bool(self.last)
-        if num_rows <= count:
+        """Return the first rows and `last`, with the number of the others in the caption."""
+        num_left = len(self.items) - count
+        if num_left <= 0:
             return self
-        caption = self.caption + more_text(num_rows - count, noun, where)
-        return replace(self, caption=caption, items=self.items[:count], last=())
+        caption = self.caption + more_text(num_left, noun, where)
+        return replace(self, caption=caption, items=self.items[:count])
 
     def split(self) -> tuple[str, "Table"]:
         """Return the values of `common` columns that all rows share, as text, and the table without them."""
         same = {
             column.head: column.cell(self.items[0])
-            for column in self.columns
+            for column in (self.columns[k] for k in self.shown)
             if column.common and self.items and len({str(column.text(one)) for one in self.items}) == 1
         }
         named = ", ".join(f"{head} {value}" for head, value in same.items() if value)

@@ -1,5 +1,6 @@
 """The standard streams: what commands write to them is plain text, and none of them is missing."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -45,19 +46,38 @@ class PlainStream:
         return getattr(self.stream, name)
 
 
+class ClosedStream:
+    """The stdout of a command that was started without one: whoever prints results gets an OSError, as where
+    a disk is full."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        if text:
+            raise OSError(errno.EBADF, "stdout is closed")
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def prepare_streams() -> None:
     """Open the standard streams that are closed, and make stdout and stderr plain; to be called before
-    anything opens a file.
+    anything opens a file. What is printed on a closed stdout is an OSError, and on a closed stderr lost.
 
     Otherwise a file, or the connection to an MPI's launcher, would get the number of a closed stream, and
     messages of this and of other programs would be written into it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if not _is_open(number):
+        is_closed = not _is_open(number)
+        if is_closed:
             _open_null(number)
         if getattr(sys, name) is None:
             mode = "r" if number == 0 else "w"
             setattr(sys, name, os.fdopen(number, mode, buffering=1, closefd=False))
+        if is_closed and name == "stdout":
+            sys.stdout = ClosedStream(sys.stdout)  # type: ignore[assignment]
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, PlainStream):

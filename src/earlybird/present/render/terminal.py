@@ -92,6 +92,14 @@ def _aligned(
             yield (" " * _GAP).join(texts).rstrip()
 
 
+def print_captioned(table: Table) -> None:
+    """Print an empty line, the caption and the columns of a table that are no details."""
+    print_line()
+    for line in textwrap.wrap(plain_line(table.caption), WIDE_TABLE, break_on_hyphens=False):
+        print_line(line)
+    print_table(table.brief())
+
+
 def fits(table: Table) -> bool:
     """Return whether a table fits the terminal, or WIDE_TABLE elsewhere."""
     most = _console().width if sys.stdout.isatty() else WIDE_TABLE

@@ -1,4 +1,6 @@
 # srun of Slurm: --export=LIST.
+# Ranks are to call a node what Slurm does, which it says in this variable of each task; a person's own value stays.
+export EARLYBIRD_NODE_NAME_IN="${EARLYBIRD_NODE_NAME_IN-SLURMD_NODENAME}"
 find_own_variables
 
 # Sets `exports` to what --export is to be where it was $1. ALL brings our variables along; else they are named without

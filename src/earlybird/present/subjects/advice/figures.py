@@ -9,11 +9,8 @@ from earlybird.data.units import format_bytes
 from earlybird.present.core import axes
 from earlybird.present.core.parts import Figure
 from earlybird.present.core.text import spans_text
-from earlybird.present.subjects.advice import view as advice_text
+from earlybird.present.subjects.advice import view
 
-OWN_ONLY = (
-    "Earlybird's algorithms are for comparison: the MPI cannot select them, and advise --mpi-only omits them"
-)
 _HEIGHT = 120  # pixels with axis
 _MIN_LETTER_SHARE = 0.07  # share of the strip from which letters fit into a size range
 
@@ -22,18 +19,18 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
     """None if the advice has no size ranges."""
     ranges = [
         size_range
-        for size_range in advice_text.size_ranges(advice)
+        for size_range in view.size_ranges(advice)
         if size_range.to_bytes > max(size_range.from_bytes, 1)
     ]
     if not ranges:
         return None
-    names = [advice_text.name(advice, size_range) for size_range in ranges]
+    names = [view.name(advice, size_range) for size_range in ranges]
     data = [_block(one, names[k], names[k] not in names[:k]) for k, one in enumerate(ranges)]
     ends = [ranges[0].from_bytes, ranges[-1].to_bytes]
     axis = {"showticklabels": False, "ticks": "", "showgrid": False, "showline": False, "range": [0, 1]}
     return Figure(
         id,
-        f"Advised by size: {advice_text.title(advice, 'size_bytes')}",
+        f"Advised by size: {view.title(advice, 'size_bytes')}",
         "Each colour and letter is a method. Hover over or tap it to see what to do.",
         [*data, _letters(ranges)],
         axes.layout(
@@ -48,7 +45,7 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
 
 def _block(size_range: SizeRange, name: str, first: bool) -> dict[str, Any]:
     low, high = max(size_range.from_bytes, 1), size_range.to_bytes
-    extrapolated = advice_text.extrapolated(size_range.extra)
+    extrapolated = view.extrapolated(size_range.extra)
     return {
         "x": [low, high, high, low, low],
         "y": [0, 0, 1, 1, 0],
@@ -62,7 +59,7 @@ def _block(size_range: SizeRange, name: str, first: bool) -> dict[str, Any]:
         "hoveron": "fills",
         "hoverinfo": "text",
         "text": f"{format_bytes(size_range.from_bytes)} to {format_bytes(high)}<br><b>{axes.label(name)}</b>"
-        + f"<br>{axes.label(extrapolated)}" * bool(extrapolated),
+        + f"<br>extrapolated {axes.label(extrapolated)}" * bool(extrapolated),
     }
 
 
@@ -88,9 +85,7 @@ def _letters(ranges: Sequence[SizeRange]) -> dict[str, Any]:
 
 def _sentence(ranges: Sequence[SizeRange], names: Sequence[str]) -> str:
     """`Advised: single message up to 105 KiB and libearlybird from 105 KiB.`"""
-    own = any(advice_text.is_own(one.method) for one in ranges)
-    remark = f" ({OWN_ONLY})" * own
     if len(ranges) == 1:
-        return f"Advised at every size: {names[0]}{remark}."
+        return f"Advised at every size: {names[0]}."
     spans = [(name, one.from_bytes, one.to_bytes) for name, one in zip(names, ranges, strict=True)]
-    return f"Advised: {spans_text(spans)}{remark}."
+    return f"Advised: {spans_text(spans)}."

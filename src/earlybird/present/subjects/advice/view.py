@@ -1,26 +1,29 @@
 """Text about a piece of advice: its title, and the time and speed-up of its alternatives."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from earlybird.compare.ranking import is_clearly_faster
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.projection import is_bound, speed_up_text, time_text
-from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.present.core.notation import interval_text, ratio_text
+from earlybird.present.core.notation import interval_text, ratio_text, with_interval
+from earlybird.present.core.text import NOTHING
 
 # What the values of an alternative are based on, as text.
 BASES = {MEASURED: "measured", MODEL: "predicted within the measured range", EXTRAPOLATED: "extrapolated"}
-LAYOUT, PARTITION, AGGREGATE = OF_EXCHANGES = ("layout", "partition", "aggregate")
-TITLES = {
-    "pipeline": "a buffer that threads fill",
-    "program": "a recorded program",
-    LAYOUT: "the layout of an exchange",
-    PARTITION: "the partition of a mesh",
-    AGGREGATE: "messages through leaders of nodes",
+PROGRAM = "program"
+OF_EXCHANGES = ("layout", "partition", "aggregate")
+NOT_SELECTABLE = "for comparison; the MPI cannot select it"
+# operation -> its title, and what its alternatives are
+_OPERATIONS = {
+    "pipeline": ("a buffer that threads fill", "method"),
+    PROGRAM: ("a recorded program", "change"),
+    "layout": ("the layout of an exchange", "layout"),
+    "partition": ("the partition of a mesh", "partition"),
+    "aggregate": ("messages through leaders of nodes", "number of leaders"),
 }
 # How the arguments of the request are shown; others are shown as `key value`.
 _ASKED: Mapping[str, Callable[[Any], str]] = {
@@ -32,70 +35,70 @@ _ASKED: Mapping[str, Callable[[Any], str]] = {
     "root": lambda value: f"root {value}" if value else "",
     "gamma": lambda value: f"delay rate {value}",
 }
+_VARIABLES = re.compile(r"[A-Z]\w*=[\w./:,@+-]+( \w+=[\w./:,@+-]+)*", re.A)  # settings without a command
 
 
 def gain(advice: Advice) -> float:
-    """The predicted speed-up; 0 without one."""
-    speed_up = best(advice).speed_up
+    """Return the speed-up of the advised alternative; 0 without one."""
+    speed_up = advice.ranked[0].speed_up
     return speed_up.value if speed_up else 0.0
 
 
 def is_own(method: str) -> bool:
-    """Whether it is an algorithm of Earlybird, which an MPI cannot select."""
+    """Return whether it is an algorithm of Earlybird, which an MPI cannot select."""
     return method.startswith(labels.OWN)
 
 
-def best(advice: Advice) -> Alternative:
-    """The advised alternative among those that can be selected: the first, or if it is one of Earlybird's
-    algorithms, the first of the others that is clearly faster than the reference, else the reference."""
-    first = advice.ranked[0]
-    others = [one for one in advice.ranked if not is_own(one.method)]
-    if first in others or not others:
-        return first
-    inside = [one for one in others if one.basis != EXTRAPOLATED] or others
-    clear = [one for one in inside if one.speed_up and is_clearly_faster(one.speed_up, Estimate.exact(1.0))]
-    reference = [one for one in others if one.method == advice.baseline]
-    return [*clear, *reference, *others][0]
+def operation(advice: Advice) -> str:
+    """Return the name of the operation that was asked about."""
+    return str(advice.asked.get("operation", advice.operation))
+
+
+def noun(advice: Advice) -> str:
+    """Return what the alternatives are: `method`, `layout`."""
+    return _OPERATIONS.get(advice.operation, ("", "algorithm"))[1]
 
 
 def size_ranges(advice: Advice) -> list[SizeRange]:
-    """The ranges of sizes, merged with the next one if their ends read the same."""
+    """Return the ranges of sizes, merged with the next one if their ends read the same."""
     merged: list[SizeRange] = []
     begin: int | None = None
-    for one in advice.size_ranges:
-        one = one if begin is None else replace(one, from_bytes=begin)
+    for size_range in advice.size_ranges:
+        size_range = size_range if begin is None else replace(size_range, from_bytes=begin)
         begin = None
-        same = one.to_bytes > one.from_bytes and _about(one.from_bytes) == _about(one.to_bytes)
-        if same and merged:
-            merged[-1] = replace(merged[-1], to_bytes=one.to_bytes)
-        elif same and one.to_bytes < advice.size_ranges[-1].to_bytes:
-            begin = one.from_bytes
-        elif merged and (merged[-1].method, merged[-1].extra) == (one.method, one.extra):
-            merged[-1] = replace(merged[-1], to_bytes=one.to_bytes)
+        is_short = size_range.to_bytes > size_range.from_bytes and _about(size_range.from_bytes) == _about(
+            size_range.to_bytes
+        )
+        if is_short and merged:
+            merged[-1] = replace(merged[-1], to_bytes=size_range.to_bytes)
+        elif is_short and size_range.to_bytes < advice.size_ranges[-1].to_bytes:
+            begin = size_range.from_bytes
+        elif merged and (merged[-1].method, merged[-1].extra) == (size_range.method, size_range.extra):
+            merged[-1] = replace(merged[-1], to_bytes=size_range.to_bytes)
         else:
-            merged.append(one)
+            merged.append(size_range)
     return merged
 
 
 def _about(size_bytes: float) -> str:
-    """A size with two digits: crossovers are known to about 1 %."""
+    """Return a size with two digits: crossovers are known to about 1 %."""
     return f"{float(size_bytes):.2g}"
 
 
 def title(advice: Advice, without: str = "") -> str:
-    """`a buffer that threads fill: 64 MiB, 8 threads, same socket, delay rate 100us/MB`; for a collective,
-    the name of the operation. The argument `without` is left out."""
+    """Return `a buffer that threads fill: 64 MiB, 8 threads, same socket, delay rate 100us/MB`; for a
+    collective, the name of the operation. The argument `without` is left out."""
     order = dict.fromkeys([*_ASKED, *advice.asked])
     keys = [key for key in order if key in advice.asked and key not in ("operation", without)]
     if str(advice.asked.get("layout", "")).endswith(f"by {advice.asked.get('map_by')}"):
         keys.remove("map_by")  # the layout includes it
-    texts = [text for key in keys if (text := _argument_text(key, advice.asked[key]))]
-    operation = str(advice.asked.get("operation", advice.operation))
-    name = TITLES.get(operation, labels.operation(operation))
+    texts = [text for key in keys if (text := _format_argument(key, advice.asked[key]))]
+    name = operation(advice)
+    name = _OPERATIONS[name][0] if name in _OPERATIONS else labels.operation(name)
     return f"{name}: {', '.join(texts)}" if texts else name
 
 
-def _argument_text(key: str, value: Any) -> str:
+def _format_argument(key: str, value: Any) -> str:
     if value is None:
         return ""
     plain = key.removesuffix("_bytes").replace("_", " ")
@@ -107,109 +110,118 @@ def _argument_text(key: str, value: Any) -> str:
         return f"{plain} {value}"
 
 
-def method(advice: Advice, name: str) -> str:
-    """The display name of a method or algorithm; alternatives of exchanges are neither and keep their name,
-    such as the layout `partitioned`."""
+def _method(advice: Advice, name: str) -> str:
+    """Return the display name of a method or algorithm; alternatives of exchanges are neither and keep their
+    name, such as the layout `partitioned`."""
     return name if advice.operation in OF_EXCHANGES else labels.method(name)
 
 
 def reference(advice: Advice) -> str:
-    return method(advice, advice.baseline)
+    """Return the display name of what speed-ups are over."""
+    return _method(advice, advice.baseline)
 
 
-def name(advice: Advice, one: Alternative | SizeRange) -> str:
-    """A method and the number of contexts that it requests from the MPI."""
-    contexts = one.extra.get("vcis")
-    return method(advice, one.method) + (
-        f", {labels.counted(contexts, 'context')}" if _is_number(contexts) else ""
-    )
+def name(advice: Advice, alternative: Alternative | SizeRange) -> str:
+    """Return a method and the number of contexts that it requests from the MPI."""
+    contexts = alternative.extra.get("vcis")
+    more = f", {labels.counted(int(contexts), 'context')}" if _is_number(contexts) else ""
+    return _method(advice, alternative.method) + more
 
 
-def speed_up(advice: Advice, alternative: Alternative) -> str:
-    """`speed-up 2.40 over single message (95 %: 2.20 to 2.60), measured`."""
+def action(advice: Advice, alternative: Alternative | SizeRange) -> str:
+    """Return what to do: nothing for the reference, and no setting for what the MPI cannot select."""
+    if alternative.method == advice.baseline:
+        return alternative.action if advice.operation == PROGRAM else NOTHING
+    if is_own(alternative.method):
+        return NOT_SELECTABLE
+    is_setting = _VARIABLES.fullmatch(alternative.action)
+    return f"start the job with `{alternative.action} mpiexec ...`" if is_setting else alternative.action
+
+
+def describe_speed_up(advice: Advice, alternative: Alternative) -> str:
+    """Return `speed-up 2.40 over single message (95 %: 2.20 .. 2.60), measured`."""
     if alternative.speed_up is None:
         return "speed-up unknown"
-    value, interval = value_and_interval(alternative)
+    value, interval = speed_up_and_interval(alternative)
     certain = f" (95 %: {interval})" if interval else ""
     return f"speed-up {value} over {reference(advice)}{certain}, {basis(advice, alternative)}"
 
 
-def value_and_interval(alternative: Alternative) -> tuple[str, str]:
-    """Format a speed-up as `2.40` and `2.20 to 2.60`; as `at least 1.09` and "" where a projection knows only
-    that."""
+def speed_up_and_interval(alternative: Alternative) -> tuple[str, str]:
+    """Return `2.40` and `2.20 .. 2.60`; `at least 1.09` and "" where a projection knows only that."""
     if alternative.speed_up is None:
         return "unknown", ""
-    if is_projected_bound(alternative):
+    if _is_projected_bound(alternative):
         return speed_up_text(alternative.speed_up, ratio_text), ""
     return ratio_text(alternative.speed_up.value), interval_text(alternative.speed_up, ratio_text)
 
 
-def is_projected_bound(alternative: Alternative) -> bool:
+def _is_projected_bound(alternative: Alternative) -> bool:
     """Return whether it is a projected change with a bound of its speed-up alone."""
     speed_up = alternative.speed_up
     return "kind" in alternative.extra and speed_up is not None and is_bound(speed_up)
 
 
 def basis(advice: Advice, alternative: Alternative) -> str:
-    """What the values are based on: `measured`, `extrapolated`. Advice on exchanges has no measured
-    range."""
+    """Return what the values are based on. Advice on exchanges has no measured range."""
     if advice.operation in OF_EXCHANGES and alternative.basis == MODEL:
         return "predicted"
     return BASES.get(alternative.basis, alternative.basis)
 
 
-def value_of_time(alternative: Alternative) -> str:
-    """Format the time without its interval: as `at most 890 ms` where a projection knows only that."""
-    if is_projected_bound(alternative):
+def notes(
+    pieces: Sequence[Advice],
+    title_of: Callable[[Advice], str],
+    more: Callable[[Advice], Sequence[str]] = lambda advice: (),
+) -> list[str]:
+    """Return each distinct note once, after the titles of the pieces that it is about if these are not
+    all."""
+    titles_of: dict[str, list[str]] = {}
+    for advice in pieces:
+        for text in (*advice.notes, *more(advice)):
+            titles_of.setdefault(text, []).append(title_of(advice))
+    return [
+        text if len(titles) == len(pieces) else f"{labels.listed_briefly(titles, 2)}: {text}"
+        for text, titles in titles_of.items()
+    ]
+
+
+def format_time(alternative: Alternative) -> str:
+    """Return `5.9 ms (5.8 ms .. 6 ms)`; `at most 890 ms` where a projection knows only that."""
+    if _is_projected_bound(alternative):
         return time_text(alternative.time_s, alternative.speed_up)
-    return format_seconds(alternative.time_s.value)
+    return with_interval(alternative.time_s, format_seconds)
 
 
-def takes(alternative: Alternative) -> str:
-    """`5.9 ms (95 %: 5.8 ms to 6 ms)`."""
-    certain = "" if is_projected_bound(alternative) else _interval(alternative.time_s, format_seconds)
-    return value_of_time(alternative) + certain
-
-
-def takes_in_table(alternative: Alternative) -> str:
-    """Format the same as `5.9 ms (5.8 ms to 6 ms)`."""
-    return takes(alternative).replace("95 %: ", "")
-
-
-def speed_up_in_table(alternative: Alternative) -> str:
-    """Format a speed-up as `2.40 (2.20 to 2.60)`; `-` if it is unknown."""
+def format_speed_up(alternative: Alternative) -> str:
+    """Return `2.40 (2.20 .. 2.60)`; "" if it is unknown."""
     if alternative.speed_up is None:
-        return "-"
-    value, interval = value_and_interval(alternative)
+        return ""
+    value, interval = speed_up_and_interval(alternative)
     return value + (f" ({interval})" if interval else "")
 
 
-def _interval(estimate: Estimate, text: Callable[[float], str]) -> str:
-    interval = interval_text(estimate, text)
-    return f" (95 %: {interval})" if interval else ""
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def extrapolated(extra: Mapping[str, Any]) -> str:
-    """`extrapolated in ranks`, or `extrapolated in part` if the file does not list the quantities."""
+    """Return `in ranks`, or `in part` if the file does not list the quantities; "" if nothing is."""
     value = extra.get("extrapolated")
     if isinstance(value, list) and value:
-        return f"extrapolated in {extra_cell('', value)}"
-    return "extrapolated in part" if value is True else ""
+        return f"in {format_extra('', value)}"
+    return "in part" if value is True else ""
 
 
-def extra_cell(key: str, value: Any) -> str:
-    """Another value of an alternative, as text for a table cell."""
+def format_extra(key: str, value: Any) -> str:
+    """Return another value of an alternative as text; "" if it is unknown."""
     if value is None or isinstance(value, dict):
-        return "-"
+        return ""
     if isinstance(value, list):
-        return labels.listed([str(item).replace("_bytes", "").replace("_", " ") for item in value]) or "-"
+        return labels.listed([str(item).replace("_bytes", "").replace("_", " ") for item in value])
     if isinstance(value, bool):
         return "yes" if value else "no"
     if _is_number(value):
         formats = {"_bytes": format_bytes, "_s": format_seconds}
         return next((text(value) for end, text in formats.items() if key.endswith(end)), f"{value:.4g}")
     return str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -48,7 +48,7 @@ ID = "collectives"
 QUESTION = "Which algorithm should a collective use?"
 ADVISE = "earlybird advise collective"
 NOUN, NOUN_OF_MPI = "algorithm", "algorithm of the MPI"
-_SLOTS = re.compile(r"\d+x\d+x\d+")
+_SLOTS = re.compile(r"[0-9]+x[0-9]+x[0-9]+")
 MAX_LISTED = 4  # pairs of operation and MPI in the answer
 MAX_SETTINGS = 24  # settings (operation, MPI, mapping) with figures; the tables have all
 

@@ -7,6 +7,7 @@ from earlybird.compare.ranking import Crossover
 from earlybird.data import labels
 from earlybird.data.benchmark_parameters import parameter_texts
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT
+from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.layout import MAPPINGS
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
@@ -125,7 +126,7 @@ def _setting(sample: Sample) -> tuple[str, str, tuple[str, ...]] | None:
 
 def is_timed(sample: Sample) -> bool:
     """Whether `sample` is a timed collective with operation, ranks and size."""
-    if (sample.kernel, sample.quantity) != ("collective", COMPLETION) or sample.method is None:
+    if (sample.kernel, sample.quantity) != (COLLECTIVE.name, COMPLETION) or sample.method is None:
         return False
     ranks, size = (number_or_none(sample.config.get(key)) for key in ("ranks", "size_bytes"))
     return "operation" in sample.config and None not in (ranks, size) and ranks >= 1 and size >= 0

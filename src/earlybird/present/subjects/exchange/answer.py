@@ -1,6 +1,7 @@
 """What exchanges take, where their volume goes and how far off predictions were, as sentences and answers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +16,12 @@ from earlybird.present.material import Material
 from earlybird.present.subjects.exchange.view import Exchange
 
 
-def exchange_sentence(exchange: Exchange, reason: str | None = None) -> str:
-    """Return the time of the slowest rank and how long the others wait for it, with the `reason` for the
-    model."""
+def exchange_sentence(exchange: Exchange, extra: Mapping[str, Any] | None = None) -> str:
+    """Return the time of the slowest rank and how long the others wait for it, with the reason for the model
+    in `extra` of its prediction."""
     source, _ = exchange.reference()
     rank, time_s, waiting_s = _slowest(exchange)
-    by = with_reason(f"{source} model", reason)
+    by = with_reason(f"{source} model", extra or {})
     verb = "takes" if source == "measured" else f"takes, as predicted by the {by},"
     subject = labels.capital(_subject(exchange))
     text = f"{subject} {verb} {format_seconds(time_s)}, the time of rank {rank}, the slowest"

@@ -35,7 +35,7 @@ from earlybird.present.subjects.exchange.tables import (
 from earlybird.present.subjects.exchange.view import Exchange
 
 MAX_RANKS = 32  # rows; of more ranks, the slowest are printed without --all
-_MOST_NODES = 64  # rows; JSON and CSV have all
+_MAX_NODES = 64  # rows; JSON and CSV have all
 
 
 def print_prediction(prediction: Prediction, format: str, pattern: Pattern | None = None) -> None:
@@ -47,7 +47,7 @@ def print_prediction(prediction: Prediction, format: str, pattern: Pattern | Non
         return
     ranks, _ = slowest_ranks(prediction.time_s, _most_rows(len(prediction.time_s)))
     print_table(parts_table(prediction, ranks))
-    sentence = exchange_sentence(predicted_exchange("", prediction), prediction.extra.get("model_reason"))
+    sentence = exchange_sentence(predicted_exchange("", prediction), prediction.extra)
     if pattern is not None:
         number = counted(pattern.num_messages, "message")
         sentence += f" It has {number}, {format_bytes(pattern.total_bytes)}."
@@ -82,7 +82,10 @@ def print_comparison(comparison: Comparison, format: str) -> None:
     print_line()
     print_errors(comparison)
     if default := comparison.extra.get("default_model"):
-        note(f"predict's default here: {with_reason(default, comparison.extra.get('model_reason'))}")
+        errors = (comparison.empty or comparison).error
+        better = any(error < errors.get(default, 0) for error in errors.values())
+        store = "; `earlybird fit RUN... REPLAY` makes the model that errs least the default"
+        note(f"predict's default here: {with_reason(default, comparison.extra)}{store if better else ''}")
 
 
 def print_comparison_of_file(comparison: Comparison, format: str) -> None:
@@ -110,9 +113,9 @@ def print_traffic(pattern: Pattern, layout: Layout, format: str) -> None:
     print_line(volume_sentence(exchange))
     print_table(levels_table(exchange))
     print_line()
-    print_table(node_volumes_table(exchange, _MOST_NODES))
-    if len(nodes) > _MOST_NODES:
-        print_line(f"... {len(nodes) - _MOST_NODES} more; --format csv has all")
+    print_table(node_volumes_table(exchange, _MAX_NODES))
+    if len(nodes) > _MAX_NODES:
+        print_line(f"... {len(nodes) - _MAX_NODES} more; --format csv has all")
 
 
 def _print_times(exchange: Exchange) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from earlybird.data import labels
+from earlybird.data.kernels import COLLECTIVE, MSGRATE, PIPELINE, kernel_of
 from earlybird.data.methods import CONTEXTS, PER_THREAD, SINGLE
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample
@@ -15,12 +16,17 @@ _CLEAR_GAMMA_BETA = 2.5  # that of figure 8 of Gillis et al. 2023
 
 def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample] = ()) -> list[str]:
     """The lines to print below the table of `results`, all of one kernel and of `samples`."""
-    of_kernel = _REMARKS.get(results[0].kernel)
-    lines = [*(of_kernel(run, results) if of_kernel else []), *_imported(run, samples), *_speed_up(results)]
+    name = results[0].kernel
+    columns = kernel_of(name).columns
+    lines = [*kernel_of(name).remarks, *(_REMARKS[name](run, results) if name in _REMARKS else [])]
+    lines += _imported(run, samples)
+    if any(column.key == "speed_up" for column in columns):
+        lines += _speed_up(results)
     # Of a single launch with a single value there is none.
     has_values = all(len(one.times_s) == 1 for one in samples) and bool(samples)
     is_single = has_values and all(result.launches == 1 for result in results)
-    return lines if is_single else lines + _interval(results)
+    has_interval = any(column.interval for column in columns)
+    return lines + _interval(results) if has_interval and not is_single else lines
 
 
 def _imported(run: Run, samples: Sequence[Sample]) -> list[str]:
@@ -35,19 +41,7 @@ def _imported(run: Run, samples: Sequence[Sample]) -> list[str]:
     )
 
 
-def _partitioned(_: Run, results: Sequence[Result]) -> list[str]:
-    return [
-        "overhead: time during which a partition is in flight, from MPI_Pready to arrival / time of a single "
-        "message",
-        "perceived: size / time from the last MPI_Pready until the receive is complete",
-        "availability: 100 % if nothing is in flight after the threads join, 0 % if as long as a message",
-        "early-bird: share of the time in flight before the join; delivered: share that has arrived by then",
-    ]
-
-
 def _speed_up(results: Sequence[Result]) -> list[str]:
-    if results[0].kernel == "partitioned":  # its table has the overhead
-        return []
     compared = [result for result in results if result.speed_up]
     if not compared:
         return []
@@ -71,8 +65,6 @@ def _coverage_text(coverage: float) -> str:
 
 
 def _interval(results: Sequence[Result]) -> list[str]:
-    if results[0].kernel == "completion":  # its table has no interval
-        return []
     coverage = {result.launches: result.coverage for result in results}
     several = [
         f"with {count} launches it contains the median in {_coverage_text(coverage[count])} of all cases"
@@ -104,16 +96,15 @@ def _pipeline(_: Run, results: Sequence[Result]) -> list[str]:
 
 
 def _has_short_delay(result: Result) -> bool:
+    if "partitions" not in result.config or not result.figures:
+        return False
     beta = result.figures["single_bandwidth_bytes_per_s"]
     gamma = result.figures["delay_rate_s_per_byte"]
     return bool(beta) and 0 < gamma * beta < _MIN_GAMMA_BETA and result.config["partitions"] > 1
 
 
 def _collective(_: Run, results: Sequence[Result]) -> list[str]:
-    lines = [
-        "completion: until the last rank is done; mean: over ranks, as the OSU benchmarks report; root: "
-        "until the root is done"
-    ]
+    lines = []
     if any(
         result.figures.get("verification") != "not verified" or result.figures["tree_seen"]
         for result in results
@@ -126,10 +117,8 @@ def _collective(_: Run, results: Sequence[Result]) -> list[str]:
 
 
 def _message_rate(run: Run, results: Sequence[Result]) -> list[str]:
-    lines = [
-        "Mmsg/s: messages of all threads divided by the time until the last one is received; per thread: "
-        "messages of one thread divided by the time of that thread"
-    ]
+    lines = []
+    results = [result for result in results if "threads" in result.config]
     oversubscribed = [result.config["threads"] for result in results if result.oversubscribed]
     if oversubscribed:
         cores = run.header.get("machine", {}).get("cores")
@@ -163,8 +152,7 @@ def _without_contexts(run: Run, results: Sequence[Result]) -> list[str]:
 
 
 _REMARKS: Mapping[str, Callable[[Run, Sequence[Result]], list[str]]] = {
-    "pipeline": _pipeline,
-    "partitioned": _partitioned,
-    "msgrate": _message_rate,
-    "collective": _collective,
+    PIPELINE.name: _pipeline,
+    MSGRATE.name: _message_rate,
+    COLLECTIVE.name: _collective,
 }

@@ -59,16 +59,14 @@ def machine_chapter(material: Material) -> Chapter:
     all_tables = (
         tables.points_table(curves),
         tables.fit_table(lines),
-        tables.contention_fit_table(material),
+        tables.protocols_table(labelled_profiles(material)),
         tables.bandwidth_table(items),
         tables.rates_table(rates),
     )
     brief = (
         tables.brief_points_table(curves),
-        tables.bandwidth_table(large_message_protocols(items)).only(
-            lambda column: column.head in tables.BRIEF_BANDWIDTH
-        ),
-        tables.brief_rates_table(rates),
+        tables.bandwidth_table(large_message_protocols(items)),
+        tables.rates_table(rates).brief(),
     )
     return Chapter(
         ID,

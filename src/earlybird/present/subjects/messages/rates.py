@@ -6,6 +6,7 @@ from typing import Any
 from earlybird.compare.results import results
 from earlybird.data import labels
 from earlybird.data.benchmark_parameters import parameter_texts
+from earlybird.data.kernels import MSGRATE
 from earlybird.data.layout import level_phrase
 from earlybird.data.methods import CONTEXTS, PER_THREAD, PROCESSES, SHARED
 from earlybird.data.results import Result
@@ -38,7 +39,7 @@ class MessageRates:
 
     def drawn(self) -> dict[str, list[Result]]:
         """method -> results to draw. Others with contexts are drawn only if there is nothing else."""
-        usual = [one for one in self.results if contexts(one) == "-" or one.method == CONTEXTS]
+        usual = [one for one in self.results if not contexts(one) or one.method == CONTEXTS]
         return grouped(sorted(usual or self.results, key=_method_order), lambda one: one.method)
 
     def headline(self) -> dict[str, Result]:
@@ -55,9 +56,9 @@ def threads(result: Result) -> int:
 
 
 def contexts(result: Result) -> str:
-    """The number of requested contexts; "-" for the default of the MPI."""
+    """Return the number of requested contexts; "" for the default of the MPI."""
     vcis = number_or_none(result.config.get("vcis"))
-    return "-" if vcis is None else str(int(vcis))
+    return "" if vcis is None else str(int(vcis))
 
 
 def rate(result: Result) -> Estimate:
@@ -81,7 +82,7 @@ def message_rates(material: Material) -> list[MessageRates]:
     for group in groups(material, _setting):
         for (reused, *parameters), of_kind in grouped(group.samples, _kind).items():
             ordered = sorted(
-                results(of_kind), key=lambda one: (threads(one), *_method_order(one), contexts(one) != "-")
+                results(of_kind), key=lambda one: (threads(one), *_method_order(one), bool(contexts(one)))
             )
             label = ", ".join([group.label + " with reused buffers" * reused, *parameters])
             found.append(MessageRates(label, group.setting, tuple(ordered)))
@@ -96,7 +97,7 @@ def _kind(sample: Sample) -> tuple[Any, ...]:
 def _setting(sample: Sample) -> tuple[str, int, int] | None:
     config = sample.config
     values = [number_or_none(config.get(key)) for key in ("size_bytes", "window", "threads")]
-    if sample.kernel != "msgrate" or sample.method is None or None in values or min(values[1:]) < 1:
+    if sample.kernel != MSGRATE.name or sample.method is None or None in values or min(values[1:]) < 1:
         return None
     return str(config.get("level", "")), int(values[0]), int(values[1])
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.compare.results import results
-from earlybird.data import labels
+from earlybird.data import kernels, labels
 from earlybird.data.profile import Profile, Protocol
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
@@ -101,7 +101,7 @@ class Contention:
 
 def bandwidth(result: Result) -> Estimate:
     """Bytes per second that all receivers together receive; 0 if the clock did not resolve the time."""
-    size_bytes = result.config["size_bytes"] * result.config.get("competitors", 1)
+    size_bytes = result.config["size_bytes"] * result.config["competitors"]
     low, value, high = (size_bytes / time_s if time_s > 0 else 0.0 for time_s in sorted(result.time_s)[::-1])
     return Estimate(value, low, high)
 
@@ -128,7 +128,7 @@ def pingpong_curves(material: Material) -> list[Curve]:
 
 def _pingpong_setting(sample: Sample) -> tuple[str, bool] | None:
     size_bytes = number_or_none(sample.config.get("size_bytes"))
-    if sample.kernel != "pingpong" or size_bytes is None or size_bytes < 0:
+    if sample.kernel != kernels.PINGPONG.name or size_bytes is None or size_bytes < 0:
         return None
     return str(sample.config.get("level", "")), sample.config.get("buffers", "vary") == "reuse"
 
@@ -224,7 +224,7 @@ def largest_contention_samples(material: Material) -> dict[tuple[str, str], list
 
 def _is_contention(sample: Sample) -> bool:
     size, count = (number_or_none(sample.config.get(key)) or 0 for key in ("size_bytes", "competitors"))
-    return sample.kernel == "contention" and size > 0 and count >= 1
+    return sample.kernel == kernels.CONTENTION.name and size > 0 and count >= 1
 
 
 def large_message_protocols(items: Iterable[Contention]) -> list[Contention]:

@@ -1,123 +1,44 @@
-"""Tables of the motifs: the columns of each kernel, where libearlybird is slower, and how times scale."""
+"""Tables of the motifs: where libearlybird is slower, and how times scale."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
 
-from earlybird.compare.motifs import SLOWER, Scaling, cells_text, mapping_of, over_best, scaling
-from earlybird.data import labels, units
-from earlybird.data.methods import NOISE_MODELS, STYLES
+from earlybird.compare.motifs import SLOWER, Scaling, cells_text, over_best, scaling
+from earlybird.data import kernels, labels
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.table import Column, Table
 from earlybird.present.render.terminal import print_line, print_table
+from earlybird.present.subjects.measured.columns import column_of
 
 
-def by_shape(result: Result) -> tuple:
-    """By point, then the styles in their order."""
-    config, method = result.config, result.method
-    return (
-        config["scaling"], config["ranks"], config["layout"], config["process_grid"], config["size_bytes"],
-        config["cells"], config.get("planes_per_block", 0),
-        config.get("stencil", 0), config.get("periodic", ""), config.get("buffers", ""), config["variables"],
-        config["threads"], config["partitions"], config["compute_s"], NOISE_MODELS.index(config["noise"]),
-        config["noise_share"], STYLES.index(method) if method in STYLES else len(STYLES),
-    )  # fmt: skip
+def _of_result(key: str) -> Column:
+    """Return a column of results, for their scaling."""
+    declared = next(column for column in kernels.HALO3D.columns if column.key == key)
+    column = column_of(declared)
+    return replace(column, text_of=lambda one: column.text(one.result))
 
 
-def _of(name: str) -> Any:
-    return lambda result: result.config.get(name, "")
-
-
-def _seconds(name: str) -> Any:
-    def text(result: Result) -> str:
-        value = result.figures.get(name)
-        return "" if value is None else units.format_seconds(value)
-
-    return text
-
-
-def _throughput(result: Result) -> str:
-    rate = result.figures.get("throughput_bytes_per_s")
-    return units.format_bandwidth(rate) if rate else ""
-
-
-def noise(result: Result) -> str:
-    return labels.noise(result.config["noise"], result.config["noise_share"])
-
-
-_MAPPING = Column("mapped by", lambda one: mapping_of(one.config), common=True, varying=True)
-_VARIABLES = Column(
-    "variables",
-    lambda one: "" if one.config["variables"] == 1 else one.config["variables"],
-    True,
-    True,
-    default="1",
-)
-_STENCIL = Column("stencil", _of("stencil"), common=True, optional=True)
-_PERIODIC = Column(
-    "periodic", lambda one: "yes" if one.config.get("periodic") == "yes" else "", True, True, default="no"
-)
-_BUFFERS = Column(
-    "buffers",
-    lambda one: "derived" if one.config.get("buffers") == "derived" else "",
-    True,
-    True,
-    default="packed",
-)
-_PLANES = Column("planes per block", _of("planes_per_block"), common=True, varying=True)
-_PARTITIONS = Column("partitions", _of("partitions"), common=True)
-_NOISE = Column(
-    "noise", lambda one: noise(one) if one.config["noise_share"] else "", True, True, default="none"
-)
-SHAPE = (
-    Column(
-        "scaling", lambda result: "weak" if result.config["scaling"] == "weak" else "", True, True, left=True
-    ),
-    Column("P", _of("ranks"), common=True),
-    _MAPPING,
-    Column("grid", _of("process_grid"), common=True),
-    Column("cells", _of("cells"), common=True),
-    _VARIABLES,
-    _STENCIL,
-    _PERIODIC,
-    _BUFFERS,
-    _PLANES,
-    Column("threads", _of("threads"), common=True),
-    _PARTITIONS,
-    Column("compute", lambda one: units.format_seconds(one.config["compute_s"]), common=True),
-    _NOISE,
-)
-SPLIT = (
-    Column("sent", _throughput),
-    Column("computing", _seconds("computing_s"), optional=True),
-    Column("communicating", _seconds("communicating_s"), optional=True),
-    Column("waiting", _seconds("waiting_s"), optional=True),
-)
-
-
-def _if_varying(column: Column) -> Column:
-    """A column of results, for their scaling."""
-    return Column(
-        column.head, lambda one: column.text(one.result), common=True, varying=True, default=column.default
-    )
+def _if_varying(key: str) -> Column:
+    return replace(_of_result(key), optional=False, varying=True)
 
 
 _SCALING = (
     Column("scaling", lambda one: one.result.config["scaling"], common=True, left=True),
-    _if_varying(_MAPPING),
+    _if_varying("mapping"),
     Column("cells", lambda one: f"{cells_text(one.result.config)}{' each' * one.is_weak}", common=True),
-    *map(_if_varying, (_VARIABLES, _STENCIL, _PERIODIC, _BUFFERS, _PLANES)),
-    Column("compute", lambda one: units.format_seconds(one.result.config["compute_s"]), common=True),
-    _if_varying(_NOISE),
-    Column("threads", lambda one: one.result.config["threads"], common=True),
-    _if_varying(_PARTITIONS),
-    Column("method", lambda one: one.result.method, common=True, left=True),
+    *map(_if_varying, ("variables", "stencil", "periodic", "buffers", "planes_per_block")),
+    _of_result("compute_s"),
+    _if_varying("noise"),
+    _of_result("threads"),
+    _if_varying("partitions"),
+    replace(_of_result("method"), common=True),
     Column("P", lambda one: one.result.config["ranks"]),
-    Column("time", lambda one: units.format_seconds(one.result.time_s.value)),
+    _of_result("time_s"),
     Column("speed-up", lambda one: ratio_text(one.speed_up) if one.speed_up else ""),
     Column("efficiency", lambda one: labels.percent(one.efficiency) if one.efficiency else ""),
-    Column("state", lambda one: one.result.state),
+    _of_result("state"),
 )
 
 

@@ -10,8 +10,9 @@ from earlybird.compare.motifs import Scaling, cells_text, compared_with_best, ma
 from earlybird.compare.ratios import Ratio
 from earlybird.compare.results import results
 from earlybird.data import labels
+from earlybird.data.kernels import MOTIFS
 from earlybird.data.layout import MAPPINGS
-from earlybird.data.methods import FUNNELLED, MOTIFS
+from earlybird.data.methods import FUNNELLED
 from earlybird.data.run import Sample
 from earlybird.data.units import format_seconds, whole_number
 from earlybird.present.core import points as views

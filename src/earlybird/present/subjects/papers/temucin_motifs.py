@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from earlybird.data import labels
+from earlybird.data.kernels import HALO3D, SWEEP3D
 from earlybird.data.methods import EARLYBIRD, FUNNELLED, MULTIPLE, OWN_CALLS
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.present.core.notation import ratio_text
@@ -68,22 +69,23 @@ def _is_same(value: float) -> bool:
 _STATEMENTS = (
     _Statement(
         "Sweep3D: all threads communicating are mostly faster than one",
-        "sweep3d", (MULTIPLE,), FUNNELLED, _mostly(lambda value: value > 1 + SAME),
+        SWEEP3D.name, (MULTIPLE,), FUNNELLED, _mostly(lambda value: value > 1 + SAME),
     ),
     _Statement(
         "Sweep3D: partitioned is mostly at least as fast as all threads communicating",
-        "sweep3d", _PARTITIONED, MULTIPLE, _mostly(lambda value: value >= 1 / (1 + SAME)),
+        SWEEP3D.name, _PARTITIONED, MULTIPLE, _mostly(lambda value: value >= 1 / (1 + SAME)),
     ),
     _Statement(
         "Sweep3D: partitioned gains over one thread with the largest messages",
-        "sweep3d", _PARTITIONED, FUNNELLED, lambda ratios: ratios[-1] > 1 + SAME,
+        SWEEP3D.name, _PARTITIONED, FUNNELLED, lambda ratios: ratios[-1] > 1 + SAME,
     ),
     _Statement(
         f"Sweep3D: partitioned has up to {PAPER_GAIN} times the throughput of one thread",
-        "sweep3d", _PARTITIONED, FUNNELLED, lambda ratios: max(ratios) >= PAPER_GAIN * (1 - SAME),
+        SWEEP3D.name, _PARTITIONED, FUNNELLED, lambda ratios: max(ratios) >= PAPER_GAIN * (1 - SAME),
     ),
     _Statement(
-        "Halo3D: the styles differ little", "halo3d", (MULTIPLE, *_PARTITIONED), FUNNELLED, _mostly(_is_same)
+        "Halo3D: the styles differ little", HALO3D.name, (MULTIPLE, *_PARTITIONED), FUNNELLED,
+        _mostly(_is_same),
     ),
 )  # fmt: skip
 
@@ -116,7 +118,7 @@ def _more_computation(group: Sequence[Throughput]) -> list[list[str]]:
         f"Halo3D: {PAPER_MORE} times the computation costs at most {100 * PAPER_LOSS:.1f} % of the "
         "throughput (largest message)"
     )
-    halo = [one for one in group if one.setting.motif == "halo3d"]
+    halo = [one for one in group if one.setting.motif == HALO3D.name]
     alone = [one for one in halo if one.setting.threads == 1]
     most = max(halo, key=lambda one: one.setting.threads, default=None)
     methods = [method for method in _PARTITIONED if most is not None and method in most.methods()]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from earlybird.compare.ratios import Ratio, paired_ratio
 from earlybird.data import labels
+from earlybird.data.kernels import HALO3D, SWEEP3D
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
@@ -14,7 +15,7 @@ from earlybird.present.subjects.pipelines.view import reproduces
 
 NAME = "temucin"
 # Their names in the paper, by kernel.
-TITLES: Mapping[str, str] = {"sweep3d": "Sweep3D", "halo3d": "Halo3D"}
+TITLES: Mapping[str, str] = {SWEEP3D.name: "Sweep3D", HALO3D.name: "Halo3D"}
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.compare.partitioned import metric_keys
 from earlybird.data import labels
+from earlybird.data.kernels import PARTITIONED
 from earlybird.data.methods import SINGLE
 from earlybird.data.partition_moments import PartitionMoments
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
-from earlybird.data.schema import Estimate
+from earlybird.data.schema import Estimate, estimate_keys
 from earlybird.data.units import format_seconds
 from earlybird.present.core import points as views
 from earlybird.present.core.points import Point, groups
@@ -124,7 +124,7 @@ def setting_text(one: Metrics) -> str:
 
 
 def metric(result: Result, name: str) -> Estimate | None:
-    values = [result.figures.get(key) for key in metric_keys(name)]
+    values = [result.figures.get(key) for key in estimate_keys(name)]
     return None if None in values else Estimate(*values)
 
 
@@ -159,7 +159,7 @@ def _setting(sample: Sample) -> Setting | None:
     """The setting of a sample; None if it is of another kernel or its configuration is incomplete."""
     config, keys = sample.config, ("partitions", "threads", "compute_s", "noise_share")
     numbers = {key: number_or_none(config.get(key)) for key in keys}
-    if sample.kernel != "partitioned" or sample.method is None or None in numbers.values():
+    if sample.kernel != PARTITIONED.name or sample.method is None or None in numbers.values():
         return None
     level = str(config.get("level", ""))
     partitions, threads = int(numbers["partitions"] or 1), int(numbers["threads"] or 1)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import labels
+from earlybird.data.kernels import PIPELINE
 from earlybird.data.methods import SINGLE
 from earlybird.data.run import Sample
 from earlybird.present.core import points as views
@@ -156,7 +157,7 @@ def reproduces(run: MeasuredRun) -> str:
 
 def _setting(sample: Sample) -> Setting | None:
     """The setting of a sample; None if its configuration is incomplete."""
-    if sample.kernel != "pipeline" or sample.method is None:
+    if sample.kernel != PIPELINE.name or sample.method is None:
         return None
     config = {"threads": 1} | {
         key: number for key, value in sample.config.items() if (number := number_or_none(value)) is not None

@@ -1,1 +1,1 @@
-"""What a person sees of program."""
+"""Presentation of a projection: what changes of a recorded program would gain."""

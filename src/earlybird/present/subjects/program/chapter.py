@@ -3,23 +3,15 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.projection import (
-    ProjectedChange,
-    ProjectedPhase,
-    has_interval,
-    is_bound,
-    speed_up_text,
-    time_text,
-)
-from earlybird.data.schema import Estimate
+from earlybird.data.projection import is_bound, speed_up_text
 from earlybird.data.units import format_seconds
 from earlybird.present import commands
-from earlybird.present.core.notation import interval_text, ratio_text, with_interval
+from earlybird.present.core.notation import interval_text, ratio_text
 from earlybird.present.core.parts import Answer, Chapter
-from earlybird.present.core.table import Table, table_of
 from earlybird.present.core.text import NOTHING
 from earlybird.present.material import Material
 from earlybird.present.subjects.program.figures import gains_figure
+from earlybird.present.subjects.program.tables import changes_table, phases_table
 from earlybird.present.subjects.program.view import Projected, projected
 
 ID = "projection"
@@ -30,35 +22,56 @@ MEANS = (
     "phase overlap or exclude each other: never add their gains. In the table and the figure each change is "
     "of one phase; a layout or an MPI changes all of them, and the answer has their sum."
 )
-# In the terminal: the number of changes, and the columns.
-_BRIEF = 6
-_IN_BRIEF = ("change", "phase", "recorded", "projected (95 %)", "of the run (95 %)")
+_BRIEF = 6  # changes in the terminal
 
 
 def projection_chapter(material: Material) -> Chapter:
-    """All projections in the order given, the changes of each by the time of the run that they save."""
-    found = projected(material)
-    if not found:
+    """Return the chapter on all projections in the order given."""
+    projections = projected(material)
+    if not projections:
         return Chapter(ID, QUESTION, "", absent=_absent(material))
+    changed = [one for one in projections if one.gains]
     return Chapter(
         ID,
         QUESTION,
-        " ".join(_sentence(one) for one in found),
-        [MEANS, *(line for one in found for line in _assumptions(one))],
-        answers=[_answer(one) for one in found],
-        warnings=[labels.capital(note) for one in found for note in one.projection.remarks()],
+        " ".join(f"{one.title}: {verdict(one)}." for one in projections),
+        [MEANS, *(line for one in projections for line in (f"{labels.capital(one.run_text)}.", *basis(one)))],
+        answers=[_answer(one) for one in projections],
+        warnings=[labels.capital(note) for one in projections for note in one.projection.remarks()],
         figures=[
             gains_figure(one, f"projection-{k}")
-            for k, one in enumerate(found)
+            for k, one in enumerate(projections)
             if any(gain.change.run_speed_up is not None for gain in one.gains)
         ],
-        shown=[table for one in found for table in (_phases(one), *([_changes(one)] if one.gains else []))],
-        brief=[
-            _changes(one).only(lambda column: column.head in _IN_BRIEF).first(_BRIEF, "change")
-            for one in found
-            if one.gains
+        shown=[
+            table
+            for one in projections
+            for table in (phases_table(one), *([changes_table(one)] if one.gains else []))
         ],
+        brief=[changes_table(one).brief().first(_BRIEF, "change") for one in changed],
     )
+
+
+def verdict(projected: Projected) -> str:
+    """Return what the best change gains, as a clause."""
+    best = projected.best
+    if best is None:
+        return "no change is clearly faster" if projected.gains else "there is no change to project"
+    interval = interval_text(best.run_speed_up, ratio_text)
+    certain = "" if is_bound(best.run_speed_up) else f" (95 %: {interval})"
+    return (
+        f"with {best.name} instead of what was recorded, the run is projected to be "
+        f"{speed_up_text(best.run_speed_up, ratio_text)} times as fast{certain}, by {best.where}"
+    )
+
+
+def basis(projected: Projected) -> list[str]:
+    """Return the models of the phases and what is assumed, a sentence each."""
+    models = [f"Model of exchanges: {name}." for name in projected.projection.models()]
+    return models + [
+        labels.capital(f"{kind}: assumes that {text}.")
+        for kind, text in projected.projection.assumptions.items()
+    ]
 
 
 def _absent(material: Material) -> Sequence[tuple[str, str]]:
@@ -68,79 +81,13 @@ def _absent(material: Material) -> Sequence[tuple[str, str]]:
     return [("To project what another layout, aggregation or partitions would gain, run", command)]
 
 
-def _sentence(one: Projected) -> str:
-    best = one.best
+def _answer(projected: Projected) -> Answer:
+    best = projected.best
     if best is None:
-        return f"{one.title}: no change is clearly faster."
-    interval = interval_text(best.run_speed_up, ratio_text)
-    certain = "" if is_bound(best.run_speed_up) else f" (95 %: {interval})"
-    return (
-        f"{one.title}: with {best.name} instead of what was recorded, the run is projected to be "
-        f"{speed_up_text(best.run_speed_up, ratio_text)} times as fast{certain}, by {best.where}."
-    )
-
-
-def _answer(one: Projected) -> Answer:
-    best = one.best
-    if best is None:
-        finding = "No change is clearly faster." if one.gains else "There is no change to project."
-        do = one.projection.uneven_work_remedy() or NOTHING
-        return Answer(one.title, format_seconds(one.projection.run_s), "", finding, do)
-    finding = f"With {best.name}, projected, by {best.where}. Run the program with the change to check it."
+        do = projected.projection.uneven_work_remedy() or NOTHING
+        run = format_seconds(projected.projection.run_s)
+        return Answer(projected.title, run, "", f"{labels.capital(verdict(projected))}.", do)
+    how = f"With {best.name}, projected, by {best.where}. Run the program with the change to check it."
     number = f"speed-up {speed_up_text(best.run_speed_up, ratio_text)}"
     interval = "" if is_bound(best.run_speed_up) else interval_text(best.run_speed_up, ratio_text)
-    return Answer(one.title, number, interval, finding, best.action)
-
-
-def _assumptions(one: Projected) -> list[str]:
-    texts = [f"{kind}: assumes that {text}" for kind, text in one.projection.assumptions.items()]
-    return [labels.capital("; ".join(texts)) + "."] if texts else []
-
-
-def _phases(one: Projected) -> Table:
-    def model(phase: ProjectedPhase) -> str:
-        return "-" if phase.model_s is None else format_seconds(phase.model_s)
-
-    return table_of(
-        f"Phases: {one.title}",
-        one.projection.phases,
-        {
-            "phase": lambda phase: str(phase.number),
-            "calls": lambda phase: labels.listed_briefly(phase.calls),
-            "in": lambda phase: labels.listed_briefly(phase.functions),
-            "epochs": lambda phase: str(phase.epochs),
-            "time": lambda phase: format_seconds(phase.time_s),
-            "in MPI": lambda phase: format_seconds(phase.mpi_s),
-            "predicted": model,
-        },
-        wide=True,
-    )
-
-
-def _projected(change: ProjectedChange) -> str:
-    if has_interval(change.speed_up):
-        return with_interval(change.time_s, format_seconds)
-    return time_text(change.time_s, change.speed_up) or "unknown"
-
-
-def _speed_up(speed_up: Estimate | None) -> str:
-    interval = interval_text(speed_up, ratio_text) if has_interval(speed_up) else ""
-    return speed_up_text(speed_up, ratio_text) + (f" ({interval})" if interval else "")
-
-
-def _changes(one: Projected) -> Table:
-    return table_of(
-        f"Changes, by the time of the run that each saves: {one.title}",
-        one.gains,
-        {
-            "phase": lambda gain: str(gain.phase.number),
-            "change": lambda gain: gain.name,
-            "recorded": lambda gain: format_seconds(gain.phase.time_s),
-            "projected (95 %)": lambda gain: _projected(gain.change),
-            "speed-up of the phase (95 %)": lambda gain: _speed_up(gain.change.speed_up),
-            "of the run (95 %)": lambda gain: _speed_up(gain.change.run_speed_up),
-            "basis": lambda gain: gain.basis,
-            "what to do": lambda gain: "; ".join(filter(None, (gain.change.action, gain.change.reason))),
-        },
-        wide=True,
-    )
+    return Answer(projected.title, number, interval, how, best.action)

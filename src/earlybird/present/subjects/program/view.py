@@ -1,4 +1,4 @@
-"""The projections of a report: their titles, and the changes of all phases by what they save."""
+"""A projection with its title, and the changes of all phases by what they save."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from earlybird.data.projection import (
     RunChange,
 )
 from earlybird.data.schema import Estimate
+from earlybird.data.units import format_seconds
 from earlybird.present.material import Material
-from earlybird.present.subjects.advice.view import BASES
 
 # What a change is called with its name; the names of others say it by themselves.
 _KINDS = {LAYOUT: "the layout", OTHER_MPI: "the MPI"}
@@ -36,12 +36,8 @@ class Gain:
     @property
     def where(self) -> str:
         """`phase 1 in sendReceiveParallel`; the calls if no function is known."""
-        found = self.phase.functions or self.phase.calls
-        return f"phase {self.phase.number}" + (f" in {labels.listed_briefly(found)}" if found else "")
-
-    @property
-    def basis(self) -> str:
-        return BASES.get(self.change.basis, self.change.basis)
+        functions = self.phase.functions or self.phase.calls
+        return f"phase {self.phase.number}" + (f" in {labels.listed_briefly(functions)}" if functions else "")
 
 
 @dataclass(frozen=True)
@@ -56,43 +52,72 @@ class Best:
 
 @dataclass(frozen=True)
 class Projected:
-    """A projection with its title, and the changes of each phase, that which saves most of the run first."""
+    """A projection.
 
-    title: str
+    Attributes
+    ----------
+    file : the name of its file; "" if that of the recording tells it from others.
+    is_only : there is no other one next to it.
+    """
+
     projection: Projection
-    gains: Sequence[Gain]
+    file: str = ""
+    is_only: bool = True
+
+    @property
+    def title(self) -> str:
+        """`Program recorded in rec, 4 ranks`."""
+        ranks = labels.counted(self.projection.ranks, "rank")
+        file = f", {self.file}" if self.file else ""
+        return f"Program recorded in {self.projection.recording}, {ranks}{file}"
+
+    def named(self, caption: str) -> str:
+        """Return the caption of a table, with the title if there are several projections."""
+        return caption if self.is_only else f"{caption}: {self.title}"
+
+    @property
+    def run_text(self) -> str:
+        """`recording rec: 4 ranks on 2x1x2, 2 s`."""
+        ranks = labels.counted(self.projection.ranks, "rank")
+        run = f"{ranks} on {self.projection.layout}, {format_seconds(self.projection.run_s)}"
+        return f"recording {self.projection.recording}: {run}"
+
+    @property
+    def gains(self) -> Sequence[Gain]:
+        """The changes of each phase, that which saves most of the run first."""
+        gains = [Gain(phase, change) for phase in self.projection.phases for change in phase.changes]
+        return sorted(gains, key=lambda gain: -(gain.change.run_speed_up or Estimate.exact(0.0)).value)
 
     @property
     def best(self) -> Best | None:
-        """Of the changes that make the run clearly faster; a layout and an MPI change all phases."""
-        found = [
+        """The change that makes the run clearly faster, by most; a layout and an MPI change all phases."""
+        changes = [
             Best(gain.name, gain.where, gain.change.action, gain.change.run_speed_up)
             for gain in self.gains
             if gain.change.kind not in OF_RUN and gain.change.run_speed_up is not None
         ]
-        for one in self.projection.run_changes():
-            phases = "phase" if len(one.phases) == 1 else "phases"
-            where = f"{phases} {labels.listed([str(number) for number in one.phases])}"
-            if one.run_speed_up is not None:
-                found.append(Best(_name(one), where, one.action, one.run_speed_up))
-        clear = [one for one in found if is_clearly_faster(one.run_speed_up, Estimate.exact(1.0))]
-        return max(clear, key=lambda one: one.run_speed_up.value, default=None)
-
-
-def _name(change: ProjectedChange | RunChange) -> str:
-    """`the layout 4x1x2`, `176 to 8 messages`."""
-    return f"{_KINDS.get(change.kind, '')} {change.change}".lstrip()
+        for change in self.projection.run_changes():
+            phases = "phase" if len(change.phases) == 1 else "phases"
+            where = f"{phases} {labels.listed([str(number) for number in change.phases])}"
+            if change.run_speed_up is not None:
+                changes.append(Best(_name(change), where, change.action, change.run_speed_up))
+        clear = [best for best in changes if is_clearly_faster(best.run_speed_up, Estimate.exact(1.0))]
+        return max(clear, key=lambda best: best.run_speed_up.value, default=None)
 
 
 def projected(material: Material) -> list[Projected]:
-    """The projections in the order given; those of recordings with the same name get that of their files."""
-    names = [one.recording for one in material.projections]
-    found = []
-    for k, one in enumerate(material.projections):
-        file = material.name_of("projections", k) or str(k + 1)
-        of_file = f", {file}" if names.count(one.recording) > 1 else ""
-        title = f"Program recorded in {one.recording}, {labels.counted(one.ranks, 'rank')}{of_file}"
-        gains = [Gain(phase, change) for phase in one.phases for change in phase.changes]
-        gains.sort(key=lambda gain: -(gain.change.run_speed_up or Estimate.exact(0.0)).value)
-        found.append(Projected(title, one, gains))
-    return found
+    """Return the projections in the order given; those of recordings with one name with their files."""
+    names = [projection.recording for projection in material.projections]
+    return [
+        Projected(
+            projection,
+            material.name_of("projections", k) or str(k + 1) if names.count(projection.recording) > 1 else "",
+            len(names) == 1,
+        )
+        for k, projection in enumerate(material.projections)
+    ]
+
+
+def _name(change: ProjectedChange | RunChange) -> str:
+    """Return `the layout 4x1x2` or `176 to 8 messages`."""
+    return f"{_KINDS.get(change.kind, '')} {change.change}".lstrip()

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data.kernels import EXCHANGE
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.present.material import MeasuredRun, number_or_none
@@ -34,7 +35,7 @@ def limited_samples(run: MeasuredRun, patterns: Iterable[Pattern]) -> list[Sampl
 
 
 def _is_limited(sample: Sample, launch: Mapping[str, Any], patterns: Mapping[str, Pattern]) -> bool:
-    if sample.kernel != "exchange":
+    if sample.kernel != EXCHANGE.name:
         return _link_share(sample, link_bytes_per_s(launch)) >= LIMIT_SHARE
     pattern = patterns.get(str(sample.config.get("pattern_sha256")))
     busiest = exchange_share(pattern, launch, sample.median_s())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from earlybird.data import clocks, labels
+from earlybird.data.kernels import kernel_of
 from earlybird.data.layout import level_phrase
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
@@ -17,20 +18,6 @@ from earlybird.present.subjects.provenance import links
 SLOW_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
 MAX_PLACEMENTS = 3  # listed per run
 _INSIDE = {"intra-node": "within a node", "inter-node": "between nodes"}  # transports
-KERNELS = {
-    "pingpong": "ping-pong",
-    "contention": "contention",
-    "completion": "completion of sends",
-    "pipeline": "buffers in partitions",
-    "partitioned": "partitioned communication",
-    "halo3d": "halo exchanges",
-    "sweep3d": "sweeps",
-    "comb": "halo exchanges of many variables",
-    "exchange": "exchange",
-    "msgrate": "message rate",
-    "collective": "collectives",
-    "check": "check of nodes and links",
-}
 
 
 def machine_text(machine: Mapping[str, Any]) -> str:
@@ -111,7 +98,7 @@ def lights(run: MeasuredRun, several: bool, patterns: Iterable[Pattern] = ()) ->
 
     def what(sample: Sample) -> str:
         mpi, level = (str(sample.config.get(key, "")) for key in ("mpi", "level"))
-        kernel = KERNELS.get(sample.kernel, sample.kernel)
+        kernel = kernel_of(sample.kernel).title
         parts = [labels.flavour(mpi), kernel, level_phrase(level) if level else ""]
         return f"{run.name}: " * several + " ".join(part for part in parts if part)
 
@@ -168,12 +155,11 @@ def _noise_remedies(runs: Sequence[MeasuredRun]) -> list[str]:
 
 
 def crowd_text(runs: Sequence[MeasuredRun]) -> str:
-    """What exceeded the number of cores: threads in thread kernels, else ranks."""
-    kernels = {sample.kernel for run in runs for sample in run.samples if sample.oversubscribed}
-    of_threads, of_both = {"msgrate", "pipeline", "partitioned"}, {"halo3d", "sweep3d", "comb"}
-    if kernels <= of_threads:
-        return "threads"
-    return "ranks or threads" if kernels & (of_threads | of_both) else "ranks"
+    """Name what exceeded the number of cores."""
+    workers = {
+        kernel_of(sample.kernel).workers for run in runs for sample in run.samples if sample.oversubscribed
+    }
+    return workers.pop() if len(workers) == 1 else "ranks or threads"
 
 
 def noise_advice(run: MeasuredRun) -> str:

@@ -1,1 +1,1 @@
-"""What a person sees of recording."""
+"""Presentation of a recording: what a program sends, calls and waits for."""

@@ -1,236 +1,283 @@
-"""Tables of recordings: calls, size classes, pairs, ranks and communicators."""
+"""Tables of a recording: calls, phases, waits, threads, sizes, pairs, ranks and communicators."""
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from earlybird.analysis.calls import Spread
-from earlybird.analysis.communicators import CommunicatorTotal
-from earlybird.analysis.messages import SizeClass, bytes_by_rank
-from earlybird.analysis.waits import Waits
+from earlybird.analysis.messages import Pair, SizeClass, bytes_by_rank
+from earlybird.analysis.waits import (
+    CAUSES,
+    LATE_COLLECTIVE,
+    LATE_RECEIVER,
+    LATE_SENDER,
+    PEER_OUTSIDE,
+    PlaceWaits,
+    Waits,
+)
 from earlybird.data import labels
 from earlybird.data.phases import Phase
 from earlybird.data.recorded_rank import Communicator
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.present.core.table import Table, table_of
-from earlybird.present.subjects.recording.sizes import size_text
-from earlybird.present.subjects.recording.view import Recorded
+from earlybird.present.core.table import Column, Table
+from earlybird.present.subjects.recording.view import Recorded, first_names
 
-_CALLS = (
-    "Time by call on all ranks; shares are those of the run, which begins after MPI_Init; a message counts "
-    "in the call that sends it and in another one that receives it"
-)
-_PHASES = (
-    "Phases: functions of the program, and their calls; messages and bytes are of all ranks in one epoch"
-)
-# Rows; the heaviest are kept.
+# Rows on the page, and of those in a terminal; the others are counted.
 MAX_PHASES, MAX_PAIRS, MAX_RANKS, MAX_COMMUNICATORS, MAX_PLACES = 40, 50, 64, 40, 40
+BRIEF_CALLS, BRIEF_PHASES, BRIEF_PAIRS, BRIEF_PLACES = 12, 8, 12, 8
+_NOT_LISTED = "not listed"
+# What is waited for: in a sentence or the name of bars, and at the head of a narrow column.
+CAUSE_NAMES = {
+    LATE_SENDER: "late senders",
+    LATE_RECEIVER: "late receivers",
+    PEER_OUTSIDE: "peers outside the MPI",
+    LATE_COLLECTIVE: "late ranks in collectives",
+}
+_CAUSE_HEADS = {
+    LATE_SENDER: "sender",
+    LATE_RECEIVER: "receiver",
+    PEER_OUTSIDE: "outside",
+    LATE_COLLECTIVE: "collective",
+}
+
+
+def all_tables(recorded: Recorded) -> list[Table]:
+    """Return the tables of the page; none if no rank was recorded."""
+    if not recorded.recording.ranks:
+        return []
+    waits = recorded.waits
+    return [
+        calls_table(recorded),
+        *([waits_table(recorded, waits).first(MAX_PLACES, "place", _NOT_LISTED)] if waits else []),
+        *([waiting_ranks_table(recorded, waits)] if waits else []),
+        *([phases_table(recorded).first(MAX_PHASES, "phase", _NOT_LISTED)] if recorded.phases else []),
+        *([arrivals_table(recorded)] if recorded.arrivals else []),
+        *([sizes_table(recorded)] if recorded.sizes else []),
+        *(table.first(MAX_PAIRS, "pair", "in `earlybird show`") for table in pairs_tables(recorded)),
+        ranks_table(recorded),
+        communicators_table(recorded),
+    ]
+
+
+def brief_tables(recorded: Recorded, where: str, is_whole: bool = False) -> list[Table]:
+    """Return the tables for a terminal; `where` says where further rows are, if not `is_whole`."""
+    if not recorded.recording.ranks:
+        return []
+    waiting = recorded.waits and waits_table(recorded, recorded.waits, is_waiting=True)
+    tables = [
+        (calls_table(recorded), BRIEF_CALLS, "call"),
+        *([(phases_table(recorded), BRIEF_PHASES, "phase")] if recorded.phases else []),
+        *([(arrivals_table(recorded), BRIEF_PHASES, "parallel region")] if recorded.arrivals else []),
+        *([(waiting, BRIEF_PLACES, "place")] if waiting and waiting.items else []),
+        *((table, BRIEF_PAIRS, "pair") for table in pairs_tables(recorded)),
+    ]
+    return [
+        table.brief() if is_whole else table.brief().first(most, noun, where) for table, most, noun in tables
+    ]
 
 
 def calls_table(recorded: Recorded) -> Table:
-    """Every function that was called, the one with most time first, and their sum."""
+    """Return every function that was called, the one with most time first, and their sum."""
     calls = recorded.calls
     spreads = {call: calls.spread(call) for call in calls.in_run}
+    whole = calls.spread_of(calls.in_mpi) if calls.names else None
 
-    def of(call: int, text) -> str:
-        return text(spreads[call]) if call in spreads else "-"
+    def of_spread(text: Callable[[Spread], str]) -> Callable[[int], str]:
+        return lambda call: text(spreads[call]) if call in spreads else ""
 
-    table = table_of(
-        recorded.named(_CALLS),
-        range(len(calls.names)),
-        {
-            "call": lambda call: calls.names[call],
-            "calls": lambda call: str(calls.calls[call].sum()),
-            "messages": lambda call: _count(int(calls.messages[call].sum())),
-            "bytes": lambda call: _bytes(int(calls.bytes[call].sum())),
-            "time": lambda call: format_seconds(float(calls.time_s[call].sum())),
-            "of the run": lambda call: of(call, lambda _: labels.percent(calls.share(call))),
-            "lowest rank": lambda call: of(call, _low),
-            "median": lambda call: of(call, lambda one: labels.percent(one.median)),
-            "highest rank": lambda call: of(call, _high),
-        },
-    )
-    if not calls.names:
-        return table
-    whole, time_s = calls.spread_of(calls.in_mpi), float(calls.time_s.sum())
+    columns = [
+        Column("call", lambda call: calls.names[call], left=True, folded=True),
+        Column("calls", lambda call: calls.calls[call].sum()),
+        Column("messages", lambda call: _count(calls.messages[call].sum())),
+        Column("bytes", lambda call: _bytes(calls.bytes[call].sum())),
+        Column("time", lambda call: format_seconds(float(calls.time_s[call].sum()))),
+        Column("of the run", lambda call: labels.percent(calls.share(call)) if call in spreads else ""),
+        Column("lowest (rank)", of_spread(_low)),
+        Column("median", of_spread(_median), detail=True),
+        Column("highest (rank)", of_spread(_high)),
+    ]
     last = [
-        "all calls", str(calls.calls.sum()), _count(int(calls.messages.sum())),
-        _bytes(int(calls.bytes.sum())), format_seconds(time_s), labels.percent(calls.share_in_mpi),
-        _low(whole), labels.percent(whole.median), _high(whole),
-    ]  # fmt: skip
-    return replace(table, last=last)
+        "all calls",
+        str(calls.calls.sum()),
+        _count(calls.messages.sum()),
+        _bytes(calls.bytes.sum()),
+        format_seconds(float(calls.time_s.sum())),
+        labels.percent(calls.share_in_mpi),
+        *([_low(whole), _median(whole), _high(whole)] if whole else []),
+    ]
+    caption = (
+        "Time by call, of all ranks together and as a share of the run after MPI_Init; a message counts in "
+        "the call that sends it and in the one that receives it"
+    )
+    return Table(recorded.named(caption), columns, range(len(calls.names)), last if whole else ())
 
 
 def phases_table(recorded: Recorded) -> Table:
-    """Every phase, the one with most time first."""
-    sums = {phase.number: phase.sent(recorded.recording) for phase in recorded.phases}
+    """Return every phase, the one with most time first."""
+    sent = recorded.sent_in_phase
 
-    def per_epoch(phase: Phase, total: int) -> float:
-        return total / max(sum(phase.epochs_of.values()) / len(phase.of_ranks), 1)
+    def in_epoch(phase: Phase, total: int) -> int:
+        return round(total / max(sum(phase.epochs_of.values()) / len(phase.of_ranks), 1))
 
-    return table_of(
-        recorded.named(_PHASES),
-        recorded.phases[:MAX_PHASES],
-        {
-            "phase": recorded.phase_name,
-            "ranks": lambda phase: str(len(phase.of_ranks)),
-            "epochs": lambda phase: str(phase.epochs),
-            "time": lambda phase: format_seconds(phase.time_s),
-            "of the run": lambda phase: labels.percent(phase.time_s / max(recorded.all_runs_s, 1e-9)),
-            "messages": lambda phase: _count(round(per_epoch(phase, int(sums[phase.number].messages.sum())))),
-            "bytes": lambda phase: _bytes(round(per_epoch(phase, int(sums[phase.number].bytes.sum())))),
-            "from": lambda phase: format_seconds(phase.first_s),
-            "to": lambda phase: format_seconds(phase.last_s),
-        },
+    columns = [
+        Column("phase", lambda phase: phase.number),
+        Column("calls", lambda phase: first_names(phase.calls), left=True, folded=True),
+        Column("in", recorded.place_of, left=True, folded=True),
+        Column("ranks", lambda phase: len(phase.of_ranks)),
+        Column("epochs", lambda phase: phase.epochs),
+        Column("messages", lambda phase: _count(sent[phase.number][0])),
+        Column("bytes", lambda phase: _bytes(sent[phase.number][1])),
+        Column(
+            "messages per epoch", lambda phase: _count(in_epoch(phase, sent[phase.number][0])), detail=True
+        ),
+        Column("bytes per epoch", lambda phase: _bytes(in_epoch(phase, sent[phase.number][1])), detail=True),
+        Column("time", lambda phase: format_seconds(phase.time_s)),
+        Column("of the run", lambda phase: labels.percent(phase.time_s / max(recorded.all_runs_s, 1e-9))),
+        Column("from", lambda phase: format_seconds(phase.first_s), detail=True),
+        Column("to", lambda phase: format_seconds(phase.last_s), detail=True),
+    ]
+    caption = "Phases, by the time of all ranks together: functions of the program, and their calls"
+    return Table(recorded.named(caption), columns, recorded.phases)
+
+
+def waits_table(recorded: Recorded, waits: Waits, is_waiting: bool = False) -> Table:
+    """Return the calls from each place of the program, the one with most waiting first; all of them, or those
+    that wait."""
+    in_mpi_s = max(float(waits.in_mpi_s.sum()), 1e-12)
+
+    def waiting_for(cause: str) -> Callable[[PlaceWaits], str]:
+        return lambda place: _time(getattr(place, f"{cause}_s"))
+
+    columns = [
+        Column("call", lambda place: place.call, left=True, folded=True),
+        Column("in", lambda place: place.function, left=True, folded=True),
+        Column("calls", lambda place: place.calls),
+        Column("time", lambda place: format_seconds(place.time_s)),
+        Column("waiting", lambda place: _time(place.waiting_s)),
+        Column("of MPI", lambda place: labels.percent(place.waiting_s / in_mpi_s)),
+        *(Column(_CAUSE_HEADS[cause], waiting_for(cause), optional=True) for cause in CAUSES),
+        Column("mostly for", lambda place: f"rank {place.late}" if place.late is not None else ""),
+    ]
+    caption = (
+        "Waiting by place of the program, in the traces: for a late sender, a late receiver, a peer outside "
+        "the MPI, or the last rank in a collective"
     )
+    places = [place for place in waits.places if place.waiting_s > 0 or not is_waiting]
+    return Table(recorded.named(caption), columns, places)
 
 
-def waits_table(recorded: Recorded, waits: Waits, most: int = MAX_PLACES) -> Table:
-    """Calls from each place of the program, the one with most waiting first."""
-    whole_s = max(float(waits.in_mpi_s.sum()), 1e-12)
-    return table_of(
-        recorded.named("Waiting by place of the program, in the traces"),
-        waits.places[:most],
-        {
-            "call": lambda one: one.call,
-            "in": lambda one: one.function,
-            "calls": lambda one: str(one.calls),
-            "time": lambda one: format_seconds(one.time_s),
-            "waiting, of the time in MPI": lambda one: labels.percent(one.waiting_s / whole_s),
-            "late senders": lambda one: _time(one.late_sender_s),
-            "late receivers": lambda one: _time(one.late_receiver_s),
-            "peers outside MPI": lambda one: _time(one.peer_outside_s),
-            "late in collectives": lambda one: _time(one.late_collective_s),
-            "mostly for": lambda one: f"rank {one.late}" if one.late is not None else "",
-        },
-    )
+def waiting_ranks_table(recorded: Recorded, waits: Waits) -> Table:
+    """Return the waiting of each rank, and for it; of many, those that others wait for most."""
+    places, order = _places_of_ranks(waits.ranks, waits.caused_s, "those that others wait for most")
+
+    def time_of(times_s: np.ndarray) -> Callable[[int], str]:
+        return lambda place: format_seconds(float(times_s[place]))
+
+    columns = [
+        Column("rank", lambda place: waits.ranks[place]),
+        Column("traced", time_of(waits.window_s)),
+        Column("in MPI", time_of(waits.in_mpi_s)),
+        *(Column(name, time_of(waits.by_cause_s(cause))) for cause, name in CAUSE_NAMES.items()),
+        Column("others wait for it", time_of(waits.caused_s)),
+    ]
+    caption = recorded.named(f"Waiting of each rank, in the traces{order}")
+    return Table(caption, columns, places).first(MAX_RANKS, "rank", _NOT_LISTED)
 
 
 def arrivals_table(recorded: Recorded) -> Table:
-    """Parallel regions that sends follow, with when their threads arrive."""
-    return table_of(
-        recorded.named("Arrival of threads in the parallel regions before the sends of a phase"),
-        recorded.arrivals,
-        {
-            "before phase": lambda found: recorded.phase_name(found[0]),
-            "in": lambda found: found[1].function,
-            "threads": lambda found: str(found[1].threads),
-            "regions": lambda found: str(found[1].regions),
-            "before the last": lambda found: format_seconds(found[1].mean_lead_s),
-            "first thread": lambda found: format_seconds(float(found[1].lead_s.max())),
-        },
-    )
-
-
-def waiting_ranks_table(recorded: Recorded, waits: Waits, most: int = MAX_RANKS) -> Table:
-    """Waiting of each rank, and for it; of many, those that others wait for most."""
-    places = list(range(len(waits.ranks)))
-    if len(places) > most:
-        places = sorted(places, key=lambda place: (-waits.caused_s[place], waits.ranks[place]))[:most]
-    more = f", the {most} of {len(waits.ranks)} that others wait for most" if len(waits.ranks) > most else ""
-    return table_of(
-        recorded.named(f"Waiting of each rank, in the traces{more}"),
-        places,
-        {
-            "rank": lambda place: str(waits.ranks[place]),
-            "traced": lambda place: format_seconds(float(waits.window_s[place])),
-            "in MPI": lambda place: format_seconds(float(waits.in_mpi_s[place])),
-            "late senders": lambda place: format_seconds(float(waits.late_sender_s[place])),
-            "late receivers": lambda place: format_seconds(float(waits.late_receiver_s[place])),
-            "peers outside MPI": lambda place: format_seconds(float(waits.peer_outside_s[place])),
-            "late in collectives": lambda place: format_seconds(float(waits.late_collective_s[place])),
-            "others wait for it": lambda place: format_seconds(float(waits.caused_s[place])),
-        },
-    )
+    """Return the parallel regions that sends follow, with when their threads arrive."""
+    columns = [
+        Column("before phase", lambda row: row[0].number),
+        Column("in", lambda row: row[1].function, left=True, folded=True),
+        Column("threads", lambda row: row[1].threads),
+        Column("regions", lambda row: row[1].regions),
+        Column("before the last", lambda row: format_seconds(row[1].mean_lead_s)),
+        Column("first thread", lambda row: format_seconds(float(row[1].lead_s.max()))),
+    ]
+    caption = "Arrival of threads in the parallel regions before the sends of a phase"
+    return Table(recorded.named(caption), columns, recorded.arrivals)
 
 
 def sizes_table(recorded: Recorded) -> Table:
-    """Messages and bytes of each size class, and their sums."""
-    messages = sum(one.messages for one in recorded.sizes)
-    num_bytes = sum(one.bytes for one in recorded.sizes)
+    """Return the messages and bytes of each size class, and their sums."""
+    messages = sum(size.messages for size in recorded.sizes)
+    num_bytes = sum(size.bytes for size in recorded.sizes)
+    columns = [
+        Column("message size", size_text),
+        Column("messages", lambda size: size.messages),
+        Column("of messages", lambda size: labels.percent(size.messages / max(messages, 1))),
+        Column("bytes", lambda size: format_bytes(size.bytes)),
+        Column("of bytes", lambda size: labels.percent(size.bytes / max(num_bytes, 1))),
+    ]
+    last = ["all sizes", str(messages), labels.percent(1), format_bytes(num_bytes), labels.percent(1)]
+    return Table(recorded.named("Message sizes"), columns, recorded.sizes, last)
 
-    def size(one: SizeClass | None) -> str:
-        return size_text(one.low_bytes, one.high_bytes) if one else "all sizes"
 
-    table = table_of(
-        recorded.named("Message sizes"),
-        recorded.sizes,
-        {
-            "message size": size,
-            "messages": lambda one: str(one.messages),
-            "of messages": lambda one: labels.percent(one.messages / max(messages, 1)),
-            "bytes": lambda one: format_bytes(one.bytes),
-            "of bytes": lambda one: labels.percent(one.bytes / max(num_bytes, 1)),
-        },
+def pairs_tables(recorded: Recorded) -> list[Table]:
+    """Return the pairs of ranks, those with most bytes first: of messages, and of one-sided communication."""
+    kinds = (
+        ("Pairs of ranks with most bytes", "messages", recorded.heaviest),
+        ("Pairs of ranks with most one-sided bytes", "one-sided", recorded.one_sided),
     )
-    last = [size(None), str(messages), labels.percent(1), format_bytes(num_bytes), labels.percent(1)]
-    return replace(table, last=last)
+    return [_pairs_table(recorded.named(caption), what, pairs) for caption, what, pairs in kinds if pairs]
 
 
-def pairs_table(recorded: Recorded, most: int = MAX_PAIRS) -> Table:
-    """The pairs of ranks with most bytes."""
-    total = max(int(recorded.pairs.bytes.sum()), 1)
-    left = len(recorded.heaviest) - most
-    more = f", the {most} heaviest of {len(recorded.heaviest)}" if left > 0 else ""
-    return table_of(
-        recorded.named(f"Pairs of ranks with most bytes{more}"),
-        recorded.heaviest[:most],
-        {
-            "from": lambda pair: str(pair.src),
-            "to": lambda pair: str(pair.dst),
-            "messages": lambda pair: str(pair.messages),
-            "bytes": lambda pair: format_bytes(pair.bytes),
-            "of all bytes": lambda pair: labels.percent(pair.bytes / total),
-            "mean size": lambda pair: format_bytes(pair.bytes / pair.messages) if pair.messages else "-",
-        },
-    )
+def _pairs_table(caption: str, what: str, pairs: Sequence[Pair]) -> Table:
+    total = max(sum(pair.bytes for pair in pairs), 1)
+    columns = [
+        Column("from", lambda pair: pair.src),
+        Column("to", lambda pair: pair.dst),
+        Column(what, lambda pair: pair.messages),
+        Column("bytes", lambda pair: format_bytes(pair.bytes)),
+        Column("of all bytes", lambda pair: labels.percent(pair.bytes / total)),
+        Column("mean size", lambda pair: format_bytes(pair.bytes / pair.messages) if pair.messages else ""),
+    ]
+    return Table(caption, columns, pairs)
 
 
-def ranks_table(recorded: Recorded, most: int = MAX_RANKS) -> Table:
-    """Time in MPI and bytes of each rank; of many, those with the largest share in MPI."""
+def ranks_table(recorded: Recorded) -> Table:
+    """Return the time in MPI and the bytes of each rank; of many, those with the largest share in MPI."""
     calls, known = recorded.calls, recorded.recording.ranks
-    places = list(range(len(calls.ranks)))
-    if len(places) > most:
-        places = sorted(places, key=lambda place: (-calls.in_mpi[place], calls.ranks[place]))[:most]
-    more = f", the {most} of {len(calls.ranks)} with the largest share" if len(calls.ranks) > most else ""
+    places, order = _places_of_ranks(calls.ranks, calls.in_mpi, "the largest share first")
     sent, received = bytes_by_rank(recorded.pairs, recorded.recording.size)
-    return table_of(
-        recorded.named(f"Time in MPI and bytes of each rank{more}"),
-        places,
-        {
-            "rank": lambda place: str(calls.ranks[place]),
-            "node": lambda place: known[int(calls.ranks[place])].host,
-            "run": lambda place: format_seconds(float(calls.run_s[place])),
-            "in MPI": lambda place: labels.percent(float(calls.in_mpi[place])),
-            "calls": lambda place: str(calls.calls[:, place].sum()),
-            "sent": lambda place: format_bytes(int(sent[calls.ranks[place]])),
-            "received": lambda place: format_bytes(int(received[calls.ranks[place]])),
-        },
-    )
+    columns = [
+        Column("rank", lambda place: calls.ranks[place]),
+        Column("node", lambda place: known[int(calls.ranks[place])].host),
+        Column("run", lambda place: format_seconds(float(calls.run_s[place]))),
+        Column("in MPI", lambda place: labels.percent(float(calls.in_mpi[place]))),
+        Column("calls", lambda place: calls.calls[:, place].sum()),
+        Column("sent", lambda place: format_bytes(int(sent[calls.ranks[place]]))),
+        Column("received", lambda place: format_bytes(int(received[calls.ranks[place]]))),
+    ]
+    caption = recorded.named(f"Time in MPI and bytes of each rank{order}")
+    return Table(caption, columns, places).first(MAX_RANKS, "rank", _NOT_LISTED)
 
 
 def communicators_table(recorded: Recorded) -> Table:
-    """Distinct communicators, the one with most time first."""
-    found = recorded.communicators
-    more = f", the first {MAX_COMMUNICATORS} of {len(found)}" if len(found) > MAX_COMMUNICATORS else ""
-    columns = {
-        "communicator": lambda total: total.communicator.name or "(no name)",
-        "ranks": lambda total: _ranks(total.communicator),
-        "topology": lambda total: topology_text(total.communicator),
-        "known by": lambda total: labels.counted(total.known_by, "rank"),
-        "calls": lambda total: str(total.calls),
-        "bytes": lambda total: _bytes(total.bytes),
-        "time": lambda total: format_seconds(total.time_s),
-    }
-    if any(total.alike > 1 for total in found):
-        columns["count"] = lambda total: str(total.alike)
-    return table_of(recorded.named(f"Communicators{more}"), _shown(found), columns)
+    """Return the distinct communicators, the one with most time first."""
+    columns = [
+        Column("communicator", lambda total: total.communicator.name or "(no name)"),
+        Column("ranks", lambda total: _ranks(total.communicator)),
+        Column("topology", lambda total: topology_text(total.communicator)),
+        Column("known by", lambda total: labels.counted(total.known_by, "rank")),
+        Column("calls", lambda total: total.calls),
+        Column("bytes", lambda total: _bytes(total.bytes)),
+        Column("time", lambda total: format_seconds(total.time_s)),
+        Column("count", lambda total: _count(total.alike - 1) and total.alike, optional=True, default="1"),
+    ]
+    table = Table(recorded.named("Communicators"), columns, recorded.communicators)
+    return table.first(MAX_COMMUNICATORS, "communicator", _NOT_LISTED)
 
 
-def _shown(found: list[CommunicatorTotal]) -> list[CommunicatorTotal]:
-    return found[:MAX_COMMUNICATORS]
+def size_text(size: SizeClass) -> str:
+    """Return `1 KiB to below 2 KiB`; `1 B` for a single size."""
+    if size.low_bytes == size.high_bytes:
+        return format_bytes(size.low_bytes)
+    return f"{format_bytes(size.low_bytes)} to below {format_bytes(size.high_bytes + 1)}"
 
 
 def topology_text(communicator: Communicator) -> str:
-    """`Cartesian, 4x2, periodic in 0`, `graph`, `distributed graph` or `none`."""
+    """Return `Cartesian, 4x2, periodic in dimension 0`, `graph`, `distributed graph` or `none`."""
     if communicator.topology != "cart":
         return {"dist_graph": "distributed graph"}.get(communicator.topology, communicator.topology)
     dims = "x".join(map(str, communicator.dims)) or "no dimensions"
@@ -238,32 +285,44 @@ def topology_text(communicator: Communicator) -> str:
     return f"Cartesian, {dims}" + (f", periodic in dimension {labels.listed(periodic)}" if periodic else "")
 
 
+def _places_of_ranks(ranks: np.ndarray, values: np.ndarray, order: str) -> tuple[list[int], str]:
+    """Return the places of ranks, of many those with the largest values first, and how they are ordered."""
+    places = list(range(len(ranks)))
+    if len(places) <= MAX_RANKS:
+        return places, ""
+    return sorted(places, key=lambda place: (-values[place], ranks[place])), f", {order}"
+
+
 def _ranks(communicator: Communicator) -> str:
     own, remote = len(communicator.members), len(communicator.remote_members)
     return f"{own} + {remote}" if remote else str(own)
 
 
-def _low(one: Spread) -> str:
-    return _end(one, one.low, one.low_rank)
+def _low(spread: Spread) -> str:
+    return _end(spread, spread.low, spread.low_rank)
 
 
-def _high(one: Spread) -> str:
-    return _end(one, one.high, one.high_rank)
+def _median(spread: Spread) -> str:
+    return labels.percent(spread.median)
 
 
-def _end(one: Spread, share: float, rank: int) -> str:
-    """The rank is not named if all ranks are alike."""
+def _high(spread: Spread) -> str:
+    return _end(spread, spread.high, spread.high_rank)
+
+
+def _end(spread: Spread, share: float, rank: int) -> str:
+    """Return a share and its rank, which is not named if all ranks are alike."""
     text = labels.percent(share)
-    return text if labels.percent(one.low) == labels.percent(one.high) else f"{text} (rank {rank})"
+    return text if labels.percent(spread.low) == labels.percent(spread.high) else f"{text} ({rank})"
 
 
-def _time(value_s: float) -> str:
-    return format_seconds(value_s) if value_s else ""
+def _time(time_s: float) -> str:
+    return format_seconds(time_s) if time_s else ""
 
 
-def _count(value: int) -> str:
-    return str(value) if value else ""
+def _count(number: int) -> str:
+    return str(number) if number else ""
 
 
-def _bytes(value: int) -> str:
-    return format_bytes(value) if value else ""
+def _bytes(num_bytes: int) -> str:
+    return format_bytes(int(num_bytes)) if num_bytes else ""

@@ -1,4 +1,4 @@
-"""Recordings: calls, messages, matrices and communicators of each, and how they are called on the page."""
+"""A recording with what is computed from it, and what it is called."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,19 +18,24 @@ from earlybird.data.shell_commands import command_text
 from earlybird.data.units import format_seconds
 from earlybird.present.material import Material
 
-REST = "other calls"
-_MOST_NAMES = 3
+_MOST_NAMES = 3  # of the calls or functions of a phase
 
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """One recording. `name` is that of its folder, `is_only` whether the report has no other, and `path` what
-    a command takes."""
+    """A recording.
+
+    Attributes
+    ----------
+    name : what it is called, that of its folder.
+    path : what a command takes.
+    is_only : there is no other one next to it.
+    """
 
     recording: Recording
     name: str
     path: str
-    is_only: bool
+    is_only: bool = True
 
     @cached_property
     def calls(self) -> CallTimes:
@@ -49,6 +54,11 @@ class Recorded:
         return heaviest_pairs(self.pairs)
 
     @cached_property
+    def one_sided(self) -> list[Pair]:
+        """What MPI_Put, MPI_Get and the like moved, the pair with most bytes first."""
+        return heaviest_pairs(self.recording.one_sided().by_pair())
+
+    @cached_property
     def sizes(self) -> list[SizeClass]:
         return by_size_class(self.totals)
 
@@ -61,24 +71,34 @@ class Recorded:
         return find_phases(self.recording)
 
     @cached_property
+    def sent_in_phase(self) -> dict[int, tuple[int, int]]:
+        """The messages and bytes of each phase, by number."""
+        sent = {phase.number: phase.sent(self.recording) for phase in self.phases}
+        return {k: (int(pairs.messages.sum()), int(pairs.bytes.sum())) for k, pairs in sent.items()}
+
+    @cached_property
     def distinctions(self) -> dict[int, str]:
         """What tells phases with the same calls in the same functions apart, by number."""
         return distinctions(self.recording, self.phases)
 
+    def place_of(self, phase: Phase) -> str:
+        """Return the functions of a phase, and what tells it apart: `exchange, to rank +1`."""
+        return ", ".join(filter(None, (first_names(phase.functions), self.distinctions[phase.number])))
+
     def phase_name(self, phase: Phase) -> str:
-        """`1: exchange, to rank +1 (Irecv, Isend, Waitall)`."""
-        calls = [call.removeprefix("MPI_") for call in phase.calls]
-        where = ", ".join(filter(None, (_first_names(phase.functions), self.distinctions[phase.number])))
-        return f"{phase.number}: {where} ({_first_names(calls)})"
+        """Return `1: exchange, to rank +1 (Irecv, Isend, Waitall)`."""
+        return f"{phase.number}: {self.place_of(phase)} ({first_names(phase.calls)})"
 
     @cached_property
     def arrivals(self) -> list[tuple[Phase, ThreadArrivals]]:
-        """Of threads before the sends of each phase, the phase with most time first."""
-        return [(phase, one) for phase in self.phases for one in arrivals_before(self.recording, phase)]
+        """The arrivals of threads before the sends of each phase, the phase with most time first."""
+        return [
+            (phase, arrivals) for phase in self.phases for arrivals in arrivals_before(self.recording, phase)
+        ]
 
     @cached_property
     def waits(self) -> Waits | None:
-        """From the traces of the ranks; None without any."""
+        """The waits in the traces of the ranks; None without any."""
         joined = traced(self.recording)
         return waits_of(self.recording, joined) if joined else None
 
@@ -91,15 +111,17 @@ class Recorded:
     @property
     def all_runs_s(self) -> float:
         """The time of the runs of all ranks together."""
-        return sum(one.run_s for one in self.recording.ranks.values())
+        return sum(rank.run_s for rank in self.recording.ranks.values())
 
     @cached_property
     def communicators(self) -> list[CommunicatorTotal]:
         return communicator_totals(self.recording)
 
     @property
-    def hosts(self) -> list[str]:
-        return list(dict.fromkeys(one.host for one in self.recording.ranks.values()))
+    def mpi(self) -> str:
+        """`MPICH 5.0.2`; "" without ranks."""
+        first = next(iter(self.recording.ranks.values()), None)
+        return " ".join(first.mpi.split(",")[0].replace("Version:", "").split()) if first else ""
 
     @property
     def choice(self) -> dict[str, str]:
@@ -108,53 +130,35 @@ class Recorded:
 
     @property
     def title(self) -> str:
-        """`rec: 8 ranks on 2 nodes, 1.5 s, MPICH 5.0.2, command mpiexec -n 8 ./app`."""
-        size, hosts = self.recording.size, len(self.hosts)
-        first = next(iter(self.recording.ranks.values()), None)
-        parts = [
-            f"{labels.counted(size, 'rank')} on {labels.counted(hosts, 'node')}" if size else "no ranks",
-            format_seconds(self.recording.run_s),
-            " ".join(first.mpi.split(",")[0].replace("Version:", "").split()) if first else "",
-            f"command {command_text(self.recording.command)}" if self.recording.command else "",
-        ]
-        return f"{self.name}: {', '.join(part for part in parts if part)}"
+        """`rec: 8 of 8 ranks on 2 nodes, 1.5 s, MPICH 5.0.2, command mpiexec -n 8 ./app`."""
+        ranks, command = self.recording.ranks, self.recording.command
+        count = f"{len(ranks)} of {labels.counted(self.recording.size, 'rank')}"
+        if not ranks:
+            return f"{self.name}: {count}"
+        nodes = labels.counted(len({rank.host for rank in ranks.values()}), "node")
+        named = [f"command {command_text(command)}"] if command else []
+        run = [f"{count} on {nodes}", format_seconds(self.recording.run_s), self.mpi, *named]
+        return f"{self.name}: {', '.join(run)}"
 
     def named(self, caption: str) -> str:
-        """The caption of a table, with the name of the recording if there are several."""
+        """Return the caption of a table, with the name of the recording if there are several."""
         return caption if self.is_only else f"{caption}: {self.name}"
 
 
 def recordings(material: Material) -> list[Recorded]:
-    """Those of a report, in the order given."""
-    only = len(material.recordings) == 1
+    """Return the recordings of a report, in the order given."""
     return [
         Recorded(
-            one,
+            recording,
             material.name_of("recordings", k) or f"recording {k + 1}",
             material.path_of("recordings", k) or "rec",
-            only,
+            len(material.recordings) == 1,
         )
-        for k, one in enumerate(material.recordings)
+        for k, recording in enumerate(material.recordings)
     ]
 
 
-def main_calls(calls: CallTimes, most: int) -> tuple[list[int], list[int]]:
-    """At most `most` calls with the most time in the run, and the others; a single other one is no rest."""
-    chosen = [call for call in calls.in_run if calls.time_s[call].any()]
-    return (chosen, []) if len(chosen) <= most + 1 else (chosen[:most], chosen[most:])
-
-
-def _first_names(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
+    """Return the first of the calls or functions of a phase, and how many more there are."""
     more = f" + {len(names) - _MOST_NAMES}" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
-
-
-def columns_of(num_ranks: int, most: int) -> Sequence[range]:
-    """The places of all ranks in at most `most` blocks of equal size; the last may be smaller."""
-    per_block = max(-(-num_ranks // most), 1)
-    return [range(k, min(k + per_block, num_ranks)) for k in range(0, num_ranks, per_block)]
-
-
-def ranks_text(first: int, last: int) -> str:
-    """`rank 3`, or `ranks 3 to 7`."""
-    return f"rank {first}" if first == last else f"ranks {first} to {last}"
+    return ", ".join(name.removeprefix("MPI_") for name in names[:_MOST_NAMES]) + more

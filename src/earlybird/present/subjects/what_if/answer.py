@@ -67,7 +67,7 @@ def node_counts_answer(counts: NodeCounts, name: str) -> Answer:
 
 
 def _by_model(model: str, extra: Mapping[str, Any]) -> str:
-    return f"By the {with_reason(f'{model} model', extra.get('model_reason'))}"
+    return f"By the {with_reason(f'{model} model', extra)}"
 
 
 def _exchange(name: str) -> str:

@@ -21,7 +21,7 @@ def print_sensitivities(
     records = [vars(row) for row in rows]
     if not print_data(format, {"model": model, **options, "sensitivities": records}, records):
         print_table(sensitivities_table(rows))
-        named = with_reason(model, options.get("model_reason"))
+        named = with_reason(model, options)
         print_line(f"slowest rank: longer by {named} if the parameter makes communication 1 % slower")
 
 

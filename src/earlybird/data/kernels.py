@@ -1,0 +1,399 @@
+"""The measurement kernels: what is true of each one, wherever it is measured, fitted, compared or shown."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from earlybird.data import collective_algorithms, labels
+from earlybird.data.collective_algorithms import (
+    DEFAULT,
+    OPERATIONS,
+    PER_PAIR,
+    REDUCE_LOCAL,
+    ROOTED,
+    UNMODELLED,
+    parse_method,
+)
+from earlybird.data.errors import InputError
+from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.methods import FUNNELLED, MSGRATE_METHODS, NOISE_MODELS, PROCESSES, SHARED, SINGLE
+from earlybird.data.pattern import Pattern
+from earlybird.data.topologies import num_neighbours
+
+if TYPE_CHECKING:  # whose keys are checked by these records
+    from earlybird.data.results import Result
+
+Point = Mapping[str, Any]
+# How a value is written: of the units below or as it is.
+Kind = Literal[
+    "text", "name", "level", "bytes", "seconds", "bytes per second", "ratio", "fraction", "percent", "number",
+    "delay rate", "millions", "millions of each",
+]  # fmt: skip
+# How late a late receiver of `completion` is, in deliveries; see native/kernels/completion.cpp.
+LATE_DELIVERIES = 3
+_SWEEP_CORNERS = 4  # from which sweeps start
+# Keys whose values have an order of their own.
+_ORDERS: Mapping[str, Sequence[Any]] = {
+    "level": LEVELS, "noise": NOISE_MODELS, "cache": ("hot", "cold"), "operation": OPERATIONS,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table of results.
+
+    Attributes
+    ----------
+    key : of the configuration or of the figures of a result, or an attribute of it.
+    interval : whether the interval of that value is shown, not the value.
+    common : printed only where the value changes; optional: shown only if a result has the value; varying:
+        only if two results differ.
+    usual : a value that is left out; `default` stands for it where the column is shown.
+    """
+
+    key: str
+    head: str
+    kind: Kind = "text"
+    interval: bool = False
+    common: bool = False
+    optional: bool = False
+    varying: bool = False
+    usual: Any = None
+    default: str = ""
+
+
+def _with_interval(key: str, head: str, kind: Kind, optional: bool = False) -> tuple[Column, Column]:
+    return Column(key, head, kind, optional=optional), Column(key, "interval", kind, True, optional=True)
+
+
+_TIME = _with_interval("time_s", "time", "seconds")
+_METHOD = Column("method", "method", "name")
+_LAST = (Column("launches", "launches"), Column("state", "state"))
+_LEVEL, _COMMON_LEVEL = Column("level", "level", "level"), Column("level", "level", "level", common=True)
+_SIZE, _COMMON_SIZE = (
+    Column("size_bytes", "size", "bytes"),
+    Column("size_bytes", "size", "bytes", common=True),
+)
+_THREADS = Column("threads", "threads", common=True)
+_PARTITIONS = Column("partitions", "partitions", common=True)
+_COMPUTE = Column("compute_s", "compute", "seconds", common=True)
+_GENERAL = (
+    Column("level", "level", "level", optional=True), _COMMON_SIZE,
+    Column("method", "method", "name", optional=True), *_TIME, *_LAST,
+)  # fmt: skip
+
+
+def _speed_up(reference: str) -> tuple[Column, Column]:
+    return _with_interval("speed_up", f"speed-up over {reference}", "ratio", optional=True)
+
+
+def _size_bytes(point: Point, *_: Any) -> float:
+    return point["size_bytes"]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel. Its suite (`measure/suites.py`) says at which points it is measured; figures
+    (`compare/results.py`), synthetic times (`cli/session/synthetic_times.py`) and remarks on results
+    (`present/subjects/measured/remarks.py`) are functions that these files list by its name.
+
+    Attributes
+    ----------
+    title : in texts.
+    quantity : what its samples measure; one of several.
+    link_bytes(point, layout, pattern) : bytes that one method sends over the busiest link in an iteration.
+    reference : the method over which the speed-ups of others are.
+    requires : keys that the configuration of every sample has; defaults: what the absence of others means.
+    timed_rank : whose time is that of an iteration, if samples have those of all ranks.
+    fit : what `fit` takes from its samples; profile: the file that a fit of such a run alone writes.
+    is_fitted : whether `fit` can make a profile from these points alone.
+    is_advised : whether advice is compared with its results.
+    osu : the program of the OSU benchmarks, and the name of the test in its title.
+    osu_export : what of it `earlybird export` writes as such a table, if that is not one column for all.
+    workers : what shares cores if there are too many.
+    columns : of a table of its results.
+    order : keys by which results are ordered, and functions of a result.
+    remarks : what the columns mean.
+    """
+
+    name: str
+    title: str
+    quantity: str
+    link_bytes: Callable[[Point, Layout, Pattern | None], float]
+    reference: str = ""
+    requires: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    timed_rank: Literal["", "slowest", "last"] = ""
+    fit: Literal["", "levels", "completions", "pipelines", "collectives"] = ""
+    profile: str = "profile.json"
+    is_fitted: Callable[[Sequence[Point]], bool] = lambda points: False
+    is_advised: bool = False
+    osu: tuple[str, str] | None = None
+    osu_export: str = ""
+    workers: Literal["ranks", "threads", "ranks or threads"] = "ranks"
+    columns: tuple[Column, ...] = _GENERAL
+    order: "tuple[str | Callable[[Result], Any], ...]" = ("level", "competitors", "size_bytes", "receiver")
+    remarks: tuple[str, ...] = ()
+
+    def sort_key(self, result: "Result") -> tuple[Any, ...]:
+        """Return by what the results of this kernel are ordered."""
+        return tuple(_rank(key, result) if isinstance(key, str) else key(result) for key in self.order)
+
+
+def _rank(key: str, result: "Result") -> tuple[Any, ...]:
+    """Order what has no value first, numbers before texts, and known values as they are listed."""
+    try:
+        value = (result.figures if key in result.figures else result.config)[key]
+    except InputError:  # there is none
+        value = None
+    known = _ORDERS.get(key)
+    if known is not None:
+        value = known.index(value) if value in known else len(known)
+    return (False,) if value is None else (True, isinstance(value, str), value)
+
+
+def _by_method(result: "Result") -> Any:
+    """Order the reference first, then the other methods as their labels."""
+    return result.method != result.reference, labels.method_order(result.method)
+
+
+def sweep_steps(point: Point) -> int:
+    """Return the computations of a thread in an iteration, each followed by messages: of a sweep, the blocks
+    of planes from each of the four corners."""
+    return _SWEEP_CORNERS * sweep_blocks(point) if "planes_per_block" in point else 1
+
+
+def sweep_blocks(point: Point) -> int:
+    """Return the blocks of planes in one sweep."""
+    return -(-int(point["cells"].split("x")[2]) // point["planes_per_block"])
+
+
+def _deliveries(point: Point) -> int:
+    """Count the deliveries of an iteration, for which a late receiver pauses too."""
+    return 1 + LATE_DELIVERIES if point.get("receiver") == "late" else 1
+
+
+def _collective_messages(point: Point, layout: Layout) -> int:
+    """Count whole messages over the busiest node's link: of the root's node where all others are its
+    children, else of the largest node."""
+    on_node = np.bincount(layout.node)
+    if point["operation"] in ROOTED:
+        return layout.num_ranks - int(on_node[layout.node[point["root"]]])
+    largest = int(on_node.max())
+    if "topology" in point:
+        degree = num_neighbours(point["topology"], layout.num_ranks)
+        return largest * min(degree, layout.num_ranks - largest)
+    if point["operation"] in PER_PAIR:
+        return largest * (layout.num_ranks - largest)
+    moves = layout.num_nodes > 1 and point["operation"] != REDUCE_LOCAL
+    return 2 * largest if moves else 0
+
+
+def _exchange_bytes(point: Point, layout: Layout, pattern: Pattern | None) -> float:
+    """Return the most that a node sends to, or receives from, other nodes."""
+    assert pattern is not None, "an exchange has a pattern"
+    src, dst = layout.node[pattern.src], layout.node[pattern.dst]
+    across = src != dst
+    ends = [np.bincount(end[across], pattern.bytes[across], minlength=1) for end in (src, dst)]
+    return float(max(end.max() for end in ends))
+
+
+def _has_several_sizes(points: Sequence[Point]) -> bool:
+    """Return whether pipelines without noise were measured at several sizes of a level."""
+    sizes = {(point["level"], point["size_bytes"]) for point in points if "gamma_s_per_byte" in point}
+    return len(sizes) > len({level for level, _ in sizes})
+
+
+def _has_model(points: Sequence[Point]) -> bool:
+    return any(point["operation"] not in UNMODELLED for point in points)
+
+
+def _by_algorithm(result: "Result") -> Any:
+    """Order the MPI's choice first, then forced algorithms, persistent operations, what is no algorithm."""
+    method = parse_method(result.method) if result.method else None
+    if method is None:
+        return 3, "", 0
+    kind = 0 if method.name == DEFAULT else 2 if method.is_persistent else 1 if method.is_forced else 3
+    return kind, method.name, method.segment_bytes
+
+
+def _by_speed_up(result: "Result") -> Any:
+    """Order the reference first, then the other methods, the fastest first."""
+    return result.method != result.reference, -(result.speed_up.value if result.speed_up else 0.0)
+
+
+def _is_of_processes(result: "Result") -> Any:
+    return result.method == PROCESSES
+
+
+def _by_sharing(result: "Result") -> Any:
+    known = MSGRATE_METHODS
+    return known.index(result.method) if result.method in known else len(known)
+
+
+_RECEIVED = (
+    _LEVEL, Column("competitors", "N"), _SIZE, *_TIME,
+    Column("bandwidth_bytes_per_s", "received", "bytes per second"), *_LAST,
+)  # fmt: skip
+
+PINGPONG = Kernel(
+    "pingpong", "ping-pong", "half_round_trip", lambda point, *_: 2 * point["size_bytes"],
+    requires=("size_bytes",), fit="levels", is_fitted=bool, osu=("osu_latency", "Latency"), columns=_RECEIVED,
+)  # fmt: skip
+
+CONTENTION = Kernel(
+    "contention", "contention", "time_per_repeat",
+    lambda point, *_: point["size_bytes"] * point["competitors"] * point["repeats"],
+    requires=("size_bytes",), fit="levels", is_fitted=bool, columns=_RECEIVED,
+)  # fmt: skip
+
+COMPLETION = Kernel(
+    "completion", "completion of sends", "completion",
+    lambda point, *_: point["size_bytes"] * point.get("pairs", 1) * _deliveries(point),
+    timed_rank="last", fit="completions",
+    columns=(
+        _LEVEL, _SIZE, Column("receiver", "receiver"), Column("pairs", "pairs", optional=True),
+        Column("send_complete_s", "send complete after", "seconds"),
+        Column("received_s", "received after", "seconds"), Column("fraction", "fraction", "fraction"), *_LAST,
+    ),
+)  # fmt: skip
+
+PIPELINE = Kernel(
+    "pipeline", "buffers in partitions", "time_to_solution", _size_bytes, SINGLE, ("size_bytes",),
+    {"threads": 1}, fit="pipelines", is_fitted=_has_several_sizes, is_advised=True, workers="threads",
+    columns=(
+        _COMMON_LEVEL, _COMMON_SIZE,
+        Column("threads", "threads", common=True, optional=True, usual=1),
+        Column("vcis", "contexts", common=True, optional=True), _PARTITIONS,
+        Column("delay_rate_s_per_byte", "delay", "delay rate", common=True),
+        Column("ideal_speed_up", "eq. (4)", "fraction", common=True), _METHOD, *_TIME, *_speed_up(SINGLE),
+        *_LAST,
+    ),
+    order=(
+        "level", "size_bytes", "threads", "vcis", "partitions", "delay_rate_s_per_byte", _by_speed_up,
+    ),
+)  # fmt: skip
+
+PARTITIONED = Kernel(
+    "partitioned", "partitioned communication", "in_flight", _size_bytes, SINGLE, ("size_bytes",),
+    workers="threads",
+    columns=(
+        _COMMON_LEVEL, _COMMON_SIZE, _PARTITIONS, _THREADS, _COMPUTE,
+        Column("noise", "noise", common=True), Column("cache", "cache", common=True), _METHOD,
+        Column("mpi", "MPI"), *_with_interval("overhead", "overhead", "ratio"),
+        Column("perceived_bandwidth_bytes_per_s", "perceived", "bytes per second"),
+        Column("availability", "availability", "percent"),
+        Column("early_bird_share", "early-bird", "percent"),
+        Column("delivered_share", "delivered", "percent"), *_LAST,
+    ),
+    order=(
+        "level", "size_bytes", "partitions", "threads", "compute_s", "noise", "noise_share", "cache",
+        _by_method, "mpi",
+    ),
+    remarks=(
+        "overhead: time during which a partition is in flight, from MPI_Pready to arrival / time of a single "
+        "message",
+        "perceived: size / time from the last MPI_Pready until the receive is complete",
+        "availability: 100 % if nothing is in flight after the threads join, 0 % if as long as a message",
+        "early-bird: share of the time in flight before the join; delivered: share that has arrived by then",
+    ),
+)  # fmt: skip
+
+_MOTIF: Mapping[str, Any] = {
+    "quantity": "step", "link_bytes": lambda point, *_: point["size_bytes"] * sweep_steps(point),
+    "reference": FUNNELLED, "workers": "ranks or threads",
+    "columns": (
+        Column("scaling", "scaling", common=True, optional=True, usual="strong"),
+        Column("ranks", "P", common=True), Column("mapping", "mapped by", common=True, varying=True),
+        Column("process_grid", "grid", common=True), Column("cells", "cells", common=True),
+        Column("variables", "variables", common=True, optional=True, usual=1, default="1"),
+        Column("stencil", "stencil", common=True, optional=True),
+        Column("periodic", "periodic", common=True, optional=True, usual="no", default="no"),
+        Column("buffers", "buffers", common=True, optional=True, usual="packed", default="packed"),
+        Column("planes_per_block", "planes per block", common=True, varying=True), _THREADS, _PARTITIONS,
+        _COMPUTE, Column("noise", "noise", common=True, optional=True, usual="none", default="none"),
+        _METHOD, *_TIME, *_speed_up(FUNNELLED),
+        Column("throughput_bytes_per_s", "sent", "bytes per second"),
+        Column("computing_s", "computing", "seconds", optional=True),
+        Column("communicating_s", "communicating", "seconds", optional=True),
+        Column("waiting_s", "waiting", "seconds", optional=True), *_LAST,
+    ),
+    "order": (
+        "scaling", "ranks", "layout", "process_grid", "size_bytes", "cells", "planes_per_block", "stencil",
+        "periodic", "buffers", "variables", "threads", "partitions", "compute_s", "noise", "noise_share",
+        _by_method,
+    ),
+}  # fmt: skip
+HALO3D = Kernel("halo3d", "halo exchanges", **_MOTIF)
+SWEEP3D = Kernel("sweep3d", "sweeps", **_MOTIF)
+COMB = Kernel("comb", "halo exchanges of many variables", **_MOTIF)
+MOTIFS = (HALO3D.name, SWEEP3D.name, COMB.name)
+
+MSGRATE = Kernel(
+    "msgrate", "message rate", "time_per_window",
+    lambda point, *_: point["size_bytes"] * point["window"] * point["threads"], SHARED, ("size_bytes",),
+    is_advised=True, osu=("osu_mbw_mr", "Multiple Bandwidth / Message Rate"),
+    osu_export="tables of processes", workers="threads",
+    columns=(
+        _COMMON_LEVEL, _COMMON_SIZE, _THREADS, Column("buffers", "buffers", common=True, optional=True),
+        _METHOD, Column("vcis", "contexts", optional=True),
+        *_with_interval("rate_per_s", "Mmsg/s", "millions"),
+        Column("thread_rates_per_s", "per thread", "millions of each", optional=True), *_speed_up(SHARED),
+        *_LAST,
+    ),
+    order=(
+        "level", "size_bytes", "window", "threads", "buffers", _is_of_processes, "vcis", _by_sharing,
+    ),
+    remarks=(
+        "Mmsg/s: messages of all threads divided by the time until the last one is received; per thread: "
+        "messages of one thread divided by the time of that thread",
+    ),
+)  # fmt: skip
+
+COLLECTIVE = Kernel(
+    "collective", "collectives", collective_algorithms.COMPLETION,
+    # The largest blocks of a skewed exchange may all pass one link.
+    lambda point, layout, _: (
+        point["size_bytes"] * _collective_messages(point, layout) * point.get("skew", 1)
+    ),
+    DEFAULT, ("size_bytes", "operation"),
+    fit="collectives", profile="collective.json", is_fitted=_has_model, is_advised=True,
+    columns=(
+        Column("operation", "operation", common=True), Column("map_by", "mapped by", common=True),
+        Column("ranks", "P", common=True), Column("topology", "topology", common=True, optional=True),
+        Column("skew", "skew", "number", common=True, optional=True), _COMMON_SIZE,
+        Column("algorithm", "algorithm", "name"),
+        *_with_interval("completion_s", "completion", "seconds", optional=True),
+        *_with_interval("mean_s", "mean", "seconds", optional=True),
+        Column("root_s", "root", "seconds", optional=True), *_speed_up(DEFAULT),
+        Column("tree", "tree", "name", optional=True), *_LAST,
+    ),
+    order=("operation", "map_by", "ranks", "topology", "skew", "size_bytes", _by_algorithm),
+    remarks=(
+        "completion: until the last rank is done; mean: over ranks, as the OSU benchmarks report; root: "
+        "until the root is done",
+    ),
+)  # fmt: skip
+
+EXCHANGE = Kernel("exchange", "exchange", "exchange", _exchange_bytes, timed_rank="slowest")
+
+# Its quantities are `nodes`, `pairs`, `incast` and `outcast`.
+CHECK = Kernel("check", "check of nodes and links", "pairs", _size_bytes)
+
+KERNELS = {
+    kernel.name: kernel
+    for kernel in (
+        PINGPONG, CONTENTION, COMPLETION, PIPELINE, PARTITIONED, HALO3D, SWEEP3D, COMB, MSGRATE, COLLECTIVE,
+        EXCHANGE, CHECK,
+    )
+}  # fmt: skip
+# A profile of messages is fitted to these.
+OF_MESSAGES = tuple(name for name, kernel in KERNELS.items() if kernel.fit in ("levels", "completions"))
+
+
+def kernel_of(name: str) -> Kernel:
+    """Return the kernel of a sample that was read; another benchmark's test, which an import may have, is
+    described in general terms."""
+    return KERNELS.get(name) or Kernel(name, name, "", _size_bytes)

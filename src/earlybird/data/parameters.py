@@ -1,0 +1,57 @@
+"""Parameters: what identifies a point, of which its version or its benchmark may have left out something."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from earlybird.data.errors import InputError
+from earlybird.data.kernels import kernel_of
+
+# What the absence of a key means; every other key without a value is unknown.
+_DEFAULTS = {
+    "cache": "hot", "competitors": 1, "layout": "", "level": "", "map_by": "", "noise": "none",
+    "noise_share": 0.0, "root": 0, "scaling": "strong", "skew": 1,
+}  # fmt: skip
+
+
+class Unknown(InputError):
+    """A point lacks a value that what was asked for is made of."""
+
+
+class Values(dict[str, Any]):
+    """Values of a point of a kernel, of which `[name]` raises Unknown for one that it lacks.
+
+    A table then leaves the cell empty, and figures that are made of the value are left out.
+    """
+
+    def __init__(self, kernel: str, values: Mapping[str, Any]):
+        super().__init__(values)
+        self.kernel = kernel
+
+    def __missing__(self, name: str) -> Any:
+        given = " ".join(f"{key}={value}" for key, value in self.items())
+        raise Unknown(f"a point of {self.kernel} ({given}) has no {name!r}; measure it again")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.kernel, dict(self))
+
+
+class Parameters(Values):
+    """The configuration of a point: `[name]` is a default where one is declared, and null is as absent.
+
+    What iterates sees what was written: points of which one has a null are not the same.
+    """
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        return self.__missing__(name) if value is None else value
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) and super().__getitem__(str(name)) is not None
+
+    def get(self, name: str, default: Any = None, /) -> Any:
+        value = super().get(name)
+        return default if value is None else value
+
+    def __missing__(self, name: str) -> Any:
+        defaults = {**_DEFAULTS, **kernel_of(self.kernel).defaults}
+        return defaults[name] if name in defaults else super().__missing__(name)

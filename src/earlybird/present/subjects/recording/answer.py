@@ -1,0 +1,156 @@
+"""What a recording says, in sentences: calls, work, waits, threads and messages."""
+
+from earlybird.analysis.calls import FINALIZE
+from earlybird.analysis.conditions import conditions
+from earlybird.analysis.gaps import unreturned_calls
+from earlybird.analysis.messages import bytes_by_rank, main_sender
+from earlybird.analysis.wait_remarks import wait_remarks
+from earlybird.analysis.waits import Waits
+from earlybird.data import labels
+from earlybird.data.shell_commands import path_argument
+from earlybird.data.units import format_bytes, format_seconds
+from earlybird.present.core.parts import Answer
+from earlybird.present.subjects.recording.tables import CAUSE_NAMES
+from earlybird.present.subjects.recording.view import Recorded
+
+NO_TIME = "No MPI call took measurable time after MPI_Init."
+
+
+def answer(recorded: Recorded) -> Answer:
+    """Return the line on the first screen: the share of MPI, and what to do next."""
+    calls = recorded.calls
+    spread = calls.spread_of(calls.in_mpi)
+    low, high = labels.percent(spread.low), labels.percent(spread.high)
+    is_hung = _is_hung(recorded)
+    remedies = ["find what the calls that had not returned wait for"] if is_hung else []
+    remedies += ["distribute the work evenly"] if recorded.uneven_work else []
+    if not is_hung:
+        command = f"`earlybird advise program {path_argument(recorded.path)} --profile profile.json`"
+        remedies.append(f"to rank changes of the program, run {command}")
+    if recorded.heaviest:
+        command = f"`earlybird pattern recording {path_argument(recorded.path)} -o exchange.csv`"
+        remedies.append(f"to predict the exchange on another layout or machine, first run {command}")
+    if recorded.waits is None:
+        remedies.append("to see who waits for whom, record again with `--events 10000`")
+    return Answer(
+        f"Program recorded in {recorded.name}, {labels.counted(recorded.recording.size, 'rank')}",
+        "did not end" if is_hung else f"{labels.percent(calls.share_in_mpi)} in MPI",
+        f"{low} to {high} by rank" if low != high and not is_hung else "",
+        " ".join(sentences(recorded)),
+        "; ".join(remedies),
+    )
+
+
+def facts(recorded: Recorded, most_settings: int | None = None) -> list[str]:
+    """Return the conditions of the run and the messages in all, a sentence each."""
+    settings = conditions(recorded.recording, most_settings)
+    counts = [
+        f"{name}: {sum(pair.messages for pair in pairs)}, {format_bytes(sum(pair.bytes for pair in pairs))}."
+        for name, pairs in (("Messages", recorded.heaviest), ("One-sided", recorded.one_sided))
+        if pairs or name == "Messages"
+    ]
+    return [*([f"Settings: {settings}."] if settings else []), *counts]
+
+
+def known_of_waits(recorded: Recorded) -> list[str]:
+    """Return what to know of the waits, a sentence each."""
+    remarks = wait_remarks(recorded.recording, recorded.waits) if recorded.waits else []
+    return [f"{labels.capital(remark)}." for remark in remarks]
+
+
+def sentences(recorded: Recorded) -> list[str]:
+    """Return what the recording says, the costliest first."""
+    if not recorded.recording.ranks:
+        return ["Nothing was recorded."]
+    parts = (
+        _hang(recorded),
+        _calls(recorded),
+        _work(recorded),
+        _waits(recorded),
+        _threads(recorded),
+        _pairs(recorded),
+    )
+    return [part for part in parts if part]
+
+
+def _hang(recorded: Recorded) -> str:
+    """Name the calls in which ranks were when they were ended: what they did before is of less interest."""
+    return " ".join(f"{labels.capital(text)}." for text in unreturned_calls(recorded.recording))
+
+
+def _calls(recorded: Recorded) -> str:
+    """Name the call with most time, its share of the run, and its lowest and highest rank."""
+    calls, call = recorded.calls, recorded.calls.costliest
+    if call is None:
+        return NO_TIME
+    of_which = "all calls" if call == calls.in_run[0] else f"all calls before {FINALIZE}"
+    spread, share = calls.spread(call), labels.percent(calls.share(call))
+    text = f"{calls.names[call]} takes the most time of {of_which}: {share} of the run"
+    low, high = labels.percent(spread.low), labels.percent(spread.high)
+    if low != high:
+        text += f", from {low} on rank {spread.low_rank} to {high} on rank {spread.high_rank}"
+    return f"{text}. All calls together take {labels.percent(calls.share_in_mpi)}."
+
+
+def _work(recorded: Recorded) -> str:
+    """Say what even work could save."""
+    return f"{labels.capital(recorded.uneven_work)}." if recorded.uneven_work else ""
+
+
+def _waits(recorded: Recorded) -> str:
+    """Say how much of the time in MPI is waiting, for what, and for whom most."""
+    waits = recorded.waits
+    if waits is None or not waits.in_mpi_s.any():
+        return ""
+    if not waits.waiting_s.any():
+        calls = "call that has returned" if _is_hung(recorded) else "call"
+        return f"No {calls} waits for another rank, as far as that is known."
+    when = "" if waits.reaches_back else f" in the last {format_seconds(float(waits.window_s.max()))}"
+    text = f"Of the time in MPI{when}, {labels.percent(waits.share_waiting)} is waiting"
+    return f"{text}." if waits.is_little else f"{text}: {_causes(waits)}."
+
+
+def _is_hung(recorded: Recorded) -> bool:
+    return bool(unreturned_calls(recorded.recording))
+
+
+def _causes(waits: Waits) -> str:
+    shares = [
+        f"{labels.percent(share)} for {CAUSE_NAMES[cause]}" for cause, share in waits.main_causes.items()
+    ]
+    rank, share = waits.latest_rank
+    return f"{', '.join(shares)}; {labels.percent(share)} of the waiting is for rank {rank}"
+
+
+def _threads(recorded: Recorded) -> str:
+    """Say how much earlier threads arrive than the last one, before the sends of the costliest phase."""
+    if not recorded.arrivals:
+        return ""
+    phase, arrivals = recorded.arrivals[0]
+    return (
+        f"Before the sends of phase {phase.number}, threads reach the end of {arrivals.function} "
+        f"{format_seconds(arrivals.mean_lead_s)} before the last one."
+    )
+
+
+def _pairs(recorded: Recorded) -> str:
+    """Name the pair with most bytes, and a rank that sends much more than the mean."""
+    if not recorded.heaviest:
+        return ""
+    pair, total = recorded.heaviest[0], int(recorded.pairs.bytes.sum())
+    num_alike = sum(other.bytes == pair.bytes for other in recorded.heaviest)
+    ranks, size = f"rank {pair.src} to rank {pair.dst}", format_bytes(pair.bytes)
+    share = _share_of_all(pair.bytes / max(total, 1))
+    if num_alike > 1:
+        text = f"{num_alike} pairs have the most bytes, {size} each, {share}; one is {ranks}."
+    else:
+        messages = labels.counted(pair.messages, "message")
+        text = f"The pair with most bytes is {ranks}: {size} in {messages}, {share}."
+    sent, _ = bytes_by_rank(recorded.pairs, recorded.recording.size)
+    if sender := main_sender(sent):
+        text += f" Rank {sender[0]} sends {sender[1]:.1f} times the mean of all ranks."
+    return text
+
+
+def _share_of_all(share: float) -> str:
+    return "less than 0.1 % of all" if share < 0.001 else f"{labels.percent(share)} of all"
