@@ -35,7 +35,7 @@ BUFFERS, STENCILS = "packed,derived", "7,27"
 LAUNCHES, QUICK_LAUNCHES = 5, 3
 # Seconds for one motif of one MPI at one place.
 BUDGET_S, QUICK_BUDGET_S = 120, 20
-MOST_THREADS = 16  # the planes of the smaller cells
+MAX_THREADS = 16  # the planes of the smaller cells
 ALLOWED_SHARE = 0.10
 
 
@@ -105,7 +105,7 @@ def _measure(place: str, options: argparse.Namespace, folder: Path) -> Iterator[
 def threads_of(ranks: int) -> int:
     """A thread per core of a rank, as many as share the planes of cells evenly."""
     cores = len(os.sched_getaffinity(0)) // ranks
-    return max(k for k in (1, 2, 4, 8, MOST_THREADS) if k <= max(cores, 1))
+    return max(k for k in (1, 2, 4, 8, MAX_THREADS) if k <= max(cores, 1))
 
 
 def _measure_mpis(

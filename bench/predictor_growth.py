@@ -45,7 +45,7 @@ from earlybird.toolchain.build import require_built
 RANKS = tuple(1 << k for k in range(6, 14))
 SPARSE = 20
 MODELS = ("staircase", "fair")
-MOST_SIMULATED_S = 60.0
+MAX_SIMULATED_S = 60.0
 # The kernel exchanges once: it stops after `min_iterations` if its budget is spent.
 ONCE = Rules(min_iterations=1, budget_s=1e-9)
 COLOURS = {"staircase": "#4c72b0", "fair": "#55a868", "SimGrid": "#dd8452"}
@@ -135,17 +135,17 @@ def _predicted(ranks: int, per_rank: int) -> Row:
 
 def simulated_s(pattern: Pattern, ranks: int) -> float | None:
     """Elapsed time of SimGrid for one exchange of `pattern`, with the start of its ranks; None if it is
-    longer than MOST_SIMULATED_S. Raises SystemExit if it fails otherwise."""
+    longer than MAX_SIMULATED_S. Raises SystemExit if it fails otherwise."""
     text = _layout(ranks)
     request = Request(
         "growth", "exchange", [{}], parse_layout(text), ONCE, pattern,
-        time_limit_s=MOST_SIMULATED_S, stall_limit_s=MOST_SIMULATED_S,
+        time_limit_s=MAX_SIMULATED_S, stall_limit_s=MAX_SIMULATED_S,
     )  # fmt: skip
     launcher = SimgridLauncher(find_flavour(SIMULATED), parse_simulated_machine(text))
     with tempfile.TemporaryDirectory() as folder:
         launched = launcher.launch(request, Path(folder), lambda *_: None)
     took_s: float = launched.record["duration_s"]
-    if launched.cause and took_s < MOST_SIMULATED_S:
+    if launched.cause and took_s < MAX_SIMULATED_S:
         raise SystemExit(f"SimGrid failed for {text}: {launched.cause}")
     return None if launched.cause else took_s
 
@@ -159,7 +159,7 @@ def table(rows: Sequence[Row]) -> str:
         ]
         for row in rows
     ]  # fmt: skip
-    most = format_seconds(MOST_SIMULATED_S)
+    most = format_seconds(MAX_SIMULATED_S)
     with contextlib.redirect_stdout(io.StringIO()) as text:
         print(f"staircase, fair: a Predictor and its first prediction, medians of {ROUNDS}")
         print(f"SimGrid: one exchange with the start of its ranks, if that takes less than {most}")

@@ -64,8 +64,8 @@ PROGRAM = r"""#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-enum { MOST = 16 };
-static int rank, ranks, peers, to[MOST], from[MOST], size_to[MOST], size_from[MOST];
+enum { MAX = 16 };
+static int rank, ranks, peers, to[MAX], from[MAX], size_to[MAX], size_from[MAX];
 static char *sent, *received;
 static void compute(void) {
   const struct timespec pause = {0, 2000000};
@@ -84,7 +84,7 @@ static void plan(const char *pattern, int bytes) {
   /* Three random permutations; every sender has a size of its own, from a quarter of BYTES up to BYTES. */
   unsigned seed = 20;
   for (peers = 0; peers < 3; peers++) {
-    int order[MOST], size[MOST];
+    int order[MAX], size[MAX];
     for (int k = 0; k < ranks; k++) order[k] = k;
     for (int k = ranks - 1; k > 0; k--) {
       const int other = (int)((seed = seed * 1103515245u + 12345u) >> 16) % (k + 1), kept = order[k];
@@ -102,7 +102,7 @@ static void plan(const char *pattern, int bytes) {
   }
 }
 static void exchange(int bytes) {
-  MPI_Request requests[2 * MOST];
+  MPI_Request requests[2 * MAX];
   for (int k = 0; k < peers; k++)
     MPI_Irecv(received + (size_t)k * bytes, size_from[k], MPI_CHAR, from[k], k, MPI_COMM_WORLD, &requests[k]);
   compute();
@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc != 4 || ranks > MOST) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (argc != 4 || ranks > MAX) MPI_Abort(MPI_COMM_WORLD, 2);
   const char *what = argv[1];
   const int bytes = atoi(argv[2]), iterations = atoi(argv[3]);
   const int exchanges = strcmp(what, "ring") == 0 || strcmp(what, "far") == 0 || strcmp(what, "random") == 0;

@@ -221,14 +221,14 @@ static void generations(const struct context *context) {
 
 /* Channels of up to a hundred partitions take turns, so that the ranges of tags that they had are given out again. */
 static void generations_of_many_segments(const struct context *context) {
-  enum { GENERATIONS = 60, CHANNELS = 12, MOST_PARTITIONS = 100 };
+  enum { GENERATIONS = 60, CHANNELS = 12, MAX_PARTITIONS = 100 };
   uint64_t state = 5;
   for (uint64_t g = 0; g < GENERATIONS && !case_failed(); g++) {
     struct side sends[CHANNELS], receives[CHANNELS];
     MPI_Request requests[2 * CHANNELS];
     int freed_at[CHANNELS];
     for (int c = 0; c < CHANNELS; c++) {
-      const struct shape shape = {1 + random_below(&state, MOST_PARTITIONS), 3, MPI_BYTE};
+      const struct shape shape = {1 + random_below(&state, MAX_PARTITIONS), 3, MPI_BYTE};
       const int tag = random_below(&state, 4000);
       side_send_init(&sends[c], shape, next_of(context), tag, context->world);
       side_recv_init(&receives[c], shape, before_of(context), tag, context->world);

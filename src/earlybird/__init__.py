@@ -3,10 +3,10 @@
 What is listed in `__all__` is the public interface, described in docs/python.md; all other names may change.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as of typing, whose import takes longer than all else before Ctrl-C is handled
 if TYPE_CHECKING:
+    from typing import Any
+
     from earlybird.data.errors import EarlybirdError, InputError
     from earlybird.data.layout import Layout
     from earlybird.data.pattern import Pattern
@@ -26,7 +26,9 @@ _MODULES = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module
+
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

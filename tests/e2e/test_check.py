@@ -21,6 +21,7 @@ from earlybird.launch.cluster import state
 from tests.cluster import break_node, running_cluster
 
 LIMITS = ("--budget", "20s", "--quiet")
+SHORT = ("--budget", "10s")  # where only ranks that end are looked for
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +133,7 @@ def test_a_rank_that_is_stopped_is_named_and_the_others_are_checked(cluster, che
     """Stopped in the middle of a round."""
     begin_s = time.monotonic()
     with struck(cluster, tmp_path, signal.SIGSTOP):
-        done = check(cluster, "--stall-limit", "4s", "-o", "rest")
+        done = check(cluster, *SHORT, "--stall-limit", "4s", "-o", "rest")
     assert time.monotonic() - begin_s < 90
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "the check ended after" in done.stderr and "no point was finished for 4 s" in done.stderr
@@ -144,7 +145,7 @@ def test_a_rank_that_is_stopped_is_named_and_the_others_are_checked(cluster, che
 
 def test_the_node_of_a_rank_that_is_killed_is_named_if_mpiexec_names_it(cluster, check, tmp_path):
     with struck(cluster, tmp_path, signal.SIGKILL):
-        done = check(cluster, "-o", "rest")
+        done = check(cluster, *SHORT, "-o", "rest")
     assert "Traceback" not in done.stderr and "the check ended after" in done.stderr
     if re.search(r"mpiexec reports that .* on node2 failed: ", done.stderr):
         assert done.returncode == 1 and "node2: rank was killed, others run" in done.stdout
@@ -157,7 +158,7 @@ def test_a_node_that_has_died_is_named_and_the_others_are_checked(check, tmp_pat
     with running_cluster(3, "100mbit", "--no-check") as output:
         broken = state.find(output["name"])
         break_node(output)
-        done = check(broken, "-o", "rest")
+        done = check(broken, *SHORT, "-o", "rest")
         assert done.returncode == 1
         assert "node1: rank does not start, others start; the node no longer exists." in done.stdout
         assert (tmp_path / "rest" / "ok.txt").read_text() == "node0\nnode2\n"

@@ -8,7 +8,7 @@ from earlybird.toolchain.build import native_sources
 from tests.core_library import compile_core
 
 SEARCHING, DOUBTED, BORROWED, ENDED = range(4)
-MOST_TRIES = 38  # of a search, in starts
+MAX_TRIES = 38  # of a search, in starts
 
 
 @pytest.fixture(scope="module")
@@ -57,4 +57,4 @@ def test_the_harness_measures_after_the_last_search_that_every_request_makes(cor
     text = (native_sources() / "harness/mpi/partitioned.hpp").read_text()
     settled = int(re.search(r"starts_until_settled = (\d+);", text).group(1))
     repeated = max(start for start in range(4096) if core.eb_schedule_begins_search(start))
-    assert repeated + MOST_TRIES < settled < core.eb_schedule_next(repeated, False, ENDED)
+    assert repeated + MAX_TRIES < settled < core.eb_schedule_next(repeated, False, ENDED)

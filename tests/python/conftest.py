@@ -1,13 +1,15 @@
-"""Settings and fixtures of every Python test; hypothesis has no deadline, because machines may be busy."""
+"""Settings and fixtures of every Python test; hypothesis has no time limits, for machines may be busy."""
 
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from earlybird.toolchain.build import PKG_CONFIG
 
-settings.register_profile("earlybird", deadline=None, max_examples=50)
+settings.register_profile(
+    "earlybird", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("earlybird")
 
 

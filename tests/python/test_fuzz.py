@@ -42,7 +42,7 @@ def test_the_same_seed_gives_the_same_input(content):
 def broken(monkeypatch, tmp_path, action):
     """What the harness reports of a command that performs `action`, with the input it keeps."""
     monkeypatch.setattr(trial.main, "run", action)
-    monkeypatch.setattr(trial, "MOST_BYTES", 64 << 20)
+    monkeypatch.setattr(trial, "MAX_BYTES", 64 << 20)
     monkeypatch.setitem(formats.FORMATS, "broken", Format(formats.text(some_txt="1\n"), ("show some.txt",)))
     tally = inputs.Tally("broken")
     scratch = tmp_path / "scratch"

@@ -136,6 +136,7 @@ def _planted() -> dict[str, bytes]:
     profile = json.loads((ROOT / "tests" / "e2e" / "profile.json").read_bytes())
     levels = profile["levels"]
     levels |= dict.fromkeys(("inter_socket", "inter_node"), levels["intra_socket"])
+    profile["replays"] = [{"level": "inter_node", "error": {"queue": 0.1, "fair": 0.2}, "run_id": "replay"}]
     return {"planted.json": json.dumps(profile).encode()}
 
 

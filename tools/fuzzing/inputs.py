@@ -19,6 +19,7 @@ from tools.fuzzing.formats import FORMATS, Format, Refused, write_files
 
 Command = tuple[str, ...]
 _KEPT_OF_EACH_KIND = 3
+_MAX_BYTES = 1 << 28  # of an input: what is read of a larger one may take that much memory
 # Bytes that are no UTF-8, and what terminals, spreadsheets and shells obey.
 NAMES = ("a\udcffb", "new\nline", "\x1b[31mred", "\u202eabc", "=1+1", "a b;c", "x" * 240, "'")
 
@@ -84,9 +85,14 @@ def run_target(name: str, seconds: float, found: Path, seed: int = 1, most: int 
                 own = {name: content for name, content in files.items() if _reads(command, name)} or files
                 changed, note = mutations.mutate(own, tuple(own), random)
                 changed, command = _renamed(changed, command, random)
-            _try(changed, others, command, note, Path(scratch), found / name / f"{seed}-{number}", tally)
+            if _num_bytes(changed) <= _MAX_BYTES:
+                _try(changed, others, command, note, Path(scratch), found / name / f"{seed}-{number}", tally)
             number += 1
     return tally
+
+
+def _num_bytes(files: mutations.Files) -> int:
+    return sum(len(content) for content in files.values() if isinstance(content, bytes))
 
 
 @contextlib.contextmanager

@@ -20,13 +20,13 @@ from xml.etree import ElementTree
 
 from earlybird.cli import main
 from earlybird.data.errors import FAILED_VERDICT
-from earlybird.data.units import MOST_S
+from earlybird.data.units import MAX_S
 
-MOST_CPU_S, MOST_WALL_S = 10, 20
-MOST_BYTES = 1 << 30
+MAX_CPU_S, MAX_WALL_S = 10, 20
+MAX_BYTES = 1 << 30
 # The address space may grow by more than what may be resident: what is reserved and not touched is free.
-_MOST_ADDRESSES = 3 * MOST_BYTES
-_MOST_OUTPUT_BYTES = 1 << 28
+_MAX_ADDRESSES = 3 * MAX_BYTES
+_MAX_OUTPUT_BYTES = 1 << 28
 _INTERNAL_ERROR = 70
 # Commands whose status 1 is what they found.
 _VERDICTS = ("compare", "check")
@@ -44,7 +44,7 @@ _SIGNED = frozenset([
     "delta", "log", "bias", "score", "estimate",
 ])  # fmt: skip
 # No count of a program that could have run.
-_MOST = 1e30
+_MAX = 1e30
 _RANKS = ("rank", "src", "dst", "node", "socket", "ranks", "nodes")
 
 
@@ -61,7 +61,7 @@ class Trial:
     left: tuple[str, ...]
 
 
-def run(folder: Path, arguments: Sequence[str], limit_s: float = MOST_WALL_S) -> Trial:
+def run(folder: Path, arguments: Sequence[str], limit_s: float = MAX_WALL_S) -> Trial:
     """Run `earlybird ARGUMENTS` in `folder` in a fork of this process."""
     before = set(_paths(folder))
     out, err = (os.memfd_create(name) for name in ("stdout", "stderr"))
@@ -79,7 +79,7 @@ def run(folder: Path, arguments: Sequence[str], limit_s: float = MOST_WALL_S) ->
     os.close(handle)
     texts = []
     for descriptor in (out, err):
-        texts.append(os.pread(descriptor, _MOST_OUTPUT_BYTES, 0))
+        texts.append(os.pread(descriptor, _MAX_OUTPUT_BYTES, 0))
         os.close(descriptor)
     number = os.WTERMSIG(ended) if os.WIFSIGNALED(ended) else 0
     left = tuple(sorted(set(_paths(folder)) - before))
@@ -122,9 +122,9 @@ def _child(folder: Path, arguments: Sequence[str], out: int, err: int) -> None:
     os.environ["EARLYBIRD_DEBUG"] = "1"
     addresses = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     unlimited = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (addresses + _MOST_ADDRESSES, unlimited[1]))
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S + 1))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_MOST_OUTPUT_BYTES,) * 2)
+    resource.setrlimit(resource.RLIMIT_AS, (addresses + _MAX_ADDRESSES, unlimited[1]))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_MAX_OUTPUT_BYTES,) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     status = _INTERNAL_ERROR
     try:
@@ -155,7 +155,7 @@ def judge(trial: Trial, arguments: Sequence[str], base_bytes: int) -> list[str]:
         is_late = trial.signal in (signal.SIGKILL, signal.SIGXCPU)
         return [f"{'hang' if is_late else 'signal'} ({name} after {trial.seconds:.0f} s)"]
     wrong = []
-    if trial.peak_bytes - base_bytes > MOST_BYTES:
+    if trial.peak_bytes - base_bytes > MAX_BYTES:
         wrong.append(f"memory: {trial.peak_bytes - base_bytes >> 20} MiB")
     if trial.status == _INTERNAL_ERROR:
         return [*wrong, f"internal error: {_where(stderr)}"]
@@ -233,7 +233,7 @@ def _wrong_values(stdout: str, arguments: Sequence[str]) -> list[str]:
 def _wrong_file(path: Path) -> list[str]:
     if path.name.startswith(".") and path.exists():
         return [f"left the temporary file {path.name[:40]}"]
-    if not path.is_file() or path.stat().st_size > _MOST_OUTPUT_BYTES:
+    if not path.is_file() or path.stat().st_size > _MAX_OUTPUT_BYTES:
         return []
     if path.suffix == ".json":
         return _wrong_json(path.read_text(), f"a file *{path.suffix}")
@@ -279,7 +279,7 @@ def _out_of_range(value: Any, key: str) -> str:
         return ""
     is_wrong = (
         not math.isfinite(value)
-        or abs(value) > (MOST_S if key.endswith("_s") and not key.endswith("per_s") else _MOST)
+        or abs(value) > (MAX_S if key.endswith("_s") and not key.endswith("per_s") else _MAX)
         or (value < 0 and not _may_be_negative(key))
         or (key.rpartition(".")[2] in _RANKS and value >= 1 << 31)
     )

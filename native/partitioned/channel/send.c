@@ -4,14 +4,14 @@
 #include "partitioned/process/clock.h"
 #include "partitioned/process/send_time.h"
 
-#define LEAST_AWAITED_BYTES (INT64_C(32) * 1024)
+#define MIN_AWAITED_BYTES (INT64_C(32) * 1024)
 #define COPIED_BYTES_PER_S 5e9
 
 /* A receiver that is there answers within microseconds: before a large copy, its answer is waited for as long as the copy
  * would take, and no longer, for it may be anywhere. */
 static void await_answer(eb_channel *channel, int64_t num_bytes) {
   eb_match *const match = &channel->match;
-  if (num_bytes < LEAST_AWAITED_BYTES || !eb_match_awaits_answer(match)) return;
+  if (num_bytes < MIN_AWAITED_BYTES || !eb_match_awaits_answer(match)) return;
   const double end_s = eb_now_s() + (double)num_bytes / COPIED_BYTES_PER_S;
   do {
     eb_matching_progress(); /* the receiver may be waiting for our answer in the same way */

@@ -15,11 +15,11 @@ static const int sizes[] = {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 6553
 enum { NUM_SIZES = sizeof sizes / sizeof *sizes, TRAIN = 8, LONGEST_TRAIN = 65536 };
 
 /* No message is faster than the resolution of the clock. */
-#define LEAST_S 2e-8
+#define MIN_S 2e-8
 
 /* A size is repeated until so many repeats in a row were not much faster than those before. Costs need not be exact, because
  * they only say what is worth a try; MPI_Init should be short. A slow link need not take longer than the budget. */
-enum { LEAST_REPEATS = 5, REPEATS_WITHOUT_GAIN = 12 };
+enum { MIN_REPEATS = 5, REPEATS_WITHOUT_GAIN = 12 };
 #define CLEARLY_FASTER 0.8
 #define INTRA_NODE_BUDGET_S 20e-3
 #define INTER_NODE_BUDGET_S 1e-3
@@ -60,7 +60,7 @@ static double train_s(const pair *with, char *memory, int num, int bytes) {
         gained_s = least_s;
         gained_at = done;
       }
-      more = done < LEAST_REPEATS || (done < gained_at + REPEATS_WITHOUT_GAIN && eb_now_s() - begin_s < with->budget_s);
+      more = done < MIN_REPEATS || (done < gained_at + REPEATS_WITHOUT_GAIN && eb_now_s() - begin_s < with->budget_s);
       PMPI_Send(&more, 1, MPI_INT, with->peer, TAG_DATA, with->comm);
     } else {
       PMPI_Waitall(num, requests, MPI_STATUSES_IGNORE);
@@ -105,7 +105,7 @@ static void measure(const pair *with, eb_cost *cost) {
   for (int s = NUM_SIZES - 1; s >= 0; s--) {
     /* Noise only adds, so of two times that contradict each other the lower one is right. */
     if (s + 1 < NUM_SIZES && one_s[s] > one_s[s + 1]) one_s[s] = one_s[s + 1];
-    if (one_s[s] < LEAST_S) one_s[s] = LEAST_S;
+    if (one_s[s] < MIN_S) one_s[s] = MIN_S;
   }
   for (int s = 0; s < NUM_SIZES; s++) {
     overhead_s[s] = s ? overhead_s[s - 1] : 0;
@@ -114,7 +114,7 @@ static void measure(const pair *with, eb_cost *cost) {
     const double at_full_s = sizes[s] * one_s[NUM_SIZES - 1] / sizes[NUM_SIZES - 1];
     const double bytes_s = at_full_s < one_s[s] ? at_full_s : one_s[s]; /* a link may carry a few KiB faster */
     const double more_s = (train[s] - one_s[s]) / (TRAIN - 1) - bytes_s;
-    overhead_s[s] = more_s > LEAST_S ? more_s : LEAST_S;
+    overhead_s[s] = more_s > MIN_S ? more_s : MIN_S;
   }
   to_cost(one_s, overhead_s, cost);
 }

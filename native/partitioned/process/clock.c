@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Shorter comparisons are too coarse. */
-#define LEAST_S 1e-3
+#define MIN_S 1e-3
 
 eb_clock_state eb_clock;
 
@@ -53,7 +53,7 @@ void eb_clock_settle(void) {
   uint64_t ticks = 0;
   read_both(&now_s, &ticks);
   const double took_s = now_s - eb_clock.begin_s;
-  if (is_constant() && took_s >= LEAST_S) eb_clock.tick_s = took_s / (double)(ticks - eb_clock.begin_ticks);
+  if (is_constant() && took_s >= MIN_S) eb_clock.tick_s = took_s / (double)(ticks - eb_clock.begin_ticks);
   const double begin_s = eb_stopwatch_s();
   for (int read = 1; read < NUM_READS; read++) (void)eb_stopwatch_s();
   eb_clock.read_s = (eb_stopwatch_s() - begin_s) / NUM_READS;

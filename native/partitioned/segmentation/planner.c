@@ -7,7 +7,7 @@
 
 /* Partitions are first joined into at most so many atoms, and large ones are cut: proposing stays below ten microseconds. */
 #define MAX_ATOMS EB_CUT_MAX_SEGMENTS
-#define LEAST_PIECE_BYTES (INT64_C(2) * 1024)
+#define MIN_PIECE_BYTES (INT64_C(2) * 1024)
 #define ALIGNMENT_BYTES INT64_C(64)
 /* What a message costs the receiver and the rest of the program is not in the sender's overhead. */
 #define CAUTION 1.2
@@ -21,7 +21,7 @@
 /* The part of the time from the first partition's readiness to the last one's that further messages may take. */
 #define CHEAP 0.02
 /* From this size on the costs are extrapolated, so only a trial decides. */
-#define LEAST_UNKNOWN_BYTES (INT64_C(128) * 1024)
+#define MIN_UNKNOWN_BYTES (INT64_C(128) * 1024)
 /* A cut is tried if its predicted time is at most this many times that of the best one, and this many seconds more. */
 #define WORTH_A_TRY 1.6
 #define WORTH_A_TRY_S 0.5e-6
@@ -82,11 +82,11 @@ static double alone_at_least_s(const eb_cost *cost, int64_t bytes) {
 /* Into how many pieces each partition may be cut: a power of two. */
 static int num_pieces(int64_t num_partitions, int64_t partition_bytes) {
   int num = 1;
-  while (2 * num * num_partitions <= MAX_ATOMS && partition_bytes / (2 * num) >= LEAST_PIECE_BYTES) num *= 2;
+  while (2 * num * num_partitions <= MAX_ATOMS && partition_bytes / (2 * num) >= MIN_PIECE_BYTES) num *= 2;
   return num;
 }
 
-bool eb_planner_is_short(int64_t total_bytes) { return total_bytes < LEAST_UNKNOWN_BYTES; }
+bool eb_planner_is_short(int64_t total_bytes) { return total_bytes < MIN_UNKNOWN_BYTES; }
 
 bool eb_planner_can_gain(const eb_cost *cost, int64_t total_bytes, int64_t partition_bytes) {
   if (!eb_planner_is_short(total_bytes)) return true;

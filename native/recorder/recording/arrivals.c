@@ -25,7 +25,7 @@ void eb_arrivals_add(eb_arrivals_of_thread *of, const void *site, uint32_t num, 
 static eb_arrivals_total *total_of(eb_arrivals_of_thread *of, uint32_t phase, const void *site) {
   for (eb_arrivals_total *each = of->totals; each; each = each->next)
     if (each->phase == phase && each->site == site) return each;
-  eb_arrivals_total *total = of->num_totals < EB_ARRIVALS_MOST_TOTALS ? calloc(1, sizeof *total) : NULL;
+  eb_arrivals_total *total = of->num_totals < EB_ARRIVALS_MAX_TOTALS ? calloc(1, sizeof *total) : NULL;
   if (!total) return NULL;
   total->phase = phase;
   total->site = site;

@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 /* Of a larger team the first ones count. Classes of nanoseconds are powers of two, as those of sizes: see table.h. */
-enum { EB_ARRIVALS_MOST_THREADS = 256, EB_ARRIVALS_NUM_CLASSES = 48, EB_ARRIVALS_MOST_TOTALS = 256 };
+enum { EB_ARRIVALS_MAX_THREADS = 256, EB_ARRIVALS_NUM_CLASSES = 48, EB_ARRIVALS_MAX_TOTALS = 256 };
 
 /* Of one region that has ended. */
 typedef struct {
   const void *site; /* the address after its call */
   uint32_t num;
-  uint64_t lead_ticks[EB_ARRIVALS_MOST_THREADS]; /* from the arrival of a thread to that of the last one */
+  uint64_t lead_ticks[EB_ARRIVALS_MAX_THREADS]; /* from the arrival of a thread to that of the last one */
 } eb_arrivals;
 
 /* All regions of one place before one phase. `num`: the largest team. */
@@ -24,7 +24,7 @@ typedef struct eb_arrivals_total {
   struct eb_arrivals_total *next;
   const void *site;
   uint32_t phase, num, is_dirty;
-  uint64_t regions, lead_ticks[EB_ARRIVALS_MOST_THREADS], classes[EB_ARRIVALS_NUM_CLASSES];
+  uint64_t regions, lead_ticks[EB_ARRIVALS_MAX_THREADS], classes[EB_ARRIVALS_NUM_CLASSES];
 } eb_arrivals_total;
 
 /* Of a thread that begins parallel regions. All NULL without any. */

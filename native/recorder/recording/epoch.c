@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* A program that generates code, or calls the MPI from everywhere: what exceeds this is of no phase. */
-#define MOST_PHASES 1024
+#define MAX_PHASES 1024
 
 int eb_epoch_region = 1;
 __thread eb_epoch *eb_epoch_current __attribute__((tls_model("initial-exec")));
@@ -31,7 +31,7 @@ static uint64_t signature_of(const eb_epoch *epoch, int region) {
 
 /* Under the lock. */
 static eb_phase *add_phase(const eb_epoch *epoch, uint64_t signature, int region) {
-  eb_phase *phase = num < MOST_PHASES ? calloc(1, sizeof *phase) : NULL;
+  eb_phase *phase = num < MAX_PHASES ? calloc(1, sizeof *phase) : NULL;
   if (!phase) return NULL;
   phase->signature = signature;
   phase->number = ++num;
@@ -161,7 +161,7 @@ static bool grow(eb_epoch *epoch) {
 
 void eb_epoch_make_room(eb_epoch *epoch, eb_table *table) {
   const bool is_over = epoch->is_over, is_endless = epoch->num_open == 0 && !is_over;
-  const bool may_grow = epoch->capacity == 0 || (!is_endless && epoch->capacity < EB_EPOCH_MOST_EVENTS);
+  const bool may_grow = epoch->capacity == 0 || (!is_endless && epoch->capacity < EB_EPOCH_MAX_EVENTS);
   if ((may_grow && grow(epoch)) || epoch->num_events == 0) return;
   eb_epoch_cut(epoch, table);
   epoch->is_over = is_over;

@@ -19,7 +19,7 @@
 
 /* An epoch without open requests is cut when it has this many events: an endless sequence of blocking calls has no end of its
  * own. Others may have more, such as one MPI_Alltoallv of many ranks, up to a limit of memory (48 MB). */
-enum { EB_EPOCH_FEW_EVENTS = 2048, EB_EPOCH_MOST_EVENTS = 1 << 20, EB_PHASE_MOST_STEPS = 32 };
+enum { EB_EPOCH_FEW_EVENTS = 2048, EB_EPOCH_MAX_EVENTS = 1 << 20, EB_PHASE_MAX_STEPS = 32 };
 
 /* A place in the program that calls the MPI: the address after the call. */
 typedef struct {
@@ -46,7 +46,7 @@ typedef struct {
   eb_step present;                 /* the present call */
   uint32_t turn; /* odd while the thread is in a call and changes nothing: then others may read the events */
   uint32_t num_events, capacity, num_steps;
-  eb_step steps[EB_PHASE_MOST_STEPS]; /* without repetitions, in the order of their first calls */
+  eb_step steps[EB_PHASE_MAX_STEPS]; /* without repetitions, in the order of their first calls */
   eb_event *events;                   /* [capacity] */
   struct {
     uint64_t signature;
@@ -68,7 +68,7 @@ typedef struct eb_phase {
   int region;      /* of MPI_Pcontrol */
   bool is_written;
   uint32_t num_steps;
-  eb_step steps[EB_PHASE_MOST_STEPS];
+  eb_step steps[EB_PHASE_MAX_STEPS];
 } eb_phase;
 
 /* All of them, the newest first. */
@@ -96,7 +96,7 @@ void eb_epoch_make_room(eb_epoch *epoch, eb_table *table);
 static inline void eb_epoch_add_step(eb_epoch *epoch, const eb_step *step) {
   for (uint32_t s = epoch->num_steps; s-- > 0;)
     if (epoch->steps[s].site == step->site && epoch->steps[s].call == step->call) return;
-  if (epoch->num_steps < EB_PHASE_MOST_STEPS) epoch->steps[epoch->num_steps++] = *step;
+  if (epoch->num_steps < EB_PHASE_MAX_STEPS) epoch->steps[epoch->num_steps++] = *step;
 }
 
 /* Takes over what other threads have completed. True: the last open request was among it. */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define MAGIC 0x43524245u
-#define MOST_JOBS 100000
+#define MAX_JOBS 100000
 
 _Static_assert(sizeof(eb_written_entry) == 56 && sizeof(eb_written_phase) == 40, "readers rely on it");
 
@@ -102,7 +102,7 @@ static bool is_on_local(int of) {
 bool eb_file_create(const char *folder, int rank) {
   /* On another node than the one on which the recording was started the folder may be missing. */
   (void)mkdir(folder, 0777);
-  for (int job = 0; job < MOST_JOBS; job++) {
+  for (int job = 0; job < MAX_JOBS; job++) {
     if (job == 0) snprintf(path, sizeof path, "%s/rank-%d.ebr", folder, rank);
     else snprintf(path, sizeof path, "%s/rank-%d.job-%d.ebr", folder, rank, job);
     file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -10,7 +10,7 @@ typedef struct {
   uint64_t num_created; /* communicators from it */
 } attribute;
 
-enum { WORLD = 1, SELF, MOST_PROMISED = 64, MOST_GROUPS = 1024 };
+enum { WORLD = 1, SELF, MAX_PROMISED = 64, MAX_GROUPS = 1024 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int keyval = MPI_KEYVAL_INVALID;
@@ -20,14 +20,14 @@ static MPI_Group world = MPI_GROUP_NULL;
 static struct {
   MPI_Comm comm;
   uint64_t identity;
-} promised[MOST_PROMISED];
+} promised[MAX_PROMISED];
 static int num_promised;
 
 /* How often a group has created a communicator with a tag. */
 static struct {
   uint64_t group;
   uint64_t num_created;
-} groups[MOST_GROUPS];
+} groups[MAX_GROUPS];
 static int num_groups;
 
 static uint64_t mix(uint64_t one, uint64_t other) {
@@ -135,7 +135,7 @@ void eb_identity_promised(MPI_Comm parent, MPI_Comm comm) {
   pthread_mutex_lock(&lock);
   int place = 0;
   while (place < num_promised && promised[place].comm != comm) place++;
-  if (place < MOST_PROMISED) {
+  if (place < MAX_PROMISED) {
     promised[place].comm = comm;
     promised[place].identity = mix(next, part);
     if (place == num_promised) num_promised++;
@@ -178,7 +178,7 @@ static uint64_t count_created(uint64_t group) {
   pthread_mutex_lock(&lock);
   int place = 0;
   while (place < num_groups && groups[place].group != group) place++;
-  if (place < MOST_GROUPS) {
+  if (place < MAX_GROUPS) {
     groups[place].group = group;
     num = ++groups[place].num_created;
     if (place == num_groups) num_groups++;

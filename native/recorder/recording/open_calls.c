@@ -12,7 +12,7 @@ _Static_assert(sizeof(eb_open_call) == 64 && sizeof(eb_open_calls_head) == sizeo
 
 typedef struct {
   eb_open_calls_head head;
-  eb_open_call calls[EB_OPEN_CALLS_MOST];
+  eb_open_call calls[EB_OPEN_CALLS_MAX];
 } page;
 
 static page *calls; /* NULL: none */
@@ -37,7 +37,7 @@ void eb_open_calls_create(const char *name, bool is_mapped, double tick_s, uint6
     (void)unlink(path);
     return;
   }
-  at->head = (eb_open_calls_head){EB_OPEN_CALLS_MAGIC, EB_OPEN_CALLS_MOST, sizeof(eb_open_call), tick_s, begin_ticks, 0, {0}};
+  at->head = (eb_open_calls_head){EB_OPEN_CALLS_MAGIC, EB_OPEN_CALLS_MAX, sizeof(eb_open_call), tick_s, begin_ticks, 0, {0}};
   __atomic_store_n(&calls, at, __ATOMIC_RELEASE);
 }
 
@@ -52,7 +52,7 @@ void eb_open_calls_write(uint64_t now_ticks) {
 
 eb_open_call *eb_open_call_of(uint32_t thread) {
   page *const at = __atomic_load_n(&calls, __ATOMIC_ACQUIRE);
-  return at && thread < EB_OPEN_CALLS_MOST ? &at->calls[thread] : NULL;
+  return at && thread < EB_OPEN_CALLS_MAX ? &at->calls[thread] : NULL;
 }
 
 /* The memory stays: other threads may be in calls. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define EB_OPEN_CALLS_MAGIC 0x314e45504f4245u /* "EBOPEN1" */
-enum { EB_OPEN_CALLS_MOST = 63 };              /* threads; more are not kept */
+enum { EB_OPEN_CALLS_MAX = 63 };              /* threads; more are not kept */
 
 typedef struct {
   uint64_t begin_ticks; /* 0: in no call */

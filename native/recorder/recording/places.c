@@ -16,7 +16,7 @@
 #include "interpose/objects/identity.h"
 #include "interpose/objects/symbols.h"
 
-enum { NUM_BUCKETS = 4096, MOST_FRAMES = 2048, MOST_DEPTH = 8, NUM_CHECKS = 3, LARGEST_FIXED = 4096 };
+enum { NUM_BUCKETS = 4096, MAX_FRAMES = 2048, MAX_DEPTH = 8, NUM_CHECKS = 3, LARGEST_FIXED = 4096 };
 
 typedef enum { PROGRAM, BINDING, PYTHON } frame_kind;
 
@@ -61,11 +61,11 @@ static frame *look_up(const void *address, unsigned *bucket) {
 static frame *frame_of(const void *address) {
   unsigned bucket;
   frame *known = look_up(address, &bucket);
-  if (known || __atomic_load_n(&num_frames, __ATOMIC_RELAXED) >= MOST_FRAMES) return known;
+  if (known || __atomic_load_n(&num_frames, __ATOMIC_RELAXED) >= MAX_FRAMES) return known;
   const frame_kind kind = classify(address);
   pthread_mutex_lock(&lock);
   known = look_up(address, &bucket);
-  if (!known && num_frames < MOST_FRAMES && (known = calloc(1, sizeof *known)) != NULL) {
+  if (!known && num_frames < MAX_FRAMES && (known = calloc(1, sizeof *known)) != NULL) {
     known->address = address;
     known->kind = kind;
     __atomic_store_n(&num_frames, num_frames + 1, __ATOMIC_RELAXED);
@@ -82,7 +82,7 @@ typedef struct {
   struct {
     frame *of;
     const char *called; /* the frame address of the function that it has called */
-  } at[MOST_DEPTH];
+  } at[MAX_DEPTH];
 } walk;
 
 /* The library is looked up when it is needed. */
@@ -102,7 +102,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *with) {
   in->at[in->num].of = frame_of(address);
   in->at[in->num].called = (const char *)cfa_of(context);
   if (!in->at[in->num].of) return _URC_END_OF_STACK;
-  const bool is_last = in->at[in->num++].of->kind != BINDING || in->num == MOST_DEPTH;
+  const bool is_last = in->at[in->num++].of->kind != BINDING || in->num == MAX_DEPTH;
   return is_last ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
@@ -161,7 +161,7 @@ static const frame *behind(eb_sites *sites, eb_caller caller, const frame *calle
 #if defined(__x86_64__)
   if (!sites->is_stack_asked) ask_stack(sites);
   const char *at = caller.frame;
-  for (int depth = 0; depth < MOST_DEPTH; depth++) {
+  for (int depth = 0; depth < MAX_DEPTH; depth++) {
     if (called->kind != BINDING) return called;
     if (!is_size_known(called) || at < sites->stack_begin || at >= sites->stack_end || sites->stack_end - at < called->size)
       return unwind(caller);

@@ -10,7 +10,7 @@
 
 #include "recorder/recording/places.h"
 
-enum { MOST_PLACES = 4096, NUM_BUCKETS = 2 * MOST_PLACES };
+enum { MAX_PLACES = 4096, NUM_BUCKETS = 2 * MAX_PLACES };
 
 /* Of Python 3.11 and later, but for what is said to be missing before. */
 static struct {
@@ -35,7 +35,7 @@ static struct {
 static bool is_there;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static eb_python_place places[MOST_PLACES];
+static eb_python_place places[MAX_PLACES];
 static int num_places, num_written;
 static eb_python_place *buckets[NUM_BUCKETS]; /* open addressing; they are never removed */
 /* Of new places: not every Python has a lock of its own. No function of Python is called with it. */
@@ -87,7 +87,7 @@ static const eb_python_place *add(const eb_python_place *added) {
   unsigned bucket;
   pthread_mutex_lock(&adding);
   eb_python_place *place = look_up(added->code, added->instruction, &bucket);
-  if (!place && num_places < MOST_PLACES) {
+  if (!place && num_places < MAX_PLACES) {
     place = &places[num_places];
     *place = *added;
     __atomic_store_n(&buckets[bucket], place, __ATOMIC_RELEASE);
@@ -104,7 +104,7 @@ static const eb_python_place *place_of(void *frame, void *code) {
   const int instruction = python.instruction ? python.instruction(frame) : python.line(frame);
   unsigned bucket;
   const eb_python_place *known = look_up(code, instruction, &bucket);
-  if (known || __atomic_load_n(&num_places, __ATOMIC_ACQUIRE) == MOST_PLACES) {
+  if (known || __atomic_load_n(&num_places, __ATOMIC_ACQUIRE) == MAX_PLACES) {
     python.release(code);
     return known;
   }
@@ -142,7 +142,7 @@ const void *eb_python_place_find(void) {
 
 const eb_python_place *eb_python_place_at(const void *site) {
   const eb_python_place *place = site;
-  return place >= places && place < places + MOST_PLACES ? place : NULL;
+  return place >= places && place < places + MAX_PLACES ? place : NULL;
 }
 
 eb_python_place *eb_python_place_unwritten(void) {

@@ -9,7 +9,7 @@
 #include "recorder/recording/call.h"
 
 /* What a phase, and what the process may keep: a recording has a file of each of many ranks. */
-enum { MOST_ROWS = 16384, MOST_ROWS_OF_ALL = 1 << 17 };
+enum { MAX_ROWS = 16384, MAX_ROWS_OF_ALL = 1 << 17 };
 
 typedef struct {
   uint64_t what, messages, bytes;
@@ -30,8 +30,8 @@ struct eb_samples {
   struct {
     uint64_t epoch;
     uint32_t variant;
-  } sampled[EB_SAMPLES_MOST];
-  variant variants[EB_SAMPLES_MOST];
+  } sampled[EB_SAMPLES_MAX];
+  variant variants[EB_SAMPLES_MAX];
   row *rows;
 };
 
@@ -70,7 +70,7 @@ static void drop(eb_samples *samples) {
 
 /* With half of the limit, and the contents that are still needed. */
 static void thin(eb_samples *samples) {
-  uint32_t kept = 0, numbers[EB_SAMPLES_MOST], num_variants = 0, num_rows = 0;
+  uint32_t kept = 0, numbers[EB_SAMPLES_MAX], num_variants = 0, num_rows = 0;
   samples->limit /= 2;
   for (uint32_t v = 0; v < samples->num_variants; v++) samples->variants[v].is_used = false;
   for (uint32_t s = 0; s < samples->num; s++) {
@@ -97,8 +97,8 @@ static void thin(eb_samples *samples) {
 static bool reserve(eb_samples *samples, uint32_t num) {
   if (samples->num_rows + num <= samples->capacity) return true;
   uint32_t capacity = 2 * (samples->num_rows + num);
-  if (capacity > MOST_ROWS) capacity = MOST_ROWS;
-  if (samples->num_rows + num > capacity || num_rows_of_all + capacity - samples->capacity > MOST_ROWS_OF_ALL) return false;
+  if (capacity > MAX_ROWS) capacity = MAX_ROWS;
+  if (samples->num_rows + num > capacity || num_rows_of_all + capacity - samples->capacity > MAX_ROWS_OF_ALL) return false;
   row *rows = realloc(samples->rows, capacity * sizeof *rows);
   if (!rows) return false;
   num_rows_of_all += capacity - samples->capacity;
@@ -127,7 +127,7 @@ static uint32_t variant_of(eb_samples *samples, uint32_t num) {
 static void add(eb_samples *samples, uint64_t epoch, const eb_event *events, uint32_t num_events) {
   uint32_t num = 0;
   for (uint32_t e = 0; e < num_events; e++) num += is_kept(&events[e]);
-  while (samples->num == EB_SAMPLES_MOST || !reserve(samples, num)) {
+  while (samples->num == EB_SAMPLES_MAX || !reserve(samples, num)) {
     const uint32_t before = samples->num;
     if (samples->num <= EB_SAMPLES_FIRST) {
       drop(samples);

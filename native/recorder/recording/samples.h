@@ -13,7 +13,7 @@
 #include "recorder/recording/file.h"
 #include "recorder/recording/table.h"
 
-enum { EB_SAMPLES_FIRST = 8, EB_SAMPLES_MOST = 256 };
+enum { EB_SAMPLES_FIRST = 8, EB_SAMPLES_MAX = 256 };
 
 /* An addition to an entry whose phase is not known yet. */
 typedef struct {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_CORES = 8192, LONGEST_VALUE = 4096 };
+enum { MAX_CORES = 8192, LONGEST_VALUE = 4096 };
 
 /* What may be a user's. What launchers and `earlybird record` itself tell their ranks is among it: whoever reads leaves that out. */
 static bool is_setting(const char *variable) {
@@ -39,11 +39,11 @@ static void print_variables(eb_payload *payload) {
 }
 
 static void print_cores(eb_payload *payload) {
-  static cpu_set_t cores[MOST_CORES / CPU_SETSIZE];
+  static cpu_set_t cores[MAX_CORES / CPU_SETSIZE];
   const char *comma = "";
   if (sched_getaffinity(0, sizeof cores, cores) != 0) return;
   eb_payload_print(payload, ",\"binding\":[");
-  for (int c = 0; c < MOST_CORES; c++) {
+  for (int c = 0; c < MAX_CORES; c++) {
     if (!CPU_ISSET_S(c, sizeof cores, cores)) continue;
     eb_payload_print(payload, "%s%d", comma, c);
     comma = ",";

@@ -12,7 +12,7 @@
 
 _Static_assert(sizeof(eb_trace_head) <= EB_TRACE_HEAD_BYTES && sizeof(eb_traced) == 64, "readers rely on it");
 
-#define LEAST_APART_NS 100000000u /* moments: less says nothing of a drift */
+#define MIN_APART_NS 100000000u /* moments: less says nothing of a drift */
 enum { NUM_AT_ONCE = 1024 };
 
 eb_trace_ring eb_trace;
@@ -20,7 +20,7 @@ eb_trace_ring eb_trace;
 static int file = -1;
 static char path[4096];
 static eb_trace_head head;
-static uint64_t apart_ns = LEAST_APART_NS, last_missing;
+static uint64_t apart_ns = MIN_APART_NS, last_missing;
 
 static void fail(const char *what) { fprintf(stderr, "earlybird: cannot write %s: %s; %s\n", path, strerror(errno), what); }
 
@@ -109,8 +109,8 @@ static uint64_t put_records(uint64_t first, uint64_t last, uint64_t *first_missi
 static void keep_moment(eb_moment now) {
   const eb_moment before = head.num_clocks > 0 ? head.clocks[head.num_clocks - 1] : head.begin;
   if (now.ns - before.ns < apart_ns) return;
-  if (head.num_clocks == EB_TRACE_MOST_CLOCKS) {
-    for (int k = 0; k < EB_TRACE_MOST_CLOCKS / 2; k++) head.clocks[k] = head.clocks[2 * k + 1];
+  if (head.num_clocks == EB_TRACE_MAX_CLOCKS) {
+    for (int k = 0; k < EB_TRACE_MAX_CLOCKS / 2; k++) head.clocks[k] = head.clocks[2 * k + 1];
     head.num_clocks /= 2;
     apart_ns *= 2;
   }

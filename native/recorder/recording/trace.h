@@ -15,7 +15,7 @@
 #define EB_TAG_NONE (-1)                   /* tags of messages are not negative */
 
 enum {
-  EB_TRACE_MOST_CLOCKS = 64,
+  EB_TRACE_MAX_CLOCKS = 64,
   EB_TRACE_HEAD_BYTES = 4096, /* in the file, before the first record */
   EB_TRACE_RING_BITS = 13,    /* of the ring in memory */
   EB_TRACE_RING = 1 << EB_TRACE_RING_BITS,
@@ -33,7 +33,7 @@ typedef struct {
   double tick_s;
   eb_moment begin, last;                   /* last: when the file was written */
   uint64_t num_clocks;                     /* of moments in between, at most one for each writing, evenly spread */
-  eb_moment clocks[EB_TRACE_MOST_CLOCKS];
+  eb_moment clocks[EB_TRACE_MAX_CLOCKS];
   uint64_t is_cut; /* 1: it could not be written any more, as on a full disk; the run went on */
 } eb_trace_head;
 

@@ -21,18 +21,18 @@
 
 /* What is appended to the file is written every tenth of a second or twentieth of the run, whichever is longer: the number of
  * these chunks grows with the logarithm of the time, 240 in a day. */
-#define LEAST_INTERVAL_S 0.1
+#define MIN_INTERVAL_S 0.1
 #define INTERVAL_OF_RUN (1.0 / 20)
 /* A rank that is killed or hangs in a call loses what was counted since the last keeping. That may take this part of the time; the
  * first ones follow each other sooner, because programs may hang at once. These are some hundred small writes a second to the
  * same place: on a file system that many ranks share, which they could bring to a stand, it is kept only as often as written. */
-#define MOST_KEEPING_OF_RUN (1.0 / 200)
+#define MAX_KEEPING_OF_RUN (1.0 / 200)
 /* An epoch that is longer than this, and than half of the run, is cut. */
 #define LONGEST_EPOCH_S 1.0
 /* For another thread that writes, when the program ends. */
 #define LONGEST_WAIT_S 2
 /* Events of an epoch that has not ended. */
-#define MOST_PENDING (1u << 16)
+#define MAX_PENDING (1u << 16)
 
 /* Unlike the program's mutexes, it is not held while a call of the MPI waits. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -289,7 +289,7 @@ static void keep_pending(void) {
   for (eb_thread *thread = eb_threads_first(); thread; thread = thread->next) {
     uint32_t num = 0;
     eb_event *events = eb_epoch_pending_read(&thread->epoch, &num);
-    for (uint32_t e = 0; e < num && e < MOST_PENDING; e++) {
+    for (uint32_t e = 0; e < num && e < MAX_PENDING; e++) {
       const eb_event *event = &events[e];
       const eb_written_entry written = {
           .call = (uint16_t)eb_what_call(event->what),
@@ -344,11 +344,11 @@ void eb_recorder_write_trace(void) {
 /* Until the next writing. */
 static uint64_t interval_ticks(uint64_t now) {
   const double run_s = (double)(now - begin_ticks) * eb_recorder_tick_s(), part_s = run_s * INTERVAL_OF_RUN;
-  return (uint64_t)((part_s > LEAST_INTERVAL_S ? part_s : LEAST_INTERVAL_S) / eb_recorder_tick_s());
+  return (uint64_t)((part_s > MIN_INTERVAL_S ? part_s : MIN_INTERVAL_S) / eb_recorder_tick_s());
 }
 
 static void set_keeping(eb_thread *thread, uint64_t began_ticks) {
-  const uint64_t now = eb_recorder_ticks(), most = (uint64_t)(1 / MOST_KEEPING_OF_RUN);
+  const uint64_t now = eb_recorder_ticks(), most = (uint64_t)(1 / MAX_KEEPING_OF_RUN);
   const uint64_t num = __atomic_add_fetch(&num_kept, 1, __ATOMIC_RELAXED);
   thread->keep_ticks = now + (eb_file_is_local() ? (now - began_ticks) * (num < most ? num : most) : interval_ticks(now));
 }

@@ -14,7 +14,7 @@
 typedef struct {
   const void *site;
   uint32_t num;
-  uint64_t arrived_ticks[EB_ARRIVALS_MOST_THREADS]; /* 0: not yet */
+  uint64_t arrived_ticks[EB_ARRIVALS_MAX_THREADS]; /* 0: not yet */
 } region;
 
 /* A thread begins one outermost region at a time. */
@@ -49,14 +49,14 @@ static void task(int endpoint, ompt_data_t *parallel, ompt_data_t *data, unsigne
   present = parallel->ptr;
   number = index;
   depth = 1;
-  if (index < EB_ARRIVALS_MOST_THREADS) present->arrived_ticks[index] = 0;
-  if (present == own) own->num = num < EB_ARRIVALS_MOST_THREADS ? num : EB_ARRIVALS_MOST_THREADS;
+  if (index < EB_ARRIVALS_MAX_THREADS) present->arrived_ticks[index] = 0;
+  if (present == own) own->num = num < EB_ARRIVALS_MAX_THREADS ? num : EB_ARRIVALS_MAX_THREADS;
 }
 
 static void synchronise(int kind, int endpoint, ompt_data_t *parallel, ompt_data_t *data, const void *site) {
   (void)parallel, (void)data, (void)site;
   const bool is_implicit = kind == OMPT_BARRIER_IMPLICIT || kind == OMPT_BARRIER_IMPLICIT_PARALLEL;
-  if (!present || depth != 1 || endpoint != OMPT_SCOPE_BEGIN || !is_implicit || number >= EB_ARRIVALS_MOST_THREADS) return;
+  if (!present || depth != 1 || endpoint != OMPT_SCOPE_BEGIN || !is_implicit || number >= EB_ARRIVALS_MAX_THREADS) return;
   present->arrived_ticks[number] = eb_recorder_ticks(); /* the last one before the region's end counts */
 }
 

@@ -16,7 +16,7 @@ from earlybird.data.exchange_models import KEPT
 from earlybird.data.layout import MAPPINGS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
-from earlybird.predict.changing import MOST_RANKS
+from earlybird.predict.changing import MAX_RANKS
 from earlybird.predict.exchange import Predictor
 
 PARTITIONED, IMPROVED = "partitioned", "improved"
@@ -101,8 +101,8 @@ def advise_layout(
     layouts = _distinct(layouts | {PARTITIONED: partitioned_layout(pattern, layouts[map_by])})
     drawn = {name: SlowestRank.of(pattern, one, profile, model) for name, one in layouts.items()}
     notes, extra = [], dict[str, Any](chosen.to_json())
-    if layouts[map_by].num_ranks > MOST_RANKS:
-        notes.append(f"there is no layout {IMPROVED}, because swaps are for at most {MOST_RANKS} ranks")
+    if layouts[map_by].num_ranks > MAX_RANKS:
+        notes.append(f"there is no layout {IMPROVED}, because swaps are for at most {MAX_RANKS} ranks")
     elif swaps.count != 0:
         begin = {name: Predictor(pattern, one).slowest_now_s(profile_alone) for name, one in layouts.items()}
         start = min(begin, key=begin.__getitem__)

@@ -29,7 +29,7 @@ from earlybird.predict.exchange import Predictor
 # Partitions of a hypergraph take longer.
 _HYPERGRAPH_SEEDS = 2
 # So many of the fastest ones are kept and ranked, and the reference.
-MOST_KEPT = 9
+MAX_KEPT = 9
 # By which the largest part may exceed the mean, as far as is allowed: METIS's defaults for bisections and for
 # k-way partitions, and more.
 IMBALANCES = (0.001, 0.03, 0.1)
@@ -91,7 +91,7 @@ def advise_partition(
         known.add(_digest(part))
         parts[name], patterns[name] = part, exchange_of(part)
         times_s[name] = Predictor(patterns[name], layout).slowest_s(alone, model)[0]
-        if len(times_s) > MOST_KEPT:
+        if len(times_s) > MAX_KEPT:
             slowest = max(times_s, key=lambda name: times_s[name])
             for found in (parts, patterns, times_s):
                 del found[slowest]  # type: ignore[attr-defined]  # three dictionaries

@@ -21,7 +21,7 @@ from earlybird.predict.exchange import Predictor
 from earlybird.predict.ranges import interval
 
 # Ratios take shorter times as this: an exchange within one rank takes none.
-LEAST_S = 1e-9
+MIN_S = 1e-9
 # Tables show a speed-up that differs from 1 by this.
 _SHOWN = 0.005
 
@@ -104,7 +104,7 @@ def _at_once(now: SlowestRank, then: SlowestRank) -> float:
 
 
 def _ratio(now_s, then_s):
-    return np.maximum(now_s, LEAST_S) / np.maximum(then_s, LEAST_S)
+    return np.maximum(now_s, MIN_S) / np.maximum(then_s, MIN_S)
 
 
 def _estimate(drawn: np.ndarray, found: float) -> Estimate:

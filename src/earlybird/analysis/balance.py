@@ -5,14 +5,14 @@ import numpy as np
 from earlybird.analysis.polling import busiest_thread, has_several_threads, polls
 from earlybird.data.phases import find_phases
 from earlybird.data.projection import WorkBalance
-from earlybird.data.recording import LEAST_CORE_WAIT, Recording
+from earlybird.data.recording import MIN_CORE_WAIT, Recording
 
 # Of the run: phases in which ranks poll and that take less than this do not hide who computes.
-_LEAST_POLLING = 0.02
+_MIN_POLLING = 0.02
 # Where ranks waited for cores, the rank that is longest outside the MPI exceeds the mean by more than this
 # before it counts as uneven work. Ranks that do the same differ by up to 40 % in one of the two estimates
 # below, but in both by more than this in 1 of 24 runs of 0.3 s, with 3 or 4 ranks on 2 cores and three MPIs.
-_LEAST_EXCESS = 0.1
+_MIN_EXCESS = 0.1
 
 
 def outside_mpi_s(recording: Recording) -> np.ndarray:
@@ -43,7 +43,7 @@ def work_balance(recording: Recording) -> WorkBalance | None:
     most = int(np.argmax(outside_s))
     balance = WorkBalance(list(recording.ranks)[most], float(outside_s[most]), float(outside_s.mean()))
     waited = recording.core_wait_share or 0.0
-    return balance if waited < LEAST_CORE_WAIT else _between_bounds(recording, outside_s, balance)
+    return balance if waited < MIN_CORE_WAIT else _between_bounds(recording, outside_s, balance)
 
 
 def _between_bounds(recording: Recording, outside_s: np.ndarray, balance: WorkBalance) -> WorkBalance | None:
@@ -61,7 +61,7 @@ def _between_bounds(recording: Recording, outside_s: np.ndarray, balance: WorkBa
     # As if ranks waited for cores in the MPI alone, and as if they did so in the MPI and outside of it alike.
     estimates_s = outside_s, outside_s * (1 - core_wait_s / run_s)
     if any(
-        int(np.argmax(estimate_s)) != most or estimate_s[most] <= (1 + _LEAST_EXCESS) * estimate_s.mean()
+        int(np.argmax(estimate_s)) != most or estimate_s[most] <= (1 + _MIN_EXCESS) * estimate_s.mean()
         for estimate_s in estimates_s
     ):
         return None
@@ -87,5 +87,5 @@ def _polls(recording: Recording) -> bool:
     or wait."""
     run_s = sum(one.run_s for one in recording.ranks.values())
     return any(
-        phase.time_s >= _LEAST_POLLING * run_s and polls(recording, phase) for phase in find_phases(recording)
+        phase.time_s >= _MIN_POLLING * run_s and polls(recording, phase) for phase in find_phases(recording)
     )

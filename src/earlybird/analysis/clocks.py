@@ -15,7 +15,7 @@ from earlybird.data.recording import Recording
 
 # Collectives that no rank leaves before all have come; of others, blocks may be empty.
 _BARRIER, _ALLREDUCE = "MPI_Barrier", "MPI_Allreduce"
-_LEAST_WIDTH_S = 1e-12  # an edge of a graph must not be 0
+_MIN_WIDTH_S = 1e-12  # an edge of a graph must not be 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def _combined(num: int, pairs: np.ndarray, bounds_s: np.ndarray) -> tuple[np.nda
     _, there, back = np.intersect1d(pairs, b * num + a, assume_unique=True, return_indices=True)
     middles_s, half_widths_s = (bounds_s[there] - bounds_s[back]) / 2, (bounds_s[there] + bounds_s[back]) / 2
     # Clocks that drift contradict themselves, by a negative width.
-    weights = np.maximum(np.abs(half_widths_s), _LEAST_WIDTH_S)
+    weights = np.maximum(np.abs(half_widths_s), _MIN_WIDTH_S)
     edges = a[there], b[there]
     tree = minimum_spanning_tree(csr_matrix((weights, edges), shape=(num, num)))
     order, before = breadth_first_order(tree, 0, directed=False)

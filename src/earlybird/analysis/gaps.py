@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels, units
-from earlybird.data.recording import LEAST_CORE_WAIT, Recording
+from earlybird.data.recording import MIN_CORE_WAIT, Recording
 from earlybird.data.shell_commands import path_argument
 
-_MOST_RANKS, _MOST_OPEN = 8, 8
+_MAX_RANKS, _MAX_OPEN = 8, 8
 # Of a page that was not mapped: see native/recorder/recording/open_calls.h.
 _WHEN_WRITTEN = " when that was last written"
 
@@ -35,7 +35,7 @@ def remarks(recording: Recording) -> list[str]:
             "no rank called MPI_Init of an MPI that the recorder reaches, so nothing was recorded; check "
             "that the command starts an MPI program that is linked with the shared library of this MPI; if "
             f"the files are on other nodes, copy them to {recording.path} and run `earlybird record --merge "
-            f"{path_argument(recording.path)}`, else remove that folder"
+            f"{path_argument(recording.path)}`"
         )
     elif recording.size == 1:
         said.append(
@@ -49,7 +49,7 @@ def remarks(recording: Recording) -> list[str]:
             "included"
         )
     waited = recording.core_wait_share
-    if waited is not None and waited >= LEAST_CORE_WAIT:
+    if waited is not None and waited >= MIN_CORE_WAIT:
         said.append(
             f"ranks waited for a core in {labels.percent(waited)} of the run, so times in the MPI and waits "
             "are the scheduler's; use fewer ranks or more cores"
@@ -121,13 +121,13 @@ def unreturned_calls(recording: Recording) -> list[str]:
         f"{named_ranks(of_call)} had not returned from {text}{_WHEN_WRITTEN if is_dated else ''}"
         for (text, is_dated), of_call in ranks.items()
     ]
-    if len(said) > _MOST_OPEN:
-        said = [*said[:_MOST_OPEN], f"{len(said) - _MOST_OPEN} more calls had not returned"]
+    if len(said) > _MAX_OPEN:
+        said = [*said[:_MAX_OPEN], f"{len(said) - _MAX_OPEN} more calls had not returned"]
     return said
 
 
 def named_ranks(ranks: Sequence[int]) -> str:
     """`ranks 0, 1`, the first of many."""
-    names = ", ".join(map(str, ranks[:_MOST_RANKS]))
-    more = f" and {len(ranks) - _MOST_RANKS} more" if len(ranks) > _MOST_RANKS else ""
+    names = ", ".join(map(str, ranks[:_MAX_RANKS]))
+    more = f" and {len(ranks) - _MAX_RANKS} more" if len(ranks) > _MAX_RANKS else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {names}{more}"

@@ -8,7 +8,7 @@ from earlybird.data.phases import Phase
 from earlybird.data.recording import Recording
 from earlybird.data.units import format_bytes
 
-_MOST_OFFSETS = 3
+_MAX_OFFSETS = 3
 
 
 def distinctions(recording: Recording, phases: Sequence[Phase]) -> dict[int, str]:
@@ -61,7 +61,7 @@ def _direction(recording: Recording, phase: Phase) -> str:
     offsets = offsets[offsets != 0].tolist()
     if not offsets:
         return ""
-    if len(offsets) > _MOST_OFFSETS:
+    if len(offsets) > _MAX_OFFSETS:
         return f"to {len(offsets)} distances"
     return f"to rank{'s' if len(offsets) > 1 else ''} {', '.join(f'{offset:+d}' for offset in offsets)}"
 

@@ -8,7 +8,7 @@ from earlybird.data.recorded_rank import CONCURRENT, RankRecording
 from earlybird.data.recording import Recording
 
 # A rank that calls them more often than this, for each epoch and message, waits by them.
-_MOST_POLLS = 2
+_MAX_POLLS = 2
 
 
 def polls(recording: Recording, phase: Phase) -> bool:
@@ -20,7 +20,7 @@ def polls(recording: Recording, phase: Phase) -> bool:
         rows = one.entries_of(numbers)
         is_poll = np.isin(rows["call"], [k for k, name in enumerate(one.calls) if base_name(name) in POLLS])
         once = phase.epochs_of[rank] + int(rows["messages"].sum())
-        if int(rows["calls"][is_poll].sum()) > _MOST_POLLS * once:
+        if int(rows["calls"][is_poll].sum()) > _MAX_POLLS * once:
             return True
     return False
 

@@ -55,9 +55,9 @@ NO_SEND, OTHER_COMMUNICATOR, OTHER_SENDS = "no send", "other communicator", "oth
 LATE_SENDER, LATE_RECEIVER, PEER_OUTSIDE, LATE_COLLECTIVE = CAUSES = (
     "late_sender", "late_receiver", "peer_outside", "late_collective",
 )  # fmt: skip
-_LEAST_CAUSE = 0.01  # of all waiting, and of the time in MPI: less is not named
+_MIN_CAUSE = 0.01  # of all waiting, and of the time in MPI: less is not named
 _KNOWN, _UNKNOWN = -1, -2  # in place of a call
-_LEAST_PRINTED, _MOST_NAMES = 0.001, 3
+_MIN_PRINTED, _MAX_NAMES = 0.001, 3
 
 
 @dataclass(frozen=True)
@@ -174,13 +174,13 @@ class Waits:
         return {
             cause: total_s / in_mpi_s
             for cause, total_s in totals_s.items()
-            if total_s >= _LEAST_CAUSE * waiting_s > 0
+            if total_s >= _MIN_CAUSE * waiting_s > 0
         }
 
     @property
     def is_little(self) -> bool:
         """So little of the time in MPI is waiting that its causes do not matter."""
-        return self.share_waiting < _LEAST_CAUSE
+        return self.share_waiting < _MIN_CAUSE
 
     @property
     def latest_rank(self) -> tuple[int, float]:
@@ -196,10 +196,8 @@ class Waits:
         if not self.unexamined or not in_mpi_s:
             return ""
         share = max(1 - self.examined_s / in_mpi_s, 0.0)
-        percent = (
-            labels.percent(share) if share >= _LEAST_PRINTED else f"less than {100 * _LEAST_PRINTED:g} %"
-        )
-        named = self.unexamined[:_MOST_NAMES]
+        percent = labels.percent(share) if share >= _MIN_PRINTED else f"less than {100 * _MIN_PRINTED:g} %"
+        named = self.unexamined[:_MAX_NAMES]
         more = f" and {len(self.unexamined) - len(named)} others" if len(self.unexamined) > len(named) else ""
         return f"{percent} of the time in MPI, in {', '.join(named)}{more}"
 

@@ -74,7 +74,7 @@ _FACTS = (
 )  # fmt: skip
 # Facts that are named, but no reason to leave a node out.
 _REMARKED = {"kernel": "kernel", "mpi_file": "MPI library file"}
-_MOST_CHARACTERS = 60
+_MAX_CHARACTERS = 60
 # What is compared of a network interface, and a likely cause.
 _OF_INTERFACE = {
     "mtu": (
@@ -258,16 +258,16 @@ def _is_less(value: Any, most: Any, min_effect: float) -> bool:
 def _texts(text: Callable[[Any], str], value: Any, most: Any) -> tuple[str, str]:
     """Both values in a line each; of long ones the part in which they differ."""
     one, other = text(value), text(most)
-    if max(len(one), len(other)) <= _MOST_CHARACTERS:
+    if max(len(one), len(other)) <= _MAX_CHARACTERS:
         return one, other
     pairs = enumerate(zip(one, other, strict=False))
     alike = next((k for k, (a, b) in pairs if a != b), min(len(one), len(other)))
-    start = max(alike - _MOST_CHARACTERS // 3, 0)
+    start = max(alike - _MAX_CHARACTERS // 3, 0)
     return _part(one, start), _part(other, start)
 
 
 def _part(text: str, start: int) -> str:
-    end = start + _MOST_CHARACTERS
+    end = start + _MAX_CHARACTERS
     return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}" or "(none)"
 
 

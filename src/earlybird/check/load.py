@@ -20,7 +20,7 @@ from earlybird.data.labels import counted, listed_briefly
 
 _TIMES = (BANDWIDTH, BOTH, LATENCY, COMPUTATION, INCAST, OUTCAST)
 # A node is busy if others used so many of its cores, and at least one.
-_BUSY_SHARE, _LEAST_LOAD = 0.5, 1.0
+_BUSY_SHARE, _MIN_LOAD = 0.5, 1.0
 
 
 def busy_nodes(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -57,7 +57,7 @@ def _busy_positions(facts: Sequence[Mapping[str, Any]]) -> list[int]:
     return [
         k
         for k, one in enumerate(facts)
-        if _load(one) >= max(_BUSY_SHARE * int(one.get("cores", 1)), _LEAST_LOAD)
+        if _load(one) >= max(_BUSY_SHARE * int(one.get("cores", 1)), _MIN_LOAD)
     ]
 
 

@@ -15,7 +15,7 @@ from earlybird.data.labels import listed_briefly
 from earlybird.data.units import format_bytes
 
 # More pairs are not tried at once: each is a job of its own.
-MOST_AT_ONCE = 16
+MAX_AT_ONCE = 16
 # Pairs that must fail before two groups have no link between them, and nodes of each group with which a node
 # must fail to be guilty: a single link may be at fault.
 _ATTEMPTS, _PARTNERS = 3, 2
@@ -147,7 +147,7 @@ class _Search:
         return list(dict.fromkeys(pairs))
 
     def _halve(self) -> None:
-        waiting = _chunks(self._nodes, max(2, -(-len(self._nodes) // MOST_AT_ONCE)))
+        waiting = _chunks(self._nodes, max(2, -(-len(self._nodes) // MAX_AT_ONCE)))
         while waiting:
             halves: list[Group] = []
             for group, is_complete in zip(waiting, self._tried(waiting), strict=True):

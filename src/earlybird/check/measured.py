@@ -13,7 +13,7 @@ from earlybird.data.run import Sample
 # Three quarters of the messages take at least as long: a busy moment does not make a link slow.
 QUARTILE = 0.25
 _MESSAGES_OF_ITERATION = 2  # that a rank sends: one alone, and one while it receives
-_MOST_SEGMENT_BYTES = 1 << 16
+_MAX_SEGMENT_BYTES = 1 << 16
 _SHARE_OF_DEVICE = 0.25  # of the bytes of the busiest device of a node
 
 
@@ -124,7 +124,7 @@ def _add_round(matrices: dict[str, np.ndarray], sample: Sample, num_nodes: int) 
     times_s = np.array(sample.extra["pair_times_s"]).reshape(-1, num_nodes, 3)
     quartiles_s = np.quantile(times_s, QUARTILE, axis=0)
     # Fewer segments than its messages need are those of other traffic: another network carries the messages.
-    needed = _MESSAGES_OF_ITERATION * len(times_s) * sample.config["size_bytes"] / _MOST_SEGMENT_BYTES
+    needed = _MESSAGES_OF_ITERATION * len(times_s) * sample.config["size_bytes"] / _MAX_SEGMENT_BYTES
     for one in range(num_nodes):
         other: int = opponent(one, sample.config["round"], num_nodes)
         if other == one:

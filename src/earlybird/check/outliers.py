@@ -7,14 +7,14 @@ from earlybird.data.covers import connected_nodes
 
 # Of a normal distribution the standard deviation is 1.4826 MAD. Five of them: 3e-7 of values are beyond.
 _DEVIATIONS, _MAD_TO_DEVIATION = 5.0, 1.4826
-_LEAST_LIKE = 3  # with fewer values of one kind nothing can be said
+_MIN_LIKE = 3  # with fewer values of one kind nothing can be said
 # Three values or fewer tell little of the noise: these deviations are then at most a fifth of the value.
-_FEW, _MOST_OF_FEW = 3, 0.2
+_FEW, _MAX_OF_FEW = 3, 0.2
 # Of the links of a group of nodes, so many must be alike: single links may be slow for themselves.
-_MOST_LINKS = 0.75
+_MAX_LINKS = 0.75
 _ADDED_SHARE = 0.5
 # Messages between the switches of a network take longer, as a rule by less than this factor.
-_MOST_DISTANCE = 2.0
+_MAX_DISTANCE = 2.0
 
 
 def low_median(values: np.ndarray, axis: int | None = None) -> np.ndarray:
@@ -29,14 +29,14 @@ def outliers(values: np.ndarray, min_effect: float) -> tuple[np.ndarray, float]:
     MAD. If the values are of several groups, the median is that of the smallest values. NaN is never too
     large.
     """
-    if np.count_nonzero(~np.isnan(values)) < _LEAST_LIKE:
+    if np.count_nonzero(~np.isnan(values)) < _MIN_LIKE:
         return np.zeros(values.shape, dtype=bool), float("nan")
     fast = _fast_nodes(values, min_effect)
     usual = values if fast is None else np.where(fast, values, np.nan)
     centre = float(low_median(usual))
     spread = float(low_median(np.abs(usual - centre)))
     if np.count_nonzero(~np.isnan(usual)) <= _FEW:
-        spread = min(spread, centre * _MOST_OF_FEW / (_DEVIATIONS * _MAD_TO_DEVIATION))
+        spread = min(spread, centre * _MAX_OF_FEW / (_DEVIATIONS * _MAD_TO_DEVIATION))
     return values > _limit(centre, spread, min_effect), centre
 
 
@@ -57,7 +57,7 @@ def _fast_nodes(values: np.ndarray, min_effect: float) -> np.ndarray | None:
 def faster_node(values: np.ndarray, min_effect: float) -> int | None:
     """Return the one node that is faster than most others, which are alike; None if there is no such."""
     known = ~np.isnan(values)
-    if np.count_nonzero(known) < _LEAST_LIKE:
+    if np.count_nonzero(known) < _MIN_LIKE:
         return None
     first = int(np.nanargmin(values))
     others = values[known & (np.arange(len(values)) != first)]
@@ -68,7 +68,7 @@ def faster_node(values: np.ndarray, min_effect: float) -> int | None:
 
 def _has_majority(values: np.ndarray, of: int, min_effect: float) -> bool:
     """Whether more than half `of` so many are of these values and near their median."""
-    limit = max(np.log1p(min_effect), min(_DEVIATIONS * _log_spread(values), np.log1p(_MOST_OF_FEW)))
+    limit = max(np.log1p(min_effect), min(_DEVIATIONS * _log_spread(values), np.log1p(_MAX_OF_FEW)))
     return bool(2 * np.count_nonzero(np.abs(np.log(values / low_median(values))) <= limit) > of)
 
 
@@ -79,7 +79,7 @@ def minority(values: np.ndarray, least: float) -> tuple[np.ndarray, float]:
     values are named, and the median is that of all. NaN is never named.
     """
     known = ~np.isnan(values)
-    if np.count_nonzero(known) < _LEAST_LIKE:
+    if np.count_nonzero(known) < _MIN_LIKE:
         return np.zeros(values.shape, dtype=bool), float("nan")
     near = np.abs(values[:, None] - values) <= least
     numbers = near.sum(axis=1)
@@ -114,13 +114,13 @@ def link_outliers(
     """
     slow = np.zeros(values.shape, dtype=bool)
     expected = np.full(values.shape, np.nan)
-    if len(values) < _LEAST_LIKE:
+    if len(values) < _MIN_LIKE:
         return slow, expected
     fastest = np.where(like == 0, values, np.nan)
     parts = within_parts(fastest, min_effect)
     if parts is None:
         fast = fast_links(fastest, min_effect, adds)
-    elif adds and np.nanmedian(fastest[~parts]) < _MOST_DISTANCE * np.nanmedian(fastest[parts]):
+    elif adds and np.nanmedian(fastest[~parts]) < _MAX_DISTANCE * np.nanmedian(fastest[parts]):
         fast, like = None, np.where(parts, like, like + like.max() + 1)
     else:
         fast = parts
@@ -202,7 +202,7 @@ def within_parts(values: np.ndarray, min_effect: float) -> np.ndarray | None:
         in_parts = np.logical_and.outer(part >= 0, part >= 0)
         within = in_parts & np.equal.outer(part, part)
         inside, between = (slower[chosen & ~np.isnan(slower)] for chosen in (within, in_parts & ~within))
-        if not between.size or np.mean(inside > threshold) > 1 - _MOST_LINKS:
+        if not between.size or np.mean(inside > threshold) > 1 - _MAX_LINKS:
             continue
         gap = float(np.log(between.min() / threshold))
         if gap > _noise(inside, between) and (best is None or gap > best[0]):
@@ -217,7 +217,7 @@ def _noise(fast: np.ndarray, slow: np.ndarray) -> float:
     counts up to a limit, as does that of few values.
     """
     of_fast, of_slow = _DEVIATIONS * _log_spread(fast), _DEVIATIONS * _log_spread(slow)
-    most = float(np.log1p(_MOST_OF_FEW))
+    most = float(np.log1p(_MAX_OF_FEW))
     return max(min(of_fast, most) if fast.size <= _FEW else of_fast, min(of_slow, most))
 
 
@@ -236,14 +236,14 @@ def _exceptions(logs: np.ndarray, fast: np.ndarray, slow: np.ndarray, min_effect
     centre = np.median(logs[fast])
     least = np.log1p(min_effect)
     limit = centre + max(least, _DEVIATIONS * _log_spread(np.exp(logs[fast])))
-    if max(np.mean(logs[fast] > limit), np.mean(logs[slow] <= limit)) > 1 - _MOST_LINKS:
+    if max(np.mean(logs[fast] > limit), np.mean(logs[slow] <= limit)) > 1 - _MAX_LINKS:
         return None
     return int(np.count_nonzero(np.abs(logs[fast] - centre) > least) + np.count_nonzero(logs[slow] <= limit))
 
 
 def _slow_nodes_add(values: np.ndarray, fast: np.ndarray, is_fast: np.ndarray) -> bool:
     """Whether links between two slow nodes take longer than those of one, as if each added its own time."""
-    if np.count_nonzero(is_fast) < _LEAST_LIKE:
+    if np.count_nonzero(is_fast) < _MIN_LIKE:
         return False
     if np.count_nonzero(~is_fast) < 2:
         return True

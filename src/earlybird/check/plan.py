@@ -18,16 +18,16 @@ BATCH = 20  # round trips of small messages that are timed together
 
 # Of more nodes a sample of the pairs is measured, in which each node meets _SAMPLED_ROUNDS others; also of
 # fewer if the budget is too short for all, but not of few.
-MOST_MEASURED, _SAMPLED_ROUNDS, _LEAST_SAMPLED = 500, 24, 64
+MAX_MEASURED, _SAMPLED_ROUNDS, _MIN_SAMPLED = 500, 24, 64
 _SEED = 1
-_MOST_POINT_S = 0.25
-_LEAST_BYTES, _MOST_BYTES = 16 << 10, 1 << 20
+_MAX_POINT_S = 0.25
+_MIN_BYTES, _MAX_BYTES = 16 << 10, 1 << 20
 _LARGEST_GIVEN_BYTES = 512 << 20  # that of an incast of two nodes has twice as many, which MPI must count
 # Of a network that is not known. A slower one takes longer than planned.
 _ASSUMED_BYTES_PER_S, _ASSUMED_LATENCY_S = 1e9 / 8, 50e-6
 # Bytes that a node receives in an incast, in messages of the tournament.
 _CAST_MESSAGES = 2
-_LEAST_CAST_BYTES = 1 << 10
+_MIN_CAST_BYTES = 1 << 10
 # To start the ranks.
 _START_S, _START_OF_NODE_S = 3.0, 0.02
 _COMPUTE_S, _COMPUTE_ITERATIONS = 25e-3, 7  # as native/kernels/check.cpp, with the start of threads
@@ -158,13 +158,13 @@ class CheckPlan:
     def of_fewer(self, nodes: int) -> "CheckPlan":
         """The same messages between fewer nodes, with all rounds."""
         cast_bytes = _cast_bytes(self.size_bytes, nodes)
-        if nodes > MOST_MEASURED:
+        if nodes > MAX_MEASURED:
             return replace(self, nodes=nodes, cast_bytes=cast_bytes)
         return replace(self, nodes=nodes, cast_bytes=cast_bytes, sampled_rounds=0, sampled_roots=0)
 
 
 def _cast_bytes(size_bytes: int, nodes: int) -> int:
-    return max(_CAST_MESSAGES * size_bytes // max(nodes - 1, 1), _LEAST_CAST_BYTES)
+    return max(_CAST_MESSAGES * size_bytes // max(nodes - 1, 1), _MIN_CAST_BYTES)
 
 
 def make_plan(
@@ -178,7 +178,7 @@ def make_plan(
     facts: bool = True,
 ) -> CheckPlan:
     """The plan with the largest messages that `budget_s` allows, of at most 1 MiB; of more than
-    `MOST_MEASURED` nodes, and where it does not allow all pairs, with a sample of the pairs and incasts.
+    `MAX_MEASURED` nodes, and where it does not allow all pairs, with a sample of the pairs and incasts.
 
     Half of the budget is for a second launch. Raises InputError for fewer than two nodes, for a size of
     nothing or beyond the counts of MPI, and for a budget that is too short for the smallest messages, or for
@@ -197,7 +197,7 @@ def make_plan(
     bandwidth = bandwidth_bytes_per_s or _ASSUMED_BYTES_PER_S
     latency = latency_s if latency_s is not None else _ASSUMED_LATENCY_S
     sizes = [size_bytes] if size_bytes is not None else _sizes()
-    samples = [False] * (nodes <= MOST_MEASURED) + [True] * (nodes > _LEAST_SAMPLED)
+    samples = [False] * (nodes <= MAX_MEASURED) + [True] * (nodes > _MIN_SAMPLED)
     for is_sampled, size in product(samples, sizes):
         bare = CheckPlan(
             nodes, size, _cast_bytes(size, nodes), 0.0, bandwidth, latency, shared_machine, facts
@@ -206,10 +206,10 @@ def make_plan(
             bare = _sampled(bare, budget_s / 2)
         points = bare.rounds + bare.casts
         left_s = budget_s / 2 - bare.total_s()
-        is_long = size_bytes is None and size > sizes[-1] and bare.round_s() > _MOST_POINT_S
+        is_long = size_bytes is None and size > sizes[-1] and bare.round_s() > _MAX_POINT_S
         if left_s >= 0 and not is_long:
             # The fewest iterations are measured in any case; what is left is shared.
-            return replace(bare, point_s=min(_MOST_POINT_S, left_s / points))
+            return replace(bare, point_s=min(_MAX_POINT_S, left_s / points))
     raise InputError(
         f"a check of {nodes} nodes takes {format_seconds(2 * bare.total_s())} with messages of "
         f"{format_bytes(sizes[-1])} and the second measurement, but --budget is {format_seconds(budget_s)}; "
@@ -226,8 +226,8 @@ def _sampled(plan: CheckPlan, budget_s: float) -> CheckPlan:
 
 
 def _sizes() -> list[int]:
-    sizes, size = [], _MOST_BYTES
-    while size >= _LEAST_BYTES:
+    sizes, size = [], _MAX_BYTES
+    while size >= _MIN_BYTES:
         sizes.append(size)
         size //= 2
     return sizes

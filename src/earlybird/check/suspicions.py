@@ -21,13 +21,13 @@ from earlybird.data.check import (
 from earlybird.data.units import format_seconds
 
 # Segments are also sent again where none was lost, when an acknowledgement is late.
-_LEAST_LOST, _LEAST_LOST_SHARE = 4, 2e-3
+_MIN_LOST, _MIN_LOST_SHARE = 4, 2e-3
 _USUAL_LOSS = 0.1  # the quantile of links that lose as few as any
 # The least effects between nodes that share cores: times depend on which rank runs, and on whose turn it is
 # to compute when another process runs.
 _SHARED_EFFECT, _SHARED_LATENCY_EFFECT = 0.3, 1.0
 # NTP keeps clocks of a cluster within a millisecond, of a wide area within tens.
-_LEAST_OFFSET_S, _LEAST_DRIFT = 10e-3, 200e-6
+_MIN_OFFSET_S, _MIN_DRIFT = 10e-3, 200e-6
 
 MIN_EFFECT = 0.1
 Item = tuple[str, int, int]  # measure, sender, receiver; of a node its number twice
@@ -120,7 +120,7 @@ def _nodes(measure: str, slow: np.ndarray, values: np.ndarray, expected: float) 
 
 def _losing(measured: Measured) -> np.ndarray:
     """(N, N) whose messages lost so many segments that neither chance nor a busy node explains it."""
-    enough = (measured.sent_again >= _LEAST_LOST) & (measured.lost_share > _LEAST_LOST_SHARE)
+    enough = (measured.sent_again >= _MIN_LOST) & (measured.lost_share > _MIN_LOST_SHARE)
     if not enough.any():
         return enough
     known = measured.lost_share[~np.isnan(measured.lost_share)]
@@ -131,8 +131,8 @@ def _losing(measured: Measured) -> np.ndarray:
 def _clocks(measured: Measured) -> list[Suspicion]:
     found: list[Suspicion] = []
     for measure, values, least in (
-        (CLOCK, measured.clock_offset_s, _LEAST_OFFSET_S + measured.clock_error_s),
-        (DRIFT, measured.clock_drift, _LEAST_DRIFT + measured.clock_drift_error),
+        (CLOCK, measured.clock_offset_s, _MIN_OFFSET_S + measured.clock_error_s),
+        (DRIFT, measured.clock_drift, _MIN_DRIFT + measured.clock_drift_error),
     ):
         wrong, centre = minority(values, least)
         found += _nodes(measure, wrong, values - centre, 0.0)

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from earlybird.data.errors import FAILED_VERDICT, EarlybirdError, is_of_the_path
+from earlybird.data.errors import FAILED_VERDICT, EarlybirdError, cause_of, is_of_the_path
 from earlybird.present.render.notes import note
 from earlybird.present.render.streams import discard, prepare_streams
 
@@ -127,7 +127,7 @@ def run() -> None:
             discard(sys.stdout)
         path = error.filename or "the output"
         remedy = "redirect it" if error.errno == errno.EBADF else "check the path, permissions and free space"
-        sentence = f"cannot read or write {path}: {error.strerror}; {remedy}"
+        sentence = f"cannot read or write {path}: {cause_of(error)}; {remedy}"
         status = _complain(sentence, 2 if error.filename and is_of_the_path(error) else failed)
     except MemoryError:
         status = _complain("there is not enough memory; give smaller input, or free some memory", failed)

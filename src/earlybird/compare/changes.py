@@ -14,7 +14,7 @@ _RESAMPLES = 1000
 # Resampled medians of a launch that the resamples of launches draw from.
 _MEDIANS_PER_LAUNCH = 50
 _CONFIDENCE = 0.95
-_MOST_LAUNCHES = 1000
+_MAX_LAUNCHES = 1000
 
 
 def value(launch_s: np.ndarray, statistic: Statistic = MEDIAN) -> float:
@@ -75,7 +75,7 @@ def smallest_p(before: int, after: int) -> float:
 
 def launches_for(points: int, level: float) -> int:
     """Launches on each side with which a change of one among `points` can be significant at `level`."""
-    return next(n for n in range(MIN_LAUNCHES, _MOST_LAUNCHES) if smallest_p(n, n) * points <= level)
+    return next(n for n in range(MIN_LAUNCHES, _MAX_LAUNCHES) if smallest_p(n, n) * points <= level)
 
 
 def fewest_changes(before: int, after: int, points: int, level: float) -> int:

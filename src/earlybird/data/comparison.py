@@ -31,6 +31,9 @@ class EmptyExchange(Record):
     slowest_error: dict[str, Ratio]
     extra: Extra = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        require_not_negative(self, "measured_s", "predicted_s")
+
 
 class ComparisonKeys(TypedDict, total=False):
     notes: list[str]
@@ -61,7 +64,7 @@ class Comparison(Record):
     empty: EmptyExchange | None = field(default=None, metadata=OMIT_EMPTY)
 
     def __post_init__(self) -> None:
-        require_not_negative(self, "measured_s")
+        require_not_negative(self, "measured_s", "predicted_s")
         if not len(self.measured_s):
             raise ValueError("measured_s has no rank; give one time per rank")
         if any(times_s.shape != (len(self.measured_s),) for times_s in self.predicted_s.values()):

@@ -6,8 +6,8 @@ Link = tuple[int, int]
 Neighbours = dict[int, set[int]]
 
 # Beyond, covers of connected links are no longer enumerated: a greedy one is taken.
-_MOST_EXACT = 40
-_MOST_STEPS = 5000
+_MAX_EXACT = 40
+_MAX_STEPS = 5000
 
 
 class _TooManyError(Exception):
@@ -46,10 +46,10 @@ def smallest_covers(links: Sequence[Link]) -> tuple[list[frozenset[int]], bool]:
     """
     neighbours = _neighbours(links)
     greedy = frozenset(_greedy(neighbours))
-    if len(greedy) > _MOST_EXACT:
+    if len(greedy) > _MAX_EXACT:
         return [greedy], False
     try:
-        found = set(_covers(neighbours, len(greedy), [_MOST_STEPS]))
+        found = set(_covers(neighbours, len(greedy), [_MAX_STEPS]))
     except _TooManyError:
         return [greedy], False
     least = min(map(len, found), default=len(greedy))

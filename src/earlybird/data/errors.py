@@ -20,6 +20,12 @@ def is_of_the_path(error: OSError) -> bool:
     return error.errno in _OF_THE_PATH
 
 
+def cause_of(error: OSError) -> str:
+    """Return why the system refuses, as part of a sentence: "no space left on device"."""
+    cause = str(error.strerror)
+    return cause if cause[1:2].isupper() else f"{cause[:1].lower()}{cause[1:]}"
+
+
 class EarlybirdError(Exception):
     """Base of every reported error: one sentence with what was given, what is allowed and what to do."""
 
@@ -40,3 +46,12 @@ class WorkError(EarlybirdError):
 
 class WriteError(WorkError):
     """A result could not be written."""
+
+
+def write_error(what: str, error: OSError, kept: str = "") -> EarlybirdError:
+    """Return the error of something that cannot be written; `what` is such as "create the folder x", and
+    `kept` says what of it is there all the same."""
+    if is_of_the_path(error):
+        return InputError(f"cannot {what}: {cause_of(error)}; choose a place you may write to")
+    remedy = f"{kept}, free some space and try again" if kept else "free some space and try again"
+    return WriteError(f"cannot {what}: {cause_of(error)}; {remedy}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from earlybird.data import memory
-from earlybird.data.errors import InputError, WriteError, is_of_the_path
+from earlybird.data.errors import InputError, cause_of, write_error
 from earlybird.data.folders import temporary_path
 from earlybird.data.units import format_bytes
 
@@ -95,11 +95,11 @@ def write_json(path: str | Path, value: Any, *, follows_link: bool = True) -> No
 
 # The most that is read of one file as a whole: a pattern of 100 million messages, a deck of a billion cells.
 # What is larger was not meant, such as a sparse disk image, /proc/kcore, or a pipe that does not end.
-MOST_BYTES = 4 << 30
+MAX_BYTES = 4 << 30
 # Of a line of a file that is read line by line: times of a million ranks.
-MOST_LINE_BYTES = 256 << 20
+MAX_LINE_BYTES = 256 << 20
 # The most of a JSON file: the times of ten million ranks.
-_MOST_JSON_BYTES = 1 << 30
+_MAX_JSON_BYTES = 1 << 30
 # A text is held as bytes, as characters and as lines while it is taken apart, and as values then.
 _MEMORY_PER_BYTE_OF_TEXT = 8
 # So small a file fits: how much memory is available is not looked up for it.
@@ -113,9 +113,9 @@ _NO_WRITER_S = 5.0
 _NO_DATA_S = 600.0  # a benchmark whose output is piped may be silent for minutes
 _UNREADABLE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 # Of JSON: records of records of lists have some 10.
-_MOST_NESTED = 64
+_MAX_NESTED = 64
 _NESTABLE = frozenset((dict, list))
-_NESTED = f"it is nested more than {_MOST_NESTED} levels deep"
+_NESTED = f"it is nested more than {_MAX_NESTED} levels deep"
 
 
 class _Pipe:
@@ -179,7 +179,7 @@ def suffix_of(path: str | Path) -> str:
 
 
 def read_bytes(
-    path: str | Path, what: str, most_bytes: int | None = MOST_BYTES, memory_per_byte: float = 2
+    path: str | Path, what: str, most_bytes: int | None = MAX_BYTES, memory_per_byte: float = 2
 ) -> bytes:
     """Return the content of `path`; `what` names it in the InputError when it cannot be read.
 
@@ -200,9 +200,7 @@ def open_seekable(path: str | Path, what: str) -> Iterator[BinaryIO]:
         yield stream
 
 
-def read_text(
-    path: str | Path, what: str, errors: str = "strict", most_bytes: int | None = MOST_BYTES
-) -> str:
+def read_text(path: str | Path, what: str, errors: str = "strict", most_bytes: int | None = MAX_BYTES) -> str:
     """Return the UTF-8 text of `path`; `what` names it in the InputError when it cannot be read.
 
     With `errors` "surrogateescape" names in other encodings survive, otherwise they are refused. Text has no
@@ -247,9 +245,9 @@ def read_whole_lines(path: str | Path, what: str) -> Iterator[str]:
                 ) from None
         parts.append(rest)
         num_bytes += len(rest)
-        if num_bytes > MOST_LINE_BYTES:
+        if num_bytes > MAX_LINE_BYTES:
             raise InputError(
-                f"the {what} {path} line {number + 1} has more than {format_bytes(MOST_LINE_BYTES)}; "
+                f"the {what} {path} line {number + 1} has more than {format_bytes(MAX_LINE_BYTES)}; "
                 "give a file that earlybird wrote"
             )
 
@@ -418,7 +416,7 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
         raise InputError(f"the {what} {str(path)!r} has no valid name ({error}); check the path") from error
     except OSError as error:
         check = "its permissions" if isinstance(error, PermissionError) else "the path"
-        raise InputError(f"the {what} {path} cannot be read: {error.strerror}; check {check}") from error
+        raise InputError(f"the {what} {path} cannot be read: {cause_of(error)}; check {check}") from error
 
 
 # Keys in the files of earlier versions, and their current names.
@@ -488,7 +486,7 @@ def _has_long_number(data: bytes | bytearray) -> bool:
 
 
 def _flat(value: Any, data: bytes | bytearray) -> Any:
-    if data.count(b"[") + data.count(b"{") > _MOST_NESTED:
+    if data.count(b"[") + data.count(b"{") > _MAX_NESTED:
         _require_flat(value)
     return value
 
@@ -496,7 +494,7 @@ def _flat(value: Any, data: bytes | bytearray) -> Any:
 def _require_flat(value: Any) -> None:
     """Raise ValueError for more levels than what takes records apart can follow."""
     level = [value]
-    for _ in range(_MOST_NESTED):
+    for _ in range(_MAX_NESTED):
         contents = [item.values() if isinstance(item, dict) else item for item in level]
         # Most lists are of numbers, at which only their types need a look.
         nested = (items for items in contents if not _NESTABLE.isdisjoint(map(type, items)))
@@ -509,7 +507,7 @@ def _require_flat(value: Any) -> None:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        shown = text if len(text) <= _MOST_DIGITS else f"{text[:_MOST_DIGITS]}... of {len(text)} characters"
+        shown = text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}... of {len(text)} characters"
         raise ValueError(f"the number {shown} is beyond floating point")
     return value
 
@@ -523,7 +521,7 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no number of JSON")
 
 
-_MOST_DIGITS = 30  # of a number in an error
+_MAX_DIGITS = 30  # of a number in an error
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 300  # it may be beyond floating point
 # Four times as slow as msgspec, with better errors.
@@ -533,7 +531,7 @@ _STRICT = json.JSONDecoder(parse_float=_finite, parse_int=_integer, parse_consta
 def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[str, Any]:
     """Return the JSON object in `path`; with `schema` ("earlybird.profile/1") refuse any other."""
     data = bytearray()
-    for block in read_blocks(path, what, _MOST_JSON_BYTES, _MEMORY_PER_BYTE_OF_TEXT):
+    for block in read_blocks(path, what, _MAX_JSON_BYTES, _MEMORY_PER_BYTE_OF_TEXT):
         data += block
     try:
         value = _decode_large(data)
@@ -591,9 +589,11 @@ def append_lines(path: str | Path, lines: Iterable[str]) -> None:
     if not text:
         return
     path = Path(path)
+    kept = ""
     try:
         with open(path, "ab", buffering=0, opener=_no_link) as stream:
             length_before = stream.tell()
+            kept = "what was complete is kept" if length_before else ""
             try:
                 data = memoryview(text.encode("utf-8"))
                 while data:
@@ -603,7 +603,7 @@ def append_lines(path: str | Path, lines: Iterable[str]) -> None:
                 stream.truncate(length_before)
                 raise
     except OSError as error:
-        raise _cannot_write(path, error) from error
+        raise _cannot_write(path, error, kept) from error
 
 
 def cut_unterminated_line(path: str | Path) -> int:
@@ -633,18 +633,11 @@ def _no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
-def _cannot_write(path: Path, error: OSError) -> Exception:
+def _cannot_write(path: Path, error: OSError, kept: str = "") -> Exception:
     if isinstance(error, FileNotFoundError) and path.parent.exists():  # such as /proc/x
         return InputError(f"cannot write {path}: {path.parent} does not accept files; choose another folder")
     if isinstance(error, FileNotFoundError):
         return InputError(f"cannot write {path}: the folder {path.parent} does not exist; create it first")
     if isinstance(error, NotADirectoryError):
         return InputError(f"cannot write {path}: {path.parent} is not a folder; choose another place")
-    if isinstance(error, PermissionError):
-        return InputError(f"cannot write {path}: permission denied; choose a folder you may write to")
-    if is_of_the_path(error):
-        reason = str(error.strerror)
-        return InputError(f"cannot write {path}: {reason[:1].lower()}{reason[1:]}; choose another place")
-    return WriteError(
-        f"cannot write {path}: {error.strerror}; what was complete is kept, free some space and try again"
-    )
+    return write_error(f"write {path}", error, kept)

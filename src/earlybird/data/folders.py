@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from earlybird.data import locks
+from earlybird.data.errors import EarlybirdError
 
 
 def temporary_path(path: Path) -> Path:
@@ -38,8 +39,10 @@ def create_whole(path: Path) -> Iterator[Path]:
             if os.path.lexists(path):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
             raise
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, EarlybirdError):  # it names a file by the path that nobody gave
+            error.args = (str(error).replace(str(temporary), str(path)),)
         raise
 
 

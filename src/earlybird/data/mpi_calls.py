@@ -23,6 +23,9 @@ STARTS = frozenset(
     }
 )  # fmt: skip
 
+# Calls for partitions of a message, which neither start nor complete it.
+OF_PARTITIONS = frozenset({"MPI_Pready", "MPI_Pready_range", "MPI_Pready_list", "MPI_Parrived"})
+
 # Calls that send messages to single ranks, where a program could call MPI_Psend_init instead.
 SENDS = frozenset(
     {

@@ -10,7 +10,10 @@ from numpy.lib import format as npy_format
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
+from earlybird.data.units import format_bytes
 
+# Arrays of messages are compressed to a tenth; equal numbers alone to a thousandth.
+_MAX_RATIO, _SMALL_BYTES = 100, 256 << 20
 # Version 3 differs from 2 only in the names of fields of structures, which integers do not have.
 _HEADER_READERS = {
     (1, 0): npy_format.read_array_header_1_0,
@@ -36,6 +39,7 @@ def read_integer_columns(
                     "many in each"
                 )
             require_length(next(int(length or 0) for length in lengths))
+            _require_ratio(archive, names, path)
             return [_integers(archive, name, path) for name in names]
     except KeyError as error:
         raise InputError(
@@ -45,6 +49,20 @@ def read_integer_columns(
         raise
     except Exception as error:  # numpy and zipfile raise many kinds for a damaged archive
         raise InputError(f"the {what} {path} is not a readable .npz file; write it again") from error
+
+
+def _require_ratio(archive: zipfile.ZipFile, names: Sequence[str], path: str | Path) -> None:
+    """Raise InputError for large arrays that a small archive grows to, as none of messages do."""
+    members = [archive.getinfo(f"{name}.npy") for name in names]
+    num_bytes, compressed = (
+        sum(sizes) for sizes in ([one.file_size for one in members], [one.compress_size for one in members])
+    )
+    if num_bytes > max(_SMALL_BYTES, _MAX_RATIO * compressed):
+        raise InputError(
+            f"the arrays of {path} have {format_bytes(num_bytes)}, {num_bytes // max(compressed, 1)} times "
+            f"what the archive has; above {format_bytes(_SMALL_BYTES)} give arrays that are not compressed, "
+            "or less"
+        )
 
 
 def _length(archive: zipfile.ZipFile, name: str) -> int | None:

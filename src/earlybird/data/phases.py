@@ -3,20 +3,21 @@
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from earlybird.data.recorded_rank import RECEIVED, SENT, RankPhase, RankRecording, Step
+from earlybird.data.mpi_calls import OF_PARTITIONS
+from earlybird.data.recorded_rank import CONCURRENT, RECEIVED, SENT, RankPhase, RankRecording, Step
 from earlybird.data.recording import PairTotals, Recording
 
 # Of the steps that two sets have together, the part that must be common: a rank at the border of a domain
 # lacks some, such as the sends to neighbours that it does not have.
-_LEAST_COMMON = 0.5
+_MIN_COMMON = 0.5
 
 # More groups of some of the ranks are no variants of one phase.
-_MOST_PARTS = 100
+_MAX_PARTS = 100
 
 # A run begins when these return.
 _BEFORE_THE_RUN = frozenset({"MPI_Init", "MPI_Init_thread"})
@@ -39,7 +40,8 @@ class Phase:
     steps : of the rank that has most of them.
     of_ranks : the numbers of the phase in each rank's recording, by rank.
     epochs_of : how often each rank went through it.
-    time_s : from the first to the last call of each epoch, summed over epochs and ranks.
+    time_s : from the first to the last call of each epoch, summed over epochs and ranks; of threads that
+        only call MPI_Pready and the like, inside these calls.
     first_s, last_s : beginning of the first epoch and end of the last one on any rank, since its MPI_Init.
     """
 
@@ -64,7 +66,7 @@ class Phase:
 
     @property
     def functions(self) -> list[str]:
-        """The functions of the program that call, as far as the modules name them; else module and offset."""
+        """The functions of the program that call, as far as the modules name them; else as `Step.name`."""
         return list(dict.fromkeys(step.name for step in self.steps))
 
     def sent(self, recording: Recording, *, one_sided: bool = False) -> PairTotals:
@@ -144,7 +146,7 @@ def find_phases(recording: Recording) -> list[Phase]:
             ),
             default=(0.0, 0),
         )
-        if best[0] >= _LEAST_COMMON:
+        if best[0] >= _MIN_COMMON:
             group_of[region, keys] = -best[1]
             groups[-best[1]][2].update(ranks)
         else:
@@ -160,10 +162,26 @@ def find_phases(recording: Recording) -> list[Phase]:
 
 def _of_the_run(one: RankRecording) -> dict[int, RankPhase]:
     return {
-        number: phase
+        number: _without_computing(one, number, phase)
         for number, phase in one.phases.items()
         if not phase.steps or any(step.call not in _BEFORE_THE_RUN for step in phase.steps)
     }
+
+
+def _without_computing(one: RankRecording, number: int, phase: RankPhase) -> RankPhase:
+    """The phase; of threads that call the MPI for partitions alone, with the time in these calls.
+
+    Such a thread completes no request, so that its epochs have no end of their own: what is between the calls
+    is the computation of the whole run.
+    """
+    if not phase.steps or any(step.call not in OF_PARTITIONS for step in phase.steps):
+        return phase
+    rows = one.entries_of([number])
+    of_threads = [
+        int(rows["time_ns"][rows["thread"] == thread].sum()) for thread in np.unique(rows["thread"])
+    ]
+    in_calls_ns = max(of_threads, default=0) if one.thread_level == CONCURRENT else sum(of_threads)
+    return replace(phase, time_s=min(phase.time_s, 1e-9 * in_calls_ns))
 
 
 def _joined_by_messages(members: list[_Group], recording: Recording) -> list[_Group]:
@@ -173,7 +191,7 @@ def _joined_by_messages(members: list[_Group], recording: Recording) -> list[_Gr
         for by_rank, pairs in zip(members, _unbalanced(members, recording), strict=True)
         if pairs
     ]
-    if len(parts) > _MOST_PARTS:
+    if len(parts) > _MAX_PARTS:
         return members
     while True:
         fits = [
@@ -183,7 +201,7 @@ def _joined_by_messages(members: list[_Group], recording: Recording) -> list[_Gr
             if _may_be_one(one, other)
         ]
         best = max(fits, default=(0.0, 0.0, 0, 0))
-        if best[0] < _LEAST_COMMON:
+        if best[0] < _MIN_COMMON:
             return members
         one, pairs = parts.pop(-best[2])
         other, others = parts.pop(-best[3])
@@ -262,7 +280,7 @@ def _joined_by_functions(members: list[_Group], size: int) -> list[_Group]:
     """Groups of some ranks, joined where the same functions make the same calls, the most similar first."""
     whole = [by_rank for by_rank in members if len(by_rank) == size or not _functions(by_rank)]
     parts = [by_rank for by_rank in members if not any(by_rank is one for one in whole)]
-    if len(parts) > _MOST_PARTS:
+    if len(parts) > _MAX_PARTS:
         return members
     while True:
         pairs = [
@@ -272,7 +290,7 @@ def _joined_by_functions(members: list[_Group], size: int) -> list[_Group]:
             if not one.keys() & other.keys()
         ]
         best = max(pairs, default=((0.0, 0), 0, 0))
-        if best[0][0] < _LEAST_COMMON:
+        if best[0][0] < _MIN_COMMON:
             return [*whole, *parts]
         parts[-best[2]].update(parts.pop(-best[1]))
 

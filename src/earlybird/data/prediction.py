@@ -10,7 +10,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.schema import OMIT_EMPTY, Extra, Record, decode, require_not_negative
-from earlybird.data.units import MOST_S
+from earlybird.data.units import MAX_S
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,9 +66,9 @@ class Prediction(Record):
         """The prediction; InputError if a rank would take longer than any program runs, or no time at all."""
         times_s = np.concatenate([self.receive_s, self.intra_node_s, self.inter_node_s, self.time_s])
         # Not the largest: a comparison with what is no number is false.
-        if not (times_s <= MOST_S).all():
+        if not (times_s <= MAX_S).all():
             raise InputError(
-                f"a rank would take longer than a century ({MOST_S:g} s); the latencies are too large, or "
+                f"a rank would take longer than a century ({MAX_S:g} s); the latencies are too large, or "
                 "the bandwidths too small, for messages of these sizes: give those of a machine that exists"
             )
         return self

@@ -34,10 +34,10 @@ _UNEVEN = 0.05
 # What changes all phases of a run.
 OF_RUN = (LAYOUT, OTHER_MPI)
 # A speed-up is unknown if its interval contains a slow-down and a speed-up of more than this, or if it
-# contains 1 and its upper end is more than MOST_SPREAD times the lower one. So wide an interval beyond 1 is a
+# contains 1 and its upper end is more than MAX_SPREAD times the lower one. So wide an interval beyond 1 is a
 # bound.
 CLEAR_SPEED_UP = 1.2
-MOST_SPREAD = 3.0
+MAX_SPREAD = 3.0
 
 
 def is_unknown(speed_up: Estimate) -> bool:
@@ -45,12 +45,12 @@ def is_unknown(speed_up: Estimate) -> bool:
     _, low, high = speed_up
     if low > 1 or high < 1:
         return False
-    return (low < 1 / CLEAR_SPEED_UP and high > CLEAR_SPEED_UP) or high > MOST_SPREAD * low
+    return (low < 1 / CLEAR_SPEED_UP and high > CLEAR_SPEED_UP) or high > MAX_SPREAD * low
 
 
 def is_bound(speed_up: Estimate) -> bool:
     """Return whether only the end of the interval that is next to 1 is known of a speed-up."""
-    return not is_unknown(speed_up) and speed_up.high > MOST_SPREAD * speed_up.low
+    return not is_unknown(speed_up) and speed_up.high > MAX_SPREAD * speed_up.low
 
 
 def has_interval(speed_up: Estimate | None) -> bool:

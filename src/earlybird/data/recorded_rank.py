@@ -13,7 +13,7 @@ import numpy as np
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_calls import base_name
-from earlybird.data.units import MOST_S
+from earlybird.data.units import MAX_S
 
 SCHEMA = "earlybird.recording/1"
 # The roles of entries: see native/recorder/recording/table.h.
@@ -27,7 +27,7 @@ NO_PEER, NULL_PEER, ANY_PEER, OUTSIDE_PEER = -1, -2, -3, -4
 _HEAD = struct.Struct("=IIQII")
 _MAGIC, _JSON, _ENTRIES, _PHASES, _PENDING = 0x43524245, 1, 2, 3, 4
 _MAGIC_BYTES = struct.pack("=I", _MAGIC)
-_MOST_BEGINNINGS = 8  # of chunks that are looked at behind a damaged one
+_MAX_BEGINNINGS = 8  # of chunks that are looked at behind a damaged one
 _ENTRY = np.dtype(
     [
         ("call", "u2"), ("role", "u1"), ("size_class", "u1"), ("communicator", "u4"), ("peer", "i4"),
@@ -52,8 +52,8 @@ _OPEN_CALL = np.dtype(
     ]
 )  # fmt: skip
 # What a rank can have counted in a run, and the last second of the year 9999.
-_MOST, _END_OF_CALENDAR_S = 2**62, 253_402_300_799
-_MOST_SIZE_CLASS = 64
+_MAX, _END_OF_CALENDAR_S = 2**62, 253_402_300_799
+_MAX_SIZE_CLASS = 64
 _SUMMED = frozenset(("calls", "messages", "bytes", "time_ns", "epochs"))
 _SHOWN = 60  # characters of a wrong value
 _EPOCH_EVENT = np.dtype(
@@ -75,7 +75,7 @@ OF_LAUNCHERS = (
 _TO_RECORD = ("libearlybird", "libmpi.so", "libmpich.so", "libmpi_abi.so")
 AGAIN = "record the program again"
 # A damaged number of ranks must not fill the memory.
-_MOST_RANKS = 10**8
+_MAX_RANKS = 10**8
 
 
 def _of_user(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -134,13 +134,18 @@ class Step:
 
     @property
     def name(self) -> str:
-        """The function, else module and offset."""
-        return self.function or f"{self.module.rpartition('/')[2]}+{self.offset:#x}"
+        """The function, else the line of the source, else module and offset."""
+        return self.function or self._source or f"{self.module.rpartition('/')[2]}+{self.offset:#x}"
 
     @property
     def place(self) -> str:
-        """The same with the file and the line of the source, if they are known: `main (halo.c:31)`."""
-        return f"{self.name} ({self.file.rpartition('/')[2]}:{self.line})" if self.line else self.name
+        """The function with the line of the source, if they are known: `main (halo.c:31)`."""
+        return f"{self.function} ({self._source})" if self.function and self._source else self.name
+
+    @property
+    def _source(self) -> str:
+        """File and line of the source; empty if they are not known."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}" if self.line else ""
 
 
 @dataclass(frozen=True)
@@ -305,7 +310,7 @@ class RankRecording:
         return dict(zip(numbers.tolist(), np.split(rows, begins[1:]), strict=True)) if len(rows) else {}
 
 
-def _number(value: Mapping[str, Any], name: str, least: int = 0, most: int = _MOST) -> int:
+def _number(value: Mapping[str, Any], name: str, least: int = 0, most: int = _MAX) -> int:
     """Return a whole number of a JSON object; raise ValueError unless it is in range."""
     number = value[name]
     if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
@@ -313,7 +318,7 @@ def _number(value: Mapping[str, Any], name: str, least: int = 0, most: int = _MO
     return number
 
 
-def _seconds(value: Mapping[str, Any], name: str, most: float = MOST_S) -> float:
+def _seconds(value: Mapping[str, Any], name: str, most: float = MAX_S) -> float:
     """Return a time, or another number that is not negative; raise ValueError unless it is in range."""
     number = value[name]
     if not isinstance(number, int | float) or not 0 <= number <= most:
@@ -327,13 +332,13 @@ def require_events(rows: np.ndarray, num_ranks: int) -> None:
     limits = {
         "role": (CALL, STARTED),
         "peer": (OUTSIDE_PEER, num_ranks - 1),
-        "size_class": (0, _MOST_SIZE_CLASS),
-    } | dict.fromkeys(("calls", "messages", "bytes", "time_ns", "epochs", "first_ns", "last_ns"), (0, _MOST))
+        "size_class": (0, _MAX_SIZE_CLASS),
+    } | dict.fromkeys(("calls", "messages", "bytes", "time_ns", "epochs", "first_ns", "last_ns"), (0, _MAX))
     for name in set(rows.dtype.names or ()) & set(limits) if len(rows) else ():
         (least, most), column = limits[name], rows[name]
         if not least <= int(column.min()) <= int(column.max()) <= most:
             raise ValueError(f"{name} is {column.min()} to {column.max()}")
-        if name in _SUMMED and column.sum(dtype=float) > _MOST:
+        if name in _SUMMED and column.sum(dtype=float) > _MAX:
             raise ValueError(f"{name} is {column.sum(dtype=float):g} altogether")
 
 
@@ -423,9 +428,9 @@ def load_rank(path: Path, names: PlaceNames) -> RankRecording | None:
             if chunks.is_damaged:
                 raise InputError(f"{path} is damaged at its beginning; {AGAIN}")
             raise InputError(f"{path} has no header, so it is no recording of a rank; {AGAIN}")
-        size = _number(header, "size", 1, _MOST_RANKS)
+        size = _number(header, "size", 1, _MAX_RANKS)
         rank = _number(header, "rank", 0, size - 1)
-        if run_ns > MOST_S * 10**9:
+        if run_ns > MAX_S * 10**9:
             raise ValueError(f"the run took {run_ns} ns")
         # Rows that later ones replace are not looked at.
         entries, phase_totals = (
@@ -514,14 +519,14 @@ def _open_calls(
         return ()
     num = max(min(num, len(data) // slot_bytes - 1), 0)
     seen_s = (written - zero) * tick_s if written else None
-    if seen_s is not None and abs(seen_s) > MOST_S:
+    if seen_s is not None and abs(seen_s) > MAX_S:
         return ()
     opened = []
     # The slots follow each other, and the first one is the head's.
     for thread, slot in enumerate(np.frombuffer(data, _OPEN_CALL, num + 1)[1:]):
         since_s = (int(slot["begin_ticks"]) - zero) * tick_s
         is_known = slot["call"] < len(calls) and OUTSIDE_PEER <= slot["peer"] < num_ranks
-        if slot["begin_ticks"] == 0 or not is_known or abs(since_s) > MOST_S:
+        if slot["begin_ticks"] == 0 or not is_known or abs(since_s) > MAX_S:
             continue
         site = int(slot["site"])
         call = calls[slot["call"]]
@@ -579,7 +584,7 @@ class _Chunks:
             return False
         # A length that was changed: another chunk follows.
         following = 0
-        for _ in range(_MOST_BEGINNINGS):
+        for _ in range(_MAX_BEGINNINGS):
             following = rest.find(_MAGIC_BYTES, following + 1)
             if following < 0:
                 break
@@ -611,8 +616,8 @@ def _communicator(value: Mapping[str, Any]) -> Communicator:
 def _members(value: Any) -> Sequence[int]:
     if isinstance(value, list):
         return tuple(_number({"member": member}, "member", OUTSIDE_PEER) for member in value)
-    first, stride = (_number(value, key, -_MOST_RANKS, _MOST_RANKS) for key in ("first", "stride"))
-    num = _number(value, "num", 0, _MOST_RANKS)
+    first, stride = (_number(value, key, -_MAX_RANKS, _MAX_RANKS) for key in ("first", "stride"))
+    num = _number(value, "num", 0, _MAX_RANKS)
     return range(first, first + stride * num, stride) if stride else (first,) * num
 
 
@@ -634,7 +639,7 @@ def _rank_phases(
             continue
         steps = tuple(_step(step, calls, names) for step in value["steps"])
         phases[value["number"]] = RankPhase(
-            region=_number(value, "region", -_MOST), steps=steps, epochs=int(over_threads(rows["epochs"])),
+            region=_number(value, "region", -_MAX), steps=steps, epochs=int(over_threads(rows["epochs"])),
             time_s=1e-9 * int(over_threads(rows["time_ns"])), first_s=1e-9 * int(rows["first_ns"].min()),
             last_s=1e-9 * int(rows["last_ns"].max()),
         )  # fmt: skip
@@ -656,7 +661,7 @@ def _arrivals(value: Mapping[str, Any], names: PlaceNames) -> Arrivals:
     regions = _number(value, "regions")
     lead_ns, classes = (np.array(value[name], dtype=np.int64) for name in ("lead_ns", "classes"))
     for name, numbers in (("lead_ns", lead_ns), ("classes", classes)):
-        if numbers.ndim != 1 or np.any(numbers < 0) or numbers.sum(dtype=float) > _MOST:
+        if numbers.ndim != 1 or np.any(numbers < 0) or numbers.sum(dtype=float) > _MAX:
             raise ValueError(f"{name} of arrivals is no list of numbers that can be")
     site, lead_s = _site("", value, names), 1e-9 * lead_ns / max(regions, 1)
     return Arrivals(_number(value, "phase"), site, regions, lead_s, classes)

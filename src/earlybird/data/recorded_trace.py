@@ -11,15 +11,15 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.recorded_rank import AGAIN, read_whole, require_events
 from earlybird.data.recording import Recording
-from earlybird.data.units import MOST_S
+from earlybird.data.units import MAX_S
 
 # The format: see native/recorder/recording/trace.h.
 _HEAD = struct.Struct("=QQQdQQQQ")
 _MAGIC, _FORMER_MAGIC = 0x3245434152544245, 0x3145434152544245
 _HEAD_BYTES = 4096  # before the records; in the former version _HEAD alone
 _NUM_CLOCKS = struct.Struct("=Q")  # after _HEAD, and then pairs
-_MOST_CLOCKS = 64
-_IS_CUT, _IS_CUT_AT = struct.Struct("=Q"), _HEAD.size + 8 + 16 * _MOST_CLOCKS
+_MAX_CLOCKS = 64
+_IS_CUT, _IS_CUT_AT = struct.Struct("=Q"), _HEAD.size + 8 + 16 * _MAX_CLOCKS
 _RECORD = np.dtype(
     [
         ("turn", "u4"), ("request", "u4"), ("begin_ticks", "u8"), ("ticks", "u8"), ("bytes", "u8"),
@@ -43,7 +43,7 @@ _COMMON = np.dtype(
     ]
 )  # fmt: skip
 # The clocks are compared over the run, unless that is too short for it.
-_LEAST_COMPARED_NS = 10**8
+_MIN_COMPARED_NS = 10**8
 NO_TAG = -1
 MESSAGE, ONE_CALL, POLLS, COMPLETION = range(4)  # kinds of records
 
@@ -170,7 +170,7 @@ def load_trace(path: Path, num_calls: int, num_ranks: int) -> RankTrace | None:
     try:
         require_events(rows, num_ranks)
         if np.any(end_s < begin_s) or any(
-            np.any(np.abs(moments - times.clocks_s[0, 1]) > MOST_S)
+            np.any(np.abs(moments - times.clocks_s[0, 1]) > MAX_S)
             for moments in (begin_s, end_s, posted_or_begin_s)
         ):
             raise ValueError("a call begins or ends at a time of no run")
@@ -212,7 +212,7 @@ def _clocks(data: np.ndarray, ends: np.ndarray) -> np.ndarray:
     nanoseconds that both grow."""
     (num,) = _NUM_CLOCKS.unpack_from(data.data, _HEAD.size)
     at = _HEAD.size + _NUM_CLOCKS.size
-    pairs = np.frombuffer(data, np.uint64, 2 * min(num, _MOST_CLOCKS), at).reshape(-1, 2)
+    pairs = np.frombuffer(data, np.uint64, 2 * min(num, _MAX_CLOCKS), at).reshape(-1, 2)
     pairs = np.concatenate([ends[:1], pairs, ends[1:]])
     grows = np.ones(len(pairs), bool)
     for column in pairs.T:
@@ -229,7 +229,7 @@ class _Times:
     def __init__(self, clocks: np.ndarray, tick_s: float):
         kept = [0]
         for k in range(1, len(clocks)):
-            if int(clocks[k, 1]) - int(clocks[kept[-1], 1]) >= _LEAST_COMPARED_NS:
+            if int(clocks[k, 1]) - int(clocks[kept[-1], 1]) >= _MIN_COMPARED_NS:
                 kept.append(k)
         # The last interval ends with the last moment.
         if len(kept) > 1 and kept[-1] != len(clocks) - 1:

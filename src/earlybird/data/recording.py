@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import files, folders, locks
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, write_error
 from earlybird.data.recorded_rank import (
     AGAIN,
     GOT,
@@ -77,7 +77,7 @@ class PairTotals:
 
 
 # Of a run: less is what the other processes of a quiet node take.
-LEAST_CORE_WAIT = 0.05
+MIN_CORE_WAIT = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,9 +252,7 @@ def recording_into(path: Path, facts: Mapping[str, Any]) -> Iterator[None]:
         except FileExistsError as error:
             raise InputError(f"{path} exists already; give -o another name") from error
         except OSError as error:
-            raise InputError(
-                f"cannot create the folder {path}: {error.strerror}; give -o a place you may write to"
-            ) from error
+            raise write_error(f"create the folder {path}", error) from error
         yield
 
 

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from earlybird.data import files, folders, locks
-from earlybird.data.errors import InputError, WorkError
+from earlybird.data.errors import InputError, WorkError, write_error
 from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.kinds import require_path
 from earlybird.data.parameters import Parameters, Unknown
@@ -27,7 +27,7 @@ from earlybird.data.units import MAX_BYTES
 SCHEMA = "earlybird.run/1"
 _APPENDED = ("launches.ndjson", "samples.ndjson")
 # A time from the clock of one node to that of another may be below 0, by what their comparison is off.
-_MOST_CLOCK_ERROR_S = 1.0
+_MAX_CLOCK_ERROR_S = 1.0
 UNNAMED_HOST = "imported"  # of runs that were imported without the name of a machine
 
 
@@ -80,7 +80,7 @@ class Sample(Record):
         if self.statistic is not None and count != 1:
             raise ValueError(f"statistic is {self.statistic!r} of {count} times_s; it is of a single one")
         for name, times_s in (("times_s", self.times_s), ("rank_times_s", self.rank_times_s)):
-            if times_s is not None and not times_s.min(initial=0) >= -_MOST_CLOCK_ERROR_S:
+            if times_s is not None and not times_s.min(initial=0) >= -_MAX_CLOCK_ERROR_S:
                 raise ValueError(f"{name} has {times_s.min():g}; give seconds of 0 or more")
         if self.times_s.ndim != 1 or self.warmup >= count:
             raise ValueError(f"times_s must be numbers, more of them than warmup ({self.warmup})")
@@ -95,10 +95,11 @@ class Sample(Record):
 
     def _require_ranks(self) -> None:
         """Raise ValueError for a root or times of ranks that are not those of the operation."""
-        if (ranks := self.config.get("ranks")) is None:
+        ranks, root = self.config.get("ranks"), self.config.get("root", 0)
+        if not isinstance(ranks, int) or not isinstance(root, int):  # refused by their types
             return
-        if self.config.get("root", 0) >= ranks:
-            raise ValueError(f"config.root is {self.config['root']}; give one of {ranks} ranks")
+        if root >= ranks:
+            raise ValueError(f"config.root is {root}; give one of {ranks} ranks")
         if self.rank_times_s is not None and self.rank_times_s.shape[1] != ranks:
             raise ValueError(
                 f"rank_times_s has {self.rank_times_s.shape[1]} columns; give one for each of {ranks} ranks"
@@ -164,9 +165,7 @@ class Run:
         except FileExistsError as error:
             raise InputError(f"{path} exists already; choose another name") from error
         except OSError as error:
-            raise InputError(
-                f"cannot create the folder {path}: {error.strerror}; choose another place"
-            ) from error
+            raise write_error(f"create the folder {path}", error) from error
         return cls(path, header)
 
     @classmethod

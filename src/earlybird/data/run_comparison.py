@@ -28,7 +28,7 @@ FASTER: Final = "faster"
 SAME: Final = "same"
 INCONCLUSIVE: Final = "inconclusive"
 VERDICTS = (SLOWER, FASTER, SAME, INCONCLUSIVE)
-_MOST_CHARACTERS = 100  # of a text that differs
+_MAX_CHARACTERS = 100  # of a text that differs
 Verdict = Literal["slower", "faster", "same", "inconclusive"]
 
 
@@ -106,14 +106,14 @@ class Difference(Record):
         """Both texts for people; of long ones the part in which they differ."""
         pairs = enumerate(zip(self.before, self.after, strict=False))
         alike = next((k for k, (one, other) in pairs if one != other), 0)
-        start = max(alike - _MOST_CHARACTERS // 2, 0)
+        start = max(alike - _MAX_CHARACTERS // 2, 0)
         return _part(self.before, start), _part(self.after, start)
 
 
 def _part(text: str, start: int) -> str:
-    if len(text) <= _MOST_CHARACTERS:
+    if len(text) <= _MAX_CHARACTERS:
         return text or "(none)"
-    end = start + _MOST_CHARACTERS
+    end = start + _MAX_CHARACTERS
     return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"
 
 

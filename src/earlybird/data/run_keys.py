@@ -18,19 +18,19 @@ from earlybird.data.schema import (
     check_keys,
     form,
 )
-from earlybird.data.units import MOST_S
+from earlybird.data.units import MAX_S
 
 MAX_LAUNCHES = 10_000
 # Of a rank; a larger count is a typing mistake, see native/harness/request/request.cpp.
-MOST_THREADS = 1024
-MOST_SEED = 2**63 - 1
+MAX_THREADS = 1024
+MAX_SEED = 2**63 - 1
 
 Text = str | None
 Flag = bool | None
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_S)] | None
-PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_S)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=MAX_S)] | None
+PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MAX_S)]
 Number = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
-Threads = Annotated[int, msgspec.Meta(ge=1, le=MOST_THREADS)] | None
+Threads = Annotated[int, msgspec.Meta(ge=1, le=MAX_THREADS)] | None
 Whole = Natural | None
 Amount = NotNegative | None
 Plain = str | int | float | bool | None
@@ -69,7 +69,7 @@ class EffortKeys(TypedDict, total=False):
     launches: Annotated[int, msgspec.Meta(ge=1, le=MAX_LAUNCHES)]
     budget_s: PositiveSeconds
     paper: bool
-    seed: Annotated[int, msgspec.Meta(ge=0, le=MOST_SEED)]
+    seed: Annotated[int, msgspec.Meta(ge=0, le=MAX_SEED)]
     time_limit_s: PositiveSeconds
     stall_limit_s: PositiveSeconds
     min_iterations: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
@@ -104,7 +104,7 @@ class Header(TypedDict, total=False):
     started: Text
     machine: Machine | None
     command: list[str] | None
-    seed: Annotated[int, msgspec.Meta(ge=0, le=MOST_SEED)] | None
+    seed: Annotated[int, msgspec.Meta(ge=0, le=MAX_SEED)] | None
     earlybird: Text
     settings: Settings | None
 

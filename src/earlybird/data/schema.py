@@ -13,24 +13,24 @@ import numpy as np
 from earlybird.data.errors import InputError
 from earlybird.data.files import FORMER_KEYS
 from earlybird.data.layout import MAX_RANKS
-from earlybird.data.units import LEAST_BYTES_PER_S, MAX_BYTES, MOST_BYTES_PER_S, MOST_S
+from earlybird.data.units import MAX_BYTES, MAX_BYTES_PER_S, MAX_S, MIN_BYTES_PER_S
 
 _LARGEST = 1e30  # no count, cost or rate of a program is larger
-_MOST_RATIO = 1e20  # a century over less than a nanosecond
+_MAX_RATIO = 1e20  # a century over less than a nanosecond
 # By the end of a field's name, the largest number it may hold, in any form: one, a list, an estimate. Keys of
 # a field that is a JSON object have the same limits.
-_MOST = {
-    "_bytes_per_s": (MOST_BYTES_PER_S, "bytes per second"),
+_MAX = {
+    "_bytes_per_s": (MAX_BYTES_PER_S, "bytes per second"),
     "_per_s": (_LARGEST, ""),
-    "_s": (MOST_S, "seconds, which are a century"),
+    "_s": (MAX_S, "seconds, which are a century"),
     "_bytes": (MAX_BYTES, "bytes"),
-    "speed_up": (_MOST_RATIO, ""),
+    "speed_up": (_MAX_RATIO, ""),
 }
 Number = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
-Bandwidth = Annotated[float, msgspec.Meta(ge=LEAST_BYTES_PER_S, le=MOST_BYTES_PER_S)]
-Ratio = Annotated[float, msgspec.Meta(ge=-_MOST_RATIO, le=_MOST_RATIO)]  # of times, and its errors
+Bandwidth = Annotated[float, msgspec.Meta(ge=MIN_BYTES_PER_S, le=MAX_BYTES_PER_S)]
+Ratio = Annotated[float, msgspec.Meta(ge=-_MAX_RATIO, le=_MAX_RATIO)]  # of times, and its errors
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=MAX_BYTES)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_BYTES)]
@@ -78,7 +78,7 @@ _JSON_NAMES = {
     "float": "a number", "int": "a whole number", "str": "text", "bool": "true or false",
     "object": "a JSON object", "array": "a JSON list",
 }  # fmt: skip
-_MOST_CHARACTERS = 60  # of a given value in an error
+_MAX_CHARACTERS = 60  # of a given value in an error
 
 
 class Record:
@@ -162,11 +162,17 @@ def check_keys(value: Any, kind: Any, where: str, remedy: str = "") -> None:
 
 
 def require_not_negative(record: Any, *names: str) -> None:
-    """ValueError if an array of these names has a negative number."""
+    """ValueError if an array of these names, or one of a dictionary of arrays, has a negative number."""
     for name in names:
-        array = getattr(record, name)
-        if array is not None and array.size and array.min() < 0:
-            raise ValueError(f"{name} has {array.min():g}; give numbers of 0 or more")
+        value = getattr(record, name)
+        arrays = (
+            {f"{name}.{key}": array for key, array in value.items()}
+            if isinstance(value, dict)
+            else {name: value}
+        )
+        for place, array in arrays.items():
+            if array is not None and array.size and array.min() < 0:
+                raise ValueError(f"{place} has {array.min():g}; give numbers of 0 or more")
 
 
 def require_one_of(name: str, given: Any, allowed: Iterable[str]) -> None:
@@ -185,7 +191,7 @@ def _convert(value: Any, kind: Any) -> Any:
     try:
         return msgspec.convert(value, kind, dec_hook=_array, str_keys=True)
     except UnicodeEncodeError as error:  # a key with half of a surrogate pair
-        raise ValueError(f"{error.object[:_MOST_CHARACTERS]!r} is not text; give UTF-8") from None
+        raise ValueError(f"{error.object[:_MAX_CHARACTERS]!r} is not text; give UTF-8") from None
 
 
 def _require_limits(record: Record, where: str = "") -> None:
@@ -231,7 +237,7 @@ def _require_at_most(most: float, unit: str, value: Any, place: str) -> None:
 
 def _limit(name: str) -> tuple[float, str] | None:
     """The largest number of a key, and its unit, by the end of its name; None if no end is known."""
-    return next((_MOST[end] for end in _MOST if name.endswith(end)), None)
+    return next((_MAX[end] for end in _MAX if name.endswith(end)), None)
 
 
 def _require_key_types(value: dict[str, Any], kind: Any, where: str) -> None:
@@ -378,7 +384,7 @@ def _explain(message: str, value: Any, kind: Any) -> str:
     if expected is None:
         return f"{names and ', '}{names}: {reason}"
     shown = repr(given)
-    shown = shown if len(shown) <= _MOST_CHARACTERS else f"{shown[:_MOST_CHARACTERS]}..."
+    shown = shown if len(shown) <= _MAX_CHARACTERS else f"{shown[:_MAX_CHARACTERS]}..."
     allowed = re.sub(
         r"`([^`]+)`",
         lambda types: " or ".join(_JSON_NAMES.get(one, one) for one in types[1].split(" | ")),

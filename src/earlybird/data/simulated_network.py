@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from earlybird.data.schema import Bandwidth, NotNegative, Ranks, Record
 
-MOST_LINKS = 10**6
+MAX_LINKS = 10**6
 
 
 class Link(NamedTuple):
@@ -150,5 +150,5 @@ class Dragonfly(Record):
 
 
 def _check_number(links: int) -> None:
-    if links > MOST_LINKS:
-        raise ValueError(f"it has {links} links between switches; give at most {MOST_LINKS}")
+    if links > MAX_LINKS:
+        raise ValueError(f"it has {links} links between switches; give at most {MAX_LINKS}")

@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.kernels import PINGPONG
 from earlybird.data.layout import LEVELS, MAX_RANKS
 from earlybird.data.profile import Level, Profile, Protocol
-from earlybird.data.units import MAX_BYTES, MOST_BYTES_PER_S, MOST_S, number_in
+from earlybird.data.units import MAX_BYTES, MAX_BYTES_PER_S, MAX_S, MIN_S, number_in
 
 if TYPE_CHECKING:
     import pandas
@@ -36,9 +36,9 @@ def load_thune_table(path: str | Path) -> dict[str, Profile]:
     levels: dict[str, dict[str, Level]] = {}
     for number, row in _rows(path, THUNE_HEADER):
         name = _level(row, path, number)
-        latency_us = _positive(row, THUNE_HEADER[2], path, number, most=1e6 * MOST_S)
+        latency_us = _positive(row, THUNE_HEADER[2], path, number, most=1e6 * MAX_S)
         *bandwidths_gbs, largest_gbs = (
-            _positive(row, column, path, number, most=1e-9 * MOST_BYTES_PER_S) for column in THUNE_HEADER[3:]
+            _positive(row, column, path, number, most=1e-9 * MAX_BYTES_PER_S) for column in THUNE_HEADER[3:]
         )
         bandwidth = {n: gbs * 1e9 for n, gbs in zip((1, 2, 4, 8, 16), bandwidths_gbs, strict=True)}
         cores = next((count for cpu, count in _CORES_PER_SOCKET.items() if cpu in row["cpu"]), None)
@@ -80,7 +80,7 @@ def load_pingpong_table(path: str | Path) -> "pandas.DataFrame":
             "n": int(_positive(row, "pairs", path, number, most=MAX_RANKS, whole=True)),
             "size_bytes": int(_positive(row, "bytes", path, number, most=MAX_BYTES, whole=True, zero=True)),
             "launch": f"placement {row['placement']}",
-            "time_s": _positive(row, "time_s", path, number, most=MOST_S),
+            "time_s": _positive(row, "time_s", path, number, least=MIN_S, most=MAX_S),
             "oversubscribed": False,
             "converged": True,
         }
@@ -128,6 +128,7 @@ def _positive(
     number: int,
     *,
     most: float,
+    least: float = 0.0,
     whole: bool = False,
     zero: bool = False,
 ) -> float:
@@ -136,10 +137,11 @@ def _positive(
     except ValueError:
         value = math.nan
     least_is_met = value >= 0 if zero else value > 0
-    if not least_is_met or not value <= most or (whole and value != round(value)):
+    if not least_is_met or not least <= value <= most or (whole and value != round(value)):
         kind = "a whole number" if whole else "a number"
         raise InputError(
             f"the table {path}, line {number}: {column} is {row[column][:60]!r}; "
             f"give {kind} {'of 0 or more' if zero else 'above 0'}, at most {most:g}"
+            f"{f' and at least {least:g}' if least else ''}"
         )
     return value

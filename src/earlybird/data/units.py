@@ -12,18 +12,20 @@ from earlybird.data.errors import InputError
 
 MAX_BYTES = 2**62  # sums of sizes must stay inside 64-bit integers
 # A century. What is longer is in another unit, or no time.
-MOST_S = 100 * 365.25 * 86400
-MOST_BYTES_PER_S = 1e30  # times divided by larger ones would be 0 or no numbers
-_LEAST_LEVEL = 1e-12
+MAX_S = 100 * 365.25 * 86400
+# A femtosecond, of a fit: the squares of shorter times may be 0, and nothing is measured with such a clock.
+MIN_S = 1e-15
+MAX_BYTES_PER_S = 1e30  # times divided by larger ones would be 0 or no numbers
+_MIN_LEVEL = 1e-12
 # Slower than any link: times of a byte over smaller ones would overflow.
-LEAST_BYTES_PER_S = 1e-3
-_MOST_HZ = 1e15
+MIN_BYTES_PER_S = 1e-3
+_MAX_HZ = 1e15
 
 _WHOLE = re.compile(r"0*[0-9]{1,18}")
 
 # Each digit has one place in it: otherwise thousands of digits take minutes.
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_MOST_CHARACTERS = 60  # of a given value in an error
+_MAX_CHARACTERS = 60  # of a given value in an error
 _LONGEST_QUANTITY = 100  # for longer ones pint takes seconds
 _BIT_RATE = re.compile(rf"^\s*({_NUMBER})\s*([kmgt]?)bit(?:/s)?\s*$", re.IGNORECASE)
 _BIT_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
@@ -92,7 +94,7 @@ def number_in(text: str) -> float:
 def require_plain_digits(text: str) -> str:
     """Return the text of a number; raise ValueError for characters that only Python takes in one."""
     if not text.isascii() or "_" in text:
-        raise ValueError(f"{text[:_MOST_CHARACTERS]!r} is not a number in ASCII")
+        raise ValueError(f"{text[:_MAX_CHARACTERS]!r} is not a number in ASCII")
     return text
 
 
@@ -110,7 +112,7 @@ def _parse(text: str | float, unit: str, what: str, examples: str, most: float =
 def shortened(text: object) -> str:
     """The text in quotes as an error shows it, of a long one the beginning."""
     shown = str(text)
-    return repr(shown) if len(shown) <= _MOST_CHARACTERS else f"{shown[:_MOST_CHARACTERS]!r}..."
+    return repr(shown) if len(shown) <= _MAX_CHARACTERS else f"{shown[:_MAX_CHARACTERS]!r}..."
 
 
 def _value_in(text: str | float, unit: str) -> float | None:
@@ -156,24 +158,26 @@ def parse_bandwidth(
         value = float(match[1]) * _BIT_PREFIX[match[2].lower()] / 8
     else:
         value = _parse(text, "byte/second", what, examples)
-    if not 0 < value <= MOST_BYTES_PER_S:
+    if not 0 < value <= MAX_BYTES_PER_S:
         raise InputError(
             f"{what} is {shortened(text)}; give a number above zero, such as 25GB/s or 2gbit, at most "
-            f"{MOST_BYTES_PER_S:g} bytes/s"
+            f"{MAX_BYTES_PER_S:g} bytes/s"
         )
     return value
 
 
 def parse_delay_rate(text: str | float, what: str = "the delay rate") -> float:
     """`1000us/MB` -> 1e-9 seconds per byte."""
-    return _parse(text, "second/byte", what, "1000us/MB or 1e-9", MOST_S)
+    return _parse(text, "second/byte", what, "1000us/MB or 1e-9", MAX_S)
 
 
 def parse_frequency(text: str | float, what: str = "the frequency") -> float:
     """`3.5GHz` -> 3.5e9 Hz, above zero."""
-    value = _parse(text, "hertz", what, "3.5GHz or 3.5e9", _MOST_HZ)
-    if value == 0:
-        raise InputError(f"{what} is {shortened(text)}; give a number above zero, such as 3.5GHz")
+    value = _parse(text, "hertz", what, "3.5GHz or 3.5e9", _MAX_HZ)
+    if value < 1:
+        raise InputError(
+            f"{what} is {shortened(text)}; give a number above zero, such as 3.5GHz, at least 1 Hz"
+        )
     return value
 
 
@@ -190,7 +194,7 @@ def parse_duration(
     text: str | float, what: str = "the duration", examples: str = "60s, 2min or 0.5"
 ) -> float:
     """`60s`, `2min`, `100ms` -> seconds."""
-    return _parse(text, "second", what, examples, MOST_S)
+    return _parse(text, "second", what, examples, MAX_S)
 
 
 def parse_fraction(text: str | float, what: str = "the fraction") -> float:
@@ -204,13 +208,13 @@ def parse_fraction(text: str | float, what: str = "the fraction") -> float:
 
 
 def parse_level(text: str | float, what: str, least: float = 0.0) -> float:
-    """The same of a significance level: above 0, at least `least`, below 1. One of less than `_LEAST_LEVEL`
+    """The same of a significance level: above 0, at least `least`, below 1. One of less than `_MIN_LEVEL`
     needs more launches than there are."""
     value = parse_fraction(text, what)
-    least = least or _LEAST_LEVEL
+    least = least or _MIN_LEVEL
     if not least <= value < 1:
         raise InputError(
-            f"{what} is {str(text)[:_MOST_CHARACTERS]}; give at least {100 * least:g} % and less than 100 %"
+            f"{what} is {str(text)[:_MAX_CHARACTERS]}; give at least {100 * least:g} % and less than 100 %"
         )
     return value
 

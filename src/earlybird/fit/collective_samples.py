@@ -14,6 +14,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.layout import MAPPINGS, parse_layout
 from earlybird.data.run import Run, Sample
+from earlybird.data.units import MIN_S
 from earlybird.fit.config_values import config_value
 
 # One row per point, method and launch. `placement` indexes `Collectives.placements`; `mean_s` is the mean
@@ -92,7 +93,7 @@ class CollectiveReader:
         ranks, root = value_of("ranks", int), value_of("root", int, 0)
         usable = (
             operation in OPERATIONS and map_by in MAPPINGS and ranks >= 2 and 0 <= root < ranks
-            and size_bytes >= 0 and median_s > 0 and sample.method is not None
+            and size_bytes >= 0 and median_s >= MIN_S and sample.method is not None
         )  # fmt: skip
         if not usable:
             raise InputError(

@@ -16,7 +16,7 @@ from earlybird.models.collective import (
 from earlybird.models.regression import not_negative
 
 # An element with a coefficient of 0 changes AICc only by rounding and must not be added.
-LEAST_FALL = 1e-3
+MIN_FALL = 1e-3
 MAX_TURNS, MAX_TURNS_OF_PARTS = 8, 20
 # Index of the path through the tree; the link and the work follow.
 _PATH = 0
@@ -34,7 +34,7 @@ PULL = 1e-2
 BURST_SHARES = (0.35, 0.5, 0.7, 1.0)
 BURST_STEPS = (0.85, 0.95, 1.05, 1.15)
 # Predictions below this share of the measured time count as this share.
-LEAST_SHARE = 1e-3
+MIN_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def search(points: Points, structure: str, gamma: float = 0.0) -> Fit:
         return (fit(points, one, terms) for one in _larger(points, best.structure))
 
     begins = [fit(points, Structure(gamma_r_s_per_byte=value), terms) for value in sorted({0.0, gamma})]
-    return stepwise.search(min(begins, key=lambda one: one.criterion), larger, len(points.time_s), LEAST_FALL)
+    return stepwise.search(min(begins, key=lambda one: one.criterion), larger, len(points.time_s), MIN_FALL)
 
 
 def fit(points: Points, structure: Structure, terms: int) -> Fit:
@@ -113,7 +113,7 @@ def fit(points: Points, structure: Structure, terms: int) -> Fit:
 def logarithmic_aicc(time_s: np.ndarray, predicted_s: np.ndarray, num_parameters: int) -> float:
     """AICc for residuals of ln T, converted to the likelihood of T in microseconds by the Jacobian,
     - sum ln T in ln L."""
-    residual = np.log(np.maximum(predicted_s, LEAST_SHARE * time_s) / time_s)
+    residual = np.log(np.maximum(predicted_s, MIN_SHARE * time_s) / time_s)
     return aicc(residual, num_parameters) + 2 * float(np.log(time_s * 1e6).sum())
 
 
@@ -243,7 +243,7 @@ def _most_likely(
     waits_for = bounds.deciding(guess)
     for _ in range(MAX_TURNS if path_alone and not absolute else MAX_TURNS_OF_PARTS):
         found = bounds.fit(waits_for, time_s, weight, PULL)
-        predicted_s = np.maximum(bounds.predict_s(found), LEAST_SHARE * time_s)
+        predicted_s = np.maximum(bounds.predict_s(found), MIN_SHARE * time_s)
         logarithm = np.log(predicted_s / time_s)
         size = np.abs(logarithm)
         total = float((size if absolute else size**2).sum())

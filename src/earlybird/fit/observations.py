@@ -21,6 +21,7 @@ from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.statistics import MEAN
 from earlybird.data.tables import load_pingpong_table
+from earlybird.data.units import MIN_S
 from earlybird.fit import pipelined
 from earlybird.fit.collective_samples import (
     CollectiveReader,
@@ -333,7 +334,7 @@ def _pipeline(run: Run, sample: Sample, threads_of_launch: int) -> dict[str, Any
     size_bytes, partitions = value_of("size_bytes", int), value_of("partitions", int)
     threads, vcis = value_of("threads", int, threads_of_launch), value_of("vcis", int, 0)
     usable = level in LEVELS and min(size_bytes, partitions, threads) >= 1 and gamma_s_per_byte >= 0
-    if not usable or sample.median_s() <= 0:
+    if not usable or sample.median_s() < MIN_S:
         raise InputError(
             f"{run.path}: a pipeline sample says level={level} size_bytes={size_bytes} "
             f"partitions={partitions} threads={threads} and a median of {sample.median_s():g} s; levels are "
@@ -423,7 +424,7 @@ def _observation(run: Run, sample: Sample) -> dict[str, Any]:
     time_s = sample.median_s()
     level, size_bytes = config_value(run, sample, "level", str), config_value(run, sample, "size_bytes", int)
     n = config_value(run, sample, "competitors", int) if sample.kernel == kernels.CONTENTION.name else 1
-    if level not in LEVELS or n < 1 or size_bytes < 0 or time_s <= 0:
+    if level not in LEVELS or n < 1 or size_bytes < 0 or time_s < MIN_S:
         raise InputError(
             f"{run.path}: a {sample.kernel} sample says level={level} competitors={n} "
             f"size_bytes={size_bytes} and a median of {time_s:g} s; levels are {', '.join(LEVELS)}, "

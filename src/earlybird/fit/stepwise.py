@@ -12,7 +12,7 @@ MAX_PROTOCOLS = 3
 # A structure needs this many points for each parameter.
 POINTS_PER_PARAMETER = 3
 # With fewer distinct values, none is left out.
-LEAST_LEFT_OUT = 3
+MIN_LEFT_OUT = 3
 
 
 class Fitted(Protocol):
@@ -102,7 +102,7 @@ def errors_left_out(
     """
     errors = np.full(len(values), np.nan)
     distinct = np.unique(values)
-    if len(distinct) >= LEAST_LEFT_OUT:
+    if len(distinct) >= MIN_LEFT_OUT:
         for value in distinct:
             errors[values == value] = errors_of(values != value, values == value)
     return errors

@@ -15,7 +15,7 @@ _ROLES = {1: "sent", 2: "received", 3: "put", 4: "got"}
 # An arrow ends inside of the call that it points to.
 _INSIDE_US = 1e-3
 # Of one call, such as an MPI_Waitall of many requests.
-_MOST_MESSAGES = 32
+_MAX_MESSAGES = 32
 
 
 def chrome_trace(events: Events, matches: Matches, recording: Recording) -> Iterator[str]:
@@ -59,9 +59,9 @@ class _Facts:
         if len(messages) == 1:
             return self._of_record(int(messages[0])) | facts
         if len(messages):
-            facts["messages"] = [self._of_message(message) for message in messages[:_MOST_MESSAGES].tolist()]
-        if len(messages) > _MOST_MESSAGES:
-            facts["more_messages"] = len(messages) - _MOST_MESSAGES
+            facts["messages"] = [self._of_message(message) for message in messages[:_MAX_MESSAGES].tolist()]
+        if len(messages) > _MAX_MESSAGES:
+            facts["more_messages"] = len(messages) - _MAX_MESSAGES
         return facts
 
     def _of_message(self, k: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 from earlybird.data.pattern import Pattern
 
 # LogGOPSim charges (size - 1) * G without a sign: 0 bytes would take ages.
-LEAST_BYTES = 1
+MIN_BYTES = 1
 
 
 def goal_schedule(pattern: Pattern, num_ranks: int) -> str:
@@ -15,14 +15,14 @@ def goal_schedule(pattern: Pattern, num_ranks: int) -> str:
 
     A rank posts its receives, then its sends, in the order of the pattern. Several messages of one pair have
     the tags 0, 1, ..., so that each receive matches its own send. A message of 0 bytes is written as
-    LEAST_BYTES. A rank without messages computes for 0 ns. `num_ranks` is at least one more than any rank of
+    MIN_BYTES. A rank without messages computes for 0 ns. `num_ranks` is at least one more than any rank of
     the pattern.
     """
     return "".join(_lines(pattern, num_ranks))
 
 
 def _lines(pattern: Pattern, num_ranks: int) -> Iterator[str]:
-    sizes = np.maximum(pattern.bytes, LEAST_BYTES)
+    sizes = np.maximum(pattern.bytes, MIN_BYTES)
     tags = _numbers_in_pair(pattern)
     received, sent = _by_rank(pattern.dst, num_ranks), _by_rank(pattern.src, num_ranks)
     yield f"num_ranks {num_ranks}\n"

@@ -59,7 +59,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
 # Rows of sizes that IMB itself gave up (IMB_output.c), after the number of the group of -multi.
 _FAILED_ROW = re.compile(r"\s*(?:[0-9]+\s+)?([0-9]{1,18})\s+(out-of-mem|time-out|int-overflow)\b")
 _MULTI = "multi-"
-_MOST_RANKS = 16  # that are listed in the order of -map
+_MAX_RANKS = 16  # that are listed in the order of -map
 _REMARKS = re.compile(r"^#[^\S\n]?(.*)$")
 _AFTER_CALL = re.compile(r"(?:Minimum|Maximum|Message lengths|MPI_|List of)")
 # Options with one value that change only which sizes are measured, how often, and by which processes.
@@ -339,7 +339,7 @@ def _order(head: str, grid: str) -> dict[str, str]:
     if not found or not ranks:
         return {}
     shown = [grid] if grid else []
-    return {MAP: ": ".join([*shown, " ".join(ranks)] if len(ranks) <= _MOST_RANKS or not grid else shown)}
+    return {MAP: ": ".join([*shown, " ".join(ranks)] if len(ranks) <= _MAX_RANKS or not grid else shown)}
 
 
 def _row(name: str, row: Mapping[str, float], ranks: int, window: int) -> Iterator[ImportedPoint]:

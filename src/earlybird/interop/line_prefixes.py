@@ -25,7 +25,7 @@ _PREFIXES = tuple(
 )
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _INNERMOST = 6  # prefixes within each other, such as a time before a rank
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 
 
 def bare(text: str) -> str:
@@ -68,5 +68,5 @@ def prefix_of(title: re.Pattern[str], text: str) -> str:
     for line in text.split("\n"):
         for start in (at for at, character in enumerate(line) if at and character == "#"):
             if title.match(line[start:]):
-                return line[:start][:_MOST_SHOWN]
+                return line[:start][:_MAX_SHOWN]
     return ""

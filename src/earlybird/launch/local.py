@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, cause_of
 from earlybird.data.layout import Layout
 from earlybird.data.shell_commands import command_text
 from earlybird.launch import mpiexec, placement
@@ -110,7 +110,7 @@ class MpiexecLauncher:
                     errors="replace", timeout=_ANSWER_LIMIT_S,
                 )  # fmt: skip
             except (OSError, subprocess.TimeoutExpired) as error:
-                why = error.strerror if isinstance(error, OSError) else f"no answer in {_ANSWER_LIMIT_S:g} s"
+                why = cause_of(error) if isinstance(error, OSError) else f"no answer in {_ANSWER_LIMIT_S:g} s"
             else:
                 if tried.returncode == 0:
                     continue

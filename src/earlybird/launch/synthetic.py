@@ -24,13 +24,13 @@ ExpectedMoments = Callable[[Mapping[str, Any], Request, np.ndarray, np.ndarray],
 # A simulated send that does not wait completes after this share of the delivery, the copy of its data.
 COPY_SHARE = 0.2
 # The shortest pause of a late receiver, as in native/kernels/completion.cpp.
-LEAST_PAUSE_S = 5e-3
+MIN_PAUSE_S = 5e-3
 
 
 def completion_times(delivery_s: float, sender_waits: bool, receiver: str) -> np.ndarray:
     """(2,) seconds until a send is complete and until its message, awaited by a `prompt` or `late` receiver,
     has arrived."""
-    pause_s = max(LEAST_PAUSE_S, LATE_DELIVERIES * delivery_s) if receiver == "late" else 0.0
+    pause_s = max(MIN_PAUSE_S, LATE_DELIVERIES * delivery_s) if receiver == "late" else 0.0
     received_s = pause_s + delivery_s
     return np.array([received_s if sender_waits else COPY_SHARE * delivery_s, received_s])
 

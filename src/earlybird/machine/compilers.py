@@ -7,7 +7,7 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, cause_of
 from earlybird.data.shell_commands import command_text
 from earlybird.machine.commands import (
     find_command,
@@ -189,7 +189,7 @@ def _run(command: list[str], env: Mapping[str, str], limit_s: float) -> tuple[st
         )  # fmt: skip
     except OSError as error:
         raise _CannotStart(
-            f"{command[0]} does not start ({error.strerror}); give an MPI that works here"
+            f"{command[0]} does not start ({cause_of(error)}); give an MPI that works here"
         ) from error
     try:
         text, _ = process.communicate(timeout=limit_s)

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, cause_of
 from earlybird.machine.commands import is_closable, is_made_by_another, is_writable_by_all
 
 HOME_VARIABLE = "EARLYBIRD_HOME"
@@ -99,7 +99,7 @@ def scripts_folder(kind: str, files: Mapping[str, bytes], executable: Callable[[
     except OSError as error:
         remedy = ", or give --no-interpose" if kind == LAUNCHERS else ""
         raise InputError(
-            f"cannot write in {folder.parent}: {error.strerror}; set EARLYBIRD_HOME to a folder you may "
+            f"cannot write in {folder.parent}: {cause_of(error)}; set EARLYBIRD_HOME to a folder you may "
             f"write to{remedy}"
         ) from error
     return folder

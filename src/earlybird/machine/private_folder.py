@@ -17,7 +17,7 @@ from earlybird.data import files
 from earlybird.data.errors import InputError
 
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_MOST_BYTES = 64 << 20  # of a file that is read
+_MAX_BYTES = 64 << 20  # of a file that is read
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -78,7 +78,7 @@ class PrivateFolder:
         """Return the text of a file; raises InputError for one that is too large or no text."""
         descriptor = self.open(name, os.O_RDONLY)
         try:
-            return files.read_open(descriptor, self.path / name, "file", _MOST_BYTES).decode()
+            return files.read_open(descriptor, self.path / name, "file", _MAX_BYTES).decode()
         except UnicodeDecodeError as error:
             raise InputError(f"{self.path / name} is not text; remove it") from error
         finally:

@@ -17,7 +17,8 @@ from elftools.dwarf.lineprogram import LineProgram
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-_MOST_DEBUG_BYTES = 16 << 20
+_MAX_DEBUG_BYTES = 16 << 20
+_MAX_INSIDE = 4  # labels of a function that are looked at
 
 
 def function_names(path: str, offsets: Iterable[int]) -> dict[int, str]:
@@ -56,9 +57,13 @@ def _find(elf: ELFFile, offsets: Iterable[int]) -> dict[int, str]:
     names = {}
     for offset in offsets:
         address = first + offset - 1  # of the call: the offset is that of the place it returns to
-        k = bisect.bisect_right(begins, address) - 1
-        if k >= 0 and address < functions[k][0] + functions[k][1]:
-            names[offset] = readable_name(functions[k][2])
+        k = bisect.bisect_right(begins, address)
+        # A label of an assembler may begin inside of a function, and end before the address.
+        around = (
+            one for one in reversed(functions[max(k - _MAX_INSIDE, 0) : k]) if address < one[0] + one[1]
+        )
+        if (function := next(around, None)) is not None:
+            names[offset] = readable_name(function[2])
     return names
 
 
@@ -116,7 +121,7 @@ def _units_of(dwarf: DWARFInfo, addresses: Iterable[int]) -> list[tuple[CompileU
 
 def _is_small(dwarf: DWARFInfo) -> bool:
     """Without a table of ranges all units are read, which takes minutes for some programs."""
-    return dwarf.debug_info_sec is not None and dwarf.debug_info_sec.size <= _MOST_DEBUG_BYTES
+    return dwarf.debug_info_sec is not None and dwarf.debug_info_sec.size <= _MAX_DEBUG_BYTES
 
 
 def _file_name(program: LineProgram, number: int) -> str:

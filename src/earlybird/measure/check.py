@@ -43,7 +43,7 @@ from earlybird.measure.check_launches import FailedLaunch, Heard, Launches, Say
 _TARGET = 0.05  # of the stop rule: links differ by more if they are called slow
 _CONTROLS = 3  # other nodes of which an incast or outcast is measured again, next to a suspicious one
 # Evidence of single nodes is followed so often before pairs are tried.
-_MOST_EVIDENCE = 3
+_MAX_EVIDENCE = 3
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class _AbleNodes:
                 if not self._launches.can_be_divided or len(nodes) <= 2:
                     raise WorkError(failed.sentence) from None
                 left = self._without_dead(nodes)
-                if left == nodes and followed < _MOST_EVIDENCE:
+                if left == nodes and followed < _MAX_EVIDENCE:
                     left = self._by_evidence(failed, nodes)
                 followed += 1
                 if left == nodes:

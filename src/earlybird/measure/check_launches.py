@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from earlybird.check.locating import MOST_AT_ONCE, Group, OutOfTime, Tried
+from earlybird.check.locating import MAX_AT_ONCE, Group, OutOfTime, Tried
 from earlybird.check.plan import CheckPlan
 from earlybird.check.tournament import num_rounds, pairs_of
 from earlybird.data.errors import WorkError
@@ -30,9 +30,9 @@ from earlybird.measure.heartbeats import Heartbeats
 # A launch that takes so many times the planned time hangs.
 _PATIENCE = 4.0
 # A launch of a pair ends if it completes nothing for so long, or for so many times the plan of a round.
-_MOST_TRY_S, _TRY_PATIENCE = 15.0, 2.0
+_MAX_TRY_S, _TRY_PATIENCE = 15.0, 2.0
 # Launches of pairs that fail, one after the other, for which there is time: see `find_guilty`.
-MOST_TRIES = 12
+MAX_TRIES = 12
 _TRY_RULES = Rules(budget_s=1e-3, min_iterations=2)
 
 Heard = Callable[[int, int, str, float], None]  # points done, all points, what is measured, seconds left
@@ -141,17 +141,17 @@ class Launches:
 
     def begin_search(self) -> float:
         """The time from now on in which `try_groups` may be called."""
-        limit_s = MOST_TRIES * self._try_limit_s()
+        limit_s = MAX_TRIES * self._try_limit_s()
         self._end_s = time.monotonic() + limit_s
         return limit_s
 
     def try_groups(self, groups: Sequence[Group]) -> list[Tried]:
-        """Launch groups without a common node, up to MOST_AT_ONCE at once: a message of 8 bytes in each
+        """Launch groups without a common node, up to MAX_AT_ONCE at once: a message of 8 bytes in each
         direction of every pair, then the large ones of the check. Raises OutOfTime."""
         if time.monotonic() > self._end_s:
             raise OutOfTime
         stop = Event()
-        with ThreadPoolExecutor(min(len(groups), MOST_AT_ONCE)) as pool:
+        with ThreadPoolExecutor(min(len(groups), MAX_AT_ONCE)) as pool:
             tries = [pool.submit(self._try, group, stop) for group in groups]
             try:
                 return [one.result() for one in tries]
@@ -190,7 +190,7 @@ class Launches:
         return Tried("start" if has_started else "nothing", launched.cause)
 
     def _try_limit_s(self) -> float:
-        return max(min(self.stall_limit_s, _MOST_TRY_S), _TRY_PATIENCE * self.plan.round_s())
+        return max(min(self.stall_limit_s, _MAX_TRY_S), _TRY_PATIENCE * self.plan.round_s())
 
     def _layout(self, nodes: Sequence[int]) -> tuple[Launcher, Layout]:
         """What launches a rank on each of these nodes."""

@@ -39,9 +39,9 @@ from earlybird.measure.options import SuiteOption, byte_counts, listed, number, 
 
 VERIFY_CHOICES = ("largest", "all", "none")
 _LARGEST_BYTES = MIB
-_LEAST_RANKS = 4  # that are tried however few cores there are
+_MIN_RANKS = 4  # that are tried however few cores there are
 # Ranks per core beyond which times show only the scheduler.
-_MOST_PER_CORE, _MOST_RANKS = 8, 64
+_MAX_PER_CORE, _MAX_RANKS = 8, 64
 _SKEW = 4  # the default, if a rank has many blocks
 
 
@@ -239,7 +239,7 @@ def _check_names(option: str, given: Sequence[str], known: Sequence[str], what: 
 def _check_ranks(
     ranks: Sequence[int], options: Options, operations: Sequence[str], resources: Resources
 ) -> None:
-    most = max(_MOST_RANKS, _MOST_PER_CORE * _num_cores(resources))
+    most = max(_MAX_RANKS, _MAX_PER_CORE * _num_cores(resources))
     for num_ranks in ranks:
         if not 2 <= num_ranks <= most:
             raise InputError(
@@ -309,7 +309,7 @@ def _num_cores(resources: Resources) -> int:
 
 def _default_ranks(resources: Resources) -> tuple[int, ...]:
     """2, 4, 8, ... up to the cores there are, and all of them."""
-    most = max(_num_cores(resources), _LEAST_RANKS)
+    most = max(_num_cores(resources), _MIN_RANKS)
     return tuple(sorted({1 << k for k in range(1, most.bit_length())} | {most}))
 
 

@@ -12,7 +12,7 @@ from typing import Self
 
 _BEAT_S, _PREFIX = 0.25, "beat."
 # A rank that stopped has missed at least so many.
-_LEAST_MISSED = 4
+_MIN_MISSED = 4
 # Looks in the time in which a rank that has stopped leaves none.
 _LOOKS = 8
 # What a rank did, by the numbers of `Stage` in native/kernels/nodes/heartbeat.hpp.
@@ -30,7 +30,7 @@ class Heartbeats:
 
     def __init__(self, folder: Path, stall_limit_s: float):
         self._folder = folder
-        self._silence_s = max(stall_limit_s / 2, _LEAST_MISSED * _BEAT_S)
+        self._silence_s = max(stall_limit_s / 2, _MIN_MISSED * _BEAT_S)
         self._counts: dict[str, int] = {}
         self._growth_s: dict[str, float] = {}  # when the number was last seen to grow
         self._doing: dict[str, tuple[int, int]] = {}  # stage and the other rank

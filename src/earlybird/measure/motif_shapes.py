@@ -10,14 +10,14 @@ from earlybird.data.errors import InputError
 Triple = tuple[int, int, int]
 
 _VALUE_BYTES = 8  # a double
-_MOST = 99_999_999  # that native/kernels/motifs/grid.cpp reads
+_MAX = 99_999_999  # that native/kernels/motifs/grid.cpp reads
 
 
 def parse_triple(text: str, option: str, example: str) -> Triple:
     """`64x32x16` -> (64, 32, 16); InputError naming `option`."""
     match = re.fullmatch(r"([0-9]{1,8})x([0-9]{1,8})x([0-9]{1,8})", text)
     found = tuple(int(number) for number in match.groups()) if match else (0,)
-    if min(found) < 1 or max(found) > _MOST:
+    if min(found) < 1 or max(found) > _MAX:
         raise InputError(f"{option} has {text!r}; give three numbers from 1 up, such as {example}")
     return found  # type: ignore[return-value]
 

@@ -49,10 +49,10 @@ from earlybird.measure.motif_shapes import (
 # Seen with SMPI 3.32: ranks end when a small persistent message is started again before it was received.
 _SMPI_LOSES = "SMPI loses persistent messages that run ahead of their receivers"
 
-_MOST_PARTITIONS = 1024  # by the tags, see `most_chunks` of native/kernels/motifs/style.hpp
-_MOST_VARIABLES = 4096
+_MAX_PARTITIONS = 1024  # by the tags, see `most_chunks` of native/kernels/motifs/style.hpp
+_MAX_VARIABLES = 4096
 # Ranks beyond which a machine that is not simulated measures its scheduler; and, simulated, by default.
-_MOST_RANKS, _MOST_PER_CORE, _SIMULATED_RANKS = 64, 8, 64
+_MAX_RANKS, _MAX_PER_CORE, _SIMULATED_RANKS = 64, 8, 64
 # Copies of the cells that a style has, and about what a serial computation to compare with needs; for a sweep
 # that is computed apart.
 _COPIES = 3
@@ -210,7 +210,7 @@ def _grids(kind: MotifKind, options: Options, resources: Resources) -> list[tupl
 
 
 def _checked_ranks(ranks: Iterable[int], resources: Resources) -> Iterable[int]:
-    most = max(_MOST_RANKS, _MOST_PER_CORE * _num_cores(resources))
+    most = max(_MAX_RANKS, _MAX_PER_CORE * _num_cores(resources))
     for num_ranks in ranks:
         if num_ranks > most:
             raise InputError(
@@ -285,8 +285,8 @@ def _shapes(kind: MotifKind, options: Options, grid: Triple, threads: int) -> It
                 "--process-grid"
             )
         for variables in options.variables or (kind.variables,):
-            if variables > _MOST_VARIABLES:
-                raise InputError(f"--variables has {variables}; give 1 to {_MOST_VARIABLES}")
+            if variables > _MAX_VARIABLES:
+                raise InputError(f"--variables has {variables}; give 1 to {_MAX_VARIABLES}")
             base = {
                 "scaling": scaling, "process_grid": triple_text(grid), "cells": triple_text(cells),
                 "variables": variables,
@@ -355,7 +355,7 @@ def _partitions(
     """The numbers of partitions: multiples of the threads, up to the `most` planes or angles of a rank; and
     divisors of `equal`, which is 0 if blocks have different sizes."""
     what, option = of
-    limit = min(most, _MOST_PARTITIONS)
+    limit = min(most, _MAX_PARTITIONS)
     if threads > most:
         raise InputError(
             f"{threads} threads are more than the {most} {what} of a rank; give at most {most} --threads, or "
@@ -367,7 +367,7 @@ def _partitions(
                 f"--partitions has {partitions}, which {threads} threads do not share evenly; give "
                 f"multiples of {threads}, such as {-(-partitions // threads) * threads}"
             )
-        if partitions > _MOST_PARTITIONS:
+        if partitions > _MAX_PARTITIONS:
             raise InputError(
                 f"--partitions has {partitions}; give at most {limit}: with more, the partitions of up to 26 "
                 "neighbours would need more tags than MPI guarantees"

@@ -3,7 +3,7 @@
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import MSGRATE
 from earlybird.data.methods import CONTEXTS, MSGRATE_METHODS, PER_THREAD, PROCESSES, SHARED
-from earlybird.data.run_keys import MOST_THREADS
+from earlybird.data.run_keys import MAX_THREADS
 from earlybird.measure.groups import (
     MPICH_WHEEL_CONTEXTS,
     Group,
@@ -29,8 +29,8 @@ from earlybird.measure.options import (
 WINDOW, SIZE_BYTES = 64, 8  # those of the article
 
 _MPICH_CONTEXTS = 64  # the most that an MPICH can be built for; the PyPI build has fewer
-_MOST_WINDOW = 65536  # a slip of the pen: no MPI queues more requests well
-_MOST_BYTES = 1 << 30  # of a rank's messages at once
+_MAX_WINDOW = 65536  # a slip of the pen: no MPI queues more requests well
+_MAX_BYTES = 1 << 30  # of a rank's messages at once
 
 MSGRATE_OPTIONS = (
     sizes_option(f"{SIZE_BYTES} B"), BUFFERS, LEVELS,
@@ -52,8 +52,8 @@ def msgrate_groups(options: Options, resources: Resources, mpi: str) -> list[Gro
     methods = options.methods or _default_methods(resources)
     _check_methods(methods, options, resources, mpi)
     window = WINDOW if options.window is None else options.window
-    if not 1 <= window <= _MOST_WINDOW:
-        raise InputError(f"--window is {window}; give 1 to {_MOST_WINDOW} messages, such as {WINDOW}")
+    if not 1 <= window <= _MAX_WINDOW:
+        raise InputError(f"--window is {window}; give 1 to {_MAX_WINDOW} messages, such as {WINDOW}")
     sizes = options.sizes_bytes or (SIZE_BYTES,)
     refuse_large(sizes)
     # Absent for vary, so that points have the keys of earlier runs.
@@ -107,7 +107,7 @@ def most_contexts(resources: Resources, mpi: str) -> int:
     the threads if unknown."""
     if resources.family == "mpich":
         return MPICH_WHEEL_CONTEXTS if mpi == "mpich" else _MPICH_CONTEXTS
-    return 0 if resources.family == "openmpi" else MOST_THREADS
+    return 0 if resources.family == "openmpi" else MAX_THREADS
 
 
 def _default_methods(resources: Resources) -> tuple[str, ...]:
@@ -147,9 +147,9 @@ def _thread_counts(level: str, resources: Resources, quick: bool) -> tuple[int, 
 
 
 def _check_memory(threads: int, window: int, size_bytes: int) -> None:
-    if threads * window * size_bytes > _MOST_BYTES:
+    if threads * window * size_bytes > _MAX_BYTES:
         raise InputError(
             f"{threads} threads with windows of {window} messages of {size_bytes} bytes need "
             f"{threads * window * size_bytes} bytes at once; give --sizes, --window and --threads that need "
-            f"{_MOST_BYTES} at most"
+            f"{_MAX_BYTES} at most"
         )

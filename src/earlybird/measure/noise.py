@@ -10,6 +10,9 @@ from earlybird.data.errors import InputError
 from earlybird.measure.options import SuiteOption
 from earlybird.models import pipelined
 
+# Beyond these no program computes, and delay rates would not be finite.
+_MAX_INTENSITY, _MAX_NOISE = 1e6, 100.0
+
 
 @dataclass(frozen=True)
 class Noise:
@@ -62,16 +65,19 @@ def _ratio(text: str, name: str) -> float:
         value = float(Fraction(units.require_plain_digits(text)))
     except (ValueError, ZeroDivisionError, OverflowError):
         value = 0.0
-    if value <= 0:
-        raise InputError(f"{name} is {text!r}; give a number above zero, such as 5 or 1/13")
+    if not 1 / _MAX_INTENSITY <= value <= _MAX_INTENSITY:
+        raise InputError(
+            f"{name} is {units.shortened(text)}; give a number above zero, such as 5 or 1/13, from "
+            f"{1 / _MAX_INTENSITY:g} to {_MAX_INTENSITY:g}"
+        )
     return value
 
 
 def _fraction(value: float | None, name: str) -> float:
     if value is None:
         return 0.0
-    if not 0 <= value < float("inf"):
-        raise InputError(f"{name} is {value}; give 0 or more, 0.04 for 4 %")
+    if not 0 <= value <= _MAX_NOISE:
+        raise InputError(f"{name} is {value}; give 0 or more, 0.04 for 4 %, at most {_MAX_NOISE:g}")
     return value
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from earlybird.data import units
 from earlybird.data.errors import InputError
-from earlybird.data.run_keys import MOST_THREADS
+from earlybird.data.run_keys import MAX_THREADS
 
 # Each one is a point at least, and takes time.
-MOST_VALUES = 1000
-MOST_POINTS = 100_000
+MAX_VALUES = 1000
+MAX_POINTS = 100_000
 
 # Factor from one size of a range to the next, without and with --quick.
 _FACTOR, _QUICK_FACTOR = 2, 16
@@ -69,9 +69,9 @@ def split(text: str, parse: Callable[[str], Iterable[Any]]) -> tuple:
     values: dict[Any, None] = {}
     for value in (value for item in text.split(",") for value in parse(item.strip())):
         values[value] = None
-        if len(values) > MOST_VALUES:
+        if len(values) > MAX_VALUES:
             raise InputError(
-                f"{units.shortened(text)} are more than {MOST_VALUES} values of an option; give fewer"
+                f"{units.shortened(text)} are more than {MAX_VALUES} values of an option; give fewer"
             )
     return tuple(values)
 
@@ -109,8 +109,8 @@ def thread_counts(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
     found = counts("--threads", "numbers of threads per rank from 1 up, such as 2")(text, {})
-    if max(found) > MOST_THREADS:
-        raise InputError(f"--threads has {max(found)}; give 1 to {MOST_THREADS} threads per rank")
+    if max(found) > MAX_THREADS:
+        raise InputError(f"--threads has {max(found)}; give 1 to {MAX_THREADS} threads per rank")
     return found
 
 

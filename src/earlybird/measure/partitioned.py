@@ -8,7 +8,7 @@ from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import PARTITIONED
 from earlybird.data.methods import EARLYBIRD, MANY, OWN_CALLS, SINGLE
-from earlybird.data.run_keys import MOST_THREADS
+from earlybird.data.run_keys import MAX_THREADS
 from earlybird.measure import computing
 from earlybird.measure.groups import (
     MIB,
@@ -45,7 +45,7 @@ BUDGET_S, QUICK_BUDGET_S = 240.0, 60.0
 _COMPUTE_S = 10e-3
 _NOISE_MODELS = ("none", "single")
 _PARTITIONS, _QUICK_PARTITIONS = (1, 4, 16), (1, 4)
-_MOST_PARTITIONS = 32_000  # as in the suite pipeline: `many` has a tag for each
+_MAX_PARTITIONS = 32_000  # as in the suite pipeline: `many` has a tag for each
 
 
 def _cache(text: str) -> str:
@@ -139,12 +139,12 @@ def _points(options: Options, level: str, resources: Resources, mpi: str) -> lis
     first, last = (1 << 16, MIB) if options.quick else (1 << 10, 4 * MIB)
     sizes = options.sizes_bytes or powers(max(carried_bytes(last, level, resources), first), 8, first)
     for partitions in options.partitions or (_QUICK_PARTITIONS if options.quick else _PARTITIONS):
-        if partitions > _MOST_PARTITIONS:
-            raise InputError(f"--partitions has {partitions}; give {_MOST_PARTITIONS} at most")
-        if options.threads is None and partitions > MOST_THREADS:
+        if partitions > _MAX_PARTITIONS:
+            raise InputError(f"--partitions has {partitions}; give {_MAX_PARTITIONS} at most")
+        if options.threads is None and partitions > MAX_THREADS:
             raise InputError(
                 f"--partitions has {partitions}, each by default with a thread, and a rank has at most "
-                f"{MOST_THREADS} threads; give --threads, such as --threads 4"
+                f"{MAX_THREADS} threads; give --threads, such as --threads 4"
             )
         for size in sizes:
             if size < partitions:

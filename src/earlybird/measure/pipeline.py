@@ -54,7 +54,7 @@ _GAMMA_S_PER_BYTE = 100e-12  # that of figure 8 of Gillis et al. 2023
 # The gamma*beta of that figure (beta = 25 GB/s): determines gamma if a link's beta is known.
 _GAMMA_BETA = 2.5
 # A thread's partitions have a tag each, of which MPI promises 32767 (MPI 4.1 section 9.1.2).
-_MOST_PARTITIONS = 32_000
+_MAX_PARTITIONS = 32_000
 # A computation beyond this is a slip of units: a bare 100 is 100 s/B.
 _LONGEST_S = 1.0
 
@@ -211,9 +211,9 @@ def _points(
                 f"--partitions has {partitions}, which {threads} threads do not share evenly; give multiples "
                 f"of {threads}, such as {-(-partitions // threads) * threads}"
             )
-        if partitions > _MOST_PARTITIONS:
+        if partitions > _MAX_PARTITIONS:
             raise InputError(
-                f"--partitions has {partitions}; give {_MOST_PARTITIONS} at most, of all threads together"
+                f"--partitions has {partitions}; give {_MAX_PARTITIONS} at most, of all threads together"
             )
         for size in options.sizes_bytes or _default_buffers(options, level, resources, partitions):
             if size % partitions:

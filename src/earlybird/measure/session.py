@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.contexts import context_variables
-from earlybird.data.errors import WorkError
+from earlybird.data.errors import WorkError, cause_of
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.run_continuation import resume_command
 from earlybird.data.units import format_bytes
@@ -170,16 +170,19 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
 
 
 def _launch(run: Run, launcher: Launcher, request: Request, heard: Heard) -> Launched:
-    scratch = Path(tempfile.mkdtemp(prefix=".launch-", dir=run.path))
+    scratch = None
     try:
+        scratch = Path(tempfile.mkdtemp(prefix=".launch-", dir=run.path))
         return launcher.launch(request, scratch, heard)
     except OSError as error:
+        kept = "what was complete is kept, " if run.samples() else ""
         raise WorkError(
-            f"cannot write in {scratch.parent}: {error.strerror}; what was complete is kept, "
-            f"free some space and continue with `{resume_command(run)}`"
+            f"cannot write in {run.path}: {cause_of(error)}; {kept}free some space and continue with "
+            f"`{resume_command(run)}`"
         ) from error
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _keep(run: Run, launched: Launched) -> None:

@@ -29,7 +29,7 @@ from earlybird.measure.groups import (
     refuse_large,
 )
 from earlybird.measure.msgrate import MSGRATE_OPTIONS, msgrate_groups
-from earlybird.measure.options import BUFFERS, LEVELS, MOST_POINTS, SuiteOption, counts, sizes_option
+from earlybird.measure.options import BUFFERS, LEVELS, MAX_POINTS, SuiteOption, counts, sizes_option
 from earlybird.measure.partitioned import PARTITIONED_OPTIONS
 from earlybird.measure.pipeline import PIPELINE_OPTIONS
 
@@ -269,9 +269,9 @@ def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
             )
         values[option.field] = option.parse(value, settings)
     num_points = math.prod(len(value) for value in values.values() if isinstance(value, tuple))
-    if num_points > MOST_POINTS:
+    if num_points > MAX_POINTS:
         raise InputError(
-            f"the options have {num_points} combinations of values; give lists with at most {MOST_POINTS}"
+            f"the options have {num_points} combinations of values; give lists with at most {MAX_POINTS}"
         )
     return Options(quick=settings["quick"], launcher_threads=settings.get("threads", 1), **values)
 

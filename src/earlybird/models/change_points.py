@@ -17,7 +17,7 @@ STEP: Final = "step"
 DRIFT: Final = "drift"
 # On each side of a step, and between the ends of a drift: what a few values show is noise.
 MIN_VALUES, MIN_DRIFT = 3, 7
-MOST_CHANGES = 5
+MAX_CHANGES = 5
 # An outlier differs from its neighbours by more than so many standard deviations, and is moved there.
 _OUTLIER_DEVIATIONS, _NEIGHBOURS = 3.0, 3
 _DEVIATIONS_OF_MAD = 1.4826
@@ -27,7 +27,7 @@ _STEP_PARAMETERS, _DRIFT_PARAMETERS = 4, 5
 # Values of permuted series that are held at once.
 _PERMUTED_VALUES = 100_000
 # A drift begins and ends at one of so many places at most; two shapes closer than this are one.
-_MOST_ENDS, _LEAST_APART = 60, 0.01
+_MAX_ENDS, _MIN_APART = 60, 0.01
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def least_distance(count: int, level: float) -> int | None:
 
 
 def find_changes(
-    values: np.ndarray, *, level: float, random: np.random.Generator, most: int = MOST_CHANGES
+    values: np.ndarray, *, level: float, random: np.random.Generator, most: int = MAX_CHANGES
 ) -> list[ChangePoint]:
     """The changes of a series by place; each with a p-value of at most `level`.
 
@@ -124,7 +124,7 @@ class _Shapes:
     """Every step and drift of n values; of long series, drifts that begin and end on a grid."""
 
     def __init__(self, n: int):
-        stride = -(-n // _MOST_ENDS)
+        stride = -(-n // _MAX_ENDS)
         ends = np.arange(0, n, stride)
         i, j = np.triu_indices(len(ends), -(-MIN_DRIFT // stride))
         steps = np.arange(MIN_VALUES, n - MIN_VALUES + 1)
@@ -154,7 +154,7 @@ class _Shapes:
         np.fill_diagonal(apart, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             more = (product[None, :] - self.overlap * product[:, None]) ** 2 / apart
-        more[apart < _LEAST_APART] = 0
+        more[apart < _MIN_APART] = 0
         both = n * np.log(np.maximum(total - product[:, None] ** 2 - more, 1e-300))
         both += self.penalty[:, None] + self.penalty[None, :]
         i, j = np.unravel_index(int(np.argmin(both)), both.shape)

@@ -14,7 +14,7 @@ WINDOW_BYTES = 1 << 17
 SENDING_QUEUE_S = 3e-3
 # What is carried at a time: fine for few bytes, and 500,000 chunks and the ends of messages for many. With
 # fewer chunks in a window connections would stand still between them, so above 8.2 GB the window grows, too.
-_LEAST_CHUNK_BYTES, _MOST_CHUNKS, _CHUNKS_OF_A_WINDOW = 4096, 500_000, 8
+_MIN_CHUNK_BYTES, _MAX_CHUNKS, _CHUNKS_OF_A_WINDOW = 4096, 500_000, 8
 
 
 class Queues:
@@ -40,7 +40,7 @@ class Queues:
         number = np.unique(group, return_inverse=True)[1].reshape(-1)
         self._connections = Connections(src[here], dst[here], size_bytes[here], message_class[here], number)
         self._total_bytes = int(size_bytes.sum())
-        self._chunk_bytes = max(_LEAST_CHUNK_BYTES, self._total_bytes // _MOST_CHUNKS)
+        self._chunk_bytes = max(_MIN_CHUNK_BYTES, self._total_bytes // _MAX_CHUNKS)
         self._window_bytes = max(WINDOW_BYTES, _CHUNKS_OF_A_WINDOW * self._chunk_bytes)
 
     @property

@@ -48,7 +48,7 @@ _REPEATED = re.compile(r"([1-9][0-9]{0,2})\*(.*)")
 _VALUE = re.compile(r"(?:([1-9][0-9]{0,9})\*)?([01])")
 _DEEPEST_INCLUDE = 20
 # More than a keyword with boxes has.
-_MOST_ITEMS = 40
+_MAX_ITEMS = 40
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class _Reader:
                     raise InputError(f"{self.where}: the quote {item[:30]!r} is not closed; close it")
                 else:
                     record.append(item)
-            if len(record) > _MOST_ITEMS:
+            if len(record) > _MAX_ITEMS:
                 break
             following = next(lines, None)
             if following is None:
@@ -370,6 +370,6 @@ def _expanded(record: list[str], where: str) -> list[str | None]:
     for item in record:
         match = _REPEATED.fullmatch(item)
         expanded += [match[2] or None] * int(match[1]) if match else [_unquoted(item)]
-        if len(expanded) > _MOST_ITEMS:
-            raise InputError(f"{where}: a record has more than {_MOST_ITEMS} items; end it with /")
+        if len(expanded) > _MAX_ITEMS:
+            raise InputError(f"{where}: a record has more than {_MAX_ITEMS} items; end it with /")
     return expanded

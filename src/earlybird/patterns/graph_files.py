@@ -13,7 +13,7 @@ from earlybird.patterns.adjacency import adjacency_from_edges
 
 MAX_CELLS = 2**31 - 2  # METIS counts in 32-bit integers
 # A cell takes memory and time even if the text has no neighbour of it.
-_MOST_CELLS_PER_ENTRY = 10
+_MAX_CELLS_PER_ENTRY = 10
 _FEW_CELLS = 1_000_000
 _FIRST_CHARACTER = re.compile(r"^(?!%)[^\S\n]*(\S)", re.MULTILINE)
 
@@ -138,7 +138,7 @@ def _require_cells(num_cells: int, num_entries: int, path: Path) -> None:
     """Raise InputError for more cells than are supported, or of which most have none of the entries."""
     if not 1 <= num_cells <= MAX_CELLS:
         raise InputError(f"the graph {path} has {num_cells} cells; give one with 1 to {MAX_CELLS}")
-    if num_cells > _MOST_CELLS_PER_ENTRY * num_entries + _FEW_CELLS:
+    if num_cells > _MAX_CELLS_PER_ENTRY * num_entries + _FEW_CELLS:
         raise InputError(
             f"the graph {path} has {num_cells} cells, but {num_entries} entries: most cells have no "
             "neighbour; give the adjacency of a mesh"

@@ -16,7 +16,7 @@ MAX_PARTS_BISECTED = (
     8  # up to here recursive bisection cuts fewer edges, beyond it k-way is faster and as good
 )
 MAX_SEED = 2**31 - 1
-_LEAST_VOLUME = 1  # METIS_OBJTYPE_VOL
+_MIN_VOLUME = 1  # METIS_OBJTYPE_VOL
 
 
 def partition_cells(
@@ -113,7 +113,7 @@ def _metis_parts(
     import pymetis
 
     chosen = {} if imbalance is None else {"ufactor": max(1, round(1000 * imbalance))}
-    chosen |= {"objtype": _LEAST_VOLUME} if least_volume else {}
+    chosen |= {"objtype": _MIN_VOLUME} if least_volume else {}
     result = pymetis.part_graph(
         num_parts,
         adjacency=pymetis.CSRAdjacency(adj_starts=graph.indptr, adjacent=graph.indices),

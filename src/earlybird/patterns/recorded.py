@@ -9,9 +9,9 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.phases import Phase, find_phases
 from earlybird.data.recording import PairTotals, Recording
 
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 # More rows make a pattern that no one replays.
-MOST_MESSAGES = 1_000_000
+MAX_MESSAGES = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +65,8 @@ def check_messages(recording: Recording, phase: Phase, *, one_sided: bool = Fals
     numbers = [one.number for one in find_phases(recording) if sends(one, one_sided)]
     if not numbers:
         raise InputError(f"{what}, and neither has another one; see `earlybird show`")
-    named = ", ".join(map(str, numbers[:_MOST_NAMED]))
-    more = f" and {len(numbers) - _MOST_NAMED} others" if len(numbers) > _MOST_NAMED else ""
+    named = ", ".join(map(str, numbers[:_MAX_NAMED]))
+    more = f" and {len(numbers) - _MAX_NAMED} others" if len(numbers) > _MAX_NAMED else ""
     these = f"phases {named}{more} have" if len(numbers) > 1 else f"phase {named} has"
     raise InputError(f"{what}; {these} some: give --phase {numbers[0]}")
 
@@ -84,17 +84,17 @@ def exchange_of(totals: PairTotals, *, combined: bool = False) -> tuple[Pattern,
 
     Counts and bytes of every pair are exact. Sums keep no single sizes: the messages of a pair in one
     size class, a power of two wide, get equal sizes, up to a byte. `combined`: one message for each pair.
-    Raises InputError for more than MOST_MESSAGES messages.
+    Raises InputError for more than MAX_MESSAGES messages.
     """
     if combined:
         totals = totals.by_pair()
     is_other = totals.src != totals.dst
     src, dst, total_bytes = totals.src[is_other], totals.dst[is_other], totals.bytes[is_other]
     messages = np.ones_like(src) if combined else totals.messages[is_other]
-    if messages.sum() > MOST_MESSAGES:
+    if messages.sum() > MAX_MESSAGES:
         remedy = "choose another --phase" if combined else "give --combined for one message per pair"
         raise InputError(
-            f"there are {messages.sum()} messages, and a pattern has at most {MOST_MESSAGES}; {remedy}"
+            f"there are {messages.sum()} messages, and a pattern has at most {MAX_MESSAGES}; {remedy}"
         )
     number = np.arange(messages.sum()) - np.repeat(np.cumsum(messages) - messages, messages)
     size = np.repeat(total_bytes // messages, messages) + (

@@ -10,7 +10,7 @@ from earlybird.models.compiled import ChangingExchange
 from earlybird.predict.parts import bandwidth_up_to, table
 
 # Bandwidths are kept for as many ranks on a node as there are, and lists for each place that a rank may have.
-MOST_RANKS, MOST_SOCKETS = 100_000, 10_000_000
+MAX_RANKS, MAX_SOCKETS = 100_000, 10_000_000
 MIXED = "per-level"
 
 
@@ -21,15 +21,15 @@ def changing_exchange(pattern: Pattern, layout: Layout, profile: Profile, mixed:
     than MIXED, and if ranks, nodes or sockets are too many.
     """
     room = int(layout.node.max()) + 1, int(layout.socket.max()) + 1
-    if mixed != MIXED or layout.num_ranks > MOST_RANKS:
+    if mixed != MIXED or layout.num_ranks > MAX_RANKS:
         raise InputError(
-            f"slowest_now_s needs mixed {MIXED!r} and at most {MOST_RANKS} ranks; this exchange has "
+            f"slowest_now_s needs mixed {MIXED!r} and at most {MAX_RANKS} ranks; this exchange has "
             f"{mixed!r} and {layout.num_ranks}"
         )
-    if room[0] * room[1] > MOST_SOCKETS:
+    if room[0] * room[1] > MAX_SOCKETS:
         raise InputError(
             f"the layout has nodes up to {room[0] - 1} and sockets up to {room[1] - 1}, with room for "
-            f"{room[0] * room[1]} sockets; number them from 0, for at most {MOST_SOCKETS}"
+            f"{room[0] * room[1]} sockets; number them from 0, for at most {MAX_SOCKETS}"
         )
     level = layout.level(pattern.src, pattern.dst)
     used = [profile.level(name) for k, name in enumerate(LEVELS) if (level == k).any()]

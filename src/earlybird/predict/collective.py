@@ -45,15 +45,15 @@ _ALL_ON = {"intra_socket": "1x1x{}", "inter_socket": "1x{}x1", "inter_node": "{}
 # Enough for a form of every algorithm, also of those for large messages alone.
 SIZES = "8,256,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB"
 # A form has as many points or more; above the bound, further sizes are smaller ones.
-_POINTS, _MOST_POINTS, _LARGE_BYTES = 4, 8, 4096
+_POINTS, _MAX_POINTS, _LARGE_BYTES = 4, 8, 4096
 
 
 def sizes_around(recorded_bytes: Iterable[int]) -> str:
     """Return the `--sizes` that a form needs to predict these sizes: them, in whole doubles, and others
     around them where they are too few."""
     sizes = sorted({max(8, size // 8 * 8) for size in recorded_bytes})
-    if len(sizes) > _MOST_POINTS:
-        sizes = [sizes[k * (len(sizes) - 1) // (_MOST_POINTS - 1)] for k in range(_MOST_POINTS)]
+    if len(sizes) > _MAX_POINTS:
+        sizes = [sizes[k * (len(sizes) - 1) // (_MAX_POINTS - 1)] for k in range(_MAX_POINTS)]
     while len(sizes) < _POINTS:
         is_large = sizes[-1] >= _LARGE_BYTES and sizes[0] > 8
         sizes = sorted({*sizes, max(8, sizes[0] // 32 * 8) if is_large else 4 * sizes[-1]})

@@ -39,7 +39,7 @@ _CHANGED = ", changed"
 # The kinds of `update`'s arguments; isinstance is fast with the first one.
 _MAPPINGS = (dict, Mapping)
 # The number of ranks that a note lists.
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 
 
 def predict_exchange(
@@ -84,7 +84,7 @@ def silent_senders(pattern: Pattern, time_s: np.ndarray, model: str) -> str | No
     ranks = np.flatnonzero(is_sender & (time_s == 0))
     if not len(ranks):
         return None
-    named = ", ".join(map(str, ranks[:_MOST_NAMED])) + (", ..." if len(ranks) > _MOST_NAMED else "")
+    named = ", ".join(map(str, ranks[:_MAX_NAMED])) + (", ..." if len(ranks) > _MAX_NAMED else "")
     subject = f"ranks {named} only send and are" if len(ranks) > 1 else f"rank {named} only sends and is"
     why = (
         "the profile says that senders of such messages do not wait for delivery"

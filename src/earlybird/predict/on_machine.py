@@ -14,7 +14,7 @@ from earlybird.models.links import BATCH_FRACTION, completion_times_s
 
 MODEL = "links"
 # The time grows with the messages times the different rates, times the completions.
-MOST_MESSAGES = 10_000
+MAX_MESSAGES = 10_000
 
 
 def predict_on_machine(
@@ -36,15 +36,15 @@ def predict_on_machine(
 
     Raises
     ------
-    InputError : the pattern has a rank outside the layout or more than `MOST_MESSAGES`; the layout does not
+    InputError : the pattern has a rank outside the layout or more than `MAX_MESSAGES`; the layout does not
         fit on the machine.
     """
     pattern.check_ranks(layout.num_ranks)
     machine.check(layout)
-    if pattern.num_messages > MOST_MESSAGES:
+    if pattern.num_messages > MAX_MESSAGES:
         raise InputError(
             f"the pattern has {pattern.num_messages} messages, and the model {MODEL} takes at most "
-            f"{MOST_MESSAGES}, which take about a minute; give a smaller one, or a profile and --model fair"
+            f"{MAX_MESSAGES}, which take about a minute; give a smaller one, or a profile and --model fair"
         )
     network = _Network(pattern, layout, machine)
     arrived_s = completion_times_s(

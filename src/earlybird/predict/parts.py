@@ -12,7 +12,7 @@ from earlybird.data.profile import Level, Protocol
 from earlybird.models import staircase
 
 # Divisions of the messages into protocols that are kept: replicates may differ in where protocols begin.
-MOST_KEPT = 8
+MAX_KEPT = 8
 Kept = TypeVar("Kept")
 
 
@@ -70,7 +70,7 @@ class Part:
         """What follows from where the protocols of `levels` begin, computed once."""
         key = _key(levels)
         if key not in self._classes:
-            if len(self._classes) >= MOST_KEPT:
+            if len(self._classes) >= MAX_KEPT:
                 self._classes.clear()
             self._classes[key] = Classes.of(self, levels)
         return self._classes[key]

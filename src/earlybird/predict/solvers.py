@@ -24,7 +24,7 @@ Ends = tuple[np.ndarray, np.ndarray | None]
 # are larger by as much, up to 5 %.
 FAIR_EXACT_WORK = 2 * 10**7
 FAIR_BATCH_FRACTION, FAIR_BATCHED_STEPS = 5e-3, 700
-FAIR_BATCHED_WORK, FAIR_MOST_BATCHED = 50_000, 10
+FAIR_BATCHED_WORK, FAIR_MAX_BATCHED = 50_000, 10
 FAIR_MESSAGE_WORK = 3
 # What a chunk of `queue` costs in the same units.
 QUEUE_CHUNK_WORK = 25
@@ -143,7 +143,7 @@ def batch_fraction(classes: Classes, share: str) -> float:
 
 
 def _larger_step(work: int) -> float:
-    return min(max(work / FAIR_BATCHED_WORK, 1), FAIR_MOST_BATCHED)
+    return min(max(work / FAIR_BATCHED_WORK, 1), FAIR_MAX_BATCHED)
 
 
 def _fair_work(classes: Classes, share: str) -> int:

@@ -14,17 +14,17 @@ from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
 from earlybird.data.tolerance import BANDWIDTH, LATENCY, Sensitivity, Tolerance, ToleranceCurve, Tolerated
-from earlybird.data.units import MOST_BYTES_PER_S, is_plain_number, parse_bandwidth, parse_duration
+from earlybird.data.units import MAX_BYTES_PER_S, is_plain_number, parse_bandwidth, parse_duration
 from earlybird.predict.exchange import SHARES, Predictor, used_levels
 
-# The factors of a tolerance curve, and the growths of the time whose factor is searched up to _MOST_SLOWER.
+# The factors of a tolerance curve, and the growths of the time whose factor is searched up to _MAX_SLOWER.
 FACTORS = tuple(2 ** (k / 2) for k in range(-6, 7))
 GROWTHS = (0.01, 0.05)
-_MOST_SLOWER = 1000.0
+_MAX_SLOWER = 1000.0
 _SETTING = re.compile(r"(\w+)(?:\.([\w-]+))?\.(bandwidth|latency)=(.+)")
 _FACTOR = re.compile(r"([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)x")
 # Parameters that are set must not exceed this, and bandwidths not be below its inverse.
-_MOST = MOST_BYTES_PER_S
+_MAX = MAX_BYTES_PER_S
 # A change of a parameter that is small compared with all else, and large compared with rounding.
 _STEP = 1e-3
 
@@ -123,9 +123,9 @@ def _curve(
     level: str, parameter: str, value: float, time_s: Callable[[float], float], now_s: float
 ) -> ToleranceCurve:
     time_s = cache(time_s)
-    worse = [factor for factor in FACTORS if factor >= 1] + [_MOST_SLOWER]
+    worse = [factor for factor in FACTORS if factor >= 1] + [_MAX_SLOWER]
     if parameter == BANDWIDTH:
-        worse = [factor for factor in reversed(FACTORS) if factor <= 1] + [1 / _MOST_SLOWER]
+        worse = [factor for factor in reversed(FACTORS) if factor <= 1] + [1 / _MAX_SLOWER]
     tolerated = [Tolerated(growth, _factor_at(time_s, worse, (1 + growth) * now_s)) for growth in GROWTHS]
     return ToleranceCurve(level, parameter, value, FACTORS, tuple(map(time_s, FACTORS)), tuple(tolerated))
 
@@ -186,11 +186,11 @@ def _check_values(profile: Profile, level: str, parameter: str, text: str) -> No
             if parameter == LATENCY:
                 values, least, unit = [item.latency_s], 0.0, "s"
             else:
-                values, least, unit = [*item.bandwidth_bytes_per_s.values()], 1 / _MOST, "B/s"
-            if wrong := [value for value in values if not least <= value <= _MOST]:
+                values, least, unit = [*item.bandwidth_bytes_per_s.values()], 1 / _MAX, "B/s"
+            if wrong := [value for value in values if not least <= value <= _MAX]:
                 raise InputError(
                     f"--set {text}: the {parameter} of {item.name} becomes {wrong[0]:g} {unit}; give a value "
-                    f"that keeps it between {least:g} and {_MOST:g} {unit}"
+                    f"that keeps it between {least:g} and {_MAX:g} {unit}"
                 )
 
 

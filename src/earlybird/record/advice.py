@@ -25,9 +25,9 @@ from earlybird.data.schema import Estimate
 
 AS_RECORDED = "as recorded"
 # Changes of the program that gain less than this part of the run are counted, not listed.
-_LEAST_GAIN = 0.01
+_MIN_GAIN = 0.01
 # They may gain this by their interval.
-_MOST_SMALL = 0.1
+_MAX_SMALL = 0.1
 # From a setting of the launch to a change of the program, by the work that they are.
 _WORK = (COLLECTIVE, LAYOUT, OTHER_MPI, COMMUNICATORS, AGGREGATION, PARTITIONS)
 
@@ -78,7 +78,7 @@ def advise_program(projection: Projection) -> Advice:
         notes += [f"phase {phase.number}, {', '.join(phase.functions)}: {note}" for note in phase.notes]
     if num_small:
         notes.append(
-            f"{labels.counted(num_small, 'change')} of less than {100 * _LEAST_GAIN:g} % of the run "
+            f"{labels.counted(num_small, 'change')} of less than {100 * _MIN_GAIN:g} % of the run "
             f"{'is' if num_small == 1 else 'are'} left out; `earlybird project` prints all"
         )
     assumed = [f"{kind}: {text}" for kind, text in projection.assumptions.items()]
@@ -107,12 +107,12 @@ def _is_undescribed(projection: Projection) -> bool:
     if any(phase.model_s is not None for phase in projection.phases):
         return False
     in_mpi_s = sum(phase.mpi_s for phase in projection.phases)
-    return in_mpi_s >= _LEAST_GAIN * projection.run_s or (projection.is_cut and not projection.phases)
+    return in_mpi_s >= _MIN_GAIN * projection.run_s or (projection.is_cut and not projection.phases)
 
 
 def _is_small(speed_up: Estimate) -> bool:
     """Return whether a change gains or loses little of the run, also by its interval."""
-    return abs(speed_up.value - 1) < _LEAST_GAIN and speed_up.high < 1 + _MOST_SMALL
+    return abs(speed_up.value - 1) < _MIN_GAIN and speed_up.high < 1 + _MAX_SMALL
 
 
 def _alternative(

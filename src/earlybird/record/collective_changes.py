@@ -29,7 +29,7 @@ from earlybird.record.measured_phase import MeasuredPhase, RecordedCollective
 
 _RECORDED = "as recorded"
 # Times of the default: no algorithm takes longer, so ranks waited.
-_MOST_BY_ALGORITHM = 8.0
+_MAX_BY_ALGORITHM = 8.0
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def _is_slower_than(recorded: RecordedCollective, alternative: Alternative) -> b
 def _may_be_the_algorithm(recorded: RecordedCollective, alternative: Alternative) -> bool:
     """Return whether the calls took clearly longer than `alternative`, but not longer than any algorithm."""
     ratio = recorded.least_s / (recorded.calls * alternative.time_s.value)
-    return _is_slower_than(recorded, alternative) and ratio <= _MOST_BY_ALGORITHM
+    return _is_slower_than(recorded, alternative) and ratio <= _MAX_BY_ALGORITHM
 
 
 def _explain_excess(

@@ -16,10 +16,10 @@ from earlybird.data.recording import Recording
 from earlybird.patterns.recorded_epochs import exchanges_of_phase
 
 # Of more different exchanges of a phase, as many are drawn: each is predicted for itself.
-_MOST_EXCHANGES = 16
+_MAX_EXCHANGES = 16
 
 # Numbers of epochs that differ by less make an error of the same size, far below those of the models.
-_MOST_UNEQUAL = 0.02
+_MAX_UNEQUAL = 0.02
 
 _ROOTED = ("bcast", "reduce", "gather", "scatter")
 
@@ -169,11 +169,11 @@ class MeasuredPhase:
 
     def _exchange(self, *, combined: bool) -> PhaseExchange:
         made = exchanges_of_phase(self.recording, self.phase, combined=combined)
-        if made.most_epochs - made.least_epochs > _MOST_UNEQUAL * made.most_epochs:
+        if made.most_epochs - made.least_epochs > _MAX_UNEQUAL * made.most_epochs:
             # A rank sends its part as often as it goes through the phase: that is no number of exchanges.
             epochs = self.phase.epochs_of.values()
             raise InputError(f"ranks go through it {min(epochs)} to {max(epochs)} times")
-        drawn = made.drawn(_MOST_EXCHANGES)
+        drawn = made.drawn(_MAX_EXCHANGES)
         patterns = tuple(made.exchange(number).pattern for number, _ in drawn)
         return PhaseExchange(patterns, tuple(share for _, share in drawn))
 

@@ -36,7 +36,7 @@ from earlybird.data.projection import (
     is_bound,
     is_unknown,
 )
-from earlybird.data.recording import LEAST_CORE_WAIT, Recording
+from earlybird.data.recording import MIN_CORE_WAIT, Recording
 from earlybird.data.schema import Estimate
 from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.data.units import format_bytes, format_seconds
@@ -70,13 +70,13 @@ from earlybird.record.measured_phase import MeasuredPhase, PhaseExchange, Record
 from earlybird.record.thread_messages import thread_message_costs
 
 # Phases that take less of the run are left out.
-_LEAST_SHARE = 0.01
+_MIN_SHARE = 0.01
 # Of the run: less waiting is not worth a note.
-_LEAST_WAITING = 0.05
+_MIN_WAITING = 0.05
 # Messages of fewer bytes have no parts worth sending early.
-_LEAST_PARTITIONED_BYTES = 1024
+_MIN_PARTITIONED_BYTES = 1024
 # Of a phase: what remains in any case, where ranks wait for cores.
-_LEAST_LEFT = 0.01
+_MIN_LEFT = 0.01
 # A model that predicts more than this many times what was recorded is of another machine or layout.
 _DISAGREEMENT = 1.5
 
@@ -194,7 +194,7 @@ def project(
         one
         for one in measured
         if (
-            one.time_s >= _LEAST_SHARE * recording.run_s
+            one.time_s >= _MIN_SHARE * recording.run_s
             if only_phase is None
             else one.phase.number == only_phase
         )
@@ -230,7 +230,7 @@ def _left_out(
     if not small:
         return []
     return [
-        f"phases of less than {100 * _LEAST_SHARE:g} % of the run are left out; `--phase {small[0]}` "
+        f"phases of less than {100 * _MIN_SHARE:g} % of the run are left out; `--phase {small[0]}` "
         "projects one that sends messages"
     ]
 
@@ -259,7 +259,7 @@ class _Projector:
             causes.append("record the program again, until all ranks have ended and left a whole file")
         if balance and balance.is_uneven(self.recording.run_s):
             return tuple(causes)
-        if self._core_wait_share >= LEAST_CORE_WAIT and balance is None and self.recording.size > 1:
+        if self._core_wait_share >= MIN_CORE_WAIT and balance is None and self.recording.size > 1:
             causes.append(
                 "give every rank a core and record again: whether the ranks compute alike is not known, "
                 f"since they waited for a core in {labels.percent(self._core_wait_share)} of the run"
@@ -296,7 +296,7 @@ class _Projector:
         return replace(change, run_speed_up=None if is_unknown(speed_up) else speed_up, reason=reason)
 
     def _why_uncertain(self, phase: ProjectedPhase | None = None) -> str:
-        if self._core_wait_share >= LEAST_CORE_WAIT:
+        if self._core_wait_share >= MIN_CORE_WAIT:
             return f"ranks waited for a core in {labels.percent(self._core_wait_share)} of the run"
         if phase is not None and phase.model_s is not None and phase.model_s < phase.mpi_s / 2:
             return (
@@ -316,7 +316,7 @@ class _Projector:
         yield from self._remarks
         yield from self._lacking_forms()
         changes = [change for phase in phases for change in phase.changes]
-        if self._core_wait_share >= LEAST_CORE_WAIT:
+        if self._core_wait_share >= MIN_CORE_WAIT:
             share = labels.percent(self._core_wait_share)
             yield (
                 f"ranks waited for a core in {share} of the run: what another layout or MPI gains is hardly "
@@ -380,12 +380,12 @@ class _Projector:
         return choose_model(levels, self.profile)
 
     def _or_shared_cores(self) -> str:
-        return ", or ranks shared cores in another way" * (self._core_wait_share >= LEAST_CORE_WAIT)
+        return ", or ranks shared cores in another way" * (self._core_wait_share >= MIN_CORE_WAIT)
 
     def _is_mostly_undescribed(self, measured: MeasuredPhase, model_s: float) -> bool:
         """Whether most of the time in the MPI is none of the predicted communication."""
         rest_s = measured.mpi_s - model_s
-        return 0 < model_s < rest_s and rest_s >= _LEAST_WAITING * self.recording.run_s
+        return 0 < model_s < rest_s and rest_s >= _MIN_WAITING * self.recording.run_s
 
     def _who_waits(self) -> str:
         """How to see it."""
@@ -426,7 +426,7 @@ class _Projector:
         that another one needs. Another layout or MPI may end all of it, or double the waiting for cores;
         fewer messages, or those of another algorithm, may end it."""
         share = self._core_wait_share
-        if change.kind not in (*OF_RUN, AGGREGATION, COLLECTIVE) or share < LEAST_CORE_WAIT:
+        if change.kind not in (*OF_RUN, AGGREGATION, COLLECTIVE) or share < MIN_CORE_WAIT:
             return change
         assert change.time_s is not None
         value_s, low_s, high_s = change.time_s
@@ -437,7 +437,7 @@ class _Projector:
             low_s = (1 - share) * min(low_s, outside_s)
         time_s = Estimate(
             value_s,
-            min(value_s, max(low_s, _LEAST_LEFT * measured.time_s)),
+            min(value_s, max(low_s, _MIN_LEFT * measured.time_s)),
             (1 + share) * high_s if change.kind in OF_RUN else high_s,
         )
         return replace(
@@ -520,7 +520,7 @@ class _Projector:
 
     def _partitions(self, measured: MeasuredPhase) -> tuple[int, float, str] | None:
         """Partitions, their delay and its source; None if nothing is known of them."""
-        if measured.mean_sent_bytes < _LEAST_PARTITIONED_BYTES:
+        if measured.mean_sent_bytes < _MIN_PARTITIONED_BYTES:
             return None
         early = self.changes.early
         arrivals = next(iter(arrivals_before(self.recording, measured.phase)), None)
@@ -547,7 +547,7 @@ class _Projector:
         shape = self.place.text if is_shape(self.place.text) else None
         own_core = (
             "ranks shared cores, where this takes long and is noisy: measure with a core for each rank; "
-        ) * (self._core_wait_share >= LEAST_CORE_WAIT)
+        ) * (self._core_wait_share >= MIN_CORE_WAIT)
         for operation, recorded in self._without_forms.items():
             ranks = None if shape else recorded[0].ranks
             sizes = sizes_around(one.size_bytes for one in recorded)

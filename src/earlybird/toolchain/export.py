@@ -4,7 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from earlybird.data.errors import EarlybirdError, InputError, WorkError
+from earlybird.data.errors import EarlybirdError, InputError, WorkError, cause_of
 from earlybird.data.plain_text import plain_line
 from earlybird.machine.flavours import Flavour, find_flavour
 from earlybird.toolchain.build import ABI_LIBRARY, LIBRARY, name_of_build, native_prefix, require_library
@@ -35,7 +35,7 @@ def export_library(flavour: Flavour, prefix: Path) -> list[Path]:
             shutil.copy2(source, target, follow_symlinks=False)
         except OSError as error:
             raise WorkError(
-                f"cannot write {target}: {error.strerror}; check PREFIX and permissions"
+                f"cannot write {target}: {cause_of(error)}; check PREFIX and permissions"
             ) from error
         copied.append(target)
     return copied

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from earlybird.data import locks
-from earlybird.data.errors import InputError, WorkError
+from earlybird.data.errors import InputError, WorkError, cause_of
 from earlybird.data.shell_commands import quoted
 from earlybird.machine import flavours
 from earlybird.machine.home import LOCKS, home
@@ -114,7 +114,8 @@ def _open_lock(path: Path) -> int:
             continue  # `build --remove` has just removed the folder
         except OSError as error:
             raise InputError(
-                f"cannot write in {home()}: {error.strerror}; set EARLYBIRD_HOME to a folder you may write to"
+                f"cannot write in {home()}: {cause_of(error)}; set EARLYBIRD_HOME to a folder you may "
+                "write to"
             ) from error
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from earlybird.data import folders, locks
-from earlybird.data.errors import WorkError
+from earlybird.data.errors import WorkError, cause_of
 from earlybird.machine import flavours
 from earlybird.machine.commands import find_command
 from earlybird.machine.home import BUILDS, CONTENTS, KEYS, LOCKS, MPIS, SCRIPTS, clearable_home
@@ -251,7 +251,7 @@ def _remove(path: Path) -> None:
 
 def _not_removable(error: OSError, path: Path) -> WorkError:
     return WorkError(
-        f"cannot remove {error.filename or path}: {error.strerror}; what was removed before it is gone, "
+        f"cannot remove {error.filename or path}: {cause_of(error)}; what was removed before it is gone, "
         "so correct the permissions and repeat the command"
     )
 

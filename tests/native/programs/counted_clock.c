@@ -63,6 +63,7 @@ int clock_nanosleep(clockid_t id, int flags, const struct timespec *due, struct 
     return next(id, flags, due, left);
   }
   const int64_t due_ns = due->tv_sec * SECOND_NS + due->tv_nsec;
-  for (int64_t now_ns = atomic_load(clock_ns); now_ns < due_ns && !atomic_compare_exchange_weak(clock_ns, &now_ns, due_ns);) continue;
+  int64_t now_ns = atomic_load(clock_ns);
+  while (now_ns < due_ns && !atomic_compare_exchange_weak(clock_ns, &now_ns, due_ns)) continue;
   return 0;
 }

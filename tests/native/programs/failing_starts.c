@@ -7,7 +7,7 @@
  */
 #include "short_memory.h"
 
-enum { PARTITIONS = 12, INTS = 4000, STARTS = 15, STATUS_TAG = 999, BEGUN_TAG = 998, PATIENCE_S = 20, MOST = 60 };
+enum { PARTITIONS = 12, INTS = 4000, STARTS = 15, STATUS_TAG = 999, BEGUN_TAG = 998, PATIENCE_S = 20, MAX = 60 };
 enum { ENDED_WELL, FAILED };
 
 static int rank, is_short, num_failed, num_retried, num_delivered;
@@ -114,7 +114,7 @@ int main(int argc, char **argv) {
   MPI_Type_create_resized(MPI_INT, 0, 4, &gapped); /* packed, all the same */
   MPI_Type_commit(&gapped);
   for (int kind = 0; kind < 4; kind++) {
-    for (int allowed = 0, more = 1; more && allowed < MOST; allowed++) {
+    for (int allowed = 0, more = 1; more && allowed < MAX; allowed++) {
       const int before = num_refused;
       run(kind, allowed, kind / 2 ? gapped : MPI_INT, kind % 2 ? 30000 : 3); /* tags at hand, or announced */
       more = num_refused > before;

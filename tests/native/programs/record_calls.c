@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 4096
+#define MAX 4096
 #define LARGEST (1 << 20)
 
-static int rank, size, num, source[MOST], destination[MOST], bytes[MOST];
+static int rank, size, num, source[MAX], destination[MAX], bytes[MAX];
 static char *memory, *own; /* what others see, and what is put and got */
 
 static void read_messages(const char *path) {

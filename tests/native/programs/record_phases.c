@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELLS = 1000, BLOCKS = 3, MOST_RANKS = 64 };
+enum { CELLS = 1000, BLOCKS = 3, MAX_RANKS = 64 };
 
 static int rank, size;
-static char sent[2 * CELLS * MOST_RANKS], received[2 * CELLS * MOST_RANKS];
+static char sent[2 * CELLS * MAX_RANKS], received[2 * CELLS * MAX_RANKS];
 
 /* Requests that are freed before and after their completion must not keep the epochs after them open. */
 __attribute__((noinline)) void warm_up(void) {
@@ -30,7 +30,7 @@ __attribute__((noinline)) void warm_up(void) {
 }
 
 __attribute__((noinline)) void assemble(void) {
-  int counts[MOST_RANKS], places[MOST_RANKS], own[MOST_RANKS];
+  int counts[MAX_RANKS], places[MAX_RANKS], own[MAX_RANKS];
   for (int r = 0; r < size; r++) {
     counts[r] = 1 + 10 * r;
     own[r] = 1 + 10 * rank;

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 32, MOST_THREADS = 64 };
+enum { WINDOW = 32, MAX_THREADS = 64 };
 
 static int rank, windows;
-static MPI_Comm communicators[MOST_THREADS];
+static MPI_Comm communicators[MAX_THREADS];
 static pthread_barrier_t all; /* so that no thread ends before the last one has begun */
 
 __attribute__((noinline)) static void exchange(MPI_Comm comm, int tag) {
@@ -34,8 +34,8 @@ int main(int argc, char **argv) {
   int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   const int threads = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0;
-  if (argc != 4 || threads < 1 || threads > MOST_THREADS || provided != MPI_THREAD_MULTIPLE) {
-    fprintf(stderr, "record_threads shared|own THREADS WINDOWS, with 1 to %d threads and MPI_THREAD_MULTIPLE\n", MOST_THREADS);
+  if (argc != 4 || threads < 1 || threads > MAX_THREADS || provided != MPI_THREAD_MULTIPLE) {
+    fprintf(stderr, "record_threads shared|own THREADS WINDOWS, with 1 to %d threads and MPI_THREAD_MULTIPLE\n", MAX_THREADS);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   windows = (int)strtol(argv[3], NULL, 10);
@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = MPI_Wtime();
-  pthread_t others[MOST_THREADS];
+  pthread_t others[MAX_THREADS];
   pthread_barrier_init(&all, NULL, (unsigned)threads);
   for (int k = 0; k < threads; k++) pthread_create(&others[k], NULL, run, (void *)(long)k);
   for (int k = 0; k < threads; k++) pthread_join(others[k], NULL);

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 4096
+#define MAX 4096
 #define NUM_THREADS 4
 #define LARGEST (1 << 20)
 
-static int rank, size, num, source[MOST], destination[MOST], bytes[MOST];
+static int rank, size, num, source[MAX], destination[MAX], bytes[MAX];
 static char *out, *in; /* a slot for each message that is under way */
 
 static char *out_of(int m) { return out + (size_t)(m % 64) * LARGEST; }
@@ -34,8 +34,8 @@ typedef int send_fn(const void *, int, MPI_Datatype, int, int, MPI_Comm);
 typedef int isend_fn(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 
 static void with_isend(isend_fn *isend, MPI_Comm comm, int (*local)(int), int keeps_statuses) {
-  MPI_Request requests[2 * MOST];
-  MPI_Status statuses[2 * MOST];
+  MPI_Request requests[2 * MAX];
+  MPI_Status statuses[2 * MAX];
   int n = 0;
   for (int m = 0; m < num; m++)
     if (destination[m] == rank) MPI_Irecv(in_of(m), LARGEST, MPI_BYTE, local(source[m]), m, comm, &requests[n++]);
@@ -45,7 +45,7 @@ static void with_isend(isend_fn *isend, MPI_Comm comm, int (*local)(int), int ke
 }
 
 static void with_send(send_fn *send) {
-  MPI_Request requests[MOST];
+  MPI_Request requests[MAX];
   int n = 0;
   for (int m = 0; m < num; m++)
     if (destination[m] == rank) MPI_Irecv(in_of(m), LARGEST, MPI_BYTE, source[m], m, MPI_COMM_WORLD, &requests[n++]);
@@ -80,8 +80,8 @@ static void with_isendrecv(void) {
 
 /* Every round completes in another way. */
 static void complete(int round, int n, MPI_Request *requests) {
-  MPI_Status statuses[2 * MOST];
-  int indices[2 * MOST], left = n, index, flag = 0, num_done;
+  MPI_Status statuses[2 * MAX];
+  int indices[2 * MAX], left = n, index, flag = 0, num_done;
   if (round == 0)
     while (left > 0) {
       MPI_Waitany(n, requests, &index, MPI_STATUS_IGNORE);
@@ -110,7 +110,7 @@ static void complete(int round, int n, MPI_Request *requests) {
 }
 
 static void persistent(void) {
-  MPI_Request requests[2 * MOST];
+  MPI_Request requests[2 * MAX];
   int n = 0;
   for (int m = 0; m < num; m++) {
     if (destination[m] == rank) MPI_Recv_init(in_of(m), LARGEST, MPI_BYTE, source[m], m, MPI_COMM_WORLD, &requests[n++]);
@@ -127,7 +127,7 @@ static void persistent(void) {
 /* As above with requests that are not persistent: the first six messages' ways of completion go round. */
 static void completed_in_every_way(void) {
   for (int round = 0; round < 6; round++) {
-    MPI_Request requests[2 * MOST];
+    MPI_Request requests[2 * MAX];
     int n = 0;
     for (int m = 0; m < num; m++) {
       if (destination[m] == rank) MPI_Irecv(in_of(m), LARGEST, MPI_BYTE, source[m], m, MPI_COMM_WORLD, &requests[n++]);
@@ -138,8 +138,8 @@ static void completed_in_every_way(void) {
 }
 
 static void partitioned(void) {
-  MPI_Request requests[2 * MOST];
-  int n = 0, is_send[2 * MOST];
+  MPI_Request requests[2 * MAX];
+  int n = 0, is_send[2 * MAX];
   for (int m = 0; m < num; m++) {
     if (destination[m] == rank && ++n)
       MPI_Precv_init(in_of(m), 4, bytes[m] / 4, MPI_BYTE, source[m], m, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[n - 1]),
@@ -162,7 +162,7 @@ static void partitioned(void) {
 
 /* Receives that learn their peer from the message. */
 static void wildcard(void) {
-  MPI_Request requests[MOST];
+  MPI_Request requests[MAX];
   int n = 0, num_mine = 0;
   for (int m = 0; m < num; m++)
     if (source[m] == rank) MPI_Isend(out_of(m), bytes[m], MPI_BYTE, destination[m], m, MPI_COMM_WORLD, &requests[n++]);
@@ -192,7 +192,7 @@ static void wildcard(void) {
 /* A vector of 4 bytes in every 8; and messages to and from nobody, which are none. */
 static void derived(void) {
   MPI_Datatype gaps, ints;
-  MPI_Request requests[2 * MOST];
+  MPI_Request requests[2 * MAX];
   int n = 0;
   MPI_Type_contiguous(4, MPI_BYTE, &ints);
   MPI_Type_create_resized(ints, 0, 8, &gaps);
@@ -212,7 +212,7 @@ static void derived(void) {
 
 #ifdef HAS_LARGE_COUNT
 static void large(void) {
-  MPI_Request requests[MOST];
+  MPI_Request requests[MAX];
   int n = 0;
   for (int m = 0; m < num; m++)
     if (destination[m] == rank) MPI_Irecv_c(in_of(m), LARGEST, MPI_BYTE, source[m], m, MPI_COMM_WORLD, &requests[n++]);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64 };
-static MPI_Request messages[MOST];
+enum { MAX = 64 };
+static MPI_Request messages[MAX];
 static int num_messages, num_partitions, is_sender;
 static atomic_int num_ready;
 static MPI_Request key = MPI_REQUEST_NULL;

@@ -164,7 +164,7 @@ def test_a_note_that_holds_of_some_layouts_names_them():
     ("most_ranks", "reason"), [(8, "made the layout core faster"), (4, "at most 4 ranks")]
 )
 def test_a_note_says_why_no_layout_is_improved(monkeypatch, most_ranks, reason):
-    monkeypatch.setattr(advising, "MOST_RANKS", most_ranks)
+    monkeypatch.setattr(advising, "MAX_RANKS", most_ranks)
     pairs = Pattern(np.arange(8), np.arange(8) ^ 1, np.full(8, 10**6))
     found = advise_layout(pairs, _profile(), orders("4x1x2"), swaps=Swaps(100))
     assert IMPROVED not in found.layouts

@@ -14,7 +14,7 @@ from earlybird.data.errors import WorkError
 from earlybird.launch.job_output import signalled_host
 from earlybird.launch.launcher import Launched, Request
 from earlybird.measure.check import CheckSettings, run_check
-from earlybird.measure.check_launches import MOST_TRIES
+from earlybird.measure.check_launches import MAX_TRIES
 from earlybird.measure.heartbeats import Heartbeats
 from tests.python.check.conftest import Machine
 
@@ -46,7 +46,7 @@ def test_dead_nodes_are_found_in_few_rounds(nodes):
         found = find_guilty(range(nodes), network.try_groups)
         assert set(found.guilty) == dead and found.links == {}
         assert found.good == [node for node in range(nodes) if node not in dead]
-        assert network.failures <= MOST_TRIES or 2 * count >= nodes > 8
+        assert network.failures <= MAX_TRIES or 2 * count >= nodes > 8
 
 
 @pytest.mark.parametrize("nodes", [3, 4, 5, 6, 7])
@@ -55,7 +55,7 @@ def test_of_few_nodes_any_that_are_dead_are_found_in_time(nodes):
         for dead in itertools.combinations(range(nodes), count):
             network = Network(dead)
             assert set(find_guilty(range(nodes), network.try_groups).guilty) == set(dead)
-            assert network.failures <= MOST_TRIES, dead
+            assert network.failures <= MAX_TRIES, dead
 
 
 def test_a_dead_link_is_found_where_pairs_are_tried():
@@ -76,7 +76,7 @@ def test_nodes_of_networks_that_do_not_meet_are_not_accused(nodes, network_of):
     }
     network = Network(links=apart)
     found = find_guilty(range(nodes), network.try_groups)
-    assert network.failures <= MOST_TRIES or len(parts) > 2
+    assert network.failures <= MAX_TRIES or len(parts) > 2
     # A node alone in its network communicates with none.
     alone = {part[0] for part in parts if len(part) == 1}
     assert set(found.guilty) == alone and found.unclear == {}

@@ -72,12 +72,12 @@ def test_what_fails_is_no_verdict(measured, tmp_path):
         errors = [line for line in ended.stderr.splitlines() if not line.startswith("warning:")]
         return ended.returncode, " ".join(errors)
 
-    full = (3, "earlybird: cannot read or write the output: No space left on device; check the path, "
+    full = (3, "earlybird: cannot read or write the output: no space left on device; check the path, "
                "permissions and free space")  # fmt: skip
     with open("/dev/full", "w") as disk:
         assert status(("compare", "a", "a"), disk, unbuffered="1") == full
     code, said = status(("compare", "a", "a", "-o", "/dev/full"), subprocess.DEVNULL)
-    assert code == 3 and "earlybird: cannot write /dev/full: No space left on device" in said
+    assert code == 3 and "earlybird: cannot write /dev/full: no space left on device" in said
     read, write = os.pipe()
     os.close(read)
     with open(write, "w") as pipe:

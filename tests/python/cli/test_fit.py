@@ -151,12 +151,15 @@ def test_wrong_input_ends_in_one_sentence_and_writes_nothing(earlybird, tmp_path
     run = write_run(tmp_path / "run")
     Path("fitted.csv").write_text(",".join(THUNE_HEADER) + "\n")
     Path("other.csv").write_text("a,b\n1,2\n")
+    Path("cut.json").write_text('{"schema": "earlybird.pro')
     cases = {
         "there is no absent": ["absent"],
         "flavour": [run, write_run(tmp_path / "other", flavour="openmpi")],
         "earlybird measure": [write_run(tmp_path / "empty", launches=0)],
         "fitted parameters, not times": ["fitted.csv"],
         "has the header": ["other.csv"],
+        "cut.json is JSON and no table of times; give run folders, or a table": ["cut.json"],
+        "run.json is JSON and no table of times; give run folders, such as run, or": ["run/run.json"],
         "one table only": ["other.csv", run],
         "missing argument": [],
     }

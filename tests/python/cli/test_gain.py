@@ -95,6 +95,13 @@ def test_table_and_csv(gain):
         (["--bandwidth", "1GHz", "--gamma", "1"], "'1GHz'"),
         (["--bandwidth", "1GB/s", "--gamma", "1", "--threads", "0"], "--threads is 0; give 1 or more"),
         (["--bandwidth", "1GB/s", "--gamma", "1", "--size", "-4"], "--size is '-4'"),
+        (["--bandwidth", "1GB/s", "--ai", "1", "--ci", "1e-308", "--frequency", "1GHz"], "--ci is '1e-308'"),
+        (["--bandwidth", "1GB/s", "--ai", "1e9", "--ci", "1", "--frequency", "1GHz"], "--ai is '1e9'"),
+        (["--bandwidth", "1GB/s", "--ai", "1", "--ci", "1", "--frequency", "1e-300"], "--frequency is "),
+        (
+            ["--bandwidth", "1GB/s", "--ai", "1", "--ci", "1", "--frequency", "1GHz", "--delta", "1e300"],
+            "--delta is 1e+300",
+        ),
         (["--bandwidth", "1GB/s", "--ai", "1/0", "--ci", "1", "--frequency", "1GHz"], "--ai is '1/0'"),
         (
             ["--bandwidth", "1GB/s", "--ai", "1", "--ci", "1", "--frequency", "1GHz", "--epsilon", "-1"],

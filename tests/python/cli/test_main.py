@@ -130,7 +130,7 @@ def test_a_result_that_cannot_be_written_is_no_verdict(arguments):
         ended = subprocess.run(
             [sys.executable, "-c", CHECK_ENDS, *arguments], stdout=disk, stderr=subprocess.PIPE, text=True
         )
-    assert ended.returncode == 3 and "No space left on device" in ended.stderr
+    assert ended.returncode == 3 and "no space left on device" in ended.stderr
 
 
 @pytest.mark.parametrize("command", [(), ("measure",), ("exec",), ("advise", "pipeline")])
@@ -268,3 +268,25 @@ def test_numbers_have_digits_of_ascii_alone(in_process, refused, tmp_path, argum
 def test_no_pattern_takes_digits_of_other_scripts():
     package = Path(main.__file__).parents[1]
     assert [path.name for path in package.rglob("*.py") if "\\d" in path.read_text()] == []
+
+
+INTERRUPTED_WHILE_IMPORTING = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from earlybird.__main__ import run
+run()
+"""
+
+
+@pytest.mark.parametrize("module", ["earlybird.cli.main", "earlybird.data.errors", "earlybird.cli.parser"])
+def test_an_interrupt_while_modules_are_imported_is_one_line(module):
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHILE_IMPORTING, module], capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "earlybird: interrupted\n")

@@ -47,3 +47,21 @@ def test_it_is_refused_and_nothing_is_written(in_process, refused, files, words,
     refused(in_process(*words.split(), check=False), sentence)
     assert all(path.read_text() == text for path, text in files.items())
     assert not next(iter(files)).with_name("b.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "show -",
+        "predict - --profile p.json --layout 1x1x4",
+        "report -",
+        "pattern mesh m.graph --parts 2 -o -",
+        "export p.json --to loggps -o -",
+        "measure pingpong -o -",
+        "fit --output=- run",
+    ],
+)
+def test_a_dash_is_no_file(in_process, refused, files, words):
+    before = sorted(next(iter(files)).parent.iterdir())
+    refused(in_process(*words.split(), check=False), "- is neither stdin nor stdout; give /dev/stdin")
+    assert sorted(next(iter(files)).parent.iterdir()) == before

@@ -169,7 +169,7 @@ def test_patterns_and_layouts_come_back_from_csv_and_json(earlybird, folder):
         ("a.json", "{}", "has no schema"),
         ("a.csv", "time,value\n1,2\n", "is no file that earlybird wrote"),
         ("a.txt", "", "is no file that earlybird wrote"),
-        ("a.json", '{"schema": "earlybird.pipeline-prediction/1"}', "has no 'level'"),
+        ("a.json", '{"schema": "earlybird.pipeline-prediction/1"}', "has no 'size_bytes'"),
         ("a.json", '{"schema": "earlybird.collective-prediction/1", "ranks": -8}', "ranks is -8"),
     ],
 )

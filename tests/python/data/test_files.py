@@ -35,7 +35,7 @@ def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "file.json"
     path.write_text("old")
     monkeypatch.setattr(os, "fsync", DiskIsFull())
-    with pytest.raises(WorkError, match=r"No space left on device.*free some space"):
+    with pytest.raises(WorkError, match=r"no space left on device.*free some space"):
         files.write_text(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
@@ -44,7 +44,7 @@ def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
 def test_full_device_as_output_is_reported_and_stays_a_device():
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no /dev/full")
-    with pytest.raises(WorkError, match="No space left on device"):
+    with pytest.raises(WorkError, match="no space left on device"):
         files.write_text("/dev/full", "text")
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
@@ -121,7 +121,7 @@ def test_append_cut_short_by_a_file_size_limit_is_cut_back(tmp_path):
     old_handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, old_limit[1]))
-        with pytest.raises(WorkError, match="File too large"):
+        with pytest.raises(WorkError, match="file too large"):
             files.append_lines(path, ["x" * 2000])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old_limit)
@@ -173,7 +173,7 @@ def test_devices_sockets_and_loops_of_links_are_not_read(tmp_path):
         assert "is a socket" in refusal(tmp_path / "socket")
     (tmp_path / "loop").symlink_to("loop")
     assert "symbolic links; check the path" in refusal(tmp_path / "loop")
-    assert "File name too long; check the path" in refusal(tmp_path / ("x" * 300))
+    assert "file name too long; check the path" in refusal(tmp_path / ("x" * 300))
     assert "no valid name" in refusal("a\0b")
     assert "no valid name" in refusal("\ud800")
 
@@ -213,7 +213,7 @@ def test_what_is_too_large_is_refused_before_it_takes_memory(tmp_path, monkeypat
     path = tmp_path / "sparse"
     path.touch()
     os.truncate(path, 1 << 40)
-    monkeypatch.setattr(files, "MOST_LINE_BYTES", 1 << 22)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1 << 22)
     tracemalloc.start()
     for read in (files.read_bytes, files.read_text, files.read_json):
         assert "has 1 TiB; at most" in refusal(path, read)

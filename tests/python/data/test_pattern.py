@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earlybird.data import memory
+from earlybird.data import memory, npz
 from earlybird.data import pattern as pattern_module
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import MAX_BYTES, Pattern, load_pattern, save_pattern
@@ -221,6 +221,20 @@ def test_memory_is_the_only_limit_of_a_pattern_that_is_read(tmp_path, monkeypatc
     monkeypatch.setattr(memory, "available_memory_bytes", lambda: 200)
     with pytest.raises(InputError, match="of memory, and 200 B are available"):
         load_pattern(tmp_path / f"p{suffix}")
+
+
+def test_a_small_archive_of_large_arrays_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(npz, "_SMALL_BYTES", 1 << 20)
+    zeros = np.zeros(100_000, np.int64)
+    arrays = {"src": zeros, "dst": zeros + 1, "bytes": zeros}
+    (tmp_path / "p.npz").write_bytes(archive_of(**arrays))
+    with pytest.raises(InputError, match=r"times what the archive has; above 1 MiB give arrays that are not"):
+        load_pattern(tmp_path / "p.npz")
+    np.savez(tmp_path / "p.npz", **arrays)
+    assert load_pattern(tmp_path / "p.npz").num_messages == 100_000
+    src = np.arange(100_000)  # of regular messages, which are compressed best
+    (tmp_path / "p.npz").write_bytes(archive_of(src=src, dst=src + 1, bytes=np.full(100_000, 8)))
+    assert load_pattern(tmp_path / "p.npz").num_messages == 100_000
 
 
 def test_an_archive_itself_takes_no_memory(tmp_path):

@@ -1,5 +1,6 @@
 """Phases of ranks that make the same calls are one phase of the program."""
 
+from dataclasses import replace
 from pathlib import Path
 from string import ascii_letters, digits
 
@@ -126,3 +127,16 @@ def test_the_order_is_that_of_time_and_times_are_sums():
     assert (first.number, first.calls, first.time_s, first.epochs) == (1, ["MPI_B"], 5, 7)
     assert (first.first_s, first.last_s, dict(first.epochs_of)) == (0.5, 4.0, {0: 7, 1: 9})
     assert (second.number, second.functions, second.time_s) == (2, ["app+0x1"], 1)
+
+
+def test_a_thread_that_only_marks_partitions_does_not_lead():
+    """Its epochs have no end, and last as long as the program computes."""
+    exchange, mark = phase("Startall1 Waitall2", time_s=0.2), phase("Pready3", epochs=3, time_s=1.9)
+    recording = recording_of([mark, exchange])
+    # Threads 1 and 2 are in MPI_Pready for 1 and 2 ms.
+    rows = [(0, 0, 0, 0, -1, thread, 1, 0, 5, 0, 0, thread * 10**6) for thread in (1, 2)]
+    for level, time_s in (("multiple", 2e-3), ("serialized", 3e-3)):
+        one = replace(recording.ranks[0], entries=np.array(rows, ENTRY), thread_level=level)
+        first, second = find_phases(replace(recording, ranks={0: one}))
+        assert (first.calls, first.time_s) == (["MPI_Startall", "MPI_Waitall"], 0.2)
+        assert (second.calls, round(second.time_s, 9)) == (["MPI_Pready"], time_s)

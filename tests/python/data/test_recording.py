@@ -5,13 +5,14 @@ import math
 import os
 import struct
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from earlybird.analysis.gaps import lost_parts, remarks
 from earlybird.data.errors import InputError
-from earlybird.data.recorded_rank import CALL, GOT, PUT, RECEIVED, SENT, STARTED, read_whole
+from earlybird.data.recorded_rank import CALL, GOT, PUT, RECEIVED, SENT, STARTED, Step, read_whole
 from earlybird.data.recording import load_recording
 from earlybird.patterns.recorded import exchange_of_all
 from tests.recordings import start_recording
@@ -381,3 +382,12 @@ def test_ranks_of_a_larger_second_job_are_not_taken_for_the_first(written):
     recording = load_recording(written(first | second))
     assert (recording.size, list(recording.ranks), recording.num_other) == (2, [0, 1], 2)
     assert not recording.missing
+
+
+def test_a_place_has_the_best_name_that_is_known():
+    place = Step("MPI_Send", "/bin/stencil", 0x1436)
+    assert (place.name, place.place) == ("stencil+0x1436",) * 2
+    with_line = replace(place, file="src/halo.c", line=31)
+    assert (with_line.name, with_line.place) == ("halo.c:31",) * 2
+    named = replace(with_line, function="main")
+    assert (named.name, named.place) == ("main", "main (halo.c:31)")

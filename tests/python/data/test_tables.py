@@ -86,3 +86,12 @@ def test_cells_that_are_too_long_or_out_of_range_are_refused_by_line(tmp_path, r
     with pytest.raises(InputError, match=says) as refused:
         load_pingpong_table(tmp_path / "table.csv")
     assert len(str(refused.value)) < 400
+
+
+def test_a_time_that_no_clock_measures_is_refused(tmp_path):
+    path = tmp_path / "times.csv"
+    path.write_text(",".join(PINGPONG_HEADER) + "\ninter_node,1,1,8,5e-324\n")
+    with pytest.raises(
+        InputError, match=r"line 2: time_s is '5e-324'; give a number above 0, at most .* and at least 1e-15"
+    ):
+        load_pingpong_table(path)

@@ -71,7 +71,7 @@ def test_scripts_that_cannot_be_written_leave_nothing(given, monkeypatch, kind):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
     monkeypatch.setattr("pathlib.Path.write_bytes", full)
-    with pytest.raises(InputError, match="No space left on device; set EARLYBIRD_HOME") as error:
+    with pytest.raises(InputError, match="no space left on device; set EARLYBIRD_HOME") as error:
         scripts_folder(kind, {"mpicc": b"#!/bin/sh"}, lambda name: True)
     assert list((given / kind).iterdir()) == []
     assert ("or give --no-interpose" in str(error.value)) == (kind == "launchers")

@@ -248,7 +248,7 @@ def test_what_is_no_state_of_a_cluster_is_refused(path, text):
 
 
 def test_what_is_read_of_a_file_is_bounded(path, monkeypatch):
-    monkeypatch.setattr(private_folder, "_MOST_BYTES", 8)
+    monkeypatch.setattr(private_folder, "_MAX_BYTES", 8)
     with private_folder.opened(path, make=True) as folder:
         folder.write_text("file", "nine byte")
         with pytest.raises(InputError, match="at most 8 B are read"):

@@ -275,8 +275,11 @@ def test_a_disk_that_is_full_is_reported_in_a_sentence(run):
         def launch(self, request, scratch, progress):
             raise OSError(28, "No space left on device")
 
-    with pytest.raises(WorkError, match="No space left on device; what was complete is kept"):
+    with pytest.raises(WorkError, match="no space left on device; free some space and continue with"):
         start(run, Full(), plan())
+    start(run, FakeLauncher(), plan(launches=1))
+    with pytest.raises(WorkError, match="no space left on device; what was complete is kept, free some"):
+        start(run, Full(), plan(launches=2))
 
 
 def test_progress_only_grows_and_reaches_the_end(run):

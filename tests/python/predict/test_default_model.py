@@ -1,5 +1,6 @@
 """The default model of an exchange: by replays or by its levels, the same for predictions and for advice."""
 
+import importlib.util
 import json
 from dataclasses import replace
 
@@ -110,6 +111,24 @@ def test_projections_predict_by_the_same_model():
 def test_every_model_has_its_own_formula():
     assert SOLVERS.keys() == MODELS.keys()
     assert len({solver.ends_s for solver in SOLVERS.values()}) == len(MODELS)
+
+
+def test_a_model_without_a_solver_fails_at_import(monkeypatch):
+    monkeypatch.setitem(MODELS, "new", MODELS["postal"])
+    spec = importlib.util.find_spec("earlybird.predict.solvers")
+    with pytest.raises(ValueError, match="models without a solver, or without a record"):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def test_a_further_model_of_both_ends_runs_its_own_formula(monkeypatch):
+    monkeypatch.setitem(MODELS, "third", replace(MODELS["queue"], name="third", errs_least=()))
+    monkeypatch.setitem(SOLVERS, "third", SOLVERS["postal"])
+    pattern, layout = _ring(8), parse_layout("4x1x2")
+    third, postal, queue = (
+        predict_exchange(pattern, layout, PROFILE, name) for name in ("third", "postal", "queue")
+    )
+    assert third.inter_node_s.tolist() == postal.inter_node_s.tolist() != queue.inter_node_s.tolist()
+    assert third.intra_node_s.tolist() == queue.intra_node_s.tolist()
 
 
 def test_the_command_names_the_model_and_why(in_process, tmp_path):

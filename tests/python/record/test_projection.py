@@ -559,7 +559,7 @@ def test_where_single_epochs_are_not_known_the_recording_is_named_and_not_the_pr
 
 
 def test_an_exchange_of_too_many_messages_is_left_out_with_a_note(monkeypatch):
-    monkeypatch.setattr(recorded, "MOST_MESSAGES", 3)
+    monkeypatch.setattr(recorded, "MAX_MESSAGES", 3)
     found = project(HALVES, profile(), recorded_place(HALVES), Changes([place("2x1x2", "node")]))
     assert not changes_of(found, LAYOUT)
     assert "its messages are not projected: there are 4 messages" in found.phases[0].notes[0]

@@ -161,7 +161,7 @@ def test_what_cannot_be_removed_is_one_sentence(home, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("shutil.rmtree", refuse)
-    with pytest.raises(WorkError, match=r"cannot remove .*: Permission denied; .*repeat the command"):
+    with pytest.raises(WorkError, match=r"cannot remove .*: permission denied; .*repeat the command"):
         remove_builds(["intel"])
 
 

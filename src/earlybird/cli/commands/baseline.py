@@ -9,7 +9,7 @@ import typer
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
 from earlybird.data import files
 from earlybird.data.baseline import is_baseline, load_baseline, save_baseline
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, write_error
 from earlybird.data.labels import counted, flavour
 from earlybird.data.run import Run
 from earlybird.data.shell_commands import command_text, path_argument
@@ -104,7 +104,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot create the folder {folder}: {error.strerror}; choose another") from error
+        raise write_error(f"create the folder {folder}", error) from error
 
 
 def _check_in(source: Path):

@@ -20,7 +20,7 @@ from earlybird.toolchain.unpack import unpack_simgrid
 
 _DEFAULT = "mpich"
 # Of what `--remove` leaves; --json has all.
-_MOST_LISTED = 8
+_MAX_LISTED = 8
 
 
 def build(
@@ -76,8 +76,8 @@ def _print_removed(names: list[str], json: bool) -> None:
     freed_bytes = sum(size_bytes for _, size_bytes in removed)
     for cause in dict.fromkeys(kept.values()):
         paths = [str(path) for path in kept if kept[path] == cause]
-        more = f" and {len(paths) - _MOST_LISTED} more" if len(paths) > _MOST_LISTED else ""
-        note(f"warning: {', '.join(paths[:_MOST_LISTED])}{more} stay, because {cause}")
+        more = f" and {len(paths) - _MAX_LISTED} more" if len(paths) > _MAX_LISTED else ""
+        note(f"warning: {', '.join(paths[:_MAX_LISTED])}{more} stay, because {cause}")
     if others:
         note(f"earlybird: what is in {', '.join(others)} stays")
     if json:

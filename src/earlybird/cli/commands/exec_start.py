@@ -8,7 +8,7 @@ from collections import namedtuple
 from pathlib import Path
 
 from earlybird.cli.session.mpi import built_flavours, choose_flavour
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, cause_of
 from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.launch import command_programs, interpose
 from earlybird.machine.commands import find_command, is_executable
@@ -58,7 +58,7 @@ def start(request: Request) -> object:
 def cannot_run(program: str, error: OSError) -> InputError:
     """The error of a program that the system does not start."""
     return InputError(
-        f"{program} cannot be run ({error.strerror}); a script needs a first line such as #!/bin/sh"
+        f"{program} cannot be run ({cause_of(error)}); a script needs a first line such as #!/bin/sh"
     )
 
 

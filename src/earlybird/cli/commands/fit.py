@@ -16,7 +16,7 @@ from earlybird.data.measure_commands import LaunchOptions
 from earlybird.data.profile import SCHEMA, Profile, save_profile
 from earlybird.data.run import Run
 from earlybird.data.shell_commands import command_text, path_argument, quoted
-from earlybird.data.tables import THUNE_HEADER
+from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER
 from earlybird.present.render.data import Format, print_json
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line
@@ -119,7 +119,15 @@ def _read(sources, mpi):
         raise InputError(
             f"{tables[0]} is a table, given with {len(sources) - 1} more; give one table only, or run folders"
         )
-    if files.read_text(tables[0], "table").partition("\n")[0].strip() == ",".join(THUNE_HEADER):
+    text = files.read_text(tables[0], "table")
+    if text.lstrip().startswith(("{", "[")):
+        inside = tables[0].parent / "run.json"
+        run = f", such as {inside.parent}" if inside.is_file() else ""
+        raise InputError(
+            f"{tables[0]} is JSON and no table of times; give run folders{run}, or a table with the columns "
+            f"{','.join(PINGPONG_HEADER)}"
+        )
+    if text.partition("\n")[0].strip() == ",".join(THUNE_HEADER):
         raise InputError(
             f"{tables[0]} contains fitted parameters, not times; give run folders or a table of times"
         )

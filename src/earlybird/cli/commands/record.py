@@ -16,7 +16,7 @@ from earlybird import __version__
 from earlybird.cli.commands.exec_start import Request, cannot_run, prepare
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption
-from earlybird.data.errors import InputError, WorkError
+from earlybird.data.errors import InputError, WorkError, cause_of
 from earlybird.data.recording import (
     Recording,
     discard_if_empty,
@@ -35,9 +35,9 @@ from earlybird.present.render.notes import note
 from earlybird.present.render.streams import discard
 from earlybird.present.subjects.recording.terminal import print_recording
 
-MOST_EVENTS = 10**8
+MAX_EVENTS = 10**8
 EVENTS_SIZE = "1GiB"
-_LEAST_EVENTS_BYTES = 1 << 20
+_MIN_EVENTS_BYTES = 1 << 20
 _PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 # si_code of signals that a terminal sends, to the command as well.
 _OF_KERNEL = 0x80
@@ -141,7 +141,7 @@ def _record(output: Path, program: str, arguments: list[str], environment: dict[
             discard(sys.stdout)
         except OSError as error:
             discard(sys.stdout)
-            note(f"warning: cannot write the output: {error.strerror}; the recording is in {output}")
+            note(f"warning: cannot write the output: {cause_of(error)}; the recording is in {output}")
             status = status or 1
     return status
 
@@ -150,18 +150,18 @@ def _kept_events(events: str, size: str | None) -> dict[str, str]:
     """What the recorder's variables say of --events and --events-size."""
     if events == "all":
         num_bytes = parse_bytes(size if size is not None else EVENTS_SIZE, "--events-size")
-        if num_bytes < _LEAST_EVENTS_BYTES:
+        if num_bytes < _MIN_EVENTS_BYTES:
             raise InputError(
-                f"--events-size is {size}; give at least {size_argument(_LEAST_EVENTS_BYTES)} for the ranks "
+                f"--events-size is {size}; give at least {size_argument(_MIN_EVENTS_BYTES)} for the ranks "
                 "of a node"
             )
         return {"EARLYBIRD_RECORD_EVENTS": "all", "EARLYBIRD_RECORD_EVENTS_BYTES": str(num_bytes)}
     if size is not None:
         raise InputError("--events-size is of `--events all`; give both, or the number of events alone")
     number = whole_number(events)
-    if number is None or number > MOST_EVENTS:
+    if number is None or number > MAX_EVENTS:
         raise InputError(
-            f"--events is {shortened(events)}; give how many to keep of each rank, at most {MOST_EVENTS}, or "
+            f"--events is {shortened(events)}; give how many to keep of each rank, at most {MAX_EVENTS}, or "
             "all"
         )
     return {"EARLYBIRD_RECORD_EVENTS": events}

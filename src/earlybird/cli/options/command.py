@@ -28,6 +28,8 @@ _ALL = typer.Option("--all", help="Print all rows of long tables, also on a term
 
 
 _EXAMPLE_WIDTH = 96
+# The parameter with the command line of another program.
+_PROGRAM = "command"
 # Parameters that name a file to write, and their options.
 _OUTPUTS = {"output": "-o", "pattern_out": "--pattern-out", "partition_out": "--partition-out"}
 
@@ -205,6 +207,7 @@ def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[.
             given["format"] = Format.json if given.pop("json") else given["format"]
         for name in chosen:
             given[name] = None if given[name] is None else str(given[name])
+        _refuse_dashes(given)
         _refuse_shared_files(given)
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
@@ -213,6 +216,16 @@ def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[.
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command
+
+
+def _refuse_dashes(given: Mapping[str, Any]) -> None:
+    """InputError for `-`, which other commands take for stdin and stdout: here it would be a file's name."""
+    for name, value in given.items():
+        values = value if isinstance(value, list | tuple) else [value]
+        if name != _PROGRAM and any(isinstance(one, str | Path) and str(one) == "-" for one in values):
+            raise InputError(
+                "- is neither stdin nor stdout; give /dev/stdin or /dev/stdout, or the name of a file"
+            )
 
 
 def _refuse_shared_files(given: Mapping[str, Any]) -> None:

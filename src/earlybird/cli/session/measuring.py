@@ -18,7 +18,7 @@ from earlybird.data.collective_algorithms import VERIFICATION
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
 from earlybird.data.run_continuation import STATED_AGAIN, resume_command
-from earlybird.data.run_keys import MAX_LAUNCHES, MOST_SEED
+from earlybird.data.run_keys import MAX_LAUNCHES, MAX_SEED
 from earlybird.data.units import format_seconds, parse_duration
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.launcher import Launcher, Rules
@@ -61,8 +61,8 @@ class Effort:
             raise InputError(
                 f"--launches is {self.launches}; give 1 to {MAX_LAUNCHES}; useful intervals need 5 or more"
             )
-        if not 0 <= self.seed <= MOST_SEED:
-            raise InputError(f"--seed is {self.seed}; give 0 to {MOST_SEED}")
+        if not 0 <= self.seed <= MAX_SEED:
+            raise InputError(f"--seed is {self.seed}; give 0 to {MAX_SEED}")
         limits = {"budget": self.budget_s, "time-limit": self.time_limit_s, "stall-limit": self.stall_limit_s}
         for name, value in limits.items():
             if value <= 0:

@@ -106,7 +106,7 @@ BAR_SHAPES = {**dict(zip(MODELS, _MODEL_SHAPES, strict=False)), "inter_socket": 
 # From small to large amounts in even steps of lightness, as Cividis, but lighter than the dark page.
 AMOUNTS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 HEIGHT = 350  # of a figure without its legend, pixels; the page adds the height of the legend
-_ROW_HEIGHT, _AROUND_ROWS, _LEAST_ROWS = 28, 90, 4
+_ROW_HEIGHT, _AROUND_ROWS, _MIN_ROWS = 28, 90, 4
 LEGEND: Mapping[str, Any] = {
     "orientation": "h",
     "xref": "container",
@@ -206,7 +206,7 @@ def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str,
 
 def height_of_rows(num_rows: int, extra: int = 0) -> int:
     """Return the height of a figure with a row for each item, and `extra` pixels for a colour bar."""
-    return _AROUND_ROWS + _ROW_HEIGHT * max(num_rows, _LEAST_ROWS) + extra
+    return _AROUND_ROWS + _ROW_HEIGHT * max(num_rows, _MIN_ROWS) + extra
 
 
 def color_bar(ticks: Sequence[float], texts: Sequence[str], y: float) -> dict[str, Any]:

@@ -19,7 +19,7 @@ LONG_TABLE, FIRST_ROWS = 60, 40
 # Where stdout is no terminal, a table that fits into so many characters keeps all of its columns. Of a wider
 # one some columns may be folded, between words where these are no longer than _LONGEST_WORD.
 WIDE_TABLE = 100
-_LEAST_FOLDED, _LONGEST_WORD = 16, 32
+_MIN_FOLDED, _LONGEST_WORD = 16, 32
 _GAP = 2  # between columns
 _prints_all = False
 
@@ -120,7 +120,7 @@ def _folded_widths(
     folded."""
     widths = _widths(header, rows)
     least = {
-        k: max([_LEAST_FOLDED, *(min(len(word), _LONGEST_WORD) for row in rows for word in row[k].split())])
+        k: max([_MIN_FOLDED, *(min(len(word), _LONGEST_WORD) for row in rows for word in row[k].split())])
         for k, column in enumerate(columns)
         if column.folded
     }

@@ -15,7 +15,7 @@ from earlybird.present.core.notation import change_text
 from earlybird.present.core.parts import Figure, grouped, more_in_table
 from earlybird.present.subjects.changes.answer import named_changes, sides_text
 
-_MOST_ROWS, _MOST_LINES = 16, 8
+_MAX_ROWS, _MAX_LINES = 16, 8
 # The looks of verdicts.
 _LOOKS = {SLOWER: "many", FASTER: "mpich", INCONCLUSIVE: "other", SAME: "single"}
 # What differs between messages of two sizes.
@@ -24,7 +24,7 @@ _OF_SIZE = ("size_bytes", "repeats")
 
 def change_figure(comparison: RunComparison, id: str) -> Figure:
     """Draw a point with whiskers for each point of both runs, the largest changes only, by their ratio."""
-    rows = sorted(named_changes(comparison), key=lambda row: -row[0].distance)[:_MOST_ROWS]
+    rows = sorted(named_changes(comparison), key=lambda row: -row[0].distance)[:_MAX_ROWS]
     rows.sort(key=lambda row: row[0].ratio.value)
     ends = [end - 1 for change, _ in rows for end in (change.ratio.low, change.ratio.high)]
     return Figure(
@@ -68,7 +68,7 @@ def size_figure(comparison: RunComparison, id: str) -> list[Figure]:
     if not groups:
         return []
     names = point_texts([_without_size(group[0]) for group in groups])
-    drawn = list(zip(groups, names, strict=True))[:_MOST_LINES]
+    drawn = list(zip(groups, names, strict=True))[:_MAX_LINES]
     changes = [change for group, _ in drawn for change in group]
     return [
         Figure(
@@ -93,7 +93,7 @@ def history_figure(history: History, id: str) -> Figure:
         ((series, name) for series, name in names if series.changes),
         key=lambda pair: -max(abs(np.log(change.ratio)) for change in pair[0].changes),
     )
-    drawn = changed[:_MOST_LINES]
+    drawn = changed[:_MAX_LINES]
     started = [axes.label(run.started) for run in history.runs]
     relative = [_relative(series) for series, _ in drawn]
     return Figure(

@@ -25,7 +25,7 @@ from earlybird.present.subjects.changes.answer import (
 from earlybird.present.subjects.changes.tables import baseline_table, changes_table, history_table
 
 # Differences that are printed: between two runs, and from the run before a change.
-_MOST_DIFFERENCES, _MOST_OF_CHANGE = 12, 5
+_MAX_DIFFERENCES, _MAX_OF_CHANGE = 12, 5
 _HISTORY_COLUMNS = ("kernel", "quantity", "method", "config", "kind", "first", "last", "ratio", "p_value")
 
 
@@ -70,7 +70,7 @@ def print_history(history: History, format: str) -> None:
     print_table(history_table(history).brief())
     for first in sorted({change.first for _, change in history.changes()}):
         different = history.differences.get(str(first), ())
-        _print_differences(different, _MOST_OF_CHANGE, f"from {start_of(history, first)}: ")
+        _print_differences(different, _MAX_OF_CHANGE, f"from {start_of(history, first)}: ")
 
 
 def print_baseline(baseline: Baseline, format: Format) -> None:
@@ -101,7 +101,7 @@ def _print_comparison(comparison: RunComparison) -> None:
     print_line(f"result    {summary(comparison)}")
     for side, points in _missing(comparison).items():
         print_line(f"only {side:<6} {listed_briefly([names[id(point)] for point in points])}")
-    _print_differences(comparison.differences, _MOST_DIFFERENCES)
+    _print_differences(comparison.differences, _MAX_DIFFERENCES)
 
 
 def _print_differences(differences: Sequence[Difference], most: int, where: str = "") -> None:

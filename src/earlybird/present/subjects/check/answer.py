@@ -5,7 +5,7 @@ from earlybird.data.labels import capital, counted, listed_briefly
 from earlybird.present.core.parts import Answer
 from earlybird.present.core.text import NOTHING
 
-_MOST_HOSTS = 8  # by name in a sentence
+_MAX_HOSTS = 8  # by name in a sentence
 
 
 def verdict(check: Check) -> str:
@@ -20,7 +20,7 @@ def verdict(check: Check) -> str:
     bad = check.bad_hosts()
     which = "all" if len(bad) == number else str(len(bad))
     verb = "is" if len(bad) == 1 else "are"
-    text = f"{which} of {number} nodes {verb} to be left out: {listed_briefly(bad, _MOST_HOSTS)}"
+    text = f"{which} of {number} nodes {verb} to be left out: {listed_briefly(bad, _MAX_HOSTS)}"
     return f"{text}; {undecided}" if undecided else text
 
 
@@ -78,15 +78,15 @@ def _tie(chosen: list[str], others: list[list[str]]) -> str:
     for hosts in others:
         kept = set(hosts)
         replaced = [host for host in own if host not in kept]
-        place = " instead" if replaced == own else f" in the place of {listed_briefly(replaced, _MOST_HOSTS)}"
+        place = " instead" if replaced == own else f" in the place of {listed_briefly(replaced, _MAX_HOSTS)}"
         new = [host for host in hosts if host not in chosen]
-        replacements.append(listed_briefly(new, _MOST_HOSTS) + place)
+        replacements.append(listed_briefly(new, _MAX_HOSTS) + place)
     # Long lists that are cut may have the same text.
     named = list(dict.fromkeys(replacements))[:2]
     more = len(others) - len(named)
     several = [counted(more, "other choice")] if more else []
     verb = "is" if len(own) == 1 else "are"
     return (
-        f"for bad links {listed_briefly(own, _MOST_HOSTS)} {verb} left out; that could be "
+        f"for bad links {listed_briefly(own, _MAX_HOSTS)} {verb} left out; that could be "
         f"{' or '.join(named + several)}, because which of them is at fault is not known"
     )

@@ -10,7 +10,7 @@ from earlybird.present.core.lines import error_bars, line
 from earlybird.present.core.notation import with_interval
 from earlybird.present.core.parts import Figure, grouped, more_in_table
 
-_MOST_LINES = 8
+_MAX_LINES = 8
 _SYMBOLS = {VIOLATED: "many", UNDECIDED: "other", HOLDS: "single"}
 
 
@@ -24,7 +24,7 @@ def guideline_figure(guidelines: GuidelineChecks, id: str) -> Figure:
         return check.rule() + ranks
 
     groups = grouped(guidelines.checks, name_of)
-    drawn = sorted(groups, key=lambda name: -max(check.ratio.value for check in groups[name]))[:_MOST_LINES]
+    drawn = sorted(groups, key=lambda name: -max(check.ratio.value for check in groups[name]))[:_MAX_LINES]
     checks = [check for name in drawn for check in groups[name]]
     ends = [end for check in checks for end in (check.ratio.low, check.ratio.high)]
     return Figure(

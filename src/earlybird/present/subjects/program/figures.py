@@ -19,7 +19,7 @@ from earlybird.present.core.table import more_text
 from earlybird.present.subjects.program.tables import speed_up_cell
 from earlybird.present.subjects.program.view import Gain, Projected
 
-_MOST = 16  # changes that are drawn
+_MAX = 16  # changes that are drawn
 # The looks of the kinds of change.
 _LOOKS = {
     LAYOUT: axes.series(0),
@@ -35,7 +35,7 @@ def gains_figure(projected: Projected, id: str) -> Figure:
     """Draw a point with whiskers for each change, those that save most first."""
     known = [
         (gain, gain.change.run_speed_up) for gain in projected.gains if gain.change.run_speed_up is not None
-    ][:_MOST]
+    ][:_MAX]
     more = more_text(len(projected.gains) - len(known), "change", "in the table")
     rows = [axes.label(_row_name(gain)) for gain, _ in known]
     bounds = [bound for _, speed_up in known for bound in (speed_up.low, speed_up.high)]

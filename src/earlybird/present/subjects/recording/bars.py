@@ -13,7 +13,7 @@ from earlybird.present.subjects.recording.view import Recorded
 
 MAX_CALLS, MAX_PHASES = 12, 16
 MAX_REGIONS = 3  # parallel regions drawn, the most frequent ones of the phases with most time
-_MOST_TICKS = 8  # of size classes and classes of lead times
+_MAX_TICKS = 8  # of size classes and classes of lead times
 
 
 def calls_figure(recorded: Recorded, id: str) -> Figure:
@@ -109,7 +109,7 @@ def sizes_figure(recorded: Recorded, id: str) -> Figure:
         "collectives.",
         traces,
         bars_layout(
-            axes.band_axis(names, "message size from", _MOST_TICKS),
+            axes.band_axis(names, "message size from", _MAX_TICKS),
             axes.linear_share_axis(top, "share"),
             "group",
             bargap=0.2,
@@ -179,7 +179,7 @@ def _lead_classes(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals]],
         "thread of each region has no time before itself.",
         traces,
         bars_layout(
-            axes.band_axis(begins, "time before the last thread, from", _MOST_TICKS),
+            axes.band_axis(begins, "time before the last thread, from", _MAX_TICKS),
             axes.linear_share_axis(top, "share of arrivals"),
             "group",
             bargap=0.2,

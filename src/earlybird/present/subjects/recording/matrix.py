@@ -22,7 +22,7 @@ _SAYS = {
     "community": " Ranks that exchange much are next to each other.",
 }
 _LEVELS = 60  # shades: the page stays small
-_MOST_TEXTS = 200  # cells with text, those with the largest values
+_MAX_TEXTS = 200  # cells with text, those with the largest values
 _FEW_TICKS = 3  # of the names of nodes
 
 
@@ -77,7 +77,7 @@ def _hover(matrix: Matrix, quantity: str) -> list[list[str]]:
     names = [axes.label(name) for name in matrix.rows.names]
     texts = [[""] * len(names) for _ in names]
     flat = np.where(matrix.messages > 0, getattr(matrix, quantity), -1).ravel()
-    for cell in np.argsort(-flat, kind="stable")[: min(_MOST_TEXTS, int((flat >= 0).sum()))].tolist():
+    for cell in np.argsort(-flat, kind="stable")[: min(_MAX_TEXTS, int((flat >= 0).sum()))].tolist():
         i, j = divmod(cell, len(names))
         count = labels.counted(int(matrix.messages[i, j]), "message")
         texts[i][j] = f"{names[i]} to {names[j]}<br><b>{format_bytes(int(matrix.bytes[i, j]))}</b> in {count}"

@@ -18,7 +18,7 @@ from earlybird.present.subjects.recording.view import Recorded
 MAX_BARS = 32  # ranks with a bar each; more are columns of a map
 MAX_COLUMNS = 200  # of the map; with more ranks, a column is the mean of several
 MAX_WAITS = 64  # bars of waiting; with more ranks, a bar is the mean of several
-_MOST_PARTS, _MOST_ROWS, _MOST_TICKS = 6, 8, 6
+_MAX_PARTS, _MAX_ROWS, _MAX_TICKS = 6, 8, 6
 _REST = "other calls"
 _LEVELS = 100
 _THREADS = " Times of several threads of a rank add up."
@@ -34,7 +34,7 @@ def ranks_figure(recorded: Recorded, id: str) -> Figure:
 
 def _stacked_calls(recorded: Recorded, id: str, title: str) -> Figure:
     calls = recorded.calls
-    main, rest = _main_calls(calls, _MOST_PARTS)
+    main, rest = _main_calls(calls, _MAX_PARTS)
     parts = [(calls.names[call], calls.shares[call], axes.series(k)) for k, call in enumerate(main)]
     if rest:
         parts.append((_REST, calls.shares[rest].sum(axis=0), "other"))
@@ -60,7 +60,7 @@ def _stacked_calls(recorded: Recorded, id: str, title: str) -> Figure:
 
 def _map_of_calls(recorded: Recorded, id: str, title: str) -> Figure:
     calls = recorded.calls
-    main = _main_calls(calls, _MOST_ROWS)[0][:_MOST_ROWS]
+    main = _main_calls(calls, _MAX_ROWS)[0][:_MAX_ROWS]
     blocks = _blocks_of_ranks(len(calls.ranks), MAX_COLUMNS)
     means = _means(np.vstack([calls.in_mpi, calls.shares[main]]), blocks)
     names = ["all calls", *(calls.names[call] for call in main)]
@@ -82,7 +82,7 @@ def _map_of_calls(recorded: Recorded, id: str, title: str) -> Figure:
         caption + _THREADS,
         [heat_map(z, hover, axes.AMOUNTS, (0, _LEVELS), 0, colorbar=bar)],
         axes.layout(
-            axes.band_axis([str(calls.ranks[block.start]) for block in blocks], "rank", _MOST_TICKS),
+            axes.band_axis([str(calls.ranks[block.start]) for block in blocks], "rank", _MAX_TICKS),
             rows | {"range": rows["range"][::-1]},
             height=axes.height_of_rows(len(names), extra=60),
         ),

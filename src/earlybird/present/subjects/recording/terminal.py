@@ -10,7 +10,7 @@ from earlybird.present.subjects.recording.summary import summary_of
 from earlybird.present.subjects.recording.tables import brief_tables
 from earlybird.present.subjects.recording.view import Recorded
 
-_MOST_SETTINGS = 6
+_MAX_SETTINGS = 6
 _CSV = ("src", "dst", "messages", "bytes")
 
 
@@ -23,7 +23,7 @@ def print_recording(recording: Recording, format: Format) -> None:
     if print_data(format, summary, summary["pairs"], _CSV):
         return
     print_line(f"recording {recorded.title}")
-    settings = None if prints_all() else _MOST_SETTINGS
+    settings = None if prints_all() else _MAX_SETTINGS
     for line in (*facts(recorded, settings), *sentences(recorded), *known_of_waits(recorded)):
         print_line(line)
     for table in brief_tables(recorded, "in `earlybird show --all`", prints_all()):

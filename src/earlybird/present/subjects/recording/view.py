@@ -18,7 +18,7 @@ from earlybird.data.shell_commands import command_text
 from earlybird.data.units import format_seconds
 from earlybird.present.material import Material
 
-_MOST_NAMES = 3  # of the calls or functions of a phase
+_MAX_NAMES = 3  # of the calls or functions of a phase
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,5 +160,5 @@ def recordings(material: Material) -> list[Recorded]:
 
 def first_names(names: Sequence[str]) -> str:
     """Return the first of the calls or functions of a phase, and how many more there are."""
-    more = f" + {len(names) - _MOST_NAMES}" if len(names) > _MOST_NAMES else ""
-    return ", ".join(name.removeprefix("MPI_") for name in names[:_MOST_NAMES]) + more
+    more = f" + {len(names) - _MAX_NAMES}" if len(names) > _MAX_NAMES else ""
+    return ", ".join(name.removeprefix("MPI_") for name in names[:_MAX_NAMES]) + more

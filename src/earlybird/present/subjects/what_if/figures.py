@@ -10,7 +10,7 @@ from earlybird.present.core import axes
 from earlybird.present.core.lines import line, spread_traces
 from earlybird.present.core.parts import Figure
 
-_LEAST_SPAN = 1.7  # of the time axis around the time now, so that it has ticks
+_MIN_SPAN = 1.7  # of the time axis around the time now, so that it has ticks
 
 
 def tolerance_figure(tolerance: Tolerance, id: str) -> Figure:
@@ -18,7 +18,7 @@ def tolerance_figure(tolerance: Tolerance, id: str) -> Figure:
     each."""
     times_s = [time_s for curve in tolerance.curves for time_s in curve.time_s]
     factors = [factor for curve in tolerance.curves for factor in curve.factors]
-    around = [tolerance.time_s / _LEAST_SPAN, tolerance.time_s * _LEAST_SPAN]
+    around = [tolerance.time_s / _MIN_SPAN, tolerance.time_s * _MIN_SPAN]
     return Figure(
         id,
         "Time against latency and bandwidth",
