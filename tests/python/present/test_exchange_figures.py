@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earlybird.data.comparison import Comparison, EmptyExchange
 from earlybird.data.layout import parse_layout, save_layout
 from earlybird.data.pattern import Pattern, save_pattern
 from earlybird.data.prediction import Prediction
@@ -171,6 +172,22 @@ def test_a_replay_on_a_layout_file_knows_its_nodes(tmp_path, make):
     assert exchanges(collect([replay]))[0].where is None
     save_layout(parse_layout("4x1x1"), replay / "layout.csv")
     assert len(exchanges(collect([replay]))[0].traffic.nodes) == 4
+
+
+def test_errors_over_an_exchange_without_data_are_in_the_table_of_all_errors():
+    measured, predicted = np.array([4e-3, 2e-3]), {"staircase": np.array([3e-3, 2e-3])}
+    empty = EmptyExchange(measured / 2, {"staircase": measured}, {"staircase": 0.0}, {"staircase": 0.0})
+    error = {"staircase": 1 / 6}
+    comparison = Comparison(measured, predicted, error, {"staircase": -0.25}, empty=empty)
+    report = contents(Material(comparisons=(comparison,)))
+    assert report.chapters["accuracy"].shown[0].rows == [
+        ["staircase over empty", "0.0 %", "0.0 %", "4 ms"],
+        ["staircase", "16.7 %", "-25.0 %", "3 ms"],
+        ["measured", "", "", "4 ms"],
+    ]
+    times = report.chapters["exchange"].tables[0]
+    assert times.header == ["rank", "measured", "empty", "staircase", "idle"]
+    assert times.rows[1] == ["1", "2 ms", "1 ms", "2 ms", "2 ms"]
 
 
 def tolerance(*factors):
