@@ -88,11 +88,9 @@ class Prediction(Record):
         """The lowest rank with the largest predicted time."""
         return int(np.argmax(self.time_s))
 
-    def to_frame(self) -> "pd.DataFrame":
-        """A row for each rank: time_s, receive_s, intra_node_s, inter_node_s, and if there are any overlap_s,
-        time_low_s, time_high_s."""
-        import pandas as pd
-
+    def columns(self) -> dict[str, np.ndarray]:
+        """Return the arrays of shape (P,) by name: time_s, receive_s, intra_node_s, inter_node_s, and if
+        there are any overlap_s, time_low_s, time_high_s."""
         columns = {
             name: getattr(self, name) for name in ("time_s", "receive_s", "intra_node_s", "inter_node_s")
         }
@@ -100,7 +98,13 @@ class Prediction(Record):
             columns["overlap_s"] = self.overlap_s
         if self.time_interval_s is not None:
             columns |= {"time_low_s": self.time_interval_s[:, 0], "time_high_s": self.time_interval_s[:, 1]}
-        return pd.DataFrame(columns).rename_axis("rank")
+        return columns
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a row for each rank with `columns`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns()).rename_axis("rank")
 
     def to_json(self) -> dict[str, Any]:
         derived = {

@@ -1,6 +1,7 @@
 """What a pattern means on a layout: how much of it stays on a socket or a node, and what its nodes move."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,28 @@ class Traffic:
     def share(self, level: str) -> float:
         """The fraction of all bytes; 0 if there are none."""
         return self.bytes[level] / self.total_bytes if self.total_bytes else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the totals, the levels, and what each node receives."""
+        received = self.rank_bytes[self.rank_bytes > 0]
+        nodes = zip(self.nodes.tolist(), self.node_bytes.tolist(), strict=True)
+        return {
+            "messages": sum(self.messages.values()),
+            "most_messages_received": int(self.rank_messages.max(initial=0)),
+            "total_bytes": self.total_bytes,
+            "most_bytes_received": int(received.max(initial=0)),
+            "fewest_bytes_received": int(received.min()) if len(received) else 0,
+            "levels": {
+                level: {
+                    "messages": self.messages[level], "bytes": self.bytes[level], "share": self.share(level)
+                }
+                for level in LEVELS
+            },
+            "nodes": [
+                {"node": node} | {f"{level}_bytes": count for level, count in zip(LEVELS, row, strict=True)}
+                for node, row in nodes
+            ],
+        }  # fmt: skip
 
 
 def traffic(pattern: Pattern, layout: Layout) -> Traffic:

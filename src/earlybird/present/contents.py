@@ -12,9 +12,8 @@ from earlybird.present.subjects.advice.chapter import advice_chapter
 from earlybird.present.subjects.changes.chapter import changes_chapter
 from earlybird.present.subjects.check.chapter import check_chapter
 from earlybird.present.subjects.collectives.chapter import collective_chapter
-from earlybird.present.subjects.exchange.accuracy import accuracy_chapter
-from earlybird.present.subjects.exchange.chapter import exchange_chapter
-from earlybird.present.subjects.exchange.view import exchanges
+from earlybird.present.subjects.exchange.chapter import accuracy_chapter, exchange_chapter
+from earlybird.present.subjects.exchange.sources import exchanges
 from earlybird.present.subjects.guidelines.chapter import guidelines_chapter
 from earlybird.present.subjects.messages.chapter import machine_chapter
 from earlybird.present.subjects.motifs.chapter import motif_chapter

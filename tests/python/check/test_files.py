@@ -191,7 +191,17 @@ def test_two_nodes_that_are_slower_than_expected_are_judged(bad):
 def test_it_is_on_the_page_and_in_the_terminal():
     material = collect([GOLDEN])
     assert "check-bandwidth-0" in render(material)
-    assert "node1 to node2" in render_terminal(material)
+    text = render_terminal(material)
+    assert "node1 to node2" in text and "mount it larger" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_page_has_the_table_of_the_command(golden, in_process):
+    (table,) = check_chapter(Material(checks=(golden,))).tables
+    printed = in_process("show", GOLDEN).stdout.splitlines()
+    assert [row.split() for row in printed[: 1 + len(table.rows)]] == [
+        " ".join(row).split() for row in (table.header, *table.rows)
+    ]
 
 
 def test_a_finding_about_a_node_keeps_the_case_of_its_name():

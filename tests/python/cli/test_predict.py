@@ -67,14 +67,14 @@ def test_csv_has_every_rank_in_si_units(earlybird):
 def test_table_reports_the_slowest_rank_on_stderr(earlybird):
     _, out, err = earlybird("predict", *WORKED)
     assert [line.split()[0] for line in out.splitlines()] == ["rank", "0", "1", "2", "3"]
-    assert "slowest rank is 1 with 63.7 us; 4 messages, 1.05 MiB" in err
+    assert "63.7 us, the time of rank 1, the slowest" in err and "4 messages, 1.05 MiB" in err
 
 
-def test_table_of_many_ranks_shows_the_ten_slowest(earlybird):
+def test_table_of_many_ranks_shows_the_slowest(earlybird):
     _, out, err = earlybird("predict", *WORKED[:-1], "1x1x40")
     assert [line.split()[0] for line in out.splitlines()[1:5]] == ["1", "2", "3", "0"]
-    assert len(out.splitlines()) == 11
-    assert "10 slowest of 40 ranks" in err
+    assert len(out.splitlines()) == 33
+    assert "32 slowest of 40 ranks" in err
 
 
 def _write_profile(path, *levels, **extra):

@@ -266,8 +266,9 @@ def test_replays_given_to_fit_choose_the_default_model_and_are_no_part_of_what_i
     assert set(of_run.error) == set(compared["error"])
     best = min(of_run.error, key=of_run.error.__getitem__)
     exchange = ("predict", EXAMPLES / "worked" / "pattern.csv", "--profile", "p.json", "--layout", "1x1x4")
-    for text in (printed, earlybird(*exchange).stderr):
-        assert f"{best} (errs least on the same socket: {percent(of_run.error[best])} in 1 replay)" in text
+    reason = f"(errs least on the same socket: {percent(of_run.error[best])} in 1 replay)"
+    assert f"{best} {reason}" in printed
+    assert f"{best} model {reason}" in earlybird(*exchange).stderr
     refused(earlybird("fit", "run", check=False), "is a replay, to which nothing is fitted")
     path = tmp_path / "run" / "samples.ndjson"
     path.write_text(path.read_text().replace('"synthetic"', '"openmpi"'))

@@ -8,7 +8,7 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.present.contents import contents
 from earlybird.present.material import Material, MeasuredRun
-from earlybird.present.subjects.exchange.view import exchanges
+from earlybird.present.subjects.exchange.sources import exchanges
 from earlybird.present.subjects.provenance.view import lights, remedies
 
 RATE = 24e6

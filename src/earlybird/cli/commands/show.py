@@ -153,13 +153,12 @@ def _show_pattern(pattern: Pattern, source: Path, format: ShowFormat) -> None:
 
 def _show_traffic(source: Path, layout: str, format: ShowFormat) -> None:
     from earlybird.cli.session.memory import load_fitting_pattern
-    from earlybird.patterns.traffic import traffic
-    from earlybird.present.subjects.exchange.traffic import print_traffic
+    from earlybird.present.subjects.exchange.terminal import print_traffic
 
     if source.is_dir() or files.suffix_of(source) == ".json":
         raise InputError(f"--layout is for a pattern, but {source} is none; omit it")
     where = parse_layout(layout)
-    print_traffic(traffic(load_fitting_pattern(source), where), where, format)
+    print_traffic(load_fitting_pattern(source), where, format)
 
 
 def _show_layout(layout: Layout, format: ShowFormat) -> None:

@@ -1,1 +1,1 @@
-"""What a person sees of exchange."""
+"""Presentation of exchanges: patterns with their measured and predicted times."""

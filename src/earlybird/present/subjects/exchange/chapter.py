@@ -1,245 +1,188 @@
-"""The chapter on exchanges: matrix, volumes, the time of each rank, waiting for the slowest, tolerance,
-other numbers of nodes."""
+"""The chapters on exchanges: what they cost, and how far off their predictions were."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from earlybird.data import labels
-from earlybird.data.layout import LEVELS, level_phrase
-from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present import commands
-from earlybird.present.core.notation import interval_text
-from earlybird.present.core.parts import Answer, Chapter, Figure, Item
+from earlybird.present.core.parts import Chapter, Figure, Item
 from earlybird.present.core.table import Table
 from earlybird.present.material import Material
-from earlybird.present.subjects.exchange.figures import ranks_figure, waiting_figure
-from earlybird.present.subjects.exchange.matrix import matrix_figure
-from earlybird.present.subjects.exchange.tables import (
-    brief_traffic,
-    node_volumes_table,
-    rank_volumes_table,
-    ranks_table,
-    traffic_table,
+from earlybird.present.subjects.exchange import tables
+from earlybird.present.subjects.exchange.answer import (
+    accuracy_answer,
+    arguments,
+    exchange_answer,
+    volume_answer,
 )
+from earlybird.present.subjects.exchange.figures import ranks_figure, scatter_figure, waiting_figure
+from earlybird.present.subjects.exchange.matrix import matrix_figure
 from earlybird.present.subjects.exchange.view import Exchange
 from earlybird.present.subjects.exchange.volumes import node_volumes_figure, rank_volumes_figure
-from earlybird.present.subjects.what_if.answer import (
-    node_counts_answer,
-    node_counts_sentence,
-    tolerance_answer,
-    tolerance_sentence,
-)
+from earlybird.present.subjects.what_if.answer import node_counts_answer, tolerance_answer
 from earlybird.present.subjects.what_if.figures import node_counts_figure, tolerance_figure
 from earlybird.present.subjects.what_if.tables import node_counts_table, tolerance_table
 
-ID = "exchange"
-QUESTION = "What does my exchange cost?"
-NO_PATTERN = "To draw the communication matrix, add the pattern file or the run folder of the replay"
+ID, ACCURACY = "exchange", "accuracy"
+QUESTION, ACCURACY_QUESTION = "What does my exchange cost?", "How far off was the prediction?"
+NO_PATTERN = "To draw the communication matrix, add the pattern file or the run folder of the replay."
 CROWDED = (
     "There were more ranks than cores. Waiting ranks yield their core, so the measured times include context "
     "switches, which no model describes. Expect larger errors than with one core per rank."
 )
+ERROR_MEANS = (
+    "The relative error is the sum over ranks of |measured - predicted| divided by the sum of measured, "
+    "equation (11) of Thune et al. 2023. The error of the slowest rank is (largest predicted - largest "
+    "measured) / largest measured: it is the error of the time of the whole exchange."
+)
+NO_TIMES = "The pattern was given without a measured or predicted time."
 BRIEF_RANKS = 8
 
 
-def exchange_chapter(all_exchanges: Sequence[Exchange], material: Material) -> Chapter:
-    timed = [item for item in all_exchanges if item.timed]
-    placed = [item for item in all_exchanges if item.traffic is not None]
-    tolerances = material.named("tolerances")
-    node_counts = material.named("node_counts")
-    volumes = [traffic_table(placed)] if placed else []
-    what_if = [tolerance_table(*one) for one in tolerances]
-    what_if += [node_counts_table(*one) for one in node_counts]
-    answers = [_answer(item) for item in timed]
-    answers += [_volume_answer(item) for item in placed if not item.timed]
-    answers += [node_counts_answer(*one) for one in node_counts]
-    answers += [answer for one in tolerances if (answer := tolerance_answer(*one))]
-    sentences = [*_sentences(all_exchanges), *(node_counts_sentence(*one) for one in node_counts)]
-    sentences += [tolerance_sentence(*one) for one in tolerances]
+def exchange_chapter(exchanges: Sequence[Exchange], material: Material) -> Chapter:
+    """Return the chapter on the cost of exchanges, also with other parameters and numbers of nodes."""
+    timed = [exchange for exchange in exchanges if exchange.is_timed]
+    placed = [exchange for exchange in exchanges if exchange.is_placed]
+    untimed = [exchange for exchange in placed if not exchange.is_timed]
+    tolerances, node_counts = material.named("tolerances"), material.named("node_counts")
+    volumes = [tables.traffic_table(placed)] if placed else []
+    what_if = [
+        *(tolerance_table(*named) for named in tolerances),
+        *(node_counts_table(*named) for named in node_counts),
+    ]
+    answers = [
+        *map(exchange_answer, timed),
+        *map(volume_answer, untimed),
+        *(node_counts_answer(*named) for named in node_counts),
+        *(tolerance_answer(*named) for named in tolerances),
+    ]
+    alone = NO_TIMES if exchanges and not (timed or placed) else ""
     return Chapter(
         ID,
         QUESTION,
-        " ".join(sentences),
-        [f"{item.name}: {item.title}." if item.name else f"{item.title}." for item in all_exchanges],
+        " ".join(filter(None, [alone, *(answer.sentence for answer in answers)])),
+        [f"{item.name}: {item.title}." if item.name else f"{item.title}." for item in exchanges],
         answers=answers,
         warnings=[
             *_warnings(timed),
-            *(labels.capital(note) for found, _ in node_counts for note in found.notes),
+            *(labels.capital(note) for counts, _ in node_counts for note in counts.notes),
         ],
         figures=[
-            *_figures(all_exchanges),
+            *_figures(exchanges),
             *_what_if_figures(node_counts, node_counts_figure, "node-counts"),
             *_what_if_figures(tolerances, tolerance_figure, "tolerance"),
         ],
         shown=volumes,
         closing=what_if,
-        tables=[table for item in all_exchanges for table in _tables(item)],
+        tables=[table for exchange in exchanges for table in _tables(exchange)],
         brief=[
-            *(brief_traffic(table) for table in volumes),
-            *(ranks_table(item, BRIEF_RANKS) for item in timed),
+            *(table.brief() for table in volumes),
+            *(tables.ranks_table(exchange, BRIEF_RANKS) for exchange in timed),
             *what_if,
         ],
-        absent=_absent(all_exchanges, timed, material),
+        absent=_absent(exchanges, timed, material),
     )
 
 
-def _sentences(all_exchanges: Sequence[Exchange]) -> list[str]:
-    """Of the times; of exchanges without times, what the layout means for the pattern."""
-    found = [_sentence(item) for item in all_exchanges if item.timed]
-    found += [_volume_sentence(item) for item in all_exchanges if not item.timed and item.traffic]
-    if all_exchanges and not found:
-        return ["The pattern was given without a measured or predicted time."]
-    return found
+def accuracy_chapter(exchanges: Sequence[Exchange], material: Material) -> Chapter:
+    """Return the chapter on the errors of predictions that are compared with a measurement."""
+    compared = [exchange for exchange in exchanges if exchange.error]
+    if not compared:
+        replay = commands.replay(*arguments(exchanges, material))
+        missing = ("To compare a prediction with a measurement, run", replay)
+        return Chapter(ACCURACY, ACCURACY_QUESTION, "", absent=[missing])
+    answers = [accuracy_answer(exchange, material) for exchange in compared]
+    errors = [tables.errors_table(exchange.errors(), exchange.name) for exchange in compared]
+    return Chapter(
+        ACCURACY,
+        ACCURACY_QUESTION,
+        " ".join(answer.sentence for answer in answers),
+        [ERROR_MEANS],
+        answers=answers,
+        figures=[
+            _titled(scatter_figure(exchange, f"scatter-{k}"), exchange)
+            for k, exchange in enumerate(exchanges)
+            if exchange.error
+        ],
+        shown=errors,
+        brief=errors,
+    )
 
 
-def _figures(all_exchanges: Sequence[Exchange]) -> list[Figure]:
+def _figures(exchanges: Sequence[Exchange]) -> list[Figure]:
     figures: list[Figure] = []
     drawn = set()
-    for k, item in enumerate(all_exchanges):
+    for k, exchange in enumerate(exchanges):
         own: list[Figure | None] = []
-        if item.pattern is not None and id(item.pattern) not in drawn:
-            own.append(matrix_figure(item, f"matrix-{k}"))
-            drawn.add(id(item.pattern))
-        if item.traffic is not None and item.pattern.num_messages:
-            own += [node_volumes_figure(item, f"nodes-{k}"), rank_volumes_figure(item, f"volumes-{k}")]
-        if item.timed:
-            own += [waiting_figure(item, f"waiting-{k}"), ranks_figure(item, f"ranks-{k}")]
-        figures += [named(figure, item) for figure in own if figure is not None]
+        if exchange.pattern is not None and id(exchange.pattern) not in drawn:
+            own.append(matrix_figure(exchange, f"matrix-{k}"))
+            drawn.add(id(exchange.pattern))
+        if exchange.is_placed and exchange.pattern.num_messages:
+            own += [
+                node_volumes_figure(exchange, f"nodes-{k}"),
+                rank_volumes_figure(exchange, f"volumes-{k}"),
+            ]
+        if exchange.is_timed:
+            own += [waiting_figure(exchange, f"waiting-{k}"), ranks_figure(exchange, f"ranks-{k}")]
+        figures += [_titled(figure, exchange) for figure in own if figure is not None]
     return figures
 
 
 def _what_if_figures(
     items: Sequence[tuple[Item, str]], figure_of: Callable[[Item, str], Figure], kind: str
 ) -> list[Figure]:
-    figures = []
-    for k, (found, name) in enumerate(items):
-        figure = figure_of(found, f"{kind}-{k}")
-        figures.append(replace(figure, title=f"{figure.title}: {name}") if name else figure)
-    return figures
+    figures = [(figure_of(item, f"{kind}-{k}"), name) for k, (item, name) in enumerate(items)]
+    return [replace(figure, title=f"{figure.title}: {name}") if name else figure for figure, name in figures]
 
 
-def _tables(item: Exchange) -> list[Table]:
-    tables = [ranks_table(item)] if item.timed else []
-    if item.traffic is None:
-        return tables
-    nodes = [node_volumes_table(item)] if len(item.traffic.nodes) > 1 else []
-    return [*tables, rank_volumes_table(item), *nodes]
+def _titled(figure: Figure, exchange: Exchange) -> Figure:
+    """Return the figure; one of several exchanges is identified by its title, and half as wide."""
+    if not exchange.name:
+        return figure
+    return replace(figure, title=f"{figure.title}: {exchange.name}", wide=False)
 
 
-def arguments(all_exchanges: Sequence[Exchange], material: Material) -> tuple[str, str, str]:
-    """Pattern, profile and layout of the first exchange, for a command."""
-    if not all_exchanges:
-        return commands.PATTERN, commands.profile_of(material), commands.placed("", 4)
-    item = all_exchanges[0]
-    return (
-        commands.pattern_of(material, item.digest),
-        commands.profile_of(material, item.profile_id, item.mpi),
-        commands.placed(item.layout, item.num_ranks, item.map_by),
-    )
+def _tables(exchange: Exchange) -> list[Table]:
+    times = [tables.ranks_table(exchange)] if exchange.is_timed else []
+    if not exchange.is_placed:
+        return times
+    nodes = [tables.node_volumes_table(exchange)] if len(exchange.traffic.nodes) > 1 else []
+    return [*times, tables.levels_table(exchange), tables.rank_volumes_table(exchange), *nodes]
 
 
 def _absent(
-    all_exchanges: Sequence[Exchange], timed: Sequence[Exchange], material: Material
+    exchanges: Sequence[Exchange], timed: Sequence[Exchange], material: Material
 ) -> list[tuple[str, str]]:
-    given = arguments(timed or all_exchanges, material)
+    given = arguments(timed or exchanges, material)
     predict, replay = commands.predict_file(*given), commands.replay(*given)
     if not timed:
-        yours = "" if all_exchanges else " with the file of your pattern"
+        yours = "" if exchanges else " with the file of your pattern"
         return [(f"To predict its cost{yours}, run", predict), (f"To measure its cost{yours}, run", replay)]
     absent = []
-    if all(item.measured_s is None for item in timed):
+    if all(exchange.measured_s is None for exchange in timed):
         absent.append(("These times are predictions. To measure the exchange, run", replay))
-    if not any(item.predicted_s for item in timed):
+    if not any(exchange.predicted_s for exchange in timed):
         absent.append(("These times were measured, without a prediction. To predict them, run", predict))
-    if any(item.pattern is None for item in timed):
-        absent.append((f"{NO_PATTERN}.", ""))
+    if any(exchange.pattern is None for exchange in timed):
+        absent.append((NO_PATTERN, ""))
     return absent
 
 
-def _slowest(item: Exchange) -> tuple[int, float, float]:
-    """The slowest rank, its time, and how long the others wait for it on average."""
-    _, times = item.reference()
-    slowest = int(np.argmax(times))
-    waits = times[slowest] - np.delete(times, slowest)
-    return slowest, times[slowest], float(waits.mean()) if len(waits) else 0.0
-
-
-def _answer(item: Exchange) -> Answer:
-    name, _ = item.reference()
-    slowest, time_s, waiting_s = _slowest(item)
-    source = "measured" if name == "measured" else f"predicted by the {name} model"
-    waiting = f"; the others wait {format_seconds(waiting_s)} for it on average" if waiting_s else ""
-    return Answer(
-        f"Exchange {item.name}".rstrip(),
-        format_seconds(time_s),
-        interval_text(item.slowest_s, format_seconds),
-        f"Time of rank {slowest}, the slowest, {source}{waiting}.",
-        _relief(item, slowest),
-    )
-
-
-def _relief(item: Exchange, rank: int) -> str:
-    """What shortens the time of a rank."""
-    means = "fewer or smaller messages, another partition of the data, or another placement of its senders"
-    if item.pattern is None:
-        return f"reduce what rank {rank} receives: {means}"
-    received = item.pattern.bytes[item.pattern.dst == rank]
-    what = f"{labels.counted(len(received), 'message')}, {format_bytes(int(received.sum()))} in total"
-    return f"reduce what rank {rank} receives ({what}): {means}"
-
-
-def _sentence(item: Exchange) -> str:
-    name, _ = item.reference()
-    slowest, time_s, waiting_s = _slowest(item)
-    what = f"The exchange ({item.name})" if item.name else "The exchange"
-    verb = "takes" if name == "measured" else f"takes, as predicted by the {name} model,"
-    text = f"{what} {verb} {format_seconds(time_s)}, the time of rank {slowest}, the slowest"
-    if waiting_s:
-        share = labels.percent(waiting_s / time_s)
-        text += f"; the others wait {format_seconds(waiting_s)} for it on average ({share} of the exchange)"
-    return text + "."
-
-
-def _volume_answer(item: Exchange) -> Answer:
-    found = item.traffic
-    share = labels.percent(found.share(LEVELS[-1]))
-    return Answer(f"Exchange {item.name}".rstrip(), f"{share} between nodes", "", _volume_sentence(item))
-
-
-def _volume_sentence(item: Exchange) -> str:
-    """How much of the volume stays on sockets and nodes, and the rank that receives most."""
-    found = item.traffic
-    what = f"the exchange ({item.name})" if item.name else "the exchange"
-    shares = [f"{labels.percent(found.share(level))} {level_phrase(level)}" for level in LEVELS]
-    text = f"On {item.layout}, {what} moves {format_bytes(found.total_bytes)}: {labels.listed(shares)}"
-    if found.total_bytes:
-        rank = int(found.rank_bytes.argmax())
-        text += f"; rank {rank} receives most, {format_bytes(int(found.rank_bytes[rank]))}"
-    return text + "."
-
-
 def _warnings(timed: Sequence[Exchange]) -> list[str]:
-    """The notes of the comparisons; the report has its own text about more ranks than cores."""
-    crowded = [item for item in timed if item.oversubscribed]
-    texts = [_on_the_link(item) for item in crowded if item.link_limited]
-    texts += [CROWDED] if any(not item.link_limited for item in crowded) else []
-    notes = [
-        note for item in timed for note in item.notes if not (crowded and "more ranks than cores" in note)
+    """Return the notes of the comparisons; the report has its own text about more ranks than cores."""
+    crowded = [exchange for exchange in timed if exchange.oversubscribed]
+    texts = [_link_text(exchange) for exchange in crowded if exchange.link_limited]
+    texts += [CROWDED] if any(not exchange.link_limited for exchange in crowded) else []
+    notes = dict.fromkeys(note for exchange in timed for note in exchange.notes)
+    return texts + [
+        labels.capital(note) for note in notes if not (crowded and "more ranks than cores" in note)
     ]
-    return texts + [labels.capital(note) for note in dict.fromkeys(notes)]
 
 
-def _on_the_link(item: Exchange) -> str:
-    node, share = item.link
-    name = f" ({item.name})" if item.name else ""
+def _link_text(exchange: Exchange) -> str:
+    node, share = exchange.link
+    name = f" ({exchange.name})" if exchange.name else ""
     return (
         f"There were more ranks than cores{name}, but the links were the bottleneck: the busiest link, that "
         f"of node {node}, needs {labels.percent(min(share, 1))} of the measured time to carry its bytes."
     )
-
-
-def named(figure: Figure, item: Exchange) -> Figure:
-    """With several exchanges, the title identifies the exchange and figures are placed in pairs."""
-    return replace(figure, title=f"{figure.title}: {item.name}", wide=False) if item.name else figure

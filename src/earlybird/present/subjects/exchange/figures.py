@@ -15,7 +15,7 @@ MAX_POINTS = 1500  # ranks drawn at most, an even selection from the slowest to 
 
 
 def ranks_figure(exchange: Exchange, id: str) -> Figure:
-    """Measured and predicted seconds of every rank."""
+    """Draw the measured and predicted seconds of every rank."""
     ranks = _ranks(exchange)
     series = exchange.series()
     top = max(float(times.max()) for times in series.values())
@@ -31,7 +31,7 @@ def ranks_figure(exchange: Exchange, id: str) -> Figure:
 
 
 def waiting_figure(exchange: Exchange, id: str) -> Figure:
-    """How long each rank waits for the slowest one: the largest time minus its own."""
+    """Draw how long each rank waits for the slowest one: the largest time minus its own."""
     name, times = exchange.reference()
     ranks = _ranks(exchange)
     source = "measured" if name == "measured" else f"predicted by the {name} model"
@@ -45,7 +45,7 @@ def waiting_figure(exchange: Exchange, id: str) -> Figure:
 
 
 def scatter_figure(exchange: Exchange, id: str) -> Figure:
-    """Predicted against measured times, a point per rank and model, with the diagonal."""
+    """Draw predicted against measured times, a point per rank and model, with the diagonal."""
     measured = exchange.measured_s
     values = np.concatenate([measured, *exchange.predicted_s.values()])
     positive = values[values > 0]
@@ -79,12 +79,13 @@ def _points(exchange: Exchange, model: str, ranks: np.ndarray) -> dict[str, Any]
 
 
 def _ranks(exchange: Exchange) -> np.ndarray:
-    """The ranks drawn, in the order of the axis."""
+    """Return the ranks that are drawn, in the order of the axis."""
     if exchange.num_ranks <= MAX_BARS:
         return np.arange(exchange.num_ranks)
     slowest_first = np.argsort(-exchange.reference()[1], kind="stable")
     shown = min(MAX_POINTS, exchange.num_ranks)
-    return slowest_first[np.linspace(0, exchange.num_ranks - 1, shown).astype(int)]
+    drawn: np.ndarray = slowest_first[np.linspace(0, exchange.num_ranks - 1, shown).astype(int)]
+    return drawn
 
 
 def _times_text(exchange: Exchange) -> str:
@@ -102,12 +103,11 @@ def _order_note(exchange: Exchange) -> str:
 
 
 def _rank_trace(name: str, times: np.ndarray, ranks: np.ndarray, is_sort_key: bool) -> dict[str, Any]:
-    """Bars for few ranks; for many, a line if `is_sort_key` (the series that sorts them), else points."""
+    """Return bars for few ranks; for many, a line if `is_sort_key` (it sorts them), else points."""
     label, color = axes.label(name), axes.color(name)
     texts = [f"rank {r}, {label}<br><b>{format_seconds(t)}</b>" for r, t in zip(ranks, times, strict=True)]
     if len(ranks) <= MAX_BARS:
-        pattern = {"fillmode": "overlay", "fgcolor": "var(--card)", "size": 7, "solidity": 0.2}
-        shape = {"pattern": pattern | {"shape": axes.BAR_SHAPES[name]}} if name in axes.BAR_SHAPES else {}
+        shape = axes.bar_pattern(axes.BAR_SHAPES.get(name, ""))
         look: dict[str, Any] = {"type": "bar", "marker": {"color": color} | shape}
     elif is_sort_key:
         look = {"mode": "lines", "line": {"color": color, "width": 2.5}}

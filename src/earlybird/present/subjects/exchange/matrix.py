@@ -24,8 +24,8 @@ MAX_NUMBERS = 16  # rows of a matrix with numbers in its cells
 
 
 def matrix_figure(exchange: Exchange, id: str) -> Figure:
-    """Bytes from each sender to each receiver, log colours; with many ranks, a cell sums several. Up to
-    MAX_NUMBERS ranks with sizes as figure 2 of Thune et al. 2023; lines separate the nodes if known."""
+    """Draw the bytes from each sender to each receiver, log colours; with many ranks, a cell sums several.
+    Up to MAX_NUMBERS ranks with sizes as figure 2 of Thune et al. 2023; lines separate the nodes if known."""
     title = "Communication matrix"
     if exchange.pattern.num_messages == 0:
         return Figure(id, title, "", absence="The pattern has no messages.")
@@ -66,7 +66,8 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
 
 
 def _node_lines(where: Layout, block: int, num_cells: int) -> list[dict[str, Any]]:
-    """Between the last rank of a node and the first of the next; none if ranks are not in order of nodes."""
+    """Return lines between the last rank of a node and the first of the next; none if ranks are not in order
+    of nodes."""
     steps = np.diff(where.node)
     if (steps < 0).any():
         return []
@@ -74,7 +75,7 @@ def _node_lines(where: Layout, block: int, num_cells: int) -> list[dict[str, Any
 
 
 def _numbers(volume: np.ndarray, messages: np.ndarray) -> list[list[str]]:
-    """The bytes of each cell that has messages, in at most four characters."""
+    """Return the bytes of each cell that has messages, in at most four characters."""
     return [
         [_short_size(size) if count else "" for size, count in zip(*rows, strict=True)]
         for rows in zip(volume.tolist(), messages.tolist(), strict=True)
@@ -82,7 +83,7 @@ def _numbers(volume: np.ndarray, messages: np.ndarray) -> list[list[str]]:
 
 
 def _short_size(size_bytes: int) -> str:
-    """1024 -> `1K`, 2836 -> `2.8K`, 64,000 -> `63K`."""
+    """Return `1K` for 1024, 2836 -> `2.8K`, 64,000 -> `63K`."""
     value, units = float(size_bytes), iter(("", "K", "M", "G", "T", "P", "E"))
     unit = next(units)
     while value >= 999.5:
@@ -92,7 +93,7 @@ def _short_size(size_bytes: int) -> str:
 
 
 def _blocks(pattern: Pattern, num_ranks: int) -> tuple[int, np.ndarray, np.ndarray]:
-    """(ranks per cell, bytes, messages); the last two are (cells, cells) with senders in rows."""
+    """Return (ranks per cell, bytes, messages); the last two are (cells, cells) with senders in rows."""
     num_ranks = max(num_ranks, pattern.num_ranks_named)
     is_sparse = num_ranks <= MAX_SPARSE_CELLS and _num_pairs(pattern, num_ranks) <= MAX_CELLS**2
     block = 1 if is_sparse else -(-num_ranks // MAX_CELLS)

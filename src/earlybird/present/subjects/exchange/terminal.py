@@ -1,67 +1,71 @@
-"""Prints the times of the ranks of an exchange: measured, predicted, or both next to each other."""
+"""Prints exchanges: the times of their ranks, measured, predicted or both, and what a pattern means on a
+layout."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from earlybird.compare import exchange_samples, measured_times
-from earlybird.data.comparison import Comparison
+from earlybird.data.comparison import Comparison, EmptyExchange
 from earlybird.data.exchange_models import with_reason
+from earlybird.data.labels import counted
+from earlybird.data.layout import LEVELS, Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.run import Run
-from earlybird.data.units import format_bytes, format_seconds
-from earlybird.present.render.data import Format, print_csv, print_json
+from earlybird.data.units import format_bytes
+from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_line, print_rows, prints_all
+from earlybird.present.render.terminal import print_line, print_table, prints_all
+from earlybird.present.subjects.exchange.answer import exchange_sentence, volume_sentence
+from earlybird.present.subjects.exchange.sources import (
+    compared_exchange,
+    patterned_exchange,
+    predicted_exchange,
+)
+from earlybird.present.subjects.exchange.tables import (
+    errors_table,
+    levels_table,
+    node_volumes_table,
+    parts_table,
+    ranks_table,
+    slowest_ranks,
+)
+from earlybird.present.subjects.exchange.view import Exchange
 
-# Tables of more ranks than MAX_RANKS show the slowest ones only.
-MAX_RANKS, SLOWEST_RANKS = 32, 10
+MAX_RANKS = 32  # rows; of more ranks, the slowest are printed without --all
+_MAX_NODES = 64  # rows; JSON and CSV have all
 
 
 def print_prediction(prediction: Prediction, format: str, pattern: Pattern | None = None) -> None:
     """Print the times of every rank; notes, and the amount of messages of a known pattern, on stderr."""
-    for reservation in prediction.extra.get("notes", ()):
+    for reservation in prediction.notes:
         note(f"warning: {reservation}")
-    time_s, interval_s = prediction.time_s, prediction.time_interval_s
-    names = ("receive_s", "intra_node_s", "inter_node_s")
-    columns = {"time_s": time_s} | {name: getattr(prediction, name) for name in names}
-    if prediction.overlap_s is not None:
-        columns["overlap_s"] = prediction.overlap_s
-    if interval_s is not None:
-        columns |= {"time_low_s": interval_s[:, 0], "time_high_s": interval_s[:, 1]}
-    if format == Format.json:
-        print_json(prediction.to_json())
-    elif format == Format.csv:
-        _print_csv(columns)
-    else:
-        shown = np.arange(len(time_s))
-        if len(shown) > MAX_RANKS and not prints_all():
-            shown = _slowest(time_s, SLOWEST_RANKS)
-            note(f"the {SLOWEST_RANKS} slowest of {len(time_s)} ranks; --all prints all")
-        _print_table(columns, shown)
-        slowest = prediction.slowest_rank
-        amount = f"; {pattern.num_messages} messages, {format_bytes(pattern.total_bytes)}" if pattern else ""
-        time = format_seconds(time_s[slowest])
-        model = with_reason(prediction.model, prediction.extra)
-        note(f"{model}: the slowest rank is {slowest} with {time}{amount}")
+    columns = prediction.columns()
+    if print_data(format, prediction.to_json(), _rank_rows(columns), ("rank", *columns)):
+        return
+    ranks, _ = slowest_ranks(prediction.time_s, _most_rows(len(prediction.time_s)))
+    print_table(parts_table(prediction, ranks))
+    sentence = exchange_sentence(predicted_exchange("", prediction), prediction.extra)
+    if pattern is not None:
+        number = counted(pattern.num_messages, "message")
+        sentence += f" It has {number}, {format_bytes(pattern.total_bytes)}."
+    note(sentence)
 
 
 def print_measured(run: Run, format: str) -> None:
     """Print the time of every rank of an exchange without prediction."""
     samples = run.samples()
-    times_s = measured_times(exchange_samples(samples))
-    columns = {"measured_s": times_s}
+    columns = {"measured_s": measured_times(exchange_samples(samples))}
     if without_data := exchange_samples(samples, empty=True):
         columns["empty_s"] = measured_times(without_data)
-    if format == Format.json:
-        slowest = int(times_s.argmax())
-        lists = {name: values_s.tolist() for name, values_s in columns.items()}
-        print_json({"run": str(run.path), **lists, "slowest_rank": slowest})
-    elif format == Format.csv:
-        _print_csv(columns)
-    else:
-        _print_with_slowest(columns)
+    lists = {name: values_s.tolist() for name, values_s in columns.items()}
+    value = {"run": str(run.path), **lists, "slowest_rank": int(columns["measured_s"].argmax())}
+    if not print_data(format, value, _rank_rows(columns), ("rank", *columns)):
+        empty = EmptyExchange(columns["empty_s"], {}, {}, {}) if without_data else None
+        measured_s = columns["measured_s"]
+        _print_times(Exchange("", "", len(measured_s), None, measured_s=measured_s, empty=empty))
         print_line()
         print_line("add --profile PROFILE.json to compare with a prediction")
 
@@ -71,20 +75,17 @@ def print_comparison(comparison: Comparison, format: str) -> None:
     columns = {"measured_s": comparison.measured_s}
     if comparison.empty is not None:
         columns["empty_s"] = comparison.empty.measured_s
-    columns |= {f"{model}_s": times_s for model, times_s in comparison.predicted_s.items()}
-    if format == Format.json:
-        print_json(comparison.to_json())
-    elif format == Format.csv:
-        _print_csv({name.replace("-", "_"): times_s for name, times_s in columns.items()})
-    else:
-        _print_with_slowest(columns)
-        print_line()
-        print_errors(comparison)
-        if default := comparison.extra.get("default_model"):
-            errors = (comparison.empty or comparison).error
-            better = any(error < errors.get(default, 0) for error in errors.values())
-            store = "; `earlybird fit RUN... REPLAY` makes the model that errs least the default"
-            note(f"predict's default here: {with_reason(default, comparison.extra)}{store if better else ''}")
+    columns |= {f"{model.replace('-', '_')}_s": times for model, times in comparison.predicted_s.items()}
+    if print_data(format, comparison.to_json(), _rank_rows(columns), ("rank", *columns)):
+        return
+    _print_times(compared_exchange("", comparison))
+    print_line()
+    print_errors(comparison)
+    if default := comparison.extra.get("default_model"):
+        errors = (comparison.empty or comparison).error
+        better = any(error < errors.get(default, 0) for error in errors.values())
+        store = "; `earlybird fit RUN... REPLAY` makes the model that errs least the default"
+        note(f"predict's default here: {with_reason(default, comparison.extra)}{store if better else ''}")
 
 
 def print_comparison_of_file(comparison: Comparison, format: str) -> None:
@@ -95,48 +96,41 @@ def print_comparison_of_file(comparison: Comparison, format: str) -> None:
 
 
 def print_errors(comparison: Comparison) -> None:
-    """Error (11) and the slowest rank's error of every model, best first, also over the exchange of empty
-    messages if that was measured."""
-    errors = {model: (error, comparison.slowest_error[model]) for model, error in comparison.error.items()}
-    if empty := comparison.empty:
-        errors |= {
-            f"{model} over empty": (error, empty.slowest_error[model]) for model, error in empty.error.items()
-        }
-    rows = [
-        [model, f"{error:.1%}", f"{slowest:+.1%}"]
-        for model, (error, slowest) in sorted(errors.items(), key=lambda item: item[1])
-    ]
-    print_rows(["model", "error (11)", "slowest rank"], rows)
-    if empty:
+    """Print the errors of every model, best first, also over the exchange of empty messages if that was
+    measured."""
+    print_table(errors_table(compared_exchange("", comparison).errors()))
+    if comparison.empty:
         note(f"{comparison.describe_empty()}; `over empty` adds the data to that")
 
 
-def _print_csv(columns: Mapping[str, np.ndarray]) -> None:
+def print_traffic(pattern: Pattern, layout: Layout, format: str) -> None:
+    """Print how much of a pattern stays on sockets and nodes of a layout, and what each node receives."""
+    exchange = patterned_exchange("", pattern, layout)
+    value = {"layout": layout.text, "ranks": layout.num_ranks} | exchange.traffic.to_json()
+    nodes = value["nodes"]
+    if print_data(format, value, nodes, ("node", *(f"{level}_bytes" for level in LEVELS))):
+        return
+    print_line(volume_sentence(exchange))
+    print_table(levels_table(exchange))
+    print_line()
+    print_table(node_volumes_table(exchange, _MAX_NODES))
+    if len(nodes) > _MAX_NODES:
+        print_line(f"... {len(nodes) - _MAX_NODES} more; --format csv has all")
+
+
+def _print_times(exchange: Exchange) -> None:
+    print_table(ranks_table(exchange, _most_rows(exchange.num_ranks)))
+    print_line(exchange_sentence(exchange))
+
+
+def _most_rows(num_ranks: int) -> int:
+    """Return how many ranks are printed, and say so if these are not all."""
+    if num_ranks <= MAX_RANKS or prints_all():
+        return num_ranks
+    note(f"the {MAX_RANKS} slowest of {num_ranks} ranks; --all prints all")
+    return MAX_RANKS
+
+
+def _rank_rows(columns: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
     ranks = enumerate(zip(*(times_s.tolist() for times_s in columns.values()), strict=True))
-    names = ("rank", *columns)
-    print_csv([dict(zip(names, (rank, *times_s), strict=True)) for rank, times_s in ranks], names)
-
-
-def _print_table(columns: Mapping[str, np.ndarray], shown: np.ndarray) -> None:
-    header = ["rank", *(name.removesuffix("_s").replace("_", "-") for name in columns)]
-    rows = [[rank, *(format_seconds(times_s[rank]) for times_s in columns.values())] for rank in shown]
-    print_rows(header, rows)
-
-
-def _slowest(times_s: np.ndarray, number: int) -> np.ndarray:
-    return np.argsort(-times_s, kind="stable")[:number]
-
-
-def _print_with_slowest(columns: Mapping[str, np.ndarray]) -> None:
-    measured_s = columns["measured_s"]
-    shown = np.arange(len(measured_s))
-    if len(shown) > MAX_RANKS and not prints_all():
-        shown = _slowest(measured_s, MAX_RANKS)
-        print_line(f"the {MAX_RANKS} slowest of {len(measured_s)} ranks:")
-    _print_table(columns, shown)
-    slowest = int(measured_s.argmax())
-    others_wait_s = float((measured_s.max() - measured_s).sum()) / max(len(measured_s) - 1, 1)
-    print_line(
-        f"slowest: rank {slowest}, {format_seconds(measured_s[slowest])}; the other ranks wait for it "
-        f"{format_seconds(others_wait_s)} on average"
-    )
+    return [dict(zip(("rank", *columns), (rank, *times_s), strict=True)) for rank, times_s in ranks]

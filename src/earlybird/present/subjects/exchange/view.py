@@ -1,34 +1,38 @@
 """Exchanges: each pattern with its measured and predicted times per rank."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from earlybird.analysis import link_limits
 from earlybird.analysis.disturbances import overload_of
-from earlybird.compare import exchange_samples
 from earlybird.compare.intervals import over_launches
 from earlybird.data import labels
-from earlybird.data.comparison import Comparison
+from earlybird.data.comparison import EmptyExchange
 from earlybird.data.exchange_models import model_order
-from earlybird.data.layout import Layout, layout_of_label
+from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
-from earlybird.data.prediction import Prediction
-from earlybird.data.run import Sample, rank_medians_of_launches
+from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.patterns.traffic import Traffic, traffic
-from earlybird.present.core.parts import grouped
-from earlybird.present.material import Material, MeasuredRun
+from earlybird.present.material import MeasuredRun
 
-# Indices of `Exchange.parts`, the one that a person asks for first: layout, MPI, ranks, messages, pattern.
-_NAMING_PARTS = (2, 3, 0, 1, 4)
+
+class ModelError(NamedTuple):
+    """The errors of a model and the time of its slowest rank; None for the measurement."""
+
+    model: str
+    relative: float | None
+    of_slowest: float | None
+    slowest_s: float
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One exchange. All arrays have shape (P,), seconds per rank. `measured_s` is None without a measurement.
+    """An exchange. All arrays have shape (P,), seconds per rank. `measured_s` is None without a measurement.
 
     `error` is equation (11) of Thune et al. 2023 and `slowest_error` the signed error of the slowest rank,
     both from the comparison and empty without one. `where` has the node and socket of each rank, None if
@@ -51,11 +55,19 @@ class Exchange:
     name: str = ""
     profile_id: str = ""  # of the predictions
     where: Layout | None = None
+    empty: EmptyExchange | None = None
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the pattern and the place of each rank are known."""
+        return self.pattern is not None and self.where is not None
 
     @cached_property
-    def traffic(self) -> Traffic | None:
-        """The messages by level, rank and node; None if the pattern or the layout is unknown."""
-        return traffic(self.pattern, self.where) if self.pattern is not None and self.where else None
+    def traffic(self) -> Traffic:
+        """The messages by level, rank and node, of an exchange that `is_placed`."""
+        if self.pattern is None or self.where is None:
+            raise ValueError("the pattern or the layout is unknown")
+        return traffic(self.pattern, self.where)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -114,170 +126,43 @@ class Exchange:
         return time_s if time_s.low <= exact.value <= time_s.high else exact
 
     @property
-    def timed(self) -> bool:
+    def is_timed(self) -> bool:
         """Whether a measured or predicted time exists."""
         return bool(self.series())
 
     def models(self) -> list[str]:
+        """Return the models of the predictions, in their usual order."""
         return sorted(self.predicted_s, key=lambda name: (model_order(name), name))
 
-    def series(self) -> dict[str, np.ndarray]:
-        """The times by `measured` and by model."""
-        measured = {} if self.measured_s is None else {"measured": self.measured_s}
-        return measured | {model: self.predicted_s[model] for model in self.models()}
+    def series(self, *, with_empty: bool = False) -> dict[str, np.ndarray]:
+        """Return the times by `measured` and by model; `with_empty` also those of empty messages, if these
+        were measured."""
+        empty_s = self.empty.measured_s if with_empty and self.empty else None
+        measured = {"measured": self.measured_s, "empty": empty_s}
+        known = {name: times_s for name, times_s in measured.items() if times_s is not None}
+        return known | {model: self.predicted_s[model] for model in self.models()}
 
     def reference(self) -> tuple[str, np.ndarray]:
-        """The times that the sentence describes: measured, or those of the first model."""
+        """Return the times that the sentence describes: measured, or those of the first model."""
         return next(iter(self.series().items()))
 
     def best_first(self) -> list[str]:
+        """Return the models that are compared with a measurement, the most accurate first."""
         return sorted(self.error, key=lambda name: self.error[name])
 
-
-def exchanges(material: Material) -> list[Exchange]:
-    """Exchanges of comparisons, then of runs without one, then of predictions alone, then patterns alone."""
-    patterns = {pattern.sha256(): pattern for pattern in material.patterns}
-    file_of = {
-        pattern.sha256(): material.name_of("patterns", k) for k, pattern in enumerate(material.patterns)
-    }
-    runs = {str(run.header.get("id")): run for run in material.runs}
-    found = [
-        _of_comparison(material.name_of("comparisons", k), comparison, runs, patterns)
-        for k, comparison in enumerate(material.comparisons)
-    ]
-    compared = {str(comparison.extra.get("run_id", "")) for comparison in material.comparisons}
-    for run in material.runs:
-        found += _of_run(run, patterns) if str(run.header.get("id")) not in compared else []
-    for k, prediction in enumerate(material.predictions):
-        source = file_of.get(prediction.pattern_sha256) or material.name_of("predictions", k)
-        _add_prediction(found, source, prediction, patterns, material.layout)
-    drawn = {item.digest for item in found if item.pattern is not None}
-    found += [
-        _of_pattern(file_of[digest], pattern, material.layout)
-        for digest, pattern in patterns.items()
-        if digest not in drawn
-    ]
-    return _named(found)
-
-
-def _of_pattern(source: str, pattern: Pattern, where: Layout | None) -> Exchange:
-    if where is None:
-        return Exchange(source, pattern.sha256(), pattern.num_ranks_named, pattern)
-    pattern.check_ranks(where.num_ranks)
-    return Exchange(source, pattern.sha256(), where.num_ranks, pattern, where.text, where=where)
-
-
-def _placed(label: str, num_ranks: int, *others: Layout | None) -> Layout | None:
-    """The layout that `label` describes, or the first of `others`, with so many ranks."""
-    found = (layout_of_label(label), *others)
-    return next((one for one in found if one is not None and one.num_ranks == num_ranks), None)
-
-
-def _add_prediction(
-    found: list[Exchange],
-    source: str,
-    prediction: Prediction,
-    patterns: Mapping[str, Pattern],
-    given: Layout | None,
-) -> None:
-    """To the exchanges with the same pattern, ranks and, if known, layout; without one, a new exchange."""
-    digest, num_ranks = prediction.pattern_sha256, len(prediction.time_s)
-    where = _placed(prediction.layout, num_ranks, given)
-    layout = prediction.layout or (where.text if where else "")
-    same = [
-        k
-        for k, item in enumerate(found)
-        if (item.digest, item.num_ranks) == (digest, num_ranks)
-        and (digest or item.measured_s is None)
-        and (item.layout == layout or not item.layout or not layout)
-    ]
-    model = prediction.model if prediction.overlap_s is None else f"{prediction.model} (overlap)"
-    for k in same:
-        predicted_s = {model: prediction.time_s} | dict(found[k].predicted_s)
-        found[k] = replace(found[k], predicted_s=predicted_s)
-    if not same:
-        predicted_s = {model: prediction.time_s}
-        exchange = Exchange(source, digest, num_ranks, patterns.get(digest), layout, predicted_s=predicted_s)
-        found.append(replace(exchange, profile_id=prediction.profile_id, where=where))
-
-
-def _of_comparison(
-    source: str, comparison: Comparison, runs: Mapping[str, MeasuredRun], patterns: Mapping[str, Pattern]
-) -> Exchange:
-    extra, num_ranks = comparison.extra, len(comparison.measured_s)
-    digest, notes = str(extra.get("pattern_sha256", "")), extra.get("notes")
-    texts = [*(map(str, notes) if isinstance(notes, list | tuple) else ()), comparison.describe_empty()]
-    run = runs.get(str(extra.get("run_id", "")))
-    layout = str(extra.get("layout", ""))
-    return Exchange(
-        source,
-        digest,
-        num_ranks,
-        patterns.get(digest),
-        layout,
-        comparison.measured_s,
-        comparison.predicted_s,
-        comparison.error,
-        comparison.slowest_error,
-        extra.get("oversubscribed") is True,
-        tuple(filter(None, texts)),
-        run,
-        [sample for sample in _timed_samples(run) if sample.rank_times_s.shape[1] == num_ranks],
-        profile_id=str(extra.get("profile_id", "")),
-        where=_placed(layout, num_ranks, run.layout if run else None),
-    )
-
-
-def _timed_samples(run: MeasuredRun | None) -> list[Sample]:
-    """The exchanges of a run with times of ranks."""
-    return [
-        sample
-        for sample in exchange_samples(run.samples if run else ())
-        if sample.rank_times_s is not None and sample.rank_times_s.size
-    ]
-
-
-def _of_run(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]:
-    """The exchanges of a run, one for each MPI, layout, pattern and number of ranks."""
-
-    def key(sample: Sample) -> tuple:
-        values = (str(sample.config.get(name, "")) for name in ("mpi", "layout", "pattern_sha256"))
-        return *values, sample.rank_times_s.shape[1]
-
-    return [
-        Exchange(
-            run.name,
-            digest,
-            num_ranks,
-            patterns.get(digest),
-            layout,
-            rank_medians_of_launches(samples),
-            oversubscribed=any(sample.oversubscribed for sample in samples),
-            run=run,
-            samples=samples,
-            where=_placed(layout, num_ranks, run.layout),
-        )
-        for (_, layout, digest, num_ranks), samples in grouped(_timed_samples(run), key).items()
-    ]
-
-
-def _named(all_exchanges: list[Exchange]) -> list[Exchange]:
-    """Name each of several exchanges by its file, if needed with parts that differ, or by its number."""
-    if len(all_exchanges) < 2:
-        return all_exchanges
-    columns = list(zip(*(item.parts for item in all_exchanges), strict=True))
-    differ = [k for k in _NAMING_PARTS if len(set(columns[k])) > 1]
-
-    def names_with(count: int) -> list[str]:
-        texts = [(item.source, *(item.parts[k] for k in differ[:count])) for item in all_exchanges]
-        return [", ".join(text for text in one if text) for one in texts]
-
-    def is_unique(names: list[str]) -> bool:
-        return len(set(names)) == len(names) and all(names)
-
-    names = next(filter(is_unique, map(names_with, range(len(differ) + 1))), names_with(len(differ)))
-    unique = is_unique(names)
-    return [
-        replace(item, name=name if unique else f"{name or 'exchange'} #{k}")
-        for k, (item, name) in enumerate(zip(all_exchanges, names, strict=True), start=1)
-    ]
+    def errors(self) -> list[ModelError]:
+        """Return the errors of every model, best first, also over the exchange of empty messages if that was
+        measured; last the measurement."""
+        errors = [
+            ModelError(
+                model + suffix, error, source.slowest_error[model], float(source.predicted_s[model].max())
+            )
+            for source, suffix in ((self, ""), (self.empty, " over empty"))
+            if source is not None
+            for model, error in source.error.items()
+        ]
+        measured = [] if self.measured_s is None else [self.measured_s.max()]
+        return [
+            *sorted(errors, key=lambda error: (error.relative, error.of_slowest)),
+            *(ModelError("measured", None, None, float(time_s)) for time_s in measured),
+        ]

@@ -12,51 +12,52 @@ from earlybird.present.core import axes
 from earlybird.present.core.parts import Figure, few
 from earlybird.present.subjects.exchange.view import Exchange
 
-MAX_BARS = 256  # of more ranks, the one of each group that receives most is drawn; more nodes are summed
+MAX_BARS = 256  # of more ranks, that of each group that receives most is drawn; more nodes are summed
 MAX_WIDE = 64  # bars with gaps and hatching; more are drawn as areas, because browsers blur narrow bars
 MAX_TICKS = 9
 
 
 def rank_volumes_figure(exchange: Exchange, id: str) -> Figure:
-    """What each rank receives, as figures 4(d) and 6 of Thune et al. 2023."""
-    found = exchange.traffic
+    """Draw what each rank receives, as figures 4(d) and 6 of Thune et al. 2023."""
+    traffic = exchange.traffic
     title = "Volume that each rank receives"
     caption = "Bytes that a rank receives, by the level of the message."
-    volumes = found.rank_level_bytes
+    volumes = traffic.rank_level_bytes
     ranks = np.arange(len(volumes))
     if len(ranks) > MAX_BARS:
-        by_node = MAX_BARS // 8 <= len(found.nodes) <= MAX_BARS  # of few nodes, too few bars
-        group = found.node_index if by_node else ranks // -(-len(ranks) // MAX_BARS)
-        ranks = _largest_of_groups(found.rank_bytes, group)
+        by_node = MAX_BARS // 8 <= len(traffic.nodes) <= MAX_BARS  # of few nodes, too few bars
+        group = traffic.node_index if by_node else ranks // -(-len(ranks) // MAX_BARS)
+        ranks = _largest_of_groups(traffic.rank_bytes, group)
         of = "each node" if by_node else f"each {np.bincount(group).max()} ranks in order"
         caption += f" Of {of}, the rank that receives most."
     names = [
-        f"rank {rank}, node {found.nodes[found.node_index[rank]]}, "
-        f"{labels.counted(int(found.rank_messages[rank]), 'message')}"
+        f"rank {rank}, node {traffic.nodes[traffic.node_index[rank]]}, "
+        f"{labels.counted(int(traffic.rank_messages[rank]), 'message')}"
         for rank in ranks.tolist()
     ]
     return _stacked(id, title, caption, "rank", ranks.tolist(), names, volumes[ranks])
 
 
 def node_volumes_figure(exchange: Exchange, id: str) -> Figure | None:
-    """What the ranks of each node receive, as figure 8 of Thune et al. 2023; None with a single node."""
-    found = exchange.traffic
-    if len(found.nodes) < 2:
+    """Draw what the ranks of each node receive, as figure 8 of Thune et al. 2023; return None for a single
+    node."""
+    traffic = exchange.traffic
+    if len(traffic.nodes) < 2:
         return None
     caption = "Bytes that the ranks of a node receive, by the level of the message."
-    block = -(-len(found.nodes) // MAX_BARS)
-    starts = np.arange(0, len(found.nodes), block)
+    block = -(-len(traffic.nodes) // MAX_BARS)
+    starts = np.arange(0, len(traffic.nodes), block)
     if block > 1:
         caption += f" Each bar is the sum over {block} nodes."
-    volumes = np.add.reduceat(found.node_bytes, starts)
-    first = found.nodes[starts].tolist()
-    last = found.nodes[np.minimum(starts + block, len(found.nodes)) - 1].tolist()
+    volumes = np.add.reduceat(traffic.node_bytes, starts)
+    first = traffic.nodes[starts].tolist()
+    last = traffic.nodes[np.minimum(starts + block, len(traffic.nodes)) - 1].tolist()
     names = [f"node {a}" if a == b else f"nodes {a} to {b}" for a, b in zip(first, last, strict=True)]
     return _stacked(id, "Volume that each node receives", caption, "node", first, names, volumes)
 
 
 def _largest_of_groups(received: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """The rank that receives most of each group, in the order of the groups."""
+    """Return the rank that receives most of each group, in the order of the groups."""
     order = np.lexsort((-received, group))
     return order[np.unique(group[order], return_index=True)[1]]
 
@@ -70,7 +71,7 @@ def _stacked(
     names: Sequence[str],
     volumes: np.ndarray,
 ) -> Figure:
-    """A bar for each row of the (bars, 3) `volumes`, divided by level."""
+    """Draw a bar for each row of the (bars, 3) `volumes`, divided by level."""
     totals = volumes.sum(axis=1)
     if not totals.any():
         return Figure(id, title, "", absence="No message has any bytes.")

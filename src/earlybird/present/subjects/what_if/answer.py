@@ -6,12 +6,13 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.exchange_models import with_reason
 from earlybird.data.layout import level_phrase
-from earlybird.data.node_counts import NodeCount, NodeCounts
+from earlybird.data.node_counts import NodeCounts
 from earlybird.data.shell_commands import quoted
 from earlybird.data.tolerance import BANDWIDTH, Tolerance, growth_text
 from earlybird.data.units import format_seconds
 from earlybird.present.core.notation import interval_text
 from earlybird.present.core.parts import Answer
+from earlybird.present.core.text import NOTHING
 
 
 def tolerance_sentence(tolerance: Tolerance, name: str = "") -> str:
@@ -28,45 +29,39 @@ def tolerance_sentence(tolerance: Tolerance, name: str = "") -> str:
     )
 
 
-def tolerance_answer(tolerance: Tolerance, name: str) -> Answer | None:
-    """Return the value at which the exchange takes longer; None if nothing matters."""
+def tolerance_answer(tolerance: Tolerance, name: str) -> Answer:
+    """Return the value at which the exchange takes longer."""
+    title, sentence = f"What the exchange tolerates {name}".rstrip(), tolerance_sentence(tolerance, name)
     growth = max(tolerance.growths, default=0.0)
     curve = tolerance.most_critical(growth)
     if curve is None:
-        return None
+        return Answer(title, "", "", sentence, NOTHING)
     means = "bytes" if curve.parameter == BANDWIDTH else "messages"
     return Answer(
-        f"What the exchange tolerates {name}".rstrip(),
-        curve.value_at(growth),
-        "",
-        f"{labels.capital(curve.name)} at which the exchange takes {growth_text(growth)} longer than with "
-        f"{curve.value_text()}; it tolerates the other parameters better.",
-        f"send fewer {means} {level_phrase(curve.level)}",
+        title, curve.value_at(growth), "", sentence, f"send fewer {means} {level_phrase(curve.level)}"
     )
 
 
 def node_counts_sentence(counts: NodeCounts, name: str = "") -> str:
-    """Return the number of nodes on which the exchange takes least."""
-    best, *others = counts.fastest_first()
-    text = (
-        f"{_by_model(counts.model, counts.extra)}, {_exchange(name)} of "
-        f"{labels.counted(counts.ranks, 'rank')} takes {_time_text(best)}"
-    )
-    given = labels.listed([str(count.nodes) for count in counts.counts])
-    return f"{text}, least of {given}." if others else f"{text}."
+    """Return the time on each number of nodes, the least first."""
+    times = [
+        f"{format_seconds(count.time_s.value)} on {labels.counted(count.nodes, 'node')}"
+        for count in counts.fastest_first()
+    ]
+    ranks = labels.counted(counts.ranks, "rank")
+    by_model = _by_model(counts.model, counts.extra)
+    return f"{by_model}, {_exchange(name)} of {ranks} takes {labels.listed(times)}."
 
 
 def node_counts_answer(counts: NodeCounts, name: str) -> Answer:
-    """Return the least time, and those on other numbers of nodes."""
+    """Return the least time, and the layout if it is clearly less than the others."""
     best, *others = counts.fastest_first()
     is_clear = bool(others) and all(best.time_s.high < other.time_s.low for other in others)
-    more = f"; it takes {labels.listed([_time_text(other) for other in others])}" if others else ""
     return Answer(
         f"Number of nodes {name}".rstrip(),
         format_seconds(best.time_s.value),
         interval_text(best.time_s, format_seconds),
-        f"Time of the slowest rank on {labels.counted(best.nodes, 'node')}, predicted by the {counts.model} "
-        f"model{more}.",
+        node_counts_sentence(counts, name),
         f"place the ranks as in the layout `{quoted(best.layout)}`" if is_clear else "",
     )
 
@@ -77,7 +72,3 @@ def _by_model(model: str, extra: Mapping[str, Any]) -> str:
 
 def _exchange(name: str) -> str:
     return f"the exchange ({name})" if name else "the exchange"
-
-
-def _time_text(count: NodeCount) -> str:
-    return f"{format_seconds(count.time_s.value)} on {labels.counted(count.nodes, 'node')}"
