@@ -73,7 +73,8 @@ class Events:
 
     def is_call(self, names: frozenset[str]) -> np.ndarray:
         """(N,): is the call one of these?"""
-        return np.array([name in names for name in self.names], bool)[self.call]
+        is_named: np.ndarray = np.array([name in names for name in self.names], bool)[self.call]
+        return is_named
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,11 +26,12 @@ def polls(recording: Recording, phase: Phase) -> bool:
 
 
 def busiest_thread(one: RankRecording, rows: np.ndarray) -> np.ndarray:
-    """The entries of the thread with most time, where threads may be in the MPI at once; else all."""
+    """Return the entries of the thread with most time, where threads may be in the MPI at once; else all."""
     if one.thread_level != CONCURRENT or not len(rows):
         return rows
     _, thread = np.unique(rows["thread"], return_inverse=True)
-    return rows[thread == np.bincount(thread, rows["time_ns"]).argmax()]
+    entries: np.ndarray = rows[thread == np.bincount(thread, rows["time_ns"]).argmax()]
+    return entries
 
 
 def has_several_threads(one: RankRecording) -> bool:

@@ -152,7 +152,8 @@ class Waits:
     @property
     def waiting_s(self) -> np.ndarray:
         """(R,): all waiting."""
-        return self.late_sender_s + self.late_receiver_s + self.peer_outside_s + self.late_collective_s
+        waiting_s: np.ndarray = np.sum([self.by_cause_s(cause) for cause in CAUSES], axis=0)
+        return waiting_s
 
     def by_cause_s(self, cause: str) -> np.ndarray:
         """(R,): the waiting for one of CAUSES."""

@@ -40,7 +40,7 @@ def row_bars(rows: Sequence[str], x: Sequence[float], hover: Sequence[str], **mo
 
 def bars_layout(x: dict[str, Any], y: dict[str, Any], mode: str, **more: Any) -> dict[str, Any]:
     """Return the layout of several series; `mode` is "group" or "stack"."""
-    return axes.layout(x, y, barmode=mode, legend=axes.LEGEND | {"traceorder": "normal"}, **more)
+    return axes.layout(x, y, barmode=mode, legend={**axes.LEGEND, "traceorder": "normal"}, **more)
 
 
 def rows_layout(x: dict[str, Any], num_rows: int) -> dict[str, Any]:

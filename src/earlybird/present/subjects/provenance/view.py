@@ -23,10 +23,10 @@ _INSIDE = {"intra-node": "within a node", "inter-node": "between nodes"}  # tran
 def machine_text(machine: Mapping[str, Any]) -> str:
     """Return `node7 (AMD EPYC 9654, 96 cores, 2 sockets)` from the keys present in the file."""
     inside = [str(machine["cpu_model"])] if machine.get("cpu_model") else []
-    counts = [(machine.get(key + "s"), key) for key in ("core", "socket")]
-    inside += [labels.counted(count, key) for count, key in counts if _whole(count)]
-    if _whole(machine.get("memory_bytes")):
-        inside.append(f"{format_bytes(machine['memory_bytes'])} memory")
+    whole = {key: value for key, value in machine.items() if type(value) is int}
+    inside += [labels.counted(whole[f"{key}s"], key) for key in ("core", "socket") if f"{key}s" in whole]
+    if "memory_bytes" in whole:
+        inside.append(f"{format_bytes(whole['memory_bytes'])} memory")
     name = str(machine.get("host") or "unnamed machine")
     return f"{name} ({', '.join(inside)})" if inside else name
 
@@ -174,10 +174,6 @@ def crowd_text(runs: Sequence[MeasuredRun]) -> str:
         kernel_of(sample.kernel).workers for run in runs for sample in run.samples if sample.oversubscribed
     }
     return workers.pop() if len(workers) == 1 else "ranks or threads"
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _flat(value: Any) -> str:

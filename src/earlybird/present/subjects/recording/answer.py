@@ -41,6 +41,8 @@ def answer(recorded: Recorded) -> Answer:
 
 def facts(recorded: Recorded, most_settings: int | None = None) -> list[str]:
     """Return the conditions of the run and the messages in all, a sentence each."""
+    if not recorded.recording.ranks:
+        return []
     settings = conditions(recorded.recording, most_settings)
     counts = [
         f"{name}: {sum(pair.messages for pair in pairs)}, {format_bytes(sum(pair.bytes for pair in pairs))}."

@@ -101,6 +101,7 @@ def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
     names = _block_names(waits.ranks, blocks)
     first = [int(waits.ranks[block.start]) for block in blocks]
     shares = {name: _means(part_s / window_s, blocks) for name, part_s in parts.items()}
+    top = float(np.sum(list(shares.values()), axis=0).max())
     more = f" A bar is the mean of {len(blocks[0])} ranks." if len(blocks[0]) > 1 else ""
     return Figure(
         id,
@@ -122,7 +123,7 @@ def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
         ],
         bars_layout(
             axes.number_axis(first, "rank"),
-            axes.linear_share_axis(float(sum(shares.values()).max()), "share of the traced time"),
+            axes.linear_share_axis(top, "share of the traced time"),
             "stack",
         ),
         choice=recorded.choice,
