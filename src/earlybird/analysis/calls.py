@@ -23,6 +23,28 @@ class Spread:
     high_rank: int
 
 
+@dataclass(frozen=True)
+class CallTotal:
+    """A call, or several, on all ranks.
+
+    Attributes
+    ----------
+    time_s : of all ranks.
+    is_in_run : false for what precedes the run.
+    share : the part of the time that is in the run, divided by the time of the runs.
+    spread : of this share over ranks.
+    """
+
+    name: str
+    calls: int
+    messages: int
+    bytes: int
+    time_s: float
+    is_in_run: bool
+    share: float
+    spread: Spread
+
+
 @dataclass(frozen=True, eq=False)
 class CallTimes:
     """What each rank called, the function with most time first.
@@ -55,38 +77,51 @@ class CallTimes:
         """The calls of the run that took measurable time."""
         return [k for k in self.in_run if self.time_s[k].any()]
 
+    @cached_property
+    def totals(self) -> list[CallTotal]:
+        """Each call."""
+        return [self._total(name, [k]) for k, name in enumerate(self.names)]
+
+    @cached_property
+    def whole(self) -> CallTotal:
+        """All calls together."""
+        return self._total("all calls", list(range(len(self.names))))
+
+    def _total(self, name: str, calls: list[int]) -> CallTotal:
+        in_run = [k for k in calls if k in self.in_run]
+        whole_s = float(self.run_s.sum())
+        return CallTotal(
+            name,
+            int(self.calls[calls].sum()),
+            int(self.messages[calls].sum()),
+            int(self.bytes[calls].sum()),
+            float(self.time_s[calls].sum()),
+            bool(in_run),
+            float(self.time_s[in_run].sum()) / whole_s if whole_s else 0.0,
+            self._spread(self.shares[in_run].sum(axis=0)),
+        )
+
     @property
-    def costliest(self) -> int | None:
+    def costliest(self) -> CallTotal | None:
         """The call of the run with most time, FINALIZE only if there is no other; None if none took time."""
         calls = [k for k in self.with_time if self.names[k] != FINALIZE] or self.with_time
-        return calls[0] if calls and self.share_in_mpi else None
-
-    def share(self, call: int) -> float:
-        """The time of all ranks in a call, divided by that of their runs."""
-        whole_s = float(self.run_s.sum())
-        return float(self.time_s[call].sum()) / whole_s if whole_s else 0.0
+        return self.totals[calls[0]] if calls and self.whole.share else None
 
     @cached_property
     def shares(self) -> np.ndarray:
         """(C, R): the time of each rank in each call, divided by that of its run."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.run_s > 0, self.time_s / self.run_s, 0.0)
+            shares: np.ndarray = np.where(self.run_s > 0, self.time_s / self.run_s, 0.0)
+            return shares
 
     @cached_property
     def in_mpi(self) -> np.ndarray:
         """(R,): the share of the run of each rank inside MPI."""
-        return self.shares[self.in_run].sum(axis=0)
+        in_mpi: np.ndarray = self.shares[self.in_run].sum(axis=0)
+        return in_mpi
 
-    @property
-    def share_in_mpi(self) -> float:
-        """The time of all ranks inside MPI, divided by that of their runs."""
-        return sum(self.share(call) for call in self.in_run)
-
-    def spread(self, call: int) -> Spread:
-        return self.spread_of(self.shares[call])
-
-    def spread_of(self, shares: np.ndarray) -> Spread:
-        """The spread of a share of each rank, of shape (R,); at least one rank."""
+    def _spread(self, shares: np.ndarray) -> Spread:
+        """Return the spread of a share of each rank, of shape (R,); at least one rank."""
         low, high = int(np.argmin(shares)), int(np.argmax(shares))
         return Spread(
             float(shares[low]), float(np.median(shares)), float(shares[high]),
@@ -95,18 +130,18 @@ class CallTimes:
 
 
 def call_times(recording: Recording) -> CallTimes:
-    """The sums of the entries of each rank by call."""
+    """Return the sums of the entries of each rank by call."""
     ranks = list(recording.ranks.values())
     numbers: dict[str, int] = {}
     number_of = {
         calls: np.array([numbers.setdefault(name, len(numbers)) for name in calls], dtype=np.int64)
-        for calls in dict.fromkeys(one.calls for one in ranks)
+        for calls in dict.fromkeys(rank.calls for rank in ranks)
     }
     shape = len(numbers), len(ranks)
     calls, messages, message_bytes, all_bytes, time_ns = (np.zeros(shape, np.int64) for _ in range(5))
-    for place, one in enumerate(ranks):
-        rows = one.entries[~recording.is_counted_by_sender(one)]
-        call = number_of[one.calls][rows["call"]]
+    for place, rank in enumerate(ranks):
+        rows = rank.entries[~recording.is_counted_by_sender(rank)]
+        call = number_of[rank.calls][rows["call"]]
         for total, name in ((messages, "messages"), (all_bytes, "bytes"), (time_ns, "time_ns")):
             np.add.at(total[:, place], call, rows[name].astype(np.int64))
         is_call = rows["role"] != STARTED  # starts of persistent collectives are calls of MPI_Start
@@ -116,11 +151,11 @@ def call_times(recording: Recording) -> CallTimes:
     num_bytes = np.where(messages > 0, message_bytes, all_bytes)
     names = list(numbers)
     # The functions without a call have no entry.
-    found = [k for k in range(len(names)) if calls[k].any() or time_ns[k].any() or all_bytes[k].any()]
-    order = sorted(found, key=lambda k: (-int(time_ns[k].sum()), names[k]))
+    used = [k for k in range(len(names)) if calls[k].any() or time_ns[k].any() or all_bytes[k].any()]
+    order = sorted(used, key=lambda k: (-int(time_ns[k].sum()), names[k]))
     return CallTimes(
         tuple(names[k] for k in order),
         np.array(list(recording.ranks), dtype=np.int64),
-        np.array([one.run_s for one in ranks]),
+        np.array([rank.run_s for rank in ranks]),
         calls[order], messages[order], num_bytes[order], 1e-9 * time_ns[order],
     )  # fmt: skip

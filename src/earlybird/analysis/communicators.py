@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.recorded_rank import CALL, SENT, STARTED, Communicator
 from earlybird.data.recording import Recording
 
@@ -75,3 +76,12 @@ def _key(communicator: Communicator) -> Hashable:
         for members in (communicator.members, communicator.remote_members)
     )
     return communicator.name, groups, communicator.topology, communicator.dims, communicator.periods
+
+
+def topology_text(communicator: Communicator) -> str:
+    """Return `Cartesian, 4x2, periodic in dimension 0`, `graph`, `distributed graph` or `none`."""
+    if communicator.topology != "cart":
+        return {"dist_graph": "distributed graph"}.get(communicator.topology, communicator.topology)
+    dims = "x".join(map(str, communicator.dims)) or "no dimensions"
+    periodic = [str(k) for k, period in enumerate(communicator.periods) if period]
+    return f"Cartesian, {dims}" + (f", periodic in dimension {labels.listed(periodic)}" if periodic else "")

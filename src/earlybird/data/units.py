@@ -79,6 +79,17 @@ def _registry() -> Any:
     return registry
 
 
+def number_or_none(value: Any) -> float | None:
+    """Return a value of a file, if it is a finite number."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
 def whole_number(text: str) -> int | None:
     """A number of digits alone, None of other text and of more digits than 64 bits hold, which int() takes
     time and memory for, or refuses."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from earlybird.data import files, labels
 from earlybird.data.advice import Advice, CollectivesAdvice
 from earlybird.data.check import Check
@@ -26,6 +24,7 @@ from earlybird.data.run import Run, Sample
 from earlybird.data.run_comparison import RunComparison
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.tolerance import Tolerance
+from earlybird.data.units import number_or_none as number_or_none
 from earlybird.present.registry import KINDS, kind_of, nouns
 
 PATTERN_SUFFIXES = (".csv", ".npz", ".mtx", ".mm")
@@ -246,10 +245,3 @@ def labelled_profiles(material: Material) -> list[tuple[Profile, str]]:
         )
         for k, (name, profile) in enumerate(zip(names, material.profiles, strict=True))
     ]
-
-
-def number_or_none(value: Any) -> float | None:
-    """A value of a file, if it is a finite number."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value):
-        return float(value)
-    return None

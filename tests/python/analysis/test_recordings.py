@@ -37,13 +37,14 @@ def test_calls_have_the_sums_of_the_recording(recording):
 def test_shares_are_those_of_the_run_without_mpi_init(recording):
     calls = call_times(recording)
     assert calls.names[0] == "MPI_Init" and 0 not in calls.in_run
-    waiting = calls.names.index("MPI_Waitall")
-    spread = calls.spread(waiting)
+    waiting = calls.totals[calls.names.index("MPI_Waitall")]
+    spread = waiting.spread
     assert (spread.low, spread.low_rank) == (0, 0)
     assert (spread.high, spread.high_rank) == (pytest.approx(0.5 / RUN_S), 5)
     assert spread.median == pytest.approx(0.25 / RUN_S)
-    assert calls.share(waiting) == pytest.approx(1.5 / (6 * RUN_S))
-    assert calls.share_in_mpi == pytest.approx(np.mean(calls.in_mpi))
+    assert waiting.share == pytest.approx(1.5 / (6 * RUN_S))
+    assert not calls.totals[0].is_in_run and calls.whole.is_in_run
+    assert calls.whole.share == pytest.approx(np.mean(calls.in_mpi))
 
 
 def test_calls_of_ranks_that_number_functions_differently_are_joined(recording):
@@ -60,7 +61,7 @@ def test_calls_of_ranks_that_number_functions_differently_are_joined(recording):
 
 def test_nothing_recorded_has_no_calls():
     calls = call_times(in_memory(0, []))
-    assert (calls.names, calls.in_run, calls.share_in_mpi) == ((), [], 0)
+    assert (calls.names, calls.in_run, calls.totals, calls.costliest) == ((), [], [], None)
 
 
 def test_size_classes_have_all_messages(recording):

@@ -15,6 +15,8 @@ from earlybird.cli.commands import record
 from earlybird.data import labels
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import load_recording
+from earlybird.present.contents import contents
+from earlybird.present.material import collect
 from earlybird.present.render.data import Format
 from earlybird.present.subjects.recording.terminal import print_recording
 from tests import recordings
@@ -49,6 +51,19 @@ def test_waits_are_shown_or_said_to_be_none(in_process, tmp_path):
     alone = recordings.on_disk(tmp_path / "alone", 1, [])
     recordings.add_traces(alone, 1)
     assert "No call waits for another rank" in in_process("show", alone).stdout
+
+
+def test_show_prints_the_sentences_and_tables_of_the_report(in_process, tmp_path):
+    folder = recordings.on_disk(tmp_path / "rec", 4, recordings.ring(4), lambda rank: 0.2 + 0.1 * rank)
+    recordings.add_traces(folder, 4)
+    shown = in_process("show", folder).stdout
+    chapter = contents(collect([folder])).chapters["recording"]
+    lines = shown.splitlines()
+    assert all(line in chapter.sentence for line in lines if line.endswith(".") and "Messages" not in line)
+    assert chapter.sentence.split(".")[0] in shown and len(chapter.brief) == 4
+    cells = [line.split() for line in lines]
+    for table in chapter.brief:
+        assert all(" ".join(row).split() in cells for row in [table.header, *table.rows])
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,14 @@ def test_a_wide_table_names_above_it_what_all_rows_have_in_common():
     assert (same, table.header) == ("place here, size 0", ["n", "note"])
 
 
+def test_a_table_that_is_cut_keeps_its_sums_and_counts_the_other_rows():
+    columns = [Column("size", lambda item: item[0]), Column("count", lambda item: item[1])]
+    whole = Table("Sizes", columns, [(1, 5), (2, 3), (4, 1)]).summed(("all", 9))
+    assert whole.first(3, "size").rows == whole.rows and whole.rows[-1] == ["all", "9"]
+    cut = whole.first(1, "size", "in the file")
+    assert (cut.caption, cut.rows) == ("Sizes; 2 more sizes in the file", [["1", "5"], ["all", "9"]])
+
+
 def test_the_width_of_a_terminal_decides(terminal):
     table = Table("", columns_with("x" * 40), range(4))
     terminal(40)

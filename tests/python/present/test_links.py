@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from earlybird.analysis.link_limits import exchange_share
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.present.contents import contents
 from earlybird.present.material import Material, MeasuredRun
 from earlybird.present.subjects.exchange.sources import exchanges
-from earlybird.present.subjects.provenance.links import exchange_share
 from earlybird.present.subjects.provenance.view import lights, remedies
 
 RATE = 24e6

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from earlybird.analysis.communicators import topology_text
 from earlybird.cli import main
 from earlybird.data.recorded_rank import Arrivals, Communicator, Step
 from earlybird.data.recording import load_recording
@@ -18,7 +19,7 @@ from earlybird.present.render import html as page
 from earlybird.present.render.text import render
 from earlybird.present.subjects.recording.chapter import MAX_DRAWN
 from earlybird.present.subjects.recording.ranks import MAX_BARS, MAX_COLUMNS
-from earlybird.present.subjects.recording.tables import MAX_PAIRS, MAX_RANKS, topology_text
+from earlybird.present.subjects.recording.tables import MAX_PAIRS, MAX_RANKS
 from tests.recordings import (
     WAITALL,
     add_traces,

@@ -5,11 +5,42 @@ from typing import Any
 
 import numpy as np
 
+from earlybird.data import labels
 from earlybird.data.units import format_bytes
 from earlybird.present.core import axes
+from earlybird.present.core.maps import heat_map
 
 MAX_TICKS = 8  # labels of an axis
 MAX_SEPARATORS = 64  # lines across a matrix; more would hide the cells
+
+
+def amounts_map(
+    amounts: np.ndarray,
+    messages: np.ndarray,
+    hover: Sequence[Sequence[str]],
+    gap: int = 0,
+    text: Callable[[float], str] = format_bytes,
+    decimals: int = 4,
+) -> dict[str, Any]:
+    """Return cells with colours for `amounts` on a log scale, empty where there are no `messages`; at least
+    one cell is filled. Fewer `decimals` of the logarithms make a smaller page."""
+    sent, logs = messages > 0, np.log10(np.maximum(amounts, 1)).round(decimals)
+    low, high = float(logs[sent].min()), float(logs[sent].max())
+    z: list[list[float | None]] = np.where(sent, logs, None).tolist()  # type: ignore[attr-defined]
+    bar = axes.color_bar(*log_ticks(low, high, text), -0.2)
+    # A single amount still spans a scale.
+    return heat_map(z, hover, axes.AMOUNTS, (low - 0.01, high + 0.01), gap, colorbar=bar)
+
+
+def amounts_caption(quantity: str) -> str:
+    """Return what the colours of `amounts_map` mean."""
+    return f"Colour: {quantity} from sender to receiver, on a log scale. Empty cells: no messages."
+
+
+def cell_text(sender: str, receiver: str, num_bytes: int, num_messages: int) -> str:
+    """Return the text that a cell shows when a user points at it."""
+    count = labels.counted(num_messages, "message")
+    return f"{sender} to {receiver}<br><b>{format_bytes(num_bytes)}</b> in {count}"
 
 
 def matrix_layout(

@@ -90,13 +90,21 @@ class Light:
 
     @property
     def text(self) -> str:
-        """The state as text: `20 of 39 samples converged`, then the problems with the number of affected
-        samples."""
-        counts = ((self.wrong, "wrong data"), (self.noisy, "noisy"), (self.oversubscribed, "oversubscribed"))
-        problems = [f"{number} {problem}" for number, problem in counts if number]
-        limited = f" ({self.link_limited} of them link-limited)" if self.link_limited else ""
-        steady = f"{self.samples - self.noisy} of {labels.counted(self.samples, 'sample')} converged"
-        return ", ".join([steady, *problems]) + limited
+        """`20 of 39 samples converged, 2 noisy`: the state as text."""
+        return self.summary()
+
+    def summary(self, why: str = "") -> str:
+        """Return how many samples converged, and then the problems with the number of affected samples; `why`
+        they are oversubscribed."""
+        limited = f"{self.link_limited} of them link-limited" if self.link_limited else ""
+        remarks = "; ".join(filter(None, (why, limited)))
+        problems = (
+            (self.wrong, "wrong data"),
+            (self.noisy, "noisy"),
+            (self.oversubscribed, f"oversubscribed ({remarks})" if remarks else "oversubscribed"),
+        )
+        converged = f"{self.samples - self.noisy} of {labels.counted(self.samples, 'sample')} converged"
+        return ", ".join([converged, *(f"{number} {problem}" for number, problem in problems if number)])
 
     @property
     def of_shared_cores(self) -> int:

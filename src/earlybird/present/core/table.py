@@ -92,6 +92,10 @@ class Table:
             rows.append(["" if repeated and j in common else cell for j, cell in enumerate(row)])
         return rows
 
+    def summed(self, total: Any) -> "Table":
+        """Return the table with a last row for `total`, an item with the sums."""
+        return replace(self, last=[column.cell(total) for column in self.columns])
+
     def only(self, keep: Callable[[Column], bool]) -> "Table":
         """Return the table with the columns that `keep` accepts."""
         places = [k for k, column in enumerate(self.columns) if keep(column)]

@@ -4,13 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data import labels
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
-from earlybird.data.units import format_bytes
 from earlybird.present.core import axes
-from earlybird.present.core.maps import heat_map
-from earlybird.present.core.matrices import even_ticks, log_ticks, matrix_layout, separators
+from earlybird.present.core.matrices import (
+    amounts_caption,
+    amounts_map,
+    cell_text,
+    even_ticks,
+    matrix_layout,
+    separators,
+)
 from earlybird.present.core.parts import Figure
 from earlybird.present.subjects.exchange.view import Exchange
 
@@ -27,27 +31,18 @@ def matrix_figure(exchange: Exchange, id: str) -> Figure:
         return Figure(id, title, "", absence="The pattern has no messages.")
     block, volume, messages = _blocks(exchange.pattern, exchange.num_ranks)
     names = _block_names(len(volume), block, exchange.num_ranks)
-    logs = np.log10(np.maximum(volume, 1)).round(4)
-    z: list[list[float | None]] = np.where(messages > 0, logs, None).tolist()  # type: ignore[attr-defined]
-    low, high = float(logs[messages > 0].min()), float(logs[messages > 0].max())
-    exponents, texts = log_ticks(low, high)
     hover = [
         [
-            f"{names[i]} to {names[j]}<br><b>{format_bytes(size)}</b> in {labels.counted(count, 'message')}"
-            if count
-            else ""
+            cell_text(names[i], names[j], size, count) if count else ""
             for j, (size, count) in enumerate(zip(*rows, strict=True))
         ]
         for i, rows in enumerate(zip(volume.tolist(), messages.tolist(), strict=True))
     ]
-    # A single volume still spans a scale.
-    ends, gap = (low - 0.01, high + 0.01), 1 if len(volume) <= 32 else 0
-    bar = axes.color_bar(exponents, texts, -0.2)
-    trace = heat_map(z, hover, axes.AMOUNTS, ends, gap, colorbar=bar)
+    trace = amounts_map(volume, messages, hover, gap=1 if len(volume) <= 32 else 0)
     has_numbers = len(volume) <= MAX_NUMBERS
     if has_numbers:
         trace |= {"text": _numbers(volume, messages), "texttemplate": "%{text}"}
-    caption = "Colour: bytes from sender to receiver, on a log scale. Empty cells: no messages."
+    caption = amounts_caption("bytes")
     if block > 1:
         caption += f" Each cell is the sum over {block} by {block} ranks."
     if has_numbers:

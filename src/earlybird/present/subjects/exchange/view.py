@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from earlybird.analysis import link_limits
+from earlybird.analysis.disturbances import overload_of
 from earlybird.compare.intervals import over_launches
 from earlybird.data import labels
 from earlybird.data.comparison import EmptyExchange
@@ -17,8 +19,6 @@ from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.patterns.traffic import Traffic, traffic
 from earlybird.present.material import MeasuredRun
-from earlybird.present.subjects.provenance import links
-from earlybird.present.subjects.provenance.view import is_loaded, load_of
 
 
 class ModelError(NamedTuple):
@@ -102,17 +102,17 @@ class Exchange:
             return None
         launches = self.run.launches if self.run else ()
         placed = next((launch for launch in reversed(launches) if launch.get("placement")), None)
-        return links.exchange_share(self.pattern, placed, float(self.measured_s.max()))
+        return link_limits.exchange_share(self.pattern, placed, float(self.measured_s.max()))
 
     @property
     def link_limited(self) -> bool:
         """Whether a virtual link was the bottleneck, even with several ranks per core."""
-        return self.link is not None and self.link[1] >= links.EXCHANGE_LIMIT_SHARE
+        return self.link is not None and self.link[1] >= link_limits.EXCHANGE_LIMIT_SHARE
 
     @property
     def load(self) -> float | None:
         """At the start of the run, if other work kept all cores busy."""
-        return load_of(self.run.machine) if self.run and is_loaded(self.run.machine) else None
+        return overload_of(self.run.machine) if self.run else None
 
     @property
     def slowest_s(self) -> Estimate | None:

@@ -11,7 +11,7 @@ from earlybird.present.core.parts import Answer, Chapter
 from earlybird.present.core.text import NOTHING
 from earlybird.present.material import Material
 from earlybird.present.subjects.program.figures import gains_figure
-from earlybird.present.subjects.program.tables import changes_table, phases_table
+from earlybird.present.subjects.program.tables import changes_table, tables
 from earlybird.present.subjects.program.view import Projected, projected
 
 ID = "projection"
@@ -30,26 +30,26 @@ def projection_chapter(material: Material) -> Chapter:
     projections = projected(material)
     if not projections:
         return Chapter(ID, QUESTION, "", absent=_absent(material))
-    changed = [one for one in projections if one.gains]
+    changed = [projection for projection in projections if projection.gains]
     return Chapter(
         ID,
         QUESTION,
-        " ".join(f"{one.title}: {verdict(one)}." for one in projections),
-        [MEANS, *(line for one in projections for line in (f"{labels.capital(one.run_text)}.", *basis(one)))],
-        answers=[_answer(one) for one in projections],
-        warnings=[labels.capital(note) for one in projections for note in one.projection.remarks()],
+        " ".join(f"{projection.title}: {verdict(projection)}." for projection in projections),
+        [MEANS, *(line for projection in projections for line in _lines(projection))],
+        answers=[_answer(projection) for projection in projections],
+        warnings=[labels.capital(note) for projection in projections for note in projection.record.remarks()],
         figures=[
-            gains_figure(one, f"projection-{k}")
-            for k, one in enumerate(projections)
-            if any(gain.change.run_speed_up is not None for gain in one.gains)
+            gains_figure(projection, f"projection-{k}")
+            for k, projection in enumerate(projections)
+            if any(gain.change.run_speed_up is not None for gain in projection.gains)
         ],
-        shown=[
-            table
-            for one in projections
-            for table in (phases_table(one), *([changes_table(one)] if one.gains else []))
-        ],
-        brief=[changes_table(one).brief().first(_BRIEF, "change") for one in changed],
+        shown=[table for projection in projections for table in tables(projection)],
+        brief=[changes_table(projection).brief().first(_BRIEF, "change") for projection in changed],
     )
+
+
+def _lines(projected: Projected) -> list[str]:
+    return [f"{labels.capital(projected.run_text)}.", *basis(projected)]
 
 
 def verdict(projected: Projected) -> str:
@@ -67,10 +67,9 @@ def verdict(projected: Projected) -> str:
 
 def basis(projected: Projected) -> list[str]:
     """Return the models of the phases and what is assumed, a sentence each."""
-    models = [f"Model of exchanges: {name}." for name in projected.projection.models()]
+    models = [f"Model of exchanges: {name}." for name in projected.record.models()]
     return models + [
-        labels.capital(f"{kind}: assumes that {text}.")
-        for kind, text in projected.projection.assumptions.items()
+        labels.capital(f"{kind}: assumes that {text}.") for kind, text in projected.record.assumptions.items()
     ]
 
 
@@ -84,8 +83,8 @@ def _absent(material: Material) -> Sequence[tuple[str, str]]:
 def _answer(projected: Projected) -> Answer:
     best = projected.best
     if best is None:
-        do = projected.projection.uneven_work_remedy() or NOTHING
-        run = format_seconds(projected.projection.run_s)
+        do = projected.record.uneven_work_remedy() or NOTHING
+        run = format_seconds(projected.record.run_s)
         return Answer(projected.title, run, "", f"{labels.capital(verdict(projected))}.", do)
     how = f"With {best.name}, projected, by {best.where}. Run the program with the change to check it."
     number = f"speed-up {speed_up_text(best.run_speed_up, ratio_text)}"

@@ -31,10 +31,15 @@ _CHANGES = (
 )
 
 
+def tables(projected: Projected) -> list[Table]:
+    """Return the table of phases, and that of changes if there are any."""
+    return [phases_table(projected), *([changes_table(projected)] if projected.gains else [])]
+
+
 def phases_table(projected: Projected) -> Table:
     """Return the phases, as recorded and as the models describe them."""
-    mean = ", times are means over ranks" if projected.projection.ranks > 1 else ""
-    return Table(projected.named(f"Phases{mean}"), _PHASES, projected.projection.phases, wide=True)
+    mean = ", times are means over ranks" if projected.record.ranks > 1 else ""
+    return Table(projected.named(f"Phases{mean}"), _PHASES, projected.record.phases, wide=True)
 
 
 def changes_table(projected: Projected) -> Table:

@@ -6,7 +6,7 @@ from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_captioned, print_line
 from earlybird.present.subjects.program.chapter import basis, verdict
-from earlybird.present.subjects.program.tables import changes_table, phases_table
+from earlybird.present.subjects.program.tables import tables
 from earlybird.present.subjects.program.view import Projected
 
 MORE_CHANGES = "; add some with --to-layout, --to-profile or --partitions"
@@ -29,9 +29,8 @@ def print_projection(projection: Projection, format: Format, hint: str = "") -> 
     projected = Projected(projection)
     print_line(projected.run_text)
     print_line(f"{capital(verdict(projected))}{'' if projected.gains else hint}.")
-    print_captioned(phases_table(projected))
-    if projected.gains:
-        print_captioned(changes_table(projected))
+    for table in tables(projected):
+        print_captioned(table)
     print_line()
     for gain in projected.gains:
         if gain.change.reason:

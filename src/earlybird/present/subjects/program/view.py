@@ -56,20 +56,21 @@ class Projected:
 
     Attributes
     ----------
+    record : as it is in the file.
     file : the name of its file; "" if that of the recording tells it from others.
     is_only : there is no other one next to it.
     """
 
-    projection: Projection
+    record: Projection
     file: str = ""
     is_only: bool = True
 
     @property
     def title(self) -> str:
         """`Program recorded in rec, 4 ranks`."""
-        ranks = labels.counted(self.projection.ranks, "rank")
+        ranks = labels.counted(self.record.ranks, "rank")
         file = f", {self.file}" if self.file else ""
-        return f"Program recorded in {self.projection.recording}, {ranks}{file}"
+        return f"Program recorded in {self.record.recording}, {ranks}{file}"
 
     def named(self, caption: str) -> str:
         """Return the caption of a table, with the title if there are several projections."""
@@ -78,14 +79,14 @@ class Projected:
     @property
     def run_text(self) -> str:
         """`recording rec: 4 ranks on 2x1x2, 2 s`."""
-        ranks = labels.counted(self.projection.ranks, "rank")
-        run = f"{ranks} on {self.projection.layout}, {format_seconds(self.projection.run_s)}"
-        return f"recording {self.projection.recording}: {run}"
+        ranks = labels.counted(self.record.ranks, "rank")
+        run = f"{ranks} on {self.record.layout}, {format_seconds(self.record.run_s)}"
+        return f"recording {self.record.recording}: {run}"
 
     @property
     def gains(self) -> Sequence[Gain]:
         """The changes of each phase, that which saves most of the run first."""
-        gains = [Gain(phase, change) for phase in self.projection.phases for change in phase.changes]
+        gains = [Gain(phase, change) for phase in self.record.phases for change in phase.changes]
         return sorted(gains, key=lambda gain: -(gain.change.run_speed_up or Estimate.exact(0.0)).value)
 
     @property
@@ -96,7 +97,7 @@ class Projected:
             for gain in self.gains
             if gain.change.kind not in OF_RUN and gain.change.run_speed_up is not None
         ]
-        for change in self.projection.run_changes():
+        for change in self.record.run_changes():
             phases = "phase" if len(change.phases) == 1 else "phases"
             where = f"{phases} {labels.listed([str(number) for number in change.phases])}"
             if change.run_speed_up is not None:

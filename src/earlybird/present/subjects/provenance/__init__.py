@@ -1,1 +1,1 @@
-"""What a person sees of provenance."""
+"""Presentation of how measurements were made: machine, MPI, placement and the state of samples."""

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from earlybird.analysis.disturbances import noise_remedy
+from earlybird.analysis.link_limits import EXCHANGE_LIMIT_SHARE, LIMIT_SHARE, limited_samples
 from earlybird.data import clocks, labels
 from earlybird.data.kernels import kernel_of
 from earlybird.data.layout import level_phrase
@@ -11,17 +13,15 @@ from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
 from earlybird.present.core.parts import Light, grouped
-from earlybird.present.core.table import Table, table_of
-from earlybird.present.material import MeasuredRun, number_or_none
-from earlybird.present.subjects.provenance import links
+from earlybird.present.core.table import Column, Table
+from earlybird.present.material import MeasuredRun
 
-SLOW_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
 MAX_PLACEMENTS = 3  # listed per run
 _INSIDE = {"intra-node": "within a node", "inter-node": "between nodes"}  # transports
 
 
 def machine_text(machine: Mapping[str, Any]) -> str:
-    """`node7 (AMD EPYC 9654, 96 cores, 2 sockets)` from the keys present in the file."""
+    """Return `node7 (AMD EPYC 9654, 96 cores, 2 sockets)` from the keys present in the file."""
     inside = [str(machine["cpu_model"])] if machine.get("cpu_model") else []
     counts = [(machine.get(key + "s"), key) for key in ("core", "socket")]
     inside += [labels.counted(count, key) for count, key in counts if _whole(count)]
@@ -32,12 +32,12 @@ def machine_text(machine: Mapping[str, Any]) -> str:
 
 
 def mpi_text(launch: Mapping[str, Any]) -> str:
-    """`MPICH 4.3.0` from one launch."""
+    """Return `MPICH 4.3.0` for a launch."""
     return f"{labels.flavour(str(launch.get('flavour', '')))} {launch.get('version') or ''}".strip()
 
 
 def started_text(run: MeasuredRun) -> str:
-    """The date of a run as `21 November 2026, 01:30`, or the text in the file if it is not a date."""
+    """Return the date of a run as `21 November 2026, 01:30`, or the text in the file if it is not a date."""
     text = str(run.header.get("started", ""))
     try:
         return f"{datetime.fromisoformat(text):%d %B %Y, %H:%M %Z}".lstrip("0").strip()
@@ -46,7 +46,7 @@ def started_text(run: MeasuredRun) -> str:
 
 
 def run_line(run: MeasuredRun) -> str:
-    """Run, machine, MPI, transport, placement and date in one line."""
+    """Describe a run in one line: machine, MPI, transport, placement and date."""
     parts = [machine_text(run.machine)]
     for name, same_mpi in grouped(run.launches, mpi_text).items():
         how = []
@@ -61,7 +61,7 @@ def run_line(run: MeasuredRun) -> str:
 
 
 def _placements_text(run: MeasuredRun) -> list[str]:
-    """A few placements, sorted by number of ranks, with the number of omitted placements."""
+    """Return a few placements in the order of their ranks, with the number of the others."""
     num_ranks = {placement_text(launch): len(launch.get("placement") or ()) for launch in run.launches}
     placements = sorted(num_ranks.keys() - {""}, key=lambda text: (num_ranks[text], text))
     if len(placements) <= MAX_PLACEMENTS:
@@ -72,7 +72,7 @@ def _placements_text(run: MeasuredRun) -> list[str]:
 
 
 def placement_text(launch: Mapping[str, Any]) -> str:
-    """`4 ranks on 1 node, binding core`; empty if the launch has no placement."""
+    """Return `4 ranks on 1 node, binding core`; "" if the launch has no placement."""
     placement = [entry for entry in launch.get("placement") or () if isinstance(entry, dict)]
     if not placement:
         return ""
@@ -82,19 +82,32 @@ def placement_text(launch: Mapping[str, Any]) -> str:
 
 
 def run_table(run: MeasuredRun) -> Table:
-    """All keys of run.json and of the first launch of each flavour, one row per key."""
+    """Return a row for each key of run.json and of the first launch of each flavour."""
     rows = [(key, value) for key, value in run.header.items() if key not in ("machine", "schema")]
     rows += [(f"machine: {key}", value) for key, value in run.machine.items()]
     first = {str(launch.get("flavour", "")): launch for launch in reversed(run.launches)}
     for name, launch in reversed(first.items()):
         rows += [(f"{labels.flavour(name)}: {key}", launch[key]) for key in launch if key != "flavour"]
-    columns = {"key": lambda row: row[0], "value": lambda row: _flat(row[1])}
-    return table_of(f"Provenance of {run.name}", rows, columns)
+    columns = [Column("key", lambda row: row[0]), Column("value", lambda row: _flat(row[1]))]
+    return Table(f"Provenance of {run.name}", columns, rows)
+
+
+def samples_table(lights: Sequence[Light]) -> Table:
+    """Return the state of the samples of each measurement."""
+    columns = [
+        Column("measurement", lambda light: light.what, left=True),
+        Column("samples", lambda light: light.samples),
+        Column("noisy", lambda light: light.noisy),
+        Column("oversubscribed", lambda light: light.oversubscribed),
+        Column("link-limited of these", lambda light: light.link_limited or "", optional=True, default="0"),
+        Column("wrong data", lambda light: light.wrong),
+    ]
+    return Table("Samples of each measurement", columns, lights)
 
 
 def lights(run: MeasuredRun, several: bool, patterns: Iterable[Pattern] = ()) -> list[Light]:
-    """One light per MPI, kernel and level of a run."""
-    limited = {id(sample) for sample in links.limited_samples(run, patterns)}
+    """Return a light for each MPI, kernel and level of a run; `several` runs are told apart by name."""
+    limited = {id(sample) for sample in limited_samples(run.samples, run.launches, patterns)}
 
     def what(sample: Sample) -> str:
         mpi, level = (str(sample.config.get(key, "")) for key in ("mpi", "level"))
@@ -116,7 +129,7 @@ def lights(run: MeasuredRun, several: bool, patterns: Iterable[Pattern] = ()) ->
 
 
 def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
-    """Remedies for the lights that are not green, each remedy once."""
+    """Return what to do about the lights that are not green, each remedy once."""
     texts = []
     if any(light.wrong for light in shown):
         texts.append(
@@ -131,8 +144,9 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
             f"context switches. To avoid this, use no more {crowd_text(runs)} than cores."
         )
     if any(light.link_limited for light in shown):
-        shares = f"at least {labels.percent(links.LIMIT_SHARE)}, for exchanges "
-        shares += labels.percent(links.EXCHANGE_LIMIT_SHARE)
+        shares = (
+            f"at least {labels.percent(LIMIT_SHARE)}, for exchanges {labels.percent(EXCHANGE_LIMIT_SHARE)}"
+        )
         texts.append(
             "Link-limited: there were more ranks than cores, but the bytes of these samples kept a virtual "
             f"link busy for most of the time ({shares}), so these samples measure the link."
@@ -146,12 +160,12 @@ def remedies(runs: Sequence[MeasuredRun], shown: Sequence[Light]) -> list[str]:
 
 
 def _noise_remedies(runs: Sequence[MeasuredRun]) -> list[str]:
-    """One sentence per advice, with the measurements that it applies to."""
+    """Return a sentence for each remedy, with the measurements that it applies to."""
     names_of: dict[str, list[str]] = {}
     for run in runs:
         if noisy := [light.what for light in lights(run, len(runs) > 1) if light.noisy]:
-            names_of.setdefault(noise_advice(run), []).extend(noisy)
-    return [f"Noisy ({labels.listed_briefly(names)}): {advice}." for advice, names in names_of.items()]
+            names_of.setdefault(noise_remedy(run.machine), []).extend(noisy)
+    return [f"Noisy ({labels.listed_briefly(names)}): {remedy}." for remedy, names in names_of.items()]
 
 
 def crowd_text(runs: Sequence[MeasuredRun]) -> str:
@@ -162,37 +176,12 @@ def crowd_text(runs: Sequence[MeasuredRun]) -> str:
     return workers.pop() if len(workers) == 1 else "ranks or threads"
 
 
-def noise_advice(run: MeasuredRun) -> str:
-    """How to reduce the noise, from what the run records about its machine."""
-    machine = run.machine
-    advice = ["measure longer with a larger --budget"]
-    governor = machine.get("governor")
-    if governor in SLOW_GOVERNORS:
-        advice.append(f"set the frequency governor from {governor} to performance")
-    load = load_of(machine)
-    if load is not None and load > 0.5:
-        advice.append(f"wait until the machine is idle (its load was {load:.1f} at the start)")
-    return ", or ".join(advice)
-
-
-def load_of(machine: Mapping[str, Any]) -> float | None:
-    """The load at the start of a run; None if the file does not have it."""
-    load = machine.get("load")
-    return number_or_none(load[0] if isinstance(load, list) and load else load)
-
-
-def is_loaded(machine: Mapping[str, Any]) -> bool:
-    """Whether other work kept every core busy at the start of a run; a lower load may be an earlier run's."""
-    load = load_of(machine)
-    return load is not None and _whole(machine.get("cores")) and load > machine["cores"]
-
-
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _flat(value: Any) -> str:
-    """A value as one line of text; nested objects as `key=value`."""
+    """Return a value as one line of text, nested objects as `key=value`."""
     if isinstance(value, dict):
         return ", ".join(f"{key}={_flat(item)}" for key, item in value.items())
     if isinstance(value, list):

@@ -18,10 +18,8 @@ NO_TIME = "No MPI call took measurable time after MPI_Init."
 
 def answer(recorded: Recorded) -> Answer:
     """Return the line on the first screen: the share of MPI, and what to do next."""
-    calls = recorded.calls
-    spread = calls.spread_of(calls.in_mpi)
-    low, high = labels.percent(spread.low), labels.percent(spread.high)
-    is_hung = _is_hung(recorded)
+    in_mpi, is_hung = recorded.calls.whole, _is_hung(recorded)
+    low, high = labels.percent(in_mpi.spread.low), labels.percent(in_mpi.spread.high)
     remedies = ["find what the calls that had not returned wait for"] if is_hung else []
     remedies += ["distribute the work evenly"] if recorded.uneven_work else []
     if not is_hung:
@@ -34,7 +32,7 @@ def answer(recorded: Recorded) -> Answer:
         remedies.append("to see who waits for whom, record again with `--events 10000`")
     return Answer(
         f"Program recorded in {recorded.name}, {labels.counted(recorded.recording.size, 'rank')}",
-        "did not end" if is_hung else f"{labels.percent(calls.share_in_mpi)} in MPI",
+        "did not end" if is_hung else f"{labels.percent(in_mpi.share)} in MPI",
         f"{low} to {high} by rank" if low != high and not is_hung else "",
         " ".join(sentences(recorded)),
         "; ".join(remedies),
@@ -83,13 +81,12 @@ def _calls(recorded: Recorded) -> str:
     calls, call = recorded.calls, recorded.calls.costliest
     if call is None:
         return NO_TIME
-    of_which = "all calls" if call == calls.in_run[0] else f"all calls before {FINALIZE}"
-    spread, share = calls.spread(call), labels.percent(calls.share(call))
-    text = f"{calls.names[call]} takes the most time of {of_which}: {share} of the run"
-    low, high = labels.percent(spread.low), labels.percent(spread.high)
+    of_which = "all calls" if call.name == calls.names[calls.in_run[0]] else f"all calls before {FINALIZE}"
+    text = f"{call.name} takes the most time of {of_which}: {labels.percent(call.share)} of the run"
+    low, high = labels.percent(call.spread.low), labels.percent(call.spread.high)
     if low != high:
-        text += f", from {low} on rank {spread.low_rank} to {high} on rank {spread.high_rank}"
-    return f"{text}. All calls together take {labels.percent(calls.share_in_mpi)}."
+        text += f", from {low} on rank {call.spread.low_rank} to {high} on rank {call.spread.high_rank}"
+    return f"{text}. All calls together take {labels.percent(calls.whole.share)}."
 
 
 def _work(recorded: Recorded) -> str:

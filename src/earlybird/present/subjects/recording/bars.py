@@ -19,39 +19,34 @@ _MAX_TICKS = 8  # of size classes and classes of lead times
 def calls_figure(recorded: Recorded, id: str) -> Figure:
     """Draw a bar for each call: its share of the run, with the lowest and highest rank."""
     title, calls = "Time by call", recorded.calls
-    drawn = calls.with_time[:MAX_CALLS]
+    drawn = [calls.totals[k] for k in calls.with_time[:MAX_CALLS]]
     if not drawn:
         return Figure(id, title, "", absence=NO_TIME, choice=recorded.choice)
-    shares, spreads = [calls.share(call) for call in drawn], [calls.spread(call) for call in drawn]
-    ends = list(zip(shares, spreads, strict=True))
     hover = [
-        f"{axes.label(calls.names[call])}<br><b>{labels.percent(share)}</b> of the run, "
-        f"{format_seconds(float(calls.time_s[call].sum()))} on all ranks<br>"
-        f"rank {spread.low_rank}: {labels.percent(spread.low)}, "
-        f"rank {spread.high_rank}: {labels.percent(spread.high)}"
-        for call, (share, spread) in zip(drawn, ends, strict=True)
+        f"{axes.label(call.name)}<br><b>{labels.percent(call.share)}</b> of the run, "
+        f"{format_seconds(call.time_s)} on all ranks<br>"
+        f"rank {call.spread.low_rank}: {labels.percent(call.spread.low)}, "
+        f"rank {call.spread.high_rank}: {labels.percent(call.spread.high)}"
+        for call in drawn
     ]
     whiskers = {
         "type": "data",
         "symmetric": False,
-        "array": [rounded(max(spread.high - share, 0)) for share, spread in ends],
-        "arrayminus": [rounded(max(share - spread.low, 0)) for share, spread in ends],
+        "array": [rounded(max(call.spread.high - call.share, 0)) for call in drawn],
+        "arrayminus": [rounded(max(call.share - call.spread.low, 0)) for call in drawn],
         "color": "var(--ink)",
         "thickness": 1.2,
         "width": 4,
     }
-    top = max(*shares, *(spread.high for spread in spreads))
+    shares = [rounded(call.share) for call in drawn]
+    top = max(max(call.share, call.spread.high) for call in drawn)
     more = more_text(len(calls.with_time) - len(drawn), "call", "in the table")
     return Figure(
         id,
         title,
         "Time of all ranks in a call, divided by the time of their runs. Whiskers: lowest and highest "
         f"rank{more}.",
-        [
-            row_bars(
-                [calls.names[call] for call in drawn], list(map(rounded, shares)), hover, error_x=whiskers
-            )
-        ],
+        [row_bars([call.name for call in drawn], shares, hover, error_x=whiskers)],
         rows_layout(axes.linear_share_axis(top, "share of the run"), len(drawn)),
         choice=recorded.choice,
     )

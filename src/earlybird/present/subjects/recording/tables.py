@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from earlybird.analysis.calls import Spread
+from earlybird.analysis.calls import CallTotal, Spread
+from earlybird.analysis.communicators import topology_text
 from earlybird.analysis.messages import Pair, SizeClass, bytes_by_rank
 from earlybird.analysis.waits import (
     CAUSES,
@@ -53,7 +54,7 @@ def all_tables(recorded: Recorded) -> list[Table]:
         *([phases_table(recorded).first(MAX_PHASES, "phase", _NOT_LISTED)] if recorded.phases else []),
         *([arrivals_table(recorded)] if recorded.arrivals else []),
         *([sizes_table(recorded)] if recorded.sizes else []),
-        *(table.first(MAX_PAIRS, "pair", "in `earlybird show`") for table in pairs_tables(recorded)),
+        *(table.first(MAX_PAIRS, "pair", "in `earlybird show --all`") for table in pairs_tables(recorded)),
         ranks_table(recorded),
         communicators_table(recorded),
     ]
@@ -78,38 +79,27 @@ def brief_tables(recorded: Recorded, where: str, is_whole: bool = False) -> list
 
 def calls_table(recorded: Recorded) -> Table:
     """Return every function that was called, the one with most time first, and their sum."""
-    calls = recorded.calls
-    spreads = {call: calls.spread(call) for call in calls.in_run}
-    whole = calls.spread_of(calls.in_mpi) if calls.names else None
 
-    def of_spread(text: Callable[[Spread], str]) -> Callable[[int], str]:
-        return lambda call: text(spreads[call]) if call in spreads else ""
+    def in_run(text: Callable[[CallTotal], str]) -> Callable[[CallTotal], str]:
+        return lambda total: text(total) if total.is_in_run else ""
 
     columns = [
-        Column("call", lambda call: calls.names[call], left=True, folded=True),
-        Column("calls", lambda call: calls.calls[call].sum()),
-        Column("messages", lambda call: _count(calls.messages[call].sum())),
-        Column("bytes", lambda call: _bytes(calls.bytes[call].sum())),
-        Column("time", lambda call: format_seconds(float(calls.time_s[call].sum()))),
-        Column("of the run", lambda call: labels.percent(calls.share(call)) if call in spreads else ""),
-        Column("lowest (rank)", of_spread(_low)),
-        Column("median", of_spread(_median), detail=True),
-        Column("highest (rank)", of_spread(_high)),
-    ]
-    last = [
-        "all calls",
-        str(calls.calls.sum()),
-        _count(calls.messages.sum()),
-        _bytes(calls.bytes.sum()),
-        format_seconds(float(calls.time_s.sum())),
-        labels.percent(calls.share_in_mpi),
-        *([_low(whole), _median(whole), _high(whole)] if whole else []),
+        Column("call", lambda total: total.name, left=True, folded=True),
+        Column("calls", lambda total: total.calls),
+        Column("messages", lambda total: _count(total.messages)),
+        Column("bytes", lambda total: _bytes(total.bytes)),
+        Column("time", lambda total: format_seconds(total.time_s)),
+        Column("of the run", in_run(lambda total: labels.percent(total.share))),
+        Column("lowest (rank)", in_run(lambda total: _end(total.spread, "low"))),
+        Column("median", in_run(lambda total: labels.percent(total.spread.median)), detail=True),
+        Column("highest (rank)", in_run(lambda total: _end(total.spread, "high"))),
     ]
     caption = (
         "Time by call, of all ranks together and as a share of the run after MPI_Init; a message counts in "
         "the call that sends it and in the one that receives it"
     )
-    return Table(recorded.named(caption), columns, range(len(calls.names)), last if whole else ())
+    table = Table(recorded.named(caption), columns, recorded.calls.totals)
+    return table.summed(recorded.calls.whole) if table.items else table
 
 
 def phases_table(recorded: Recorded) -> Table:
@@ -200,17 +190,17 @@ def arrivals_table(recorded: Recorded) -> Table:
 
 def sizes_table(recorded: Recorded) -> Table:
     """Return the messages and bytes of each size class, and their sums."""
-    messages = sum(size.messages for size in recorded.sizes)
-    num_bytes = sum(size.bytes for size in recorded.sizes)
+    sizes = recorded.sizes
+    messages, num_bytes = sum(size.messages for size in sizes), sum(size.bytes for size in sizes)
     columns = [
-        Column("message size", size_text),
+        Column("message size", lambda size: "all sizes" if size is whole else size_text(size)),
         Column("messages", lambda size: size.messages),
         Column("of messages", lambda size: labels.percent(size.messages / max(messages, 1))),
         Column("bytes", lambda size: format_bytes(size.bytes)),
         Column("of bytes", lambda size: labels.percent(size.bytes / max(num_bytes, 1))),
     ]
-    last = ["all sizes", str(messages), labels.percent(1), format_bytes(num_bytes), labels.percent(1)]
-    return Table(recorded.named("Message sizes"), columns, recorded.sizes, last)
+    whole = SizeClass(0, 0, messages, num_bytes)
+    return Table(recorded.named("Message sizes"), columns, sizes).summed(whole)
 
 
 def pairs_tables(recorded: Recorded) -> list[Table]:
@@ -276,15 +266,6 @@ def size_text(size: SizeClass) -> str:
     return f"{format_bytes(size.low_bytes)} to below {format_bytes(size.high_bytes + 1)}"
 
 
-def topology_text(communicator: Communicator) -> str:
-    """Return `Cartesian, 4x2, periodic in dimension 0`, `graph`, `distributed graph` or `none`."""
-    if communicator.topology != "cart":
-        return {"dist_graph": "distributed graph"}.get(communicator.topology, communicator.topology)
-    dims = "x".join(map(str, communicator.dims)) or "no dimensions"
-    periodic = [str(k) for k, period in enumerate(communicator.periods) if period]
-    return f"Cartesian, {dims}" + (f", periodic in dimension {labels.listed(periodic)}" if periodic else "")
-
-
 def _places_of_ranks(ranks: np.ndarray, values: np.ndarray, order: str) -> tuple[list[int], str]:
     """Return the places of ranks, of many those with the largest values first, and how they are ordered."""
     places = list(range(len(ranks)))
@@ -298,22 +279,11 @@ def _ranks(communicator: Communicator) -> str:
     return f"{own} + {remote}" if remote else str(own)
 
 
-def _low(spread: Spread) -> str:
-    return _end(spread, spread.low, spread.low_rank)
-
-
-def _median(spread: Spread) -> str:
-    return labels.percent(spread.median)
-
-
-def _high(spread: Spread) -> str:
-    return _end(spread, spread.high, spread.high_rank)
-
-
-def _end(spread: Spread, share: float, rank: int) -> str:
-    """Return a share and its rank, which is not named if all ranks are alike."""
-    text = labels.percent(share)
-    return text if labels.percent(spread.low) == labels.percent(spread.high) else f"{text} ({rank})"
+def _end(spread: Spread, end: str) -> str:
+    """Return the share at an end, "low" or "high", and its rank; no rank if all are alike."""
+    low, high = labels.percent(spread.low), labels.percent(spread.high)
+    share, rank = (low, spread.low_rank) if end == "low" else (high, spread.high_rank)
+    return share if low == high else f"{share} ({rank})"
 
 
 def _time(time_s: float) -> str:

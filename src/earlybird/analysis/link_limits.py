@@ -8,7 +8,7 @@ import numpy as np
 from earlybird.data.kernels import EXCHANGE
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
-from earlybird.present.material import MeasuredRun, number_or_none
+from earlybird.data.units import number_or_none
 
 # A sample is link-limited if its bytes keep the link busy for at least this fraction of its time.
 LIMIT_SHARE = 0.9
@@ -16,34 +16,36 @@ LIMIT_SHARE = 0.9
 EXCHANGE_LIMIT_SHARE = 0.75
 
 
-def link_bytes_per_s(launch: Mapping[str, Any]) -> float | None:
-    """The TCP bandwidth of each link of the launch; None except on virtual clusters."""
-    link = launch.get("link") or launch.get("link_at_start")
-    return number_or_none(link.get("expected_bytes_per_s")) or None if isinstance(link, Mapping) else None
-
-
-def limited_samples(run: MeasuredRun, patterns: Iterable[Pattern]) -> list[Sample]:
-    """The samples with more ranks than cores whose bottleneck was the link. `patterns` are the known patterns
-    of exchanges."""
-    launches = {str(launch.get("id")): launch for launch in run.launches}
+def limited_samples(
+    samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]], patterns: Iterable[Pattern]
+) -> list[Sample]:
+    """Return the samples of a run with more ranks than cores whose bottleneck was the link. `patterns` are
+    the known patterns of exchanges."""
+    by_id = {str(launch.get("id")): launch for launch in launches}
     by_digest = {pattern.sha256(): pattern for pattern in patterns}
     return [
         sample
-        for sample in run.samples
-        if sample.oversubscribed and _is_limited(sample, launches.get(sample.launch, {}), by_digest)
+        for sample in samples
+        if sample.oversubscribed and _is_limited(sample, by_id.get(sample.launch, {}), by_digest)
     ]
 
 
 def _is_limited(sample: Sample, launch: Mapping[str, Any], patterns: Mapping[str, Pattern]) -> bool:
     if sample.kernel != EXCHANGE.name:
-        return _link_share(sample, link_bytes_per_s(launch)) >= LIMIT_SHARE
+        return _link_share(sample, _link_bytes_per_s(launch)) >= LIMIT_SHARE
     pattern = patterns.get(str(sample.config.get("pattern_sha256")))
     busiest = exchange_share(pattern, launch, sample.median_s())
     return busiest is not None and busiest[1] >= EXCHANGE_LIMIT_SHARE
 
 
+def _link_bytes_per_s(launch: Mapping[str, Any]) -> float | None:
+    """Return the TCP bandwidth of each link of the launch; None except on virtual clusters."""
+    link = launch.get("link") or launch.get("link_at_start")
+    return number_or_none(link.get("expected_bytes_per_s")) or None if isinstance(link, Mapping) else None
+
+
 def _link_share(sample: Sample, rate: float | None) -> float:
-    """The fraction of its time for which a sample between two nodes keeps a link busy."""
+    """Return the fraction of its time for which a sample between two nodes keeps a link busy."""
     size_bytes = number_or_none(sample.config.get("size_bytes"))
     count = number_or_none(sample.config.get("competitors", 1))
     if rate is None or sample.config.get("level") != "inter_node" or not size_bytes or not count:
@@ -54,9 +56,9 @@ def _link_share(sample: Sample, rate: float | None) -> float:
 def exchange_share(
     pattern: Pattern | None, launch: Mapping[str, Any] | None, time_s: float
 ) -> tuple[int, float] | None:
-    """The node that sends or receives the most, and the fraction of `time_s` that its link is busy. None if
-    nodes or links are unknown."""
-    rate = link_bytes_per_s(launch) if launch else None
+    """Return the node that sends or receives the most, and the fraction of `time_s` that its link is busy;
+    None if nodes or links are unknown."""
+    rate = _link_bytes_per_s(launch) if launch else None
     node = {place.get("rank"): place.get("node") for place in (launch or {}).get("placement") or ()}
     if pattern is None or rate is None or not time_s > 0 or None in node.values():
         return None
