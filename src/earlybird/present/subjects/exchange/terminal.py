@@ -1,7 +1,7 @@
 """Prints exchanges: the times of their ranks, measured, predicted or both, and what a pattern means on a
 layout."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -131,6 +131,6 @@ def _most_rows(num_ranks: int) -> int:
     return MAX_RANKS
 
 
-def _rank_rows(columns: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
-    ranks = enumerate(zip(*(times_s.tolist() for times_s in columns.values()), strict=True))
-    return [dict(zip(("rank", *columns), (rank, *times_s), strict=True)) for rank, times_s in ranks]
+def _rank_rows(columns: Mapping[str, np.ndarray]) -> Iterator[dict[str, Any]]:
+    for rank, times_s in enumerate(zip(*(values_s.tolist() for values_s in columns.values()), strict=True)):
+        yield {"rank": rank, **dict(zip(columns, times_s, strict=True))}
