@@ -385,7 +385,7 @@ def test_a_full_disk_ends_the_command_in_a_sentence(any_mpi, tmp_path):
     assert "status 1" in result.stdout
     assert "\\n" in result.stdout.splitlines()[-1]
     assert "Traceback" not in result.stderr
-    assert "no space left" in result.stderr and "--resume" in result.stderr
+    assert "No space left" in result.stderr and "--resume" in result.stderr
 
 
 def test_exec_gives_the_flavours_tools_and_the_commands_status(mpi, earlybird, tmp_path):
