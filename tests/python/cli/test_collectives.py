@@ -136,7 +136,7 @@ def test_advise_ranks_algorithms_and_writes_the_rules(earlybird, folder):
     status, out, err = earlybird(*arguments, "--config", "rules")
     assert status == 0
     assert "1. OMPI_MCA_coll_tuned_use_dynamic_rules=1" in out
-    assert "pipeline, segments of 8 KiB" in out and "binomial" in out
+    assert "pipeline in segments of 8" in " ".join(out.split()) and "binomial" in out
     assert "OMPI_MCA_coll_tuned_dynamic_rules_filename=" in err
     assert (folder / "rules").read_text().startswith("1  # operations\n7  # bcast\n")
     status, out, _ = earlybird(*arguments, "--json")
@@ -160,13 +160,13 @@ def test_advice_on_several_operations_is_one_table_and_one_file(earlybird, folde
     arguments = ("advise", "collective", "--ranks", 8, "--map-by", "node", "--profile", "p.json")
     status, out, err = earlybird(*arguments, "--op", "bcast,reduce,bcast", "--config", "rules")
     assert status == 0
-    assert [line.split()[0] for line in out.splitlines()] == ["operation", "bcast", "reduce"]
+    assert [line.split()[0] for line in out.splitlines()[1:]] == ["operation", "bcast", "reduce"]
     assert "rules sets bcast: " in err and "rules sets reduce: " in err and err.count("use it with") == 1
     assert (folder / "rules").read_text().startswith("2  # operations\n7  # bcast\n")
     _, out, err = earlybird(*arguments, "--op", "bcast,reduce,bcast")
     best, sizes = (table.splitlines() for table in out.split("\n\n"))
-    assert [line.split()[0] for line in best] == ["operation", "bcast", "reduce"]
-    assert {line.split()[0] for line in sizes[1:]} == {"bcast", "reduce"}
+    assert [line.split()[0] for line in best[1:]] == ["operation", "bcast", "reduce"]
+    assert {"bcast", "reduce"} <= {line.split()[0] for line in sizes[1:]}
     assert "coll_tuned_reduce_algorithm=" in out and " sets " not in err
     for all_of_them in ("all", "bcast, reduce", "all,bcast"):
         assert earlybird(*arguments, "--op", all_of_them)[1] == out

@@ -241,8 +241,8 @@ def test_ranks_that_share_cores_of_a_node_are_left_out_where_others_tell(tmp_pat
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ranks": 1}, "ranks=1"),
-        ({"root": 9}, "root=9"),
+        ({"ranks": 1}, "give one for each of 1 ranks"),
+        ({"root": 9}, "config.root is 9; give one of 2 ranks"),
         ({"operation": "scan"}, "operation=scan"),
         ({"map_by": "moon"}, "map_by=moon"),
     ],
