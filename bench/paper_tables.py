@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from bench.commands import Usage, say, watched
-from earlybird.data.layout import LEVELS, Layout, parse_layout
+from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.data.tables import load_thune_table

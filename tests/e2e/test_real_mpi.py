@@ -328,6 +328,10 @@ def test_a_killed_mpiexec_leaves_nothing_in_tmp(mpi, long_replay, tmp_path):
     before = set(Path("/tmp").iterdir())
     process = long_replay(mpi)
     own, deadline = set(), time.monotonic() + 120
+    # What nobody has seen alive is not known to be this job's.
+    while process.poll() is None and len(psutil.Process(process.pid).children(recursive=True)) < 4:
+        time.sleep(0.02)
+    time.sleep(1)
     while process.poll() is None and time.monotonic() < deadline:
         with suppress(psutil.Error):
             for one in psutil.Process(process.pid).children(recursive=True):

@@ -7,7 +7,8 @@ import numpy as np
 from earlybird.advise.predicted import SlowestRank, ranked, uncertain_gains
 from earlybird.data.advice import Advice
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.layout import Layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.patterns.aggregation import Stages, aggregated

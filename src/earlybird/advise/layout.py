@@ -13,7 +13,8 @@ import numpy as np
 from earlybird.advise.predicted import SlowestRank, ranked, uncertain_gains
 from earlybird.data.advice import Advice
 from earlybird.data.exchange_models import KEPT
-from earlybird.data.layout import MAPPINGS, Layout
+from earlybird.data.layout import Layout
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.predict.changing import MAX_RANKS

@@ -8,7 +8,7 @@ import numpy as np
 
 from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
 from earlybird.data.kernels import MOTIFS
-from earlybird.data.layout import MAPPINGS
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import EARLYBIRD, FUNNELLED
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, median_of_launches

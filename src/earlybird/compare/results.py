@@ -11,7 +11,7 @@ from earlybird.compare.partitioned import partitioned_metrics
 from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
 from earlybird.data import kernels
 from earlybird.data.collective_algorithms import OWN, REDUCE_LOCAL, ROOTED, VERIFICATION
-from earlybird.data.parameters import Unknown
+from earlybird.data.errors import Unknown
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, rank_medians_of_launches, thread_medians_of_launches
 from earlybird.models.pipelined import delay_rate_s_per_byte, large_message_gain

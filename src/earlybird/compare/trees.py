@@ -14,9 +14,8 @@ from earlybird.data.collective_algorithms import (
     parse_method,
     tree_of,
 )
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, Unknown
 from earlybird.data.kernels import COLLECTIVE
-from earlybird.data.parameters import Unknown
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.models.tree_verification import (

@@ -9,7 +9,7 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.collective_algorithms import OPERATIONS, ROOTED
-from earlybird.data.layout import LEVELS, MAPPINGS
+from earlybird.data.levels import LEVELS, MAPPINGS
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Bytes,

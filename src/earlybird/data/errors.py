@@ -55,3 +55,7 @@ def write_error(what: str, error: OSError, kept: str = "") -> EarlybirdError:
         return InputError(f"cannot {what}: {cause_of(error)}; choose a place you may write to")
     remedy = f"{kept}, free some space and try again" if kept else "free some space and try again"
     return WriteError(f"cannot {what}: {cause_of(error)}; {remedy}")
+
+
+class Unknown(InputError):
+    """A point lacks a value that what was asked for is made of."""

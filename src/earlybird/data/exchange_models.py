@@ -52,6 +52,7 @@ _MODELS = (
 )
 # Of messages inside and outside a socket; of a rank's times inside its node and between nodes.
 MIXED, COMBINE = ("per-level", "union"), ("sum", "overlap")
+SHARES = ("message", "process")  # what gets equal parts of a bandwidth
 MODELS = {model.name: model for model in _MODELS}
 
 

@@ -17,7 +17,8 @@ from earlybird.data.collective_algorithms import (
     parse_method,
 )
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.layout import Layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.methods import FUNNELLED, MSGRATE_METHODS, NOISE_MODELS, PROCESSES, SHARED, SINGLE
 from earlybird.data.pattern import Pattern
 from earlybird.data.topologies import num_neighbours

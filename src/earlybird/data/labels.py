@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from earlybird.data.layout import LEVEL_LABELS, LEVELS
+from earlybird.data.levels import LEVEL_LABELS, LEVELS
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.units import format_bytes, whole_number
 

@@ -12,11 +12,8 @@ from numpy.typing import ArrayLike
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.kinds import require_kind, require_path
+from earlybird.data.levels import LEVEL_LABELS, MAPPINGS
 
-LEVELS = ("intra_socket", "inter_socket", "inter_node")
-# How tables and texts name them.
-LEVEL_LABELS = dict(zip(LEVELS, ("same socket", "across sockets", "between nodes"), strict=True))
-MAPPINGS = ("core", "socket", "node")
 LAYOUT_HEADER = "rank,node,socket"
 MAX_RANKS = 10_000_000
 MAX_PLACE = 2**31 - 1  # of nodes and sockets

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from earlybird.data.errors import InputError
+from earlybird.data.errors import Unknown
 from earlybird.data.kernels import kernel_of
 
 # What the absence of a key means; every other key without a value is unknown.
@@ -11,10 +11,6 @@ _DEFAULTS = {
     "cache": "hot", "competitors": 1, "layout": "", "level": "", "map_by": "", "noise": "none",
     "noise_share": 0.0, "root": 0, "scaling": "strong", "skew": 1,
 }  # fmt: skip
-
-
-class Unknown(InputError):
-    """A point lacks a value that what was asked for is made of."""
 
 
 class Values(dict[str, Any]):

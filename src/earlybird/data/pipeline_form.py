@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Bandwidth,

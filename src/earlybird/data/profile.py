@@ -14,7 +14,7 @@ from earlybird.data.collective_form import CollectiveForm, collective_form_from_
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import PINGPONG
 from earlybird.data.kinds import require_path
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.pipeline_form import PipelineForm, is_pipeline, pipeline_form_from_json
 from earlybird.data.schema import (
     OMIT_EMPTY,

@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 
 from earlybird.data import files, folders, locks
-from earlybird.data.errors import InputError, WorkError, write_error
+from earlybird.data.errors import InputError, Unknown, WorkError, write_error
 from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.kinds import require_path
-from earlybird.data.parameters import Parameters, Unknown
+from earlybird.data.parameters import Parameters
 from earlybird.data.run_keys import CONFIG_TYPES, OfSample, check_header, check_launch
 from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
 from earlybird.data.statistics import Statistic, statistic_of

@@ -12,7 +12,8 @@ import numpy as np
 
 from earlybird.data import files
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, MAX_RANKS, Layout
+from earlybird.data.layout import MAX_RANKS, Layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.schema import Bandwidth, Bytes, NotNegative, Positive, Ranks, Record, decode
 from earlybird.data.simulated_network import Dragonfly, FatTree
 

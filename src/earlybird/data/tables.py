@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from earlybird.data import files
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import PINGPONG
-from earlybird.data.layout import LEVELS, MAX_RANKS
+from earlybird.data.layout import MAX_RANKS
+from earlybird.data.levels import LEVELS
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.data.units import MAX_BYTES, MAX_BYTES_PER_S, MAX_S, MIN_S, number_in
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from earlybird.data.layout import LEVELS, level_phrase
+from earlybird.data.layout import level_phrase
+from earlybird.data.levels import LEVELS
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Extra,

@@ -8,7 +8,8 @@ import pandas
 
 from earlybird.data.collective_algorithms import tree_of, unmodelled_hint
 from earlybird.data.collective_form import Collective, CollectiveForm, CollectiveParameters
-from earlybird.data.layout import LEVELS, Layout, parse_layout
+from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.levels import LEVELS
 from earlybird.fit import resampling
 from earlybird.fit.collective_judgement import Judgement, judge
 from earlybird.fit.collective_samples import Collectives

@@ -12,7 +12,8 @@ import pandas
 from earlybird.data.collective_algorithms import OPERATIONS, REDUCE_LOCAL, UNMODELLED, family_of, parse_method
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import COLLECTIVE
-from earlybird.data.layout import MAPPINGS, parse_layout
+from earlybird.data.layout import parse_layout
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.run import Run, Sample
 from earlybird.data.units import MIN_S
 from earlybird.fit.config_values import config_value

@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 
 from earlybird.data.kernels import COMPLETION
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.measure_commands import ANYWHERE, LaunchOptions, measure_command
 from earlybird.data.profile import Level, Protocol
 from earlybird.data.units import format_bytes

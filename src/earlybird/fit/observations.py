@@ -15,7 +15,7 @@ from earlybird.data.benchmark_parameters import parameter_texts
 from earlybird.data.collective_algorithms import unmodelled_hint
 from earlybird.data.errors import InputError
 from earlybird.data.labels import listed
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.measure_commands import ANYWHERE, MESSAGES, LaunchOptions, measure_command
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample, require_validated

@@ -3,7 +3,8 @@
 from typing import Any
 
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVEL_LABELS, LEVELS, MAX_RANKS
+from earlybird.data.layout import MAX_RANKS
+from earlybird.data.levels import LEVEL_LABELS, LEVELS
 from earlybird.data.profile import Level, Profile
 from earlybird.data.simulated_machine import LevelCost, SimulatedMachine
 from earlybird.data.units import MAX_BYTES, format_bandwidth, format_seconds

@@ -22,7 +22,8 @@ from earlybird.data.collective_algorithms import (
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.labels import counted
-from earlybird.data.layout import MAPPINGS, Layout, is_shape, parse_layout
+from earlybird.data.layout import Layout, is_shape, parse_layout
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.topologies import DEFAULT_TOPOLOGY, num_neighbours, parse_topology
 from earlybird.data.units import format_bytes, number_in, parse_bytes, shortened, whole_number
 from earlybird.machine.flavours import SIMULATED

@@ -10,7 +10,8 @@ import numpy as np
 from earlybird.data.collective_algorithms import Forcing
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import KERNELS, sweep_blocks, sweep_steps
-from earlybird.data.layout import LEVELS, Layout, parse_layout
+from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern
 from earlybird.measure.options import FIELDS, SuiteOption
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from earlybird.data import kernels
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import STYLES
 from earlybird.measure import computing
 from earlybird.measure.motif_shapes import Triple, parse_triple, triple_text

@@ -8,7 +8,8 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, Layout
+from earlybird.data.layout import Layout
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import EARLYBIRD, FUNNELLED, OWN_CALLS, PERSISTENT, STYLES
 from earlybird.data.units import format_bytes
 from earlybird.machine.flavours import SIMULATED

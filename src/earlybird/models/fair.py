@@ -4,8 +4,6 @@ import numpy as np
 
 from earlybird.models.compiled import Flows
 
-SHARES = ("message", "process")
-
 # Completions closer than this fraction of the elapsed time are ties separated by rounding.
 _ROUNDING = 1e-12
 

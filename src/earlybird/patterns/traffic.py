@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.layout import Layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern
 
 

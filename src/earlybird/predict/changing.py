@@ -3,7 +3,8 @@
 import numpy as np
 
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.layout import Layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.models.compiled import ChangingExchange

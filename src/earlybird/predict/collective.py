@@ -20,7 +20,8 @@ from earlybird.data.collective_algorithms import (
 from earlybird.data.collective_form import CollectiveForm, CollectiveParameters
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import COLLECTIVE
-from earlybird.data.layout import LEVELS, MAPPINGS, MAX_RANKS, Layout, level_phrase, parse_layout
+from earlybird.data.layout import MAX_RANKS, Layout, level_phrase, parse_layout
+from earlybird.data.levels import LEVELS, MAPPINGS
 from earlybird.data.measure_commands import LaunchOptions, measure_command
 from earlybird.data.profile import Profile
 from earlybird.data.shell_commands import quoted

@@ -13,7 +13,8 @@ from earlybird.data.exchange_models import (
     exchange_model,
 )
 from earlybird.data.labels import counted, percent
-from earlybird.data.layout import LEVELS, level_phrase
+from earlybird.data.layout import level_phrase
+from earlybird.data.levels import LEVELS
 from earlybird.data.profile import Profile
 
 

@@ -11,17 +11,18 @@ from earlybird.data.exchange_models import (
     BOTH_ENDS,
     COMBINE,
     MIXED,
+    SHARES,
     SHARING,
     ExchangeModel,
     exchange_model,
 )
 from earlybird.data.kinds import require_kind
-from earlybird.data.layout import LEVELS, MAX_PLACE, Layout
+from earlybird.data.layout import MAX_PLACE, Layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.profile import Profile
 from earlybird.data.units import MAX_BYTES
-from earlybird.models import fair
 from earlybird.models.compiled import ChangingExchange
 from earlybird.predict.changing import changing_exchange
 from earlybird.predict.default_model import ChosenModel, choose_model
@@ -29,7 +30,6 @@ from earlybird.predict.parts import Part, alike
 from earlybird.predict.ranges import INTERVAL_PERCENT
 from earlybird.predict.solvers import SOLVERS, times_s
 
-SHARES = fair.SHARES
 MAX_REPLICATES = 200
 # What a model may cost for all replicates together (`solvers.Solver.work`); there are a few in any case.
 _REPLICATES_WORK, _MIN_REPLICATES = 2 * 10**8, 5

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from earlybird.data.labels import counted
-from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.layout import Layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.node_counts import NodeCount, NodeCounts
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile

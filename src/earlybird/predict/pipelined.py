@@ -9,7 +9,7 @@ import numpy as np
 
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import PIPELINE
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.measure_commands import ANYWHERE, LaunchOptions, measure_command
 from earlybird.data.methods import SINGLE
 from earlybird.data.pipeline_form import JoinedParameters, PipelineForm

@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.layout import Layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol, Replicate
 from earlybird.data.tolerance import BANDWIDTH, LATENCY, Sensitivity, Tolerance, ToleranceCurve, Tolerated

@@ -15,7 +15,8 @@ from earlybird.data.advice import EXTRAPOLATED
 from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, family_of
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import MSGRATE
-from earlybird.data.layout import LEVELS, MAPPINGS, Layout, is_shape, parse_layout
+from earlybird.data.layout import Layout, is_shape, parse_layout
+from earlybird.data.levels import LEVELS, MAPPINGS
 from earlybird.data.measure_commands import MESSAGES, launch_of, measure_command
 from earlybird.data.methods import CONTEXTS
 from earlybird.data.phases import arrivals_before, find_phases

@@ -17,7 +17,8 @@ from earlybird.advise.layout import (
     partitioned_layout,
 )
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, even_layout, parse_layout
+from earlybird.data.layout import even_layout, parse_layout
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import profile_from_json
 from earlybird.patterns.near_exchange import near_exchange

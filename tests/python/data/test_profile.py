@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.profile import load_profile, profile_from_json, save_profile
 
 POSITIVE = st.floats(min_value=1e-3, max_value=1e9)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.simulated_machine import SCHEMA, parse_simulated_machine
 
 SHAPE = {"schema": SCHEMA, "nodes": 2, "sockets": 1, "cores": 4}

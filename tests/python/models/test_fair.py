@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from earlybird.data.exchange_models import SHARES
 from earlybird.models import fair, staircase
 
 UNLIMITED = 1e30
@@ -85,7 +86,7 @@ def _exchanges(draw, max_messages=14, classes=2):
 
 
 @settings(deadline=None)
-@given(_exchanges(), st.sampled_from(fair.SHARES))
+@given(_exchanges(), st.sampled_from(SHARES))
 def test_completions_equal_a_message_by_message_simulation(exchange, share):
     messages, nodes, bandwidth = exchange
     expected = pytest.approx(_simulate(messages, nodes, bandwidth, share), rel=1e-7)
@@ -93,7 +94,7 @@ def test_completions_equal_a_message_by_message_simulation(exchange, share):
 
 
 @settings(deadline=None)
-@given(_exchanges(max_messages=30), st.sampled_from(fair.SHARES))
+@given(_exchanges(max_messages=30), st.sampled_from(SHARES))
 def test_parameter_sets_side_by_side_give_what_each_gives_alone(exchange, share):
     messages, nodes, bandwidth = exchange
     columns = np.array(messages, dtype=np.int64).T
@@ -129,7 +130,7 @@ def test_the_messages_of_a_lone_receiver_complete_as_in_equation_9():
     sizes = np.array([10_000, 40_000, 40_000, 70_000])
     messages = [(k + 1, 0, size) for k, size in enumerate(sizes)]
     expected = staircase.completion_fractions(np.zeros(4, dtype=int), sizes) * sizes.sum() / 12e9
-    for share in fair.SHARES:
+    for share in SHARES:
         assert _complete(messages, [0, 1, 2, 3, 4], [12e9], share) == pytest.approx(expected)
 
 
@@ -185,7 +186,7 @@ def test_empty_messages_are_complete_at_once_and_do_not_compete():
 
 
 @settings(deadline=None)
-@given(_exchanges(), st.randoms(), st.sampled_from(fair.SHARES))
+@given(_exchanges(), st.randoms(), st.sampled_from(SHARES))
 def test_a_completion_goes_with_its_message_not_its_place(exchange, random, share):
     messages, nodes, bandwidth = exchange
     order = list(range(len(messages)))
@@ -217,7 +218,7 @@ def test_capacities_that_are_no_numbers_end(bandwidth):
     assert len(_complete([(0, 1, 500), (0, 1, 1000), (1, 0, 5)], [0, 1], [bandwidth])) == 3
 
 
-@pytest.mark.parametrize("share", fair.SHARES)
+@pytest.mark.parametrize("share", SHARES)
 def test_completions_taken_together_change_times_by_little(share):
     exchange = _mesh_like(1)
     bandwidth = np.array([10e9, 16e9, 18e9, 20e9])[None, :, None]
@@ -227,7 +228,7 @@ def test_completions_taken_together_change_times_by_little(share):
     assert together == pytest.approx(exact, rel=5e-3)
 
 
-@pytest.mark.parametrize("share", fair.SHARES)
+@pytest.mark.parametrize("share", SHARES)
 def test_no_end_moves_more_than_its_capacity(share):
     src, dst, size, nodes, kind = _mesh_like(2)
     bandwidth = np.array([10e9, 16e9, 18e9, 20e9])

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earlybird.data.exchange_models import MODELS
-from earlybird.data.layout import LEVELS, Layout, parse_layout
+from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.predict import predict_exchange

@@ -45,7 +45,8 @@ from earlybird.data.advice import Advice
 from earlybird.data.collective_algorithms import OPERATIONS
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import exchange_model
-from earlybird.data.layout import MAPPINGS, is_shape, parse_layout, require_csv_name, save_layout
+from earlybird.data.layout import is_shape, parse_layout, require_csv_name, save_layout
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.measure_commands import LaunchOptions
 from earlybird.data.mpich_selection import Selection, find_selection
 from earlybird.data.pattern import save_pattern

@@ -15,7 +15,7 @@ from earlybird.cli.options.shared import LAYOUT_HELP, MapByOption, MpiOption, Th
 from earlybird.cli.session.mpi import choose_flavour
 from earlybird.data import units
 from earlybird.data.errors import InputError, WorkError
-from earlybird.data.layout import MAPPINGS
+from earlybird.data.levels import MAPPINGS
 from earlybird.launch import interpose, temporary_files
 from earlybird.launch.cluster import control, link, state
 from earlybird.launch.cluster.node import TEMPORARY

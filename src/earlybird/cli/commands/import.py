@@ -17,7 +17,7 @@ from earlybird.data import files
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.labels import FLAVOURS, OTHER_MPIS, counted, listed, percent
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import save_profile
 from earlybird.data.run import UNNAMED_HOST, Run, Sample, sample_from_json

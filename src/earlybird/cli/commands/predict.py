@@ -30,7 +30,8 @@ from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import MODELS, SHARING
-from earlybird.data.layout import MAPPINGS, Layout, parse_layout
+from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.pattern import Pattern
 from earlybird.data.profile import Profile
 from earlybird.data.simulated_machine import parse_simulated_machine

@@ -22,7 +22,8 @@ from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.cli.session.sides import in_full, listed_mpis
 from earlybird.data import units
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, parse_layout, save_layout
+from earlybird.data.layout import parse_layout, save_layout
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.pattern import Pattern, load_pattern, save_pattern
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run

@@ -8,7 +8,8 @@ import typer
 from earlybird.cli.options.command import make_command
 from earlybird.cli.options.shared import LAYOUT_HELP, LayoutMapByOption
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAPPINGS, parse_layout
+from earlybird.data.layout import parse_layout
+from earlybird.data.levels import MAPPINGS
 from earlybird.present.render.data import print_json
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_text

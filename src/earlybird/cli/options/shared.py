@@ -9,10 +9,9 @@ import typer
 
 from earlybird.cli.options.command import OneOf
 from earlybird.data.errors import InputError
-from earlybird.data.exchange_models import COMBINE, MIXED, MODELS, SHARING
-from earlybird.data.layout import LEVELS, MAPPINGS
+from earlybird.data.exchange_models import COMBINE, MIXED, MODELS, SHARES, SHARING
+from earlybird.data.levels import LEVELS, MAPPINGS
 from earlybird.data.units import parse_bytes
-from earlybird.models.fair import SHARES
 
 if TYPE_CHECKING:
     from earlybird.data.profile import Profile

@@ -9,7 +9,7 @@ from earlybird.cli.session.mpi import choose_flavour, simulated_flavour
 from earlybird.cli.session.synthetic_times import synthetic_launcher
 from earlybird.data import labels, memory
 from earlybird.data.errors import InputError
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import Profile, load_profile
 from earlybird.data.shell_commands import command_text

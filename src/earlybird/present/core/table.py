@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from earlybird.data import labels
-from earlybird.data.parameters import Unknown
+from earlybird.data.errors import Unknown
 
 
 @dataclass(frozen=True)
@@ -131,6 +130,8 @@ Columns = Mapping[str, Callable[[Any], str]]
 
 def more_text(num_left: int, noun: str, where: str = "on the page") -> str:
     """`; 3 more rows on the page`."""
+    from earlybird.data import labels  # imports numpy, which commands that start other programs must not
+
     return f"; {labels.counted(num_left, f'more {noun}')} {where}" if num_left > 0 else ""
 
 

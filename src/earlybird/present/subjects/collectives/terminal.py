@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from earlybird.data.collective_form import CollectiveForm
-from earlybird.data.layout import LEVEL_LABELS, LEVELS
+from earlybird.data.levels import LEVEL_LABELS, LEVELS
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.present.core.notation import percent_text
 from earlybird.present.core.table import Column, Table

@@ -8,7 +8,7 @@ from earlybird.data import labels
 from earlybird.data.benchmark_parameters import parameter_texts
 from earlybird.data.collective_algorithms import COMPLETION, DEFAULT
 from earlybird.data.kernels import COLLECTIVE
-from earlybird.data.layout import MAPPINGS
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.run import Sample
 from earlybird.data.units import format_bytes
 from earlybird.present.core import points as views

@@ -7,7 +7,8 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.exchange_models import with_reason
-from earlybird.data.layout import LEVELS, level_phrase
+from earlybird.data.layout import level_phrase
+from earlybird.data.levels import LEVELS
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present import commands
 from earlybird.present.core.notation import interval_text

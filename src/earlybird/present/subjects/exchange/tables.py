@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from earlybird.data import labels
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.prediction import Prediction
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core.notation import percent_text

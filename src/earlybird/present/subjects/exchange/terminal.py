@@ -10,7 +10,8 @@ from earlybird.compare import exchange_samples, measured_times
 from earlybird.data.comparison import Comparison, EmptyExchange
 from earlybird.data.exchange_models import with_reason
 from earlybird.data.labels import counted
-from earlybird.data.layout import LEVELS, Layout
+from earlybird.data.layout import Layout
+from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.run import Run

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import labels
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.units import format_bytes
 from earlybird.present.core import axes
 from earlybird.present.core.parts import Figure, few

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.layout import LEVELS, level_phrase
+from earlybird.data.layout import level_phrase
+from earlybird.data.levels import LEVELS
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.present import commands
 from earlybird.present.core.notation import interval_text

@@ -11,7 +11,7 @@ from earlybird.compare.ratios import Ratio
 from earlybird.compare.results import results
 from earlybird.data import labels
 from earlybird.data.kernels import MOTIFS
-from earlybird.data.layout import MAPPINGS
+from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import FUNNELLED
 from earlybird.data.run import Sample
 from earlybird.data.units import format_seconds, whole_number

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.node_counts import NodeCounts
 from earlybird.data.tolerance import Sensitivity, Tolerance, growth_text
 from earlybird.data.units import format_bytes, format_seconds

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from earlybird.data.exchange_models import with_reason
-from earlybird.data.layout import LEVELS
+from earlybird.data.levels import LEVELS
 from earlybird.data.node_counts import NodeCount, NodeCounts
 from earlybird.data.tolerance import Sensitivity, Tolerance
 from earlybird.present.render.data import print_data
