@@ -232,6 +232,8 @@ def parse_level(text: str | float, what: str, least: float = 0.0) -> float:
 
 def format_bytes(size_bytes: float) -> str:
     """1024 -> `1 KiB`; exact powers stay whole, others get three digits."""
+    if size_bytes > MAX_BYTES:  # a product of given numbers, which may be beyond floating point
+        return f"{min(size_bytes, 1e300) / (1 << 40):.3g} TiB"
     for factor, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if size_bytes >= factor:
             return f"{_three_digits(size_bytes / factor)} {name}"

@@ -161,3 +161,7 @@ def test_quantities_beyond_what_is_physical_are_refused_in_one_short_sentence(pa
     with pytest.raises(InputError, match=r"at most|give a number|give a fraction") as refused:
         parse(text)
     assert len(str(refused.value)) < 250
+
+
+def test_sizes_beyond_floating_point_have_a_text():
+    assert units.format_bytes(10**400) == "9.09e+287 TiB" and units.format_bytes(2**62) == "4194304 TiB"

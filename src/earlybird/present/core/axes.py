@@ -271,7 +271,7 @@ def _decades(values: Iterable[float], title: str, text: Callable[[float], str]) 
     positive = [value for value in values if value > 0] or [1.0]
     low, high = min(positive) / 1.25, max(positive) * 1.25
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1,) if math.log10(high / low) > 2 else (1, 2, 5)
+    steps = (1,) if math.log10(high) - math.log10(low) > 2 else (1, 2, 5)
     ticks = [step * 10.0**e for e in exponents for step in steps]
     return _log_axis(title, ticks, [text(_clean(tick)) for tick in ticks], low, high)
 
