@@ -271,7 +271,8 @@ def _may_be_negative(key: str) -> bool:
 def _out_of_range(value: Any, key: str) -> str:
     """The first number of a JSON value that cannot be right, with its key; "" without one."""
     if isinstance(value, dict):
-        names = ((f"{key}.{name}", item) for name, item in value.items())
+        # A name of other characters was made by a mutation: what its values mean is not known.
+        names = ((f"{key}.{name}", item) for name, item in value.items() if name.isascii())
         return next(filter(None, (_out_of_range(item, name) for name, item in names)), "")
     if isinstance(value, list):
         return next(filter(None, (_out_of_range(item, key) for item in value)), "")

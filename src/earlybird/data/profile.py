@@ -16,6 +16,7 @@ from earlybird.data.kernels import PINGPONG
 from earlybird.data.kinds import require_path
 from earlybird.data.levels import LEVELS
 from earlybird.data.pipeline_form import PipelineForm, is_pipeline, pipeline_form_from_json
+from earlybird.data.results import results_from_json
 from earlybird.data.schema import (
     OMIT_EMPTY,
     Bandwidth,
@@ -292,6 +293,7 @@ def profile_from_json(value: Mapping[str, Any], where: str = "the profile") -> P
             one | {"levels": _named(one.get("levels"))} if isinstance(one, dict) else one
             for one in replicates
         ]
+    results_from_json(value.get("results", []), where)  # read where they are used, and right before that
     return decode({**value, **named}, Profile, where)
 
 
