@@ -52,21 +52,9 @@ class LevelKeys(TypedDict, total=False):
     held_out_error_n: Number | None
 
 
-class ResultKeys(TypedDict, total=False):
-    """The times of a result; its other keys are checked where results are used."""
-
-    time_s: NotNegative | None
-    time_low_s: NotNegative | None
-    time_high_s: NotNegative | None
-    fitted_s: NotNegative | None
-    speed_up: NotNegative | None
-    speed_up_low: NotNegative | None
-    speed_up_high: NotNegative | None
-
-
 class ProfileKeys(TypedDict, total=False):
     warnings: list[str]
-    results: list[ResultKeys]
+    results: list[Any]
 
 
 @dataclass(frozen=True, kw_only=True)

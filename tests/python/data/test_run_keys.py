@@ -124,8 +124,6 @@ def test_a_value_of_another_form_is_refused(kernel, key, value, says):
         (advice_from_json, "advice-1.json", ("asked", "root"), 1e308),
         (advice_from_json, "advice-1.json", ("asked", "ranks"), "four"),
         (advice_from_json, "advice-1.json", ("asked", "size_bytes"), -1),
-        (profile_from_json, "profile-1.json", ("results",), [{"time_s": -(2**63)}]),
-        (profile_from_json, "profile-1.json", ("results",), [{"speed_up_low": "x"}]),
         (profile_from_json, "profile-1.json", ("some_s",), -(2**63)),
         (comparison_from_json, "comparison-1.json", ("predicted_s", "postal", 0), -0.5),
     ],
@@ -227,3 +225,17 @@ def test_a_point_without_a_key_of_its_kernel_is_refused_with_its_line(tmp_path, 
         print(json.dumps(value), file=samples)
     with pytest.raises(InputError, match=rf"samples.ndjson line 3: config has no '{missing}'; give it"):
         run.samples()
+
+
+@pytest.mark.parametrize(("key", "value"), [("time_s", -(2**63)), ("speed_up_low", "x"), ("kernel", None)])
+def test_results_that_a_profile_keeps_are_checked_when_it_is_read(key, value):
+    result = {
+        "kernel": "collective",
+        "quantity": "completion",
+        "config": {},
+        "method": "linear",
+        "time_s": 1.0,
+    }
+    profile = json.loads((GOLDEN / "profile-1.json").read_text())
+    with pytest.raises(InputError, match="result 0"):
+        profile_from_json(profile | {"results": [result | {key: value}]})
