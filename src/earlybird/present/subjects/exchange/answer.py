@@ -85,11 +85,12 @@ def accuracy_sentence(exchange: Exchange) -> str:
     remark = f" ({'; '.join(remarks)})" if remarks else ""
     subject = f"{exchange.name}: the" if exchange.name else "The"
     of_slowest = exchange.slowest_error[best]
+    is_close = abs(of_slowest) < 0.0005  # which would read `0.0 % too high`
     off = f"{labels.percent(abs(of_slowest))} too {'high' if of_slowest > 0 else 'low'}"
     return (
         f"{subject} {best} model is the most accurate: its relative error is "
         f"{labels.percent(exchange.error[best])}{remark}, and it predicts the time of the slowest rank "
-        f"{off if of_slowest else 'without error'}."
+        f"{'to within 0.1 %' if is_close else off}."
     )
 
 
