@@ -14,12 +14,12 @@ Setting = Mapping[str, str]  # column title -> text
 def crossovers_table(
     caption: str, rows: Sequence[tuple[Setting, Sequence[int], str, Sequence[Crossover]]]
 ) -> Table:
-    """A row per change; for a setting without one, its best method at every one of its sizes."""
+    """Return a row for each change; for a setting without one, its best method at every one of its sizes."""
     cells = []
     for setting, sizes, first, changes in rows:
         if not changes:
             low, high = format_bytes(sizes[0]), format_bytes(sizes[-1])
-            cells.append([*setting.values(), labels.method(first), "-", "-", f"{low} to {high}"])
+            cells.append([*setting.values(), labels.method(first), "", "", f"{low} to {high}"])
         for change in changes:
             low, high = map(format_bytes, change.between)
             ends = [labels.method(change.before), _about(change.size_bytes), labels.method(change.after)]
@@ -29,7 +29,7 @@ def crossovers_table(
 
 
 def _about(size_bytes: float) -> str:
-    """A size with two digits, the precision of an interpolated size."""
+    """Return a size with two digits, the precision of an interpolated size."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if size_bytes >= unit:
             return f"{float(f'{size_bytes / unit:.2g}'):g} {name}"
