@@ -41,6 +41,30 @@ def line(
          if markers else {}) | more  # fmt: skip
 
 
+def markers(
+    name: str,
+    x: Sequence[float | None],
+    y: Sequence[float | str | None],
+    hover: Sequence[str],
+    look: str,
+    *,
+    size: float = 9,
+    opacity: float = 1,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return points with the colour and marker of `look`."""
+    marker = {"color": axes.color(look), "symbol": axes.symbol(look), "size": size, "opacity": opacity}
+    return {
+        "mode": "markers",
+        "name": name,
+        "x": list(x),
+        "y": list(y),
+        "marker": marker,
+        "hoverinfo": "text",
+        "hovertext": list(hover),
+    } | more
+
+
 def error_bars(estimates: Sequence[Estimate]) -> dict[str, Any]:
     """Return the intervals of points, as `error_x` or `error_y` of their trace."""
     return {
@@ -62,16 +86,8 @@ def whiskers(
     less: float = 0.0,
 ) -> dict[str, Any]:
     """Return a point with its interval for each of `rows`, along x, where `less` is 0."""
-    return {
-        "mode": "markers",
-        "name": name,
-        "x": [estimate.value - less for estimate in estimates],
-        "y": [axes.label(row) for row in rows],
-        "marker": {"color": axes.color(look), "symbol": axes.symbol(look), "size": 9},
-        "error_x": error_bars(estimates),
-        "hoverinfo": "text",
-        "hovertext": list(hover),
-    }
+    values = [estimate.value - less for estimate in estimates]
+    return markers(name, values, list(map(axes.label, rows)), hover, look, error_x=error_bars(estimates))
 
 
 def spread_traces(
