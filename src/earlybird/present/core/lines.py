@@ -70,8 +70,8 @@ def error_bars(estimates: Sequence[Estimate]) -> dict[str, Any]:
     return {
         "type": "data",
         "symmetric": False,
-        "array": [estimate.high - estimate.value for estimate in estimates],
-        "arrayminus": [estimate.value - estimate.low for estimate in estimates],
+        "array": [max(estimate.high - estimate.value, 0) for estimate in estimates],
+        "arrayminus": [max(estimate.value - estimate.low, 0) for estimate in estimates],
         "thickness": 1.2,
         "width": 4,
     }
