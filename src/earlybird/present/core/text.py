@@ -1,13 +1,13 @@
 """Text that several chapters share: intervals, and the best method of a point and by size."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core.notation import interval_text, ratio_text
 from earlybird.present.core.parts import Answer
-from earlybird.present.core.points import Point
+from earlybird.present.core.points import HasPoints, Point, methods_of
 
 NOTHING = "nothing to do"
 _MAX_SPANS = 4  # of sizes in a sentence
@@ -16,6 +16,13 @@ _MAX_SPANS = 4  # of sizes in a sentence
 def star(is_crowded: bool, what: str = "threads") -> str:
     """The end of the caption of a table that marks measurements with more threads or ranks than cores."""
     return f" (*: more {what} than cores)" if is_crowded else ""
+
+
+def method_names(measured: Iterable[HasPoints]) -> str:
+    """Return the names of all methods as tables and options have them."""
+    methods = methods_of(point for series in measured for point in series.points)
+    listed = labels.listed([f"{labels.method(name)} ({name})" for name in methods])
+    return f"Methods, with their names in tables and options: {listed}."
 
 
 def finding(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from earlybird.compare.results import results
 from earlybird.compare.trees import verify, with_trees
+from earlybird.data import labels
 from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.run import Run, Sample
 from earlybird.interop.osu_tables import osu_tables
@@ -45,7 +46,7 @@ def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
         return
     for mpi in mpis:
         print_line()
-        print_line(f"{mpi}:")
+        print_line(f"{labels.flavour(mpi)}:")
         print_samples(run, [sample for sample in samples if sample.config.get("mpi", "") == mpi], format)
 
 
