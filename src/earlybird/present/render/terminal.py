@@ -205,7 +205,7 @@ def _print_on_terminal(
 
 
 def prints_all() -> bool:
-    """Whether --all is given: print long tables completely."""
+    """Return whether --all is given: print long tables completely."""
     return _prints_all
 
 

@@ -98,8 +98,8 @@ def setting_text(metrics: Metrics) -> str:
 
 def metric(result: Result, name: str) -> Estimate | None:
     """Return a metric of a result with its interval; None if it was not measured."""
-    values = [result.figures.get(key) for key in estimate_keys(name)]
-    return None if None in values else Estimate(*values)
+    values = [value for key in estimate_keys(name) if (value := result.figures.get(key)) is not None]
+    return Estimate(*values) if len(values) == len(estimate_keys(name)) else None
 
 
 def partitioned_metrics(material: Material) -> list[Metrics]:

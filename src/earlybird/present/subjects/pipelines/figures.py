@@ -124,16 +124,16 @@ def theory_text(point: Point, pipeline: Pipeline) -> str:
 def _reference_line(points: Sequence[Point]) -> dict[str, Any]:
     """Return the line of a single message, 1 at every size."""
     name, ones = method_name(SINGLE), [1.0] * len(points)
-    look = {"symbol": axes.symbol(SINGLE), "hoverinfo": "skip"}
-    return line(name, list(map(size_x, points)), ones, [], axes.color(SINGLE), **look)
+    x, symbol = list(map(size_x, points)), axes.symbol(SINGLE)
+    return line(name, x, ones, [], axes.color(SINGLE), symbol=symbol, hoverinfo="skip")
 
 
 def _ideal_line(ideal: Mapping[int, float]) -> dict[str, Any]:
     """Return the line of the ideal speed-ups of sizes."""
     name, gains = "Ideal speed-up", list(ideal.values())
     texts = [f"{name}<br>{format_bytes(size_bytes)}: {gain:.2f}" for size_bytes, gain in ideal.items()]
-    look = {"width": 1.6, "legendrank": 2000}
-    return line(name, list(ideal), gains, texts, axes.color("measured"), "dash", **look)
+    color = axes.color("measured")
+    return line(name, list(ideal), gains, texts, color, "dash", width=1.6, legendrank=2000)
 
 
 def _best_method_figures(measured: Sequence[Pipeline]) -> list[Figure]:

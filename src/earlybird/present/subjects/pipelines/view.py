@@ -67,7 +67,7 @@ class Pipeline(Measured[Setting]):
 
     @property
     def is_late(self) -> bool:
-        """Whether the last partition is later than the first."""
+        """Return whether the last partition is later than the first."""
         return bool(self.points[0].figures["delay_rate_s_per_byte"] > 0)
 
     def best_methods(self) -> list[str]:
