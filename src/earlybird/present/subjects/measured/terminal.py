@@ -14,7 +14,8 @@ from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import fits, print_line, print_table, print_text
 from earlybird.present.subjects.measured.columns import columns_of, compares_mpis, merge_means, ordered
 from earlybird.present.subjects.measured.remarks import remarks
-from earlybird.present.subjects.motifs.terminal import print_scaling, slower_text
+from earlybird.present.subjects.motifs.answer import slower_text
+from earlybird.present.subjects.motifs.terminal import print_scaling
 
 
 def print_with_paper(run: Run) -> None:
