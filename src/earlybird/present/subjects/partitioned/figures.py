@@ -1,53 +1,28 @@
 """Figures of partitioned communication: each metric against size, and the timeline of one iteration."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, DELIVERED, EARLY_BIRD, OVERHEAD
 from earlybird.data import labels
-from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.data.kernels import PARTITIONED
+from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import axes
 from earlybird.present.core.lines import line, method_name, method_traces
 from earlybird.present.core.parts import Figure, figures_left
+from earlybird.present.subjects.measured.columns import TEXTS
 from earlybird.present.subjects.partitioned.view import Metrics, Timeline, metric, setting_text
 
 MAX_SETTINGS = 8  # settings with figures, one shown at a time; the table has all
 MAX_LINES = 64  # partitions in a timeline
 
-_Axis = Callable[[Sequence[float], str], dict[str, Any]]
-# name -> (title, what it is, text of a value, axis)
-METRICS: dict[str, tuple[str, str, Callable[[float], str], _Axis]] = {
-    OVERHEAD: (
-        "Overhead",
-        "Time during which a partition is in flight, divided by the time of a single message.",
-        lambda value: f"{value:.2f}",
-        axes.ratio_axis,
-    ),
-    BANDWIDTH: (
-        "Perceived bandwidth",
-        "Size divided by the time from the last MPI_Pready until the receive is complete. The line of the "
-        "single message is the bandwidth of the hardware.",
-        format_bandwidth,
-        axes.log_bandwidth_axis,
-    ),
-    AVAILABILITY: (
-        "Application availability",
-        "Share of a single message's time that is not spent after the threads have joined.",
-        labels.percent,
-        axes.percent_axis,
-    ),
-    EARLY_BIRD: (
-        "Early-bird communication",
-        "Share of the time in flight before the threads join. Partitions that wait inside the MPI count.",
-        labels.percent,
-        axes.percent_axis,
-    ),
-    DELIVERED: (
-        "Delivered before the join",
-        "Share of the partitions that have arrived when the threads join.",
-        labels.percent,
-        axes.percent_axis,
-    ),
+# name -> (title, axis)
+METRICS: Mapping[str, tuple[str, Callable[[Sequence[float], str], dict[str, Any]]]] = {
+    OVERHEAD: ("Overhead", axes.ratio_axis),
+    BANDWIDTH: ("Perceived bandwidth", axes.log_bandwidth_axis),
+    AVAILABILITY: ("Application availability", axes.percent_axis),
+    EARLY_BIRD: ("Early-bird communication", axes.percent_axis),
+    DELIVERED: ("Delivered before the join", axes.percent_axis),
 }
 
 
@@ -60,9 +35,9 @@ def partitioned_figures(measured: Sequence[Metrics]) -> list[Figure]:
 
 
 def _metric_figure(k: int, metrics: Metrics, name: str) -> Figure:
-    title, meaning, text, axis = METRICS[name]
+    (title, axis), column = METRICS[name], PARTITIONED.column(name)
     traces, values = method_traces(
-        metrics.points, metrics.methods(), lambda result: metric(result, name), text
+        metrics.points, metrics.methods(), lambda result: metric(result, name), TEXTS[column.kind]
     )
     id, whole_title = f"partitioned-{name.split('_')[0]}-{k}", f"{title}: {setting_text(metrics)}"
     if not traces:
@@ -70,7 +45,8 @@ def _metric_figure(k: int, metrics: Metrics, name: str) -> Figure:
         return Figure(id, whole_title, "", absence=reason, choice=metrics.choice())
     sizes = axes.size_axis([point.size_bytes for point in metrics.points], "buffer size")
     layout = axes.layout(sizes, axis(values, title.lower()))
-    return Figure(id, whole_title, meaning, traces, layout, choice=metrics.choice())
+    caption = f"{labels.capital(column.meaning)}."
+    return Figure(id, whole_title, caption, traces, layout, choice=metrics.choice())
 
 
 def _timeline_figure(k: int, metrics: Metrics) -> Figure:
