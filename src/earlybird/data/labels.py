@@ -1,7 +1,8 @@
 """Display names of MPI flavours, levels, methods and algorithms, and helpers for sentences."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from earlybird.data.errors import InputError
 from earlybird.data.levels import LEVEL_LABELS, LEVELS
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.units import format_bytes, whole_number
@@ -195,6 +196,19 @@ def nearest(name: str, known: Iterable[str]) -> str:
     import difflib
 
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")
+
+
+def choose(text: str, allowed: Collection[str], option: str, *, is_list: bool = True) -> tuple[str, ...]:
+    """Return the items of a comma-separated list, each once; raise InputError for one that is not allowed.
+
+    Of an option that takes no list, the text is the one item.
+    """
+    items = tuple(dict.fromkeys(item.strip() for item in text.split(","))) if is_list else (text,)
+    for item in items:
+        if item not in allowed:
+            remedy = f"give {'some' if is_list else 'one'} of {', '.join(allowed)}"
+            raise InputError(with_guess(f"{option} has {item!r}", nearest(item, allowed), remedy))
+    return items
 
 
 def with_guess(problem: str, meant: str, remedy: str) -> str:

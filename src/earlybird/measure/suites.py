@@ -267,7 +267,7 @@ def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
                 f"settings.{option.key} of the run is {value!r}; give what {option.option} takes, as "
                 f"{_JSON_KINDS[option.type]}"
             )
-        values[option.field] = option.parse(value, settings)
+        values[option.field] = option.read(value, settings)
     num_points = math.prod(len(value) for value in values.values() if isinstance(value, tuple))
     if num_points > MAX_POINTS:
         raise InputError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from earlybird.cli.options.command import OneOf
+from earlybird.cli.options.values import OneOf
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import COMBINE, MIXED, MODELS, SHARES, SHARING
 from earlybird.data.levels import LEVELS, MAPPINGS

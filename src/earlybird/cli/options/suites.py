@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from earlybird.cli.options.command import OneOf, example_text, make_command
+from earlybird.cli.options.command import example_text, make_command
+from earlybird.cli.options.values import ListOf, OneOf
 from earlybird.measure.groups import Suite
 from earlybird.measure.options import SuiteOption
 from earlybird.measure.suites import SUITES
@@ -80,7 +81,11 @@ def _command(
     command.__doc__ = f"The suite {suite.name}: {suite.help}" if suite else measure.__doc__
     parameters = [] if suite else [Parameter("suite", _KEYWORD, default=None, annotation=_SUITES)]
     for name, option in own.items():
-        declared = typer.Option(option.option, help=option.help, hidden=suite is None)
+        # The run checks the choices, which it may also have from its folder.
+        complete = ListOf(*option.choices).complete if option.choices else None
+        declared = typer.Option(
+            option.option, help=option.help, hidden=suite is None, autocompletion=complete
+        )
         # Several suites may have options of one name with other values.
         values = [OneOf(*option.values)] if suite and option.values else []
         annotation = Annotated[(option.type | None, declared, *values)]  # type: ignore[name-defined]
