@@ -96,6 +96,9 @@ class Settings(TypedDict, total=False):
     without_dead_nodes: bool
     map_by: Text
     reproduce: Text
+    step: Text
+    mpis: list[str]
+    budget_s: Seconds
     effort: EffortKeys
 
 

@@ -12,9 +12,6 @@ from earlybird.present.core.notation import interval_text, ratio_text, with_inte
 from earlybird.present.core.parts import Answer, Chapter, grouped
 from earlybird.present.core.text import NOTHING
 from earlybird.present.material import Material
-from earlybird.present.subjects.papers import temucin, temucin_motifs
-from earlybird.present.subjects.papers.temucin_figures import throughput_figures
-from earlybird.present.subjects.papers.temucin_view import throughputs
 from earlybird.present.subjects.partitioned.figures import MAX_SETTINGS, partitioned_figures
 from earlybird.present.subjects.partitioned.tables import brief_partitioned_table, partitioned_table
 from earlybird.present.subjects.partitioned.view import (
@@ -39,7 +36,7 @@ def partitioned_chapter(material: Material) -> Chapter:
     measured = partitioned_metrics(material)
     if not measured:
         return Chapter(ID, QUESTION, "")
-    ordered, motifs = by_interest(measured), throughputs(material)
+    ordered = by_interest(measured)
     heads = [group[0] for group in grouped(ordered, lambda one: one.label).values()]
     return Chapter(
         ID,
@@ -49,13 +46,10 @@ def partitioned_chapter(material: Material) -> Chapter:
             "Metrics of Temuçin et al. 2022; the share delivered before the join is not in the paper. "
             + MEASURED
             + CROWDED * any(one.oversubscribed for one in measured),
-            *([temucin.NOTES] if any(one.reproduces == temucin.NAME for one in measured) else []),
-            *([temucin_motifs.NOTES] if motifs else []),
         ],
         answers=[_answer(one) for one in heads],
-        figures=[*partitioned_figures(ordered), *throughput_figures(motifs)],
+        figures=partitioned_figures(ordered),
         tables=[partitioned_table(measured)],
-        shown=[*temucin.paper_tables(measured), *temucin_motifs.motif_paper_tables(motifs)],
         brief=[brief_partitioned_table(ordered)],
         choices=choices(ordered[:MAX_SETTINGS]),
     )

@@ -11,7 +11,6 @@ from earlybird.present import commands
 from earlybird.present.core.parts import Answer, Chapter, grouped
 from earlybird.present.core.text import method_answer
 from earlybird.present.material import Material
-from earlybird.present.subjects.papers import gillis
 from earlybird.present.subjects.pipelines.figures import pipeline_figures, theory_text
 from earlybird.present.subjects.pipelines.tables import (
     brief_crossovers_table,
@@ -46,14 +45,12 @@ def pipeline_chapter(material: Material) -> Chapter:
         ID,
         QUESTION,
         " ".join(_sentence(headline(group)) + _penalty(group) for group in groups),
-        [*gillis.conditions(material), _method_names(measured)],
+        [_method_names(measured)],
         answers=[_answer(headline(group), material) for group in groups],
         figures=pipeline_figures(ordered),
         tables=[pipelines_table(measured)],
-        shown=gillis.paper_tables(measured),
         closing=[crossovers] if crossovers.rows else [],
         brief=[
-            *gillis.brief_paper_tables(measured),
             *([brief_crossovers_table(measured)] if crossovers.rows else []),
             brief_pipelines_table(ordered),
         ],
