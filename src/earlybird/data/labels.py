@@ -146,6 +146,11 @@ def split_algorithm(name: str) -> tuple[str, str, str]:
     return "persistent " * (base != name), plain, ", generic transport" * (plain != base)
 
 
+def is_own(method: str) -> bool:
+    """Return whether it is an algorithm of Earlybird, which an MPI cannot select."""
+    return method.startswith(OWN)
+
+
 def operation(name: str) -> str:
     return OPERATIONS.get(name, name)
 

@@ -63,7 +63,7 @@ class Contents:
 
     @property
     def trust_line(self) -> str:
-        """`142 of 144 points converged, 2 noisy. 3 warnings.`"""
+        """Return `142 of 144 points converged, 2 noisy. 3 warnings.`"""
         counted = f" {labels.counted(len(self.warnings), 'warning')}." if self.warnings else ""
         return self.trust + counted
 

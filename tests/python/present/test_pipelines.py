@@ -87,7 +87,7 @@ def test_methods_have_distinct_colours_and_the_speed_up_has_a_theory_line():
         in result.sentence
     )
     (table,) = result.tables
-    assert "2.50 (2.40 .. 2.55)" in table.rows[1]
+    assert {"many", "2.50", "2.40 .. 2.55"} <= set(table.rows[1])
     assert "Pipelines: time of a buffer in partitions" in render(material(samples()))
 
 
@@ -97,7 +97,7 @@ def test_crossovers_are_in_the_sentence_and_in_a_table():
     (changes,) = result.closing
     (row,) = changes.rows
     # Speed-up 0.5 at 2^14 and 2 at 2^18, hence 1 at 2^16.
-    assert row == ["single message", "64 KiB", "libearlybird", "16 KiB to 256 KiB"]
+    assert row[-4:] == ["single message", "64 KiB", "libearlybird", "16 KiB .. 256 KiB"]
     assert "1 KiB in 4 partitions take 4 times as long" in result.sentence
 
 

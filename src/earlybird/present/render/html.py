@@ -56,18 +56,19 @@ def render(material: Material, more: MoreChapters = no_chapters) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """What an expression of the template shows: plain text. Parts of the page that are ready are kept."""
+    """Return what an expression of the template shows: plain text. Parts of the page that are ready are
+    kept."""
     return plain(value) if type(value) is str else value
 
 
 def _packed(text: str) -> str:
-    """`text` compressed, in base 85 (6 % shorter than base 64); the script of the page inflates it."""
+    """Compress `text`, in base 85 (6 % shorter than base 64); the script of the page inflates it."""
     return base64.b85encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 @cache
 def _packed_plotly() -> str:
-    """The script of plotly, which is the same in every page; packing it takes half a second."""
+    """Return the script of plotly, which is the same in every page; packing it takes half a second."""
     from plotly.offline import get_plotlyjs  # imported late: slow
 
     return _packed(get_plotlyjs())
@@ -79,7 +80,7 @@ def _title(material: Material) -> str:
 
 
 def _figures(all_chapters: Iterable[Chapter]) -> dict[str, dict[str, Any]]:
-    """id -> plotly figure, for the figures that can be drawn."""
+    """Return the plotly figures that can be drawn, by their id."""
     return {
         figure.id: _plain_texts({"data": figure.data, "layout": figure.layout})
         for chapter in all_chapters
@@ -100,12 +101,12 @@ def _plain_texts(value: Any) -> Any:
 
 
 def _choosers(chapter: Chapter) -> dict[str, list[str]]:
-    """The selectors of a chapter that have more than one value."""
+    """Return the selectors of a chapter that have more than one value."""
     return {name: list(values) for name, values in chapter.choices.items() if len(values) > 1}
 
 
 def _chosen(figure: Figure, selectors: Mapping[str, object]) -> dict[str, str]:
-    """What the selectors of its chapter must show for a figure to be visible."""
+    """Return what the selectors of its chapter must show for a figure to be visible."""
     return {plain(name): plain(value) for name, value in figure.choice.items() if name in selectors}
 
 

@@ -85,7 +85,8 @@ def _command(text: str, indent: str) -> str:
     arguments = _ARGUMENT.findall(text)
     if " ".join(arguments) != text:
         return f"{indent}  {text}"
-    width, lines = WIDE_TABLE - len(indent) - 9, []
+    width = WIDE_TABLE - len(indent) - 9
+    lines: list[str] = []
     for argument in arguments:
         if not lines or lines[-1].endswith("&&"):
             lines.append(argument)

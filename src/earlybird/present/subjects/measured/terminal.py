@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from earlybird.compare.results import results
 from earlybird.compare.trees import verify, with_trees
+from earlybird.data import labels
 from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.run import Run, Sample
 from earlybird.interop.osu_tables import osu_tables
@@ -13,7 +14,8 @@ from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import fits, print_line, print_table, print_text
 from earlybird.present.subjects.measured.columns import columns_of, compares_mpis, merge_means, ordered
 from earlybird.present.subjects.measured.remarks import remarks
-from earlybird.present.subjects.motifs.terminal import print_scaling, slower_text
+from earlybird.present.subjects.motifs.answer import slower_text
+from earlybird.present.subjects.motifs.terminal import print_scaling
 
 
 def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
@@ -26,7 +28,7 @@ def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
         return
     for mpi in mpis:
         print_line()
-        print_line(f"{mpi}:")
+        print_line(f"{labels.flavour(mpi)}:")
         print_samples(run, [sample for sample in samples if sample.config.get("mpi", "") == mpi], format)
 
 
