@@ -197,7 +197,8 @@ def test_the_figures_of_the_paper_are_compared_only_for_runs_that_reproduce_it()
 
 
 def test_methods_of_one_hue_differ_in_line_or_symbol():
-    methods = [*labels.METHODS, "earlybird:512", "earlybird:1024", "earlybird:4096", "earlybird:16384"]
+    limits = [f"earlybird:{size}" for size in (512, 1024, 4096, 16384)]
+    methods = [*labels.METHODS, *limits, "earlybird-segments:1", "earlybird-segments:4"]
     looks = {(axes.color(method), axes.symbol(method), axes.dash(method)) for method in methods}
     assert len(looks) == len(methods)
     order = ["single", "many", "earlybird", "earlybird:512", "earlybird:4096"]

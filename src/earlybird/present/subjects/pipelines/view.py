@@ -8,7 +8,7 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.kernels import PIPELINE
-from earlybird.data.methods import SINGLE
+from earlybird.data.methods import ONE_RECEIVES, SINGLE, THREADS_RECEIVE, receivers_of
 from earlybird.data.run import Sample
 from earlybird.present.core import points as views
 from earlybird.present.core.points import Point, groups
@@ -30,6 +30,7 @@ class Setting:
     compute_s_per_byte: float = 0.0
     epsilon: float = 0.0
     delta: float = 0.0
+    receivers: str = ONE_RECEIVES
 
     @property
     def delay(self) -> tuple[float, ...]:
@@ -89,6 +90,7 @@ _CHOICES: Mapping[str, tuple[Callable[[Pipeline], str], Callable[[Pipeline], Any
     "level": (lambda one: labels.level(one.setting.level), lambda one: one.setting.level_order),
     "threads": (lambda one: str(one.setting.threads), lambda one: one.setting.threads),
     "contexts": (lambda one: one.setting.contexts(), lambda one: one.setting.vcis),
+    "receivers": (lambda one: one.setting.receivers, lambda one: one.setting.receivers),
     "partitions": (lambda one: str(one.setting.partitions), lambda one: one.setting.partitions),
     "delay rate": (lambda one: one.setting.late(), lambda one: one.setting.delay),
 }
@@ -111,6 +113,7 @@ def setting_text(pipeline: Pipeline, leave_out: Sequence[str] = ()) -> str:
         "level": labels.level(setting.level),
         "threads": labels.counted(setting.threads, "thread") if setting.threads > 1 else "",
         "contexts": labels.counted(setting.vcis, "context") if setting.vcis else "",
+        "receivers": "receiving threads" if setting.receivers == THREADS_RECEIVE else "",
         "partitions": labels.counted(setting.partitions, "partition"),
         "delay rate": f"delay rate {setting.late()}" if setting.late() != "none" else "no delay",
     }
@@ -169,4 +172,7 @@ def _setting(sample: Sample) -> Setting | None:
     level = str(sample.config.get("level", ""))
     whole = (int(config.get(key, 0)) for key in ("threads", "vcis", "partitions"))
     delay = ("gamma_s_per_byte", "compute_s_per_byte", "epsilon", "delta")
-    return Setting(labels.level_order(level), level, *whole, *(config.get(key, 0.0) for key in delay))
+    return Setting(
+        labels.level_order(level), level, *whole, *(config.get(key, 0.0) for key in delay),
+        receivers=receivers_of(sample.config),
+    )  # fmt: skip
