@@ -217,7 +217,7 @@ class Setting(ABC):
         for field in fields(cls):
             value = config.get(field.name)
             number = number_or_none(value)
-            if field.type is str and value is not None:
+            if field.type is str and value:
                 values[field.name] = str(value)
             elif field.type is not str and number is not None:
                 values[field.name] = int(number) if field.type is int else number

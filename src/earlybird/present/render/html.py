@@ -11,7 +11,7 @@ from typing import Any
 from earlybird import __version__
 from earlybird.data import files
 from earlybird.data.plain_text import plain, plain_line
-from earlybird.present.contents import contents
+from earlybird.present.contents import MoreChapters, contents, no_chapters
 from earlybird.present.core.axes import PALETTE
 from earlybird.present.core.parts import Chapter, Figure
 from earlybird.present.material import Material
@@ -20,16 +20,16 @@ TEMPLATES = Path(__file__).parent / "templates"
 FAINT = 0.22  # opacity of shading and raw samples
 
 
-def write_page(material: Material, path: str | Path) -> None:
-    """Write the page to `path` atomically."""
-    files.write_text(path, render(material))
+def write_page(material: Material, path: str | Path, more: MoreChapters = no_chapters) -> None:
+    """Write the page to `path` atomically; `more` makes further chapters."""
+    files.write_text(path, render(material, more))
 
 
-def render(material: Material) -> str:
+def render(material: Material, more: MoreChapters = no_chapters) -> str:
     """Return the page as HTML: style, scripts and figures inlined, all text from files escaped."""
     import jinja2  # imported late: slow
 
-    report = contents(material)
+    report = contents(material, more)
     figures = _figures(report.chapters.values())
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),

@@ -19,25 +19,6 @@ from earlybird.present.subjects.motifs.answer import slower_text
 from earlybird.present.subjects.motifs.terminal import print_scaling
 
 
-def print_with_paper(run: Run) -> None:
-    """Print the paper's figures next to those of the run; the page and the formats csv and json have the
-    rest."""
-    from earlybird.present.material import collect
-    from earlybird.present.subjects.papers import gillis, temucin, temucin_motifs
-    from earlybird.present.subjects.papers.temucin_view import throughputs
-    from earlybird.present.subjects.partitioned.view import partitioned_metrics
-    from earlybird.present.subjects.pipelines.view import pipelines
-
-    material = collect([run.path])
-    tables = gillis.brief_paper_tables(pipelines(material))
-    tables += temucin.paper_tables(partitioned_metrics(material))
-    tables += temucin_motifs.motif_paper_tables(throughputs(material))
-    for one in tables:
-        print_line()
-        print_line(f"{one.caption}")
-        print_table(one)
-
-
 def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
     """Print the samples of a run; most tables have no column for the MPI, and each of several has its
     own."""

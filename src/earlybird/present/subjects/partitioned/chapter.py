@@ -14,9 +14,6 @@ from earlybird.present.core.points import choices
 from earlybird.present.core.text import NOTHING, method_names
 from earlybird.present.material import Material
 from earlybird.present.subjects.measured.columns import labelled_results, results_table
-from earlybird.present.subjects.papers import temucin, temucin_motifs
-from earlybird.present.subjects.papers.temucin_figures import throughput_figures
-from earlybird.present.subjects.papers.temucin_view import throughputs
 from earlybird.present.subjects.partitioned.figures import MAX_SETTINGS, partitioned_figures
 from earlybird.present.subjects.partitioned.view import (
     Metrics,
@@ -43,7 +40,7 @@ def partitioned_chapter(material: Material) -> Chapter:
     measured = partitioned_metrics(material)
     if not measured:
         return Chapter(ID, QUESTION, "")
-    ordered, motifs = by_interest(measured), throughputs(material)
+    ordered = by_interest(measured)
     first_of_mpis = [group[0] for group in grouped(ordered, lambda metrics: metrics.label).values()]
     by_setting = grouped(ordered, lambda metrics: metrics.setting).values()
     first_results = [result for group in by_setting for result in labelled_results(group)]
@@ -57,13 +54,10 @@ def partitioned_chapter(material: Material) -> Chapter:
             + MEASURED
             + CROWDED * any(metrics.oversubscribed for metrics in measured),
             method_names(measured),
-            *([temucin.NOTES] if any(metrics.reproduces == temucin.NAME for metrics in measured) else []),
-            *([temucin_motifs.NOTES] if motifs else []),
         ],
         answers=[_more_available_calls(metrics) for metrics in first_of_mpis],
-        figures=[*partitioned_figures(ordered), *throughput_figures(motifs)],
+        figures=partitioned_figures(ordered),
         tables=[whole.first(_MAX_ROWS, where="in `earlybird show RUN`")],
-        shown=[*temucin.paper_tables(measured), *temucin_motifs.motif_paper_tables(motifs)],
         brief=[results_table(_CAPTION, first_results).brief().first(_MAX_BRIEF)],
         choices=choices(ordered[:MAX_SETTINGS]),
     )

@@ -1,7 +1,7 @@
 """Figures of partitioned communication: each metric against size, and the timeline of one iteration."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, DELIVERED, EARLY_BIRD, OVERHEAD
 from earlybird.data import labels
@@ -16,13 +16,29 @@ from earlybird.present.subjects.partitioned.view import Metrics, Timeline, metri
 MAX_SETTINGS = 8  # settings with figures, one shown at a time; the table has all
 MAX_LINES = 64  # partitions in a timeline
 
-# name -> (title, axis)
-METRICS: Mapping[str, tuple[str, Callable[[Sequence[float], str], dict[str, Any]]]] = {
-    OVERHEAD: ("Overhead", axes.ratio_axis),
-    BANDWIDTH: ("Perceived bandwidth", axes.log_bandwidth_axis),
-    AVAILABILITY: ("Application availability", axes.percent_axis),
-    EARLY_BIRD: ("Early-bird communication", axes.percent_axis),
-    DELIVERED: ("Delivered before the join", axes.percent_axis),
+_Axis = Callable[[Sequence[float], str], dict[str, Any]]
+
+
+class MetricView(NamedTuple):
+    """How a metric is drawn: its title, what it is, the text of a value and the axis."""
+
+    title: str
+    meaning: str
+    text: Callable[[float], str]
+    axis: _Axis
+
+
+def _view(name: str, title: str, axis: _Axis) -> MetricView:
+    column = PARTITIONED.column(name)
+    return MetricView(title, f"{labels.capital(column.meaning)}.", TEXTS[column.kind], axis)
+
+
+METRICS = {
+    OVERHEAD: _view(OVERHEAD, "Overhead", axes.ratio_axis),
+    BANDWIDTH: _view(BANDWIDTH, "Perceived bandwidth", axes.log_bandwidth_axis),
+    AVAILABILITY: _view(AVAILABILITY, "Application availability", axes.percent_axis),
+    EARLY_BIRD: _view(EARLY_BIRD, "Early-bird communication", axes.percent_axis),
+    DELIVERED: _view(DELIVERED, "Delivered before the join", axes.percent_axis),
 }
 
 
@@ -35,9 +51,9 @@ def partitioned_figures(measured: Sequence[Metrics]) -> list[Figure]:
 
 
 def _metric_figure(k: int, metrics: Metrics, name: str) -> Figure:
-    (title, axis), column = METRICS[name], PARTITIONED.column(name)
+    title, meaning, text, axis = METRICS[name]
     traces, values = method_traces(
-        metrics.points, metrics.methods(), lambda result: metric(result, name), TEXTS[column.kind]
+        metrics.points, metrics.methods(), lambda result: metric(result, name), text
     )
     id, whole_title = f"partitioned-{name.split('_')[0]}-{k}", f"{title}: {setting_text(metrics)}"
     if not traces:
@@ -45,8 +61,7 @@ def _metric_figure(k: int, metrics: Metrics, name: str) -> Figure:
         return Figure(id, whole_title, "", absence=reason, choice=metrics.choice())
     sizes = axes.size_axis([point.size_bytes for point in metrics.points], "buffer size")
     layout = axes.layout(sizes, axis(values, title.lower()))
-    caption = f"{labels.capital(column.meaning)}."
-    return Figure(id, whole_title, caption, traces, layout, choice=metrics.choice())
+    return Figure(id, whole_title, meaning, traces, layout, choice=metrics.choice())
 
 
 def _timeline_figure(k: int, metrics: Metrics) -> Figure:

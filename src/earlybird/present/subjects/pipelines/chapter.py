@@ -12,7 +12,6 @@ from earlybird.present.core.parts import Answer, Chapter, grouped
 from earlybird.present.core.points import choices
 from earlybird.present.core.text import method_answer, method_names
 from earlybird.present.material import Material
-from earlybird.present.subjects.papers import gillis
 from earlybird.present.subjects.pipelines.figures import pipeline_figures, theory_text
 from earlybird.present.subjects.pipelines.tables import (
     BRIEF_CHANGES,
@@ -46,14 +45,12 @@ def pipeline_chapter(material: Material) -> Chapter:
         ID,
         QUESTION,
         " ".join(_speed_up_sentence(headline(group)) + _cost_sentence(group) for group in groups),
-        [*gillis.conditions(material), method_names(measured)],
+        [method_names(measured)],
         answers=[_best_method(headline(group), material) for group in groups],
         figures=pipeline_figures(ordered),
         tables=[pipelines_table(measured)],
-        shown=gillis.paper_tables(measured),
         closing=[crossovers] if crossovers.rows else [],
         brief=[
-            *gillis.brief_paper_tables(measured),
             *([crossovers.brief().first(BRIEF_CHANGES)] if crossovers.rows else []),
             brief_pipelines_table(ordered),
         ],

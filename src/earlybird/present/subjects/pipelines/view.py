@@ -8,7 +8,7 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.kernels import PIPELINE
-from earlybird.data.methods import SINGLE
+from earlybird.data.methods import ONE_RECEIVES, SINGLE, THREADS_RECEIVE
 from earlybird.data.run import Sample
 from earlybird.data.units import format_delay_rate
 from earlybird.present.core import points
@@ -29,6 +29,7 @@ class Setting(points.Setting):
     compute_s_per_byte: float = 0.0
     epsilon: float = 0.0
     delta: float = 0.0
+    receivers: str = ONE_RECEIVES
 
     @property
     def delay(self) -> tuple[float, ...]:
@@ -50,6 +51,7 @@ class Setting(points.Setting):
             "level": self.level_selector,
             "threads": (str(self.threads), self.threads),
             "contexts": (self.contexts(), self.vcis),
+            "receivers": (self.receivers, self.receivers),
             "partitions": (str(self.partitions), self.partitions),
             "delay rate": (self.late(), self.delay),
         }
@@ -87,6 +89,7 @@ def setting_text(pipeline: Pipeline, leave_out: Sequence[str] = ()) -> str:
         "level": labels.level(setting.level),
         "threads": labels.counted(setting.threads, "thread") if setting.threads > 1 else "",
         "contexts": labels.counted(setting.vcis, "context") if setting.vcis else "",
+        "receivers": "receiving threads" if setting.receivers == THREADS_RECEIVE else "",
         "partitions": labels.counted(setting.partitions, "partition"),
         "delay rate": f"delay rate {setting.late()}" if setting.late() != "none" else "no delay",
     }
