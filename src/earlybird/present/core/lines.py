@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from earlybird.data import labels
+from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.present.core import axes
@@ -120,6 +121,27 @@ def spread_traces(
         edge | {"y": list(highs), "fill": "tonexty"},
         line(name, x, values, hover, color, dash, symbol=symbols, **common),
     ]
+
+
+def method_traces(
+    points: Sequence[Point],
+    methods: Sequence[str],
+    estimate_of: Callable[[Result], Estimate | None],
+    text: Callable[[float], str],
+) -> tuple[list[dict[str, Any]], list[float]]:
+    """Return the traces of a value of every method against the size, and all values that are drawn."""
+    traces: list[dict[str, Any]] = []
+    drawn: list[float] = []
+    for method in methods:
+        results = [(point, point.results[method]) for point in points if method in point.results]
+        known = [(point, result, value) for point, result in results if (value := estimate_of(result))]
+        if not known:
+            continue
+        name, values = method_name(method), [value for *_, value in known]
+        texts = [hover(name, point.where, value, text, result.launches) for point, result, value in known]
+        traces += spread_traces(method, name, [size_x(point) for point, *_ in known], values, texts)
+        drawn += [end for value in values for end in value]
+    return traces, drawn
 
 
 def hover(name: str, where: str, estimate: Estimate, text: Callable[[float], str], num_launches: int) -> str:

@@ -28,13 +28,13 @@ class Cell:
 
     @property
     def figure(self) -> str:
-        """The speed-up over the reference, for cells that are wide enough."""
+        """Return the speed-up over the reference, for cells that are wide enough."""
         gain = self.point.speed_up.get(self.best)
         return f"{gain.value:.1f}" if gain else ""
 
     @property
     def hover(self) -> str:
-        """The best method with its speed-up, and the time of every method, the fastest first."""
+        """Return the best method with its speed-up, and the time of every method, the fastest first."""
         result = self.point.results[self.best]
         gain = result.speed_up
         over = f", speed-up {gain.value:.2f} over {labels.method(result.reference)}" if gain else ""
