@@ -29,7 +29,7 @@ def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
         labelled(pipeline.points[k].results[method], pipeline.label)
         for pipeline in measured[:BRIEF_SETTINGS]
         for k in few(len(pipeline.points), BRIEF_SIZES)
-        for method in dict.fromkeys((SINGLE, pipeline.best_methods()[k]))
+        for method in dict.fromkeys((SINGLE, pipeline.best_methods()[k] or pipeline.points[k].fastest()))
         if method in pipeline.points[k].results
     ]
     more = more_text(len(measured) - BRIEF_SETTINGS, "setting")
