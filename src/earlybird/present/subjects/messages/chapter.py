@@ -13,7 +13,12 @@ from earlybird.present.material import Material, labelled_profiles
 from earlybird.present.subjects.messages import tables
 from earlybird.present.subjects.messages.figures import level_figures
 from earlybird.present.subjects.messages.rate_figures import rate_figures
-from earlybird.present.subjects.messages.rates import message_rates, rates_answer, rates_sentence
+from earlybird.present.subjects.messages.rates import (
+    message_rates,
+    method_names,
+    rates_answer,
+    rates_sentence,
+)
 from earlybird.present.subjects.messages.view import (
     Contention,
     Curve,
@@ -58,26 +63,30 @@ def machine_chapter(material: Material) -> Chapter:
         answers.append(answer)
         texts_of.setdefault(level_phrase(item.level), []).append(text)
     sentences = [labels.capital(f"{level}, {'; '.join(texts)}.") for level, texts in texts_of.items()]
+    rate_tables = [tables.rates_table(rates)] if rates else []
     all_tables = (
         tables.points_table(curves),
         tables.fit_table(lines),
         tables.protocols_table(labelled_profiles(material)),
         tables.bandwidth_table(items),
-        tables.rates_table(rates),
+        *rate_tables,
     )
     brief = (
         tables.brief_points_table(curves),
         tables.bandwidth_table(large_message_protocols(items)),
-        tables.rates_table(rates).brief(),
+        *(table.brief() for table in rate_tables),
     )
     return Chapter(
         ID,
         QUESTION,
         " ".join([*sentences, *_contention_sentence(items), *map(rates_sentence, rates)])
         or ("The bandwidth was measured without competing processes." if items else ""),
-        lines=_lines(
-            levels, bool(lines), bool(curves) or any(line.is_pingpong for line in lines), bool(items)
-        ),
+        lines=[
+            *_lines(
+                levels, bool(lines), bool(curves) or any(line.is_pingpong for line in lines), bool(items)
+            ),
+            *method_names(rates),
+        ],
         answers=[*answers, *map(rates_answer, rates)],
         warnings=_warnings(material),
         figures=figures + rate_figures(rates),
