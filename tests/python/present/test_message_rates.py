@@ -12,7 +12,7 @@ from earlybird.present.contents import contents
 from earlybird.present.core import axes
 from earlybird.present.material import Material, MeasuredRun, collect
 from earlybird.present.render.text import render
-from earlybird.present.subjects.messages.rate_figures import MAX_SETTINGS
+from earlybird.present.subjects.messages.figures import MAX_SETTINGS
 from earlybird.present.subjects.messages.rates import message_rates, rate, threads
 
 KEPT = sorted((Path(__file__).parents[3] / "docs" / "results").glob("msgrate-*"))

@@ -6,13 +6,13 @@ from earlybird.data import labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.levels import LEVELS
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.models.maxrate import FOLLOWS
 from earlybird.present import commands
 from earlybird.present.core.notation import interval_text
 from earlybird.present.core.parts import Answer, Chapter
 from earlybird.present.material import Material, labelled_profiles
 from earlybird.present.subjects.messages import tables
-from earlybird.present.subjects.messages.figures import level_figures
-from earlybird.present.subjects.messages.rate_figures import rate_figures
+from earlybird.present.subjects.messages.figures import level_figures, rate_figures
 from earlybird.present.subjects.messages.rates import (
     message_rates,
     method_names,
@@ -41,7 +41,6 @@ PROTOCOLS = (
     "A protocol is a range of message sizes with one latency and one set of bandwidths. The fit names "
     "protocols by their order; the names do not state which protocol the MPI uses."
 )
-FOLLOWS = 0.05  # relative deviation up to which a point counts as ideal scaling
 
 
 def machine_chapter(material: Material) -> Chapter:
