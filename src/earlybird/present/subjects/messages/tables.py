@@ -22,8 +22,6 @@ from earlybird.present.subjects.messages.view import (
     Fit,
     Received,
     bandwidth,
-    pair_or_none,
-    profile_interval,
 )
 
 BRIEF_SIZES = 7  # sizes per curve in the terminal, from the smallest to the largest
@@ -110,10 +108,9 @@ def protocols_table(profiles: Sequence[tuple[Profile, str]]) -> Table:
 
 
 def _latency(profile: Profile, level: str, protocol: Protocol) -> str:
-    low, high = pair_or_none(profile_interval(profile, level, protocol.name, "latency_s")) or (
-        (protocol.latency_s,) * 2
-    )
-    return with_interval(Estimate(protocol.latency_s, low, high), format_seconds)
+    latency_s = protocol.latency_s
+    ends_s = profile.interval(level, protocol.name, "latency_s") or (latency_s, latency_s)
+    return with_interval(Estimate(latency_s, *ends_s), format_seconds)
 
 
 def _sender_waits(protocol: Protocol) -> str:
