@@ -15,6 +15,7 @@ def test_a_script_measures_what_was_packed(tmp_path, monkeypatch):
     require_mpi("mpich")
     monkeypatch.setattr(many_cores, "MEASURED", {"msgrate": {"threads": (2,), "methods": ("shared",)}})
     monkeypatch.setattr(many_cores, "LAUNCHES", 2)
+    monkeypatch.setattr(many_cores, "_MEASURING_SHARE", 0.02)
     packed, run = tmp_path / "packed", tmp_path / "run"
     assert many_cores.main(["pack", str(packed), "--cores", "2", "--minutes", "0.2"]) == 0
     with pytest.raises(InputError, match="no launches that have ended"):
