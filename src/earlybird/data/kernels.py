@@ -19,7 +19,15 @@ from earlybird.data.collective_algorithms import (
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.levels import LEVELS
-from earlybird.data.methods import FUNNELLED, MSGRATE_METHODS, NOISE_MODELS, PROCESSES, SHARED, SINGLE
+from earlybird.data.methods import (
+    FUNNELLED,
+    MSGRATE_METHODS,
+    NOISE_MODELS,
+    ONE_RECEIVES,
+    PROCESSES,
+    SHARED,
+    SINGLE,
+)
 from earlybird.data.pattern import Pattern
 from earlybird.data.topologies import num_neighbours
 
@@ -275,7 +283,11 @@ PIPELINE = Kernel(
     columns=(
         _COMMON_LEVEL, _COMMON_SIZE,
         Column("threads", "threads", common=True, optional=True, usual=1, default="1"),
-        Column("vcis", "contexts", common=True, optional=True, usual=0, default="default"), _PARTITIONS,
+        Column("vcis", "contexts", common=True, optional=True, usual=0, default="default"),
+        Column(
+            "receivers", "receivers", common=True, optional=True, usual=ONE_RECEIVES, default=ONE_RECEIVES
+        ),
+        _PARTITIONS,
         Column("compute_s_per_byte", "computing", "delay rate", common=True, optional=True),
         Column("epsilon", "epsilon", "number", common=True, optional=True),
         Column("delta", "delta", "number", common=True, optional=True),
@@ -285,7 +297,8 @@ PIPELINE = Kernel(
         *_LAST,
     ),
     order=(
-        "level", "size_bytes", "threads", "vcis", "partitions", "delay_rate_s_per_byte", _by_speed_up,
+        "level", "size_bytes", "threads", "vcis", "receivers", "partitions", "delay_rate_s_per_byte",
+        _by_speed_up,
     ),
 )  # fmt: skip
 

@@ -34,8 +34,16 @@ def test_on_a_large_machine_the_set_is_that_of_the_paper():
         (4, 128, 0.0, False),
         (4, 4, 100e-12, False),
     }
+    assert {point.get("receivers") for point in points(found)} == {"threads"}
     methods = {method for group in found for method in group.methods}
-    assert {"rma-many-active", "stream", "partitioned", "earlybird:512", "earlybird:16384"} <= methods
+    assert {
+        "rma-many-active",
+        "stream",
+        "partitioned",
+        "earlybird:512",
+        "earlybird:16384",
+        "earlybird-partition",
+    } <= methods
     assert not remarks(GILLIS, mpich(64, 2, 2))
 
 

@@ -169,7 +169,8 @@ def test_settings_without_figures_are_counted_and_in_the_table():
 
 
 def test_methods_of_one_hue_differ_in_line_or_symbol():
-    methods = [*labels.METHODS, "earlybird:512", "earlybird:1024", "earlybird:4096", "earlybird:16384"]
+    limits = [f"earlybird:{size}" for size in (512, 1024, 4096, 16384)]
+    methods = [*labels.METHODS, *limits, "earlybird-segments:1", "earlybird-segments:4"]
     looks = {(axes.color(method), axes.symbol(method), axes.dash(method)) for method in methods}
     assert len(looks) == len(methods)
     order = ["single", "many", "earlybird", "earlybird:512", "earlybird:4096"]

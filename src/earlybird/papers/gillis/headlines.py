@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from earlybird.data import labels
-from earlybird.data.methods import EARLYBIRD, MANY, OWN_CALLS
+from earlybird.data.methods import AGGREGATED, EARLYBIRD, MANY, ONE_RECEIVES, OWN_CALLS, PER_PARTITION
 from earlybird.data.units import format_bytes
 from earlybird.papers.page import runs_of
 from earlybird.papers.paper import NOT_MEASURED, Row
@@ -23,7 +23,7 @@ SETUP = (
     "partitioned communication of the MPI is listed as well. "
     "The paper does not state the buffer size of figures 4 to 7; here it is the smallest buffer."
 )
-_OTHERS = (EARLYBIRD, OWN_CALLS, MANY)
+_OTHERS = (EARLYBIRD, PER_PARTITION, OWN_CALLS, MANY)
 _PAPER_LEVEL = "inter_node"
 
 
@@ -73,6 +73,8 @@ class Headline:
             differs.append(f"{labels.level(setting.level)} (paper: {labels.level(_PAPER_LEVEL)})")
         if setting.threads != self.threads:
             differs.append(f"{labels.counted(setting.threads, 'thread')} (paper: {self.threads})")
+        if setting.receivers == ONE_RECEIVES and setting.threads > 1:
+            differs.append("one thread receives")
         if setting.vcis > 1 and setting.vcis != self.vcis:
             differs.append(f"{setting.vcis} contexts (paper: {self.vcis})")
         if pipeline.oversubscribed:
@@ -133,7 +135,7 @@ def _early_bird(pipeline: Pipeline) -> _Found | None:
 
 def _aggregated(pipeline: Pipeline) -> _Found | None:
     """Return the penalty of the largest bound of aggregated messages."""
-    bounds = [method for method in pipeline.methods() if method.startswith(f"{EARLYBIRD}:")]
+    bounds = [method for method in pipeline.methods() if method.startswith(AGGREGATED)]
     return _penalty(pipeline, bounds[-1]) if bounds else None
 
 
@@ -163,7 +165,7 @@ def is_contended(pipeline: Pipeline) -> bool:
 
 
 def is_aggregated(pipeline: Pipeline) -> bool:
-    return _is_early(pipeline) and any(one.startswith(f"{EARLYBIRD}:") for one in pipeline.methods())
+    return _is_early(pipeline) and any(one.startswith(AGGREGATED) for one in pipeline.methods())
 
 
 def is_late(pipeline: Pipeline) -> bool:

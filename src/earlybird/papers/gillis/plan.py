@@ -3,6 +3,15 @@
 from dataclasses import replace
 
 from earlybird.data.errors import InputError
+from earlybird.data.methods import (
+    AGGREGATED,
+    EARLYBIRD,
+    MANY,
+    OWN_CALLS,
+    PER_PARTITION,
+    SINGLE,
+    THREADS_RECEIVE,
+)
 from earlybird.measure.groups import (
     MIB,
     MPICH_WHEEL_CONTEXTS,
@@ -15,7 +24,7 @@ from earlybird.measure.groups import (
 )
 from earlybird.measure.library_methods import is_here
 from earlybird.measure.options import LEVELS, threads_option
-from earlybird.measure.pipeline import AGGREGATED, ALL_METHODS, default_gamma, pipeline_groups
+from earlybird.measure.pipeline import ALL_METHODS, PIPELINE_OPTIONS, default_gamma, pipeline_groups
 from earlybird.papers.paper import Step
 from earlybird.papers.place import outermost_level
 
@@ -23,10 +32,15 @@ PAPER_THREADS = 32  # of figures 5 and 6
 PAPER_FEW_THREADS = 4  # of figures 7 and 8
 _LARGEST_BYTES = 16 * MIB
 _AGGREGATION_BYTES = (512, 1 << 10, 1 << 12, 1 << 14)
-_COMPARED = ("single", "many", "earlybird", "partitioned")
+_COMPARED = (SINGLE, MANY, EARLYBIRD, PER_PARTITION, OWN_CALLS)
 TAKES = (
     replace(threads_option(""), help="Threads of figures 5 and 6, a number.  [default: the cores of a rank, "
             f"at least 2 and at most {PAPER_THREADS}]"),
+    *(
+        replace(option, help="Which threads of rank 1 receive, one or threads.  [default: threads, "
+                "as in the paper]")
+        for option in PIPELINE_OPTIONS if option.name == "receivers"
+    ),
     replace(LEVELS, help="intra_socket, inter_socket or inter_node.  [default: the outermost available]"),
 )  # fmt: skip
 
@@ -77,7 +91,8 @@ def _figures(options: Options, resources: Resources) -> dict[int, Options]:
     def methods(*names: str) -> tuple[str, ...]:
         return tuple(name for name in names if is_here(name, resources))
 
-    common = options.changed(levels=(level,), threads=(1,))
+    receivers = options.receivers or THREADS_RECEIVE
+    common = options.changed(levels=(level,), threads=(1,), receivers=receivers)
     contention = common.changed(
         threads=(many,), partitions=(many,), sizes_bytes=sizes(16 * many), gammas_s_per_byte=(0.0,),
         methods=methods(*_COMPARED, "rma-single-passive", "rma-many-passive"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.exchange_models import MODELS
+from earlybird.data.methods import SEGMENTED
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds, whole_number
 
 _Look = tuple[str, str, str]  # light, dark, marker
@@ -52,6 +53,8 @@ _LOOKS: Mapping[str, _Look] = {
     "many": ("#a3283f", "#ff8095", "circle"),
     "partitioned": ("#e8590c", "#ffc528", "diamond"),
     "earlybird": ("#0069a8", "#5ebcf2", "star"),
+    "earlybird-partition": ("#0069a8", "#5ebcf2", "star-triangle-up"),
+    "earlybird-segments": ("#0069a8", "#5ebcf2", "star-triangle-down"),
     "stream": ("#1a9273", "#62e08a", "triangle-up"),
     "rma-single-passive": ("#3e2088", "#a276fd", "triangle-down"),
     "rma-many-passive": ("#9138f3", "#ecd9ff", "triangle-down-open"),
@@ -95,7 +98,8 @@ _LOOKS: Mapping[str, _Look] = {
 }
 PALETTE = {name: (light, dark) for name, (light, dark, _) in _LOOKS.items()}
 # Methods of one family share a hue and differ in line style, for colour-blind readers and for print.
-DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash"}
+DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash",
+          "earlybird-partition": "dash"}  # fmt: skip
 _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
 _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
 # By whether an operation is persistent, and whether MPICH's generic transport runs it.
@@ -137,6 +141,8 @@ def symbol(name: str) -> str:
     """Return the marker of a flavour, model or method, the same in every figure; open for our own
     collectives."""
     base = _base(name)
+    if name.startswith(SEGMENTED):
+        return _LOOKS[SEGMENTED.removesuffix(":")][2]
     if name not in _LOOKS and _engine(name) in _ENGINE_SYMBOLS:
         return _ENGINE_SYMBOLS[_engine(name)]
     if base in labels.ALGORITHMS:
@@ -152,7 +158,7 @@ def dash(method: str) -> str:
 
 
 def _base(name: str) -> str:
-    return labels.split_algorithm(name.partition(":")[0].removesuffix("-fresh"))[1]
+    return labels.split_algorithm(name.partition(":")[0].removesuffix("-fresh").removesuffix("-segments"))[1]
 
 
 def _engine(name: str) -> tuple[bool, bool]:

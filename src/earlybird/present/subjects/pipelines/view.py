@@ -8,7 +8,7 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.kernels import PIPELINE
-from earlybird.data.methods import SINGLE
+from earlybird.data.methods import ONE_RECEIVES, SINGLE, THREADS_RECEIVE, receivers_of
 from earlybird.data.run import Sample
 from earlybird.data.units import format_delay_rate
 from earlybird.present.core import points as views
@@ -31,6 +31,7 @@ class Setting:
     compute_s_per_byte: float = 0.0
     epsilon: float = 0.0
     delta: float = 0.0
+    receivers: str = ONE_RECEIVES
 
     @property
     def delay(self) -> tuple[float, ...]:
@@ -52,6 +53,7 @@ class Setting:
             "level": (labels.level(self.level), self.level_order),
             "threads": (str(self.threads), self.threads),
             "contexts": (self.contexts(), self.vcis),
+            "receivers": (self.receivers, self.receivers),
             "partitions": (str(self.partitions), self.partitions),
             "delay rate": (self.late(), self.delay),
         }
@@ -89,6 +91,7 @@ def setting_text(pipeline: Pipeline, leave_out: Sequence[str] = ()) -> str:
         "level": labels.level(setting.level),
         "threads": labels.counted(setting.threads, "thread") if setting.threads > 1 else "",
         "contexts": labels.counted(setting.vcis, "context") if setting.vcis else "",
+        "receivers": "receiving threads" if setting.receivers == THREADS_RECEIVE else "",
         "partitions": labels.counted(setting.partitions, "partition"),
         "delay rate": f"delay rate {setting.late()}" if setting.late() != "none" else "no delay",
     }
@@ -130,6 +133,10 @@ def _setting(sample: Sample) -> Setting | None:
     if not {"gamma_s_per_byte", "compute_s_per_byte"} & config.keys():
         return None
     level = str(sample.config.get("level", ""))
-    whole = (int(config.get(key, 0)) for key in ("threads", "vcis", "partitions"))
-    delay = ("gamma_s_per_byte", "compute_s_per_byte", "epsilon", "delta")
-    return Setting(labels.level_order(level), level, *whole, *(config.get(key, 0.0) for key in delay))
+    threads, vcis, partitions = (int(config.get(key, 0)) for key in ("threads", "vcis", "partitions"))
+    gamma, mu, epsilon, delta = (
+        config.get(key, 0.0) for key in ("gamma_s_per_byte", "compute_s_per_byte", "epsilon", "delta")
+    )
+    receivers = receivers_of(sample.config)
+    order = labels.level_order(level)
+    return Setting(order, level, threads, vcis, partitions, gamma, mu, epsilon, delta, receivers)
