@@ -34,6 +34,9 @@ GROUPS = {
         "exec": "Run a command in an MPI's environment, with libearlybird in its ranks",
         "project": "Project what changes would save in a recorded program",
     },
+    "Papers": {
+        "reproduce": "Measure the figures of a paper, next to the values that it printed",
+    },
     "Machines over time": {
         "check": "Check whether every node and link of a job is as fast as the others",
         "baseline": "Keep what a run measured under a name, to compare later runs with",
@@ -165,6 +168,8 @@ def _usage_status(error: Any) -> int | None:
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message())  # `earlybird pattern` without a subcommand: list them
         return 0
+    if getattr(error, "option_name", "") == "--reproduce":
+        return _complain("--reproduce PAPER is now a command: `earlybird reproduce PAPER -o DIR`", 2)
     if hasattr(error, "format_message"):
         command = getattr(getattr(error, "ctx", None), "command_path", None) or "earlybird"
         text = error.format_message().rstrip(".")

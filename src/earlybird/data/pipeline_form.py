@@ -79,13 +79,15 @@ class JoinedParameters(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline(Record):
-    """What a form describes. `vcis` : communication contexts requested from the MPI; None for its default."""
+    """What a form describes. `vcis` : communication contexts requested from the MPI; None for its default;
+    `receivers`: None if only the main thread of the receiving rank receives."""
 
     operation: Literal["pipeline"] = "pipeline"
     method: str
     level: str
     threads: Ranks = 1
     vcis: Ranks | None = None
+    receivers: Literal["threads"] | None = None
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:

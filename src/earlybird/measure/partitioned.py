@@ -60,7 +60,6 @@ PARTITIONED_OPTIONS = (
                 "[default: hot]", "caches", choices=CACHES),
     SuiteOption("methods", f"Send methods: some of {', '.join(PARTITIONED_METHODS)}.  "
                 "[default: all available]", "methods", choices=PARTITIONED_METHODS),
-    SuiteOption("reproduce", "Measure the figures of a paper: temucin (Temucin et al. 2022).", "reproduce"),
 )  # fmt: skip
 
 

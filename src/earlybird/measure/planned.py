@@ -23,6 +23,11 @@ def default_launches(quick: bool, launcher_text: str) -> int:
     return QUICK_LAUNCHES if quick else DEFAULT_LAUNCHES
 
 
+def default_budget_s(chosen: Sequence[Suite], quick: bool, mpis: Sequence[str]) -> float:
+    """Return the seconds for all suites on all MPIs."""
+    return sum(suite.budgets_s[quick] for suite in chosen) * max(len(mpis), 1)
+
+
 def planned_groups(
     chosen: Sequence[Suite],
     options: Options,

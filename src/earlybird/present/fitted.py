@@ -11,6 +11,7 @@ from earlybird.compare.trees import verify
 from earlybird.data.collective_algorithms import VERIFICATION, parse_method
 from earlybird.data.insaghi import load_insaghi
 from earlybird.data.kernels import PIPELINE
+from earlybird.data.methods import ONE_RECEIVES, receivers_of
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
 from earlybird.fit.collective_samples import is_collective, placed_ranks
@@ -43,7 +44,7 @@ def with_pipelines(material: Material) -> Material:
             for sample in samples:
                 config = sample.config
                 if config.get("mpi") == profile_mpi(profile):
-                    models = models_of(config["level"], config["threads"])
+                    models = models_of(config["level"], config["threads"], receivers_of(config))
                     model = models.get((sample.method, config.get("vcis")))
                     if model is not None:
                         fitted.setdefault(sample.point(), _fitted_s(model, config))
@@ -65,7 +66,9 @@ def profiles_of(run: MeasuredRun, profiles: tuple[Profile, ...]) -> list[Profile
     return sorted(profiles, key=lambda profile: all(source.get("id") != run_id for source in profile.runs))
 
 
-def _models(profile: Profile, level: str, threads: int) -> dict[tuple, MethodModel]:
+def _models(profile: Profile, level: str, threads: int, receivers: str) -> dict[tuple, MethodModel]:
+    if any((form.what.receivers or ONE_RECEIVES) != receivers for form in profile.pipelines):
+        return {}
     return {
         (model.method, model.vcis): model
         for model in method_models(profile, level, threads)
@@ -108,7 +111,7 @@ def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> di
     counted: dict[tuple, Hops] = {}
     for sample in samples:
         config, point = sample.config, sample.point()
-        method = parse_method(sample.method)
+        method = parse_method(sample.method or "")
         key = config["operation"], method.name, str(config.get("mpi", ""))
         if key not in forms or point in chosen[key]:
             continue
@@ -128,19 +131,20 @@ def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> di
 def _hops(
     structure: str, config: Mapping[str, Any], launch: Mapping[str, Any], counted: dict[tuple, Hops]
 ) -> Hops | None:
-    """The hops for the placement observed in the launch; each placement is counted once."""
+    """Return the hops for the placement observed in the launch; each placement is counted once."""
     ranks, map_by, layout = int(config["ranks"]), str(config.get("map_by", "")), str(config.get("layout", ""))
     placed = placed_ranks(launch.get("placement") or (), layout, map_by, ranks)
     if placed is None:
         return None
-    key = structure, int(config.get("root", 0)), *(part.tobytes() for part in placed)
+    root = int(config.get("root", 0))
+    key = structure, root, *(part.tobytes() for part in placed)
     if key not in counted:
-        counted[key] = count_hops(structure, *placed, key[1])
+        counted[key] = count_hops(structure, *placed, root)
     return counted[key]
 
 
 def _verifications(run: MeasuredRun) -> Iterable[Verification]:
-    """For every MPI of a run, the verifications of algorithms with a known tree."""
+    """Return, for every MPI of a run, the verifications of algorithms with a known tree."""
     by_mpi: dict[str, list[Sample]] = {}
     for sample in run.samples:
         if sample.quantity == VERIFICATION:

@@ -18,7 +18,7 @@ from earlybird.data.run_comparison import SLOWER
 from earlybird.data.shell_commands import command_text, no_option
 from earlybird.interop.osu_format import check_one_column
 from earlybird.interop.osu_tables import ONE_COLUMN
-from earlybird.measure import continued, planned, reproduce, sides, suites
+from earlybird.measure import continued, planned, sides, suites
 from earlybird.measure.effort import Effort, suited_to
 from earlybird.measure.groups import Group, Options, Suite
 from earlybird.measure.launchers import launchers_of
@@ -26,7 +26,7 @@ from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_rows
 from earlybird.present.subjects.changes.terminal import print_run_comparisons
-from earlybird.present.subjects.measured.terminal import print_run, print_with_paper
+from earlybird.present.subjects.measured.terminal import print_run
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick")
 
@@ -144,7 +144,7 @@ def measure(
         effort = measuring.new_effort(
             session,
             planned.default_launches(quick, place.launcher) if launches is None else launches,
-            _default_budget_s(chosen, quick, of_suites, compared) if budget is None else budget,
+            planned.default_budget_s(chosen, quick, compared) if budget is None else budget,
             seed,
             paper,
         )
@@ -193,17 +193,6 @@ def _repeated(
     return settings, replace(effort, seed=seed, budget_s=effort.budget_s * factor)
 
 
-def _default_budget_s(
-    chosen: Sequence[Suite], quick: bool, of_suites: dict[str, Any], mpis: Sequence[str]
-) -> float:
-    """Return the seconds for all suites, or to reproduce a paper, on all MPIs."""
-    budget_s = sum(suite.budgets_s[quick] for suite in chosen)
-    if (paper := of_suites.get("reproduce")) is not None:
-        # An unknown paper is refused later, with the known ones.
-        budget_s = reproduce.BUDGETS_S.get(paper, reproduce.BUDGETS_S["gillis"])[quick]
-    return budget_s * max(len(mpis), 1)
-
-
 def _measure(
     run: Run | None,
     settings: dict[str, Any],
@@ -229,13 +218,9 @@ def _measure(
         effort = suited_to(next(iter(resources.values())), effort)
         run = measuring.create_run(output, "run", effort, starter, settings)
     result = measuring.run_session(run, starter, groups, effort, session.quiet)
-    compares_paper = options.reproduce and format == "table"
-    if compares_paper:
-        print_with_paper(run)
-    else:
-        print_run(run, result.samples, format)
+    print_run(run, result.samples, format)
     status = _compare(run, settings, prints=format == "table")
-    fitted = planned.can_be_fitted(groups) and not compares_paper
+    fitted = planned.can_be_fitted(groups)
     of_one = ["--mpi", next(iter(resources))] if len(resources) > 1 else []
     name = no_option(run.path)
     next_command = ["fit", name, *of_one] if fitted else ["report", name]

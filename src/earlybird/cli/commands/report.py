@@ -46,6 +46,7 @@ def report(
         raise InputError("--terminal and --json are both given; give one of them")
     check_map_by(map_by, layout)
     from earlybird.data.pattern import load_fitting_pattern
+    from earlybird.papers.registry import paper_chapters
     from earlybird.present import material
     from earlybird.present.fitted import with_fitted
     from earlybird.present.render import html as page
@@ -57,12 +58,12 @@ def report(
         raise InputError(f"--layout {layout} is for patterns, but none is given; add one, such as mesh.csv")
     if output is not None or not terminal:
         output = output or Path("report.html")
-        page.write_page(collected, output)
+        page.write_page(collected, output, paper_chapters)
         if json:
             print_json({"page": str(output)})
         note(f"wrote {output}")
     if terminal:
-        print_text(tables.render(collected))
+        print_text(tables.render(collected, paper_chapters))
 
 
 command = make_command(

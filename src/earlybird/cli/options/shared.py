@@ -100,8 +100,8 @@ class PlaceOptions:
 
 
 @dataclass(frozen=True)
-class SessionOptions:
-    """How a run is started, ended and continued."""
+class LimitOptions:
+    """How a run is ended and continued."""
 
     time_limit: Annotated[
         float | None, typer.Option(help="Time limit of a launch.  [default: 1h]"), DURATION
@@ -117,13 +117,19 @@ class SessionOptions:
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in -o with the options it was started with.")
     ] = False
-    print_script: PrintScriptOption = None
     quiet: QuietOption = False
 
     def limits(self) -> dict[str, float]:
         """Return the limits that are given, by their names in the effort of a run."""
         given = {"time_limit_s": self.time_limit, "stall_limit_s": self.stall_limit}
         return {name: limit_s for name, limit_s in given.items() if limit_s is not None}
+
+
+@dataclass(frozen=True)
+class SessionOptions(LimitOptions):
+    """How a run is started, ended and continued."""
+
+    print_script: PrintScriptOption = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from earlybird import __version__
-from earlybird.cli.options.shared import SessionOptions
+from earlybird.cli.options.shared import LimitOptions
 from earlybird.cli.session.progress import shown_progress
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.run import Run
@@ -31,7 +31,7 @@ class Interrupted(EarlybirdError):
 
 
 def new_effort(
-    options: SessionOptions, launches: int, budget_s: float, seed: int, paper: bool = False
+    options: LimitOptions, launches: int, budget_s: float, seed: int, paper: bool = False
 ) -> Effort:
     """Return the effort of a new run."""
     return Effort(launches, budget_s, paper, seed, **options.limits())
@@ -84,7 +84,7 @@ def open_run(
     needed: Iterable[str],
     launches: int | None,
     budget_s: float | None,
-    options: SessionOptions,
+    options: LimitOptions,
 ) -> tuple[Run, dict[str, Any], Effort]:
     """Open the run to continue, with its settings, and its effort with `launches`, the budget and the limits
     of `options` replaced if given; raise InputError if a setting in `needed` is missing."""
