@@ -30,7 +30,15 @@ _MESSAGES = ("one", "each", "planned")
 
 @dataclass(frozen=True, kw_only=True)
 class JoinedProtocol(Record):
-    """What messages of `min_bytes` and more cost: seconds once, seconds each, bytes per second."""
+    """What messages of `min_bytes` and more cost: seconds once, seconds each, bytes per second.
+
+    Attributes
+    ----------
+    min_bytes : smallest size, 0 for the first, then ascending.
+    latency_s : once.
+    overhead_s : for each message.
+    bandwidth_bytes_per_s : of the messages together.
+    """
 
     min_bytes: Bytes = 0
     latency_s: NotNegative
@@ -41,12 +49,18 @@ class JoinedProtocol(Record):
 
 @dataclass(frozen=True)
 class JoinedParameters(Record):
-    """Parameters of the joined model, see `models.pipelined.PipelineCosts`.
+    """Parameters of the [joined model](../pipeline-models.md#the-joined-model)
+    (`models.pipelined.PipelineCosts`).
 
     Attributes
     ----------
-    messages : "one", "each", "planned", or the bytes that whole partitions are aggregated up to.
-    burst_bytes, post_burst_s_per_byte : None and 0 if every byte of a buffer costs the same.
+    messages : `one`, `each` (partition), `planned` (by libearlybird), or the bytes that whole partitions are
+        aggregated up to.
+    protocols : by ascending `min_bytes`.
+    per_partition_s : for each call of MPI_Pready.
+    overlap : the share of the transfer that overlaps with computation.
+    burst_bytes, post_burst_s_per_byte : after so many bytes of a buffer, each further one costs so much more;
+        absent if every byte costs the same.
     """
 
     messages: str | Count
@@ -79,7 +93,16 @@ class JoinedParameters(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline(Record):
-    """What a form describes. `vcis` : communication contexts requested from the MPI; None for its default."""
+    """What the form of a pipeline describes.
+
+    Attributes
+    ----------
+    operation : always.
+    method : the send method.
+    level : of the two ranks.
+    threads : that fill the buffer.
+    vcis : communication contexts requested from the MPI; absent for its default.
+    """
 
     operation: Literal["pipeline"] = "pipeline"
     method: str
@@ -93,9 +116,22 @@ class Pipeline(Record):
 
 
 class PipelineFormKeys(TypedDict, total=False):
+    """Keys of a form that `fit` adds.
+
+    Attributes
+    ----------
+    error : median relative error at the points of the fit.
+    held_out_error : at points left out.
+    held_out_error_sizes : at sizes left out.
+    points : their number.
+    oversubscribed : threads shared cores.
+    """
+
     error: NotNegative | None
     held_out_error: NotNegative | None
     held_out_error_sizes: NotNegative | None
+    points: Any
+    oversubscribed: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +140,10 @@ class PipelineForm(Record):
 
     Attributes
     ----------
-    range : each of RANGES to the lowest and highest measured.
+    what : the method that it describes.
+    form : always.
+    parameters : of the joined model.
+    range : `size_bytes`, `partitions` and `gamma_s_per_byte`, each `[lowest, highest]` measured.
     replicates : parameters fitted to resampled launches; replicate k of every method of a profile uses the
         same draw.
     """
