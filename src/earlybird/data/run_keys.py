@@ -346,6 +346,8 @@ class _OwnConfig(Config, total=False):
 
 def _requiring(*keys: str) -> Any:
     """`_OwnConfig` with these keys, which have a value."""
+    if unknown := set(keys) - get_type_hints(_OwnConfig).keys():
+        raise ValueError(f"required keys of a point without a type in _OwnConfig: {unknown}")
     required: Any = Required
     types: Any = {
         name: required[_without_none(kind)] if name in keys else kind
