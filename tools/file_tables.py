@@ -250,9 +250,19 @@ def tables(text: str) -> list[tuple[str, str]]:
 
 def with_tables(text: str) -> str:
     """Return a page with its tables as the records are now."""
-    return _TABLE.sub(
-        lambda match: f"<!-- keys of {match[1]}.{match[2]} -->\n{table(match[1], match[2])}<!-- end -->", text
-    )
+    own = {name.lower() for _, name in tables(text)}
+    pages = {name.lower(): page.name for page in PAGES.glob("*.md") for _, name in tables(page.read_text())}
+
+    def across_pages(link: re.Match[str]) -> str:
+        """Link what another page describes."""
+        elsewhere = link[1] in pages and link[1] not in own
+        return f"]({pages[link[1]]}#{link[1]})" if elsewhere else link[0]
+
+    def written(match: re.Match[str]) -> str:
+        rows = re.sub(r"\]\(#(\w+)\)", across_pages, table(match[1], match[2]))
+        return f"<!-- keys of {match[1]}.{match[2]} -->\n{rows}<!-- end -->"
+
+    return _TABLE.sub(written, text)
 
 
 def main() -> None:

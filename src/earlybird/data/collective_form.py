@@ -63,12 +63,13 @@ class CollectiveParameters(Record):
     Attributes
     ----------
     protocols : by ascending `min_bytes`.
-    gamma_r_s_per_byte : of the reduction.
-    constant_s : for each call.
-    shared : what messages share: `links` or `sends`.
-    link_s_per_byte, burst_bytes : of the shared link, and what it passes at once.
-    work_from_ranks, work_alpha_s, work_beta_s_per_byte : the cost of ranks that share cores, from so many
-        ranks on.
+    gamma_r_s_per_byte : to reduce a byte.
+    constant_s : once per call.
+    shared : the resource that messages share: `links` or `sends`.
+    link_s_per_byte : of the link of the busiest node.
+    burst_bytes : bytes that an idle link between nodes carries at once; 0 if every byte costs the same.
+    work_alpha_s, work_beta_s_per_byte : per message, and per byte, of all ranks together, on shared cores.
+    work_from_ranks : the number of ranks from which on they share cores.
     """
 
     given_elsewhere = ("structure",)  # the form's tree

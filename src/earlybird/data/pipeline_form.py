@@ -35,9 +35,9 @@ class JoinedProtocol(Record):
     Attributes
     ----------
     min_bytes : smallest size, 0 for the first, then ascending.
-    latency_s : once.
-    overhead_s : for each message.
     bandwidth_bytes_per_s : of the messages together.
+    latency_s : from the departure of the last message until the receiver has everything.
+    overhead_s : how long a message delays others, in addition to its bytes.
     """
 
     min_bytes: Bytes = 0
@@ -57,10 +57,11 @@ class JoinedParameters(Record):
     messages : `one`, `each` (partition), `planned` (by libearlybird), or the bytes that whole partitions are
         aggregated up to.
     protocols : by ascending `min_bytes`.
-    per_partition_s : for each call of MPI_Pready.
-    overlap : the share of the transfer that overlaps with computation.
-    burst_bytes, post_burst_s_per_byte : after so many bytes of a buffer, each further one costs so much more;
-        absent if every byte costs the same.
+    per_partition_s : cost of the calls for one partition.
+    overlap : useful share of an early message's head start: 0 if nothing is sent before the last partition is
+        ready.
+    burst_bytes, post_burst_s_per_byte : additional time per byte in the part of a buffer beyond the first
+        `burst_bytes`; absent if every byte costs the same.
     """
 
     messages: str | Count
@@ -121,10 +122,10 @@ class PipelineFormKeys(TypedDict, total=False):
     Attributes
     ----------
     error : median relative error at the points of the fit.
-    held_out_error : at points left out.
     held_out_error_sizes : at sizes left out.
     points : their number.
     oversubscribed : threads shared cores.
+    held_out_error : at numbers of partitions left out.
     """
 
     error: NotNegative | None

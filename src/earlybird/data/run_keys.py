@@ -71,7 +71,7 @@ class Machine(TypedDict, total=False):
     kernel : name and version of the operating system.
     governor : of the frequency of cores, or `unknown`.
     virtualized : whether it is a virtual machine.
-    load : the mean of a minute when the run was created, or of 1, 5 and 15 minutes.
+    load : mean of a minute; in recordings also those of 5 and 15 minutes.
     """
 
     host: Text
@@ -95,13 +95,13 @@ class EffortKeys(TypedDict, total=False):
     Attributes
     ----------
     launches : how often each group of points is launched.
-    budget_s : time for the points of a launch.
     paper : the stop rule of the papers instead of intervals.
     seed : of the order of points and of noise.
     time_limit_s : after which a launch is ended.
     stall_limit_s : after which a launch without new samples is ended.
     min_iterations : of each point.
     target : half-width of the interval at which a point is complete, over its median.
+    budget_s : time for all suites together.
     """
 
     launches: Annotated[int, msgspec.Meta(ge=1, le=MAX_LAUNCHES)]
@@ -482,10 +482,8 @@ class Facts(TypedDict, total=False):
     governor : of the frequency of cores.
     numa_nodes : their number.
     memory_bytes : of the node.
-    huge_pages : bytes.
     transparent_huge_pages : the setting of the kernel.
     shm_bytes : size of /dev/shm.
-    single_copy : whether a process may copy from another one's memory.
     ptrace_scope : the setting of the kernel.
     smt : `on` or `off`.
     interfaces : by name.
@@ -495,6 +493,8 @@ class Facts(TypedDict, total=False):
     mpi_version, mpi_file : of the MPI library that is loaded.
     settings : variables of the environment that concern the MPI.
     device : that carried the messages.
+    huge_pages : the number reserved.
+    single_copy : whether a process may copy from the memory of another one.
     """
 
     kernel: Text
