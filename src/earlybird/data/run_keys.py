@@ -71,7 +71,7 @@ class Machine(TypedDict, total=False):
     kernel : name and version of the operating system.
     governor : of the frequency of cores, or `unknown`.
     virtualized : whether it is a virtual machine.
-    load : mean of a minute; in recordings also those of 5 and 15 minutes.
+    load : mean of a minute, or of 1, 5 and 15 minutes.
     """
 
     host: Text
