@@ -18,12 +18,13 @@ using namespace earlybird;
 namespace {
 
 // The template of figure 3 of Gillis et al. 2023 for one method: start, a barrier of the threads, computation and
-// MPI_Pready of each thread's partitions in order, another barrier, wait.
+// MPI_Pready of each thread's partitions in order, another barrier, wait. On rank 1 the same, if its threads receive, with the
+// arrival of each thread's partitions; else only start and wait.
 class Template {
  public:
   Template(Transfer &transfer, std::unique_ptr<Method> method, Crew &crew, Computation &computation)
       : transfer_(transfer), method_(std::move(method)), crew_(crew), computation_(computation), share_([this](int thread) {
-          ready(thread);
+          transfer_.sends() ? ready(thread) : method_->receive(thread);
         }) {}
 
   void prepare(int iteration, int round) {
@@ -35,10 +36,8 @@ class Template {
   void run() {
     computation_.begin();
     method_->start();
-    if (transfer_.sends()) {
-      crew_.run(share_, Crew::Then::stand_by);
-      method_->all_ready();
-    }
+    if (transfer_.sends() || transfer_.threads_receive) crew_.run(share_, Crew::Then::stand_by);
+    if (transfer_.sends()) method_->all_ready();
     method_->wait();
     computed_s_ = computation_.slowest_s();
   }
@@ -86,11 +85,19 @@ void check_partitions(const Point &point, int num_threads) {
     refuse("the request gives threads=" + point.text("threads") + " and its options threads=" + threads + "; give the same");
 }
 
+// Whether all threads of rank 1 receive, as many as send, or only its main thread.
+bool threads_receive(const Point &point) {
+  const std::string receivers = point.has("receivers") ? point.text("receivers") : "one";
+  if (receivers != "one" && receivers != "threads") refuse("the request gives receivers=" + receivers + "; give one or threads");
+  return receivers == "threads";
+}
+
 void measure(const Task &task) {
   check_partitions(task.point, task.crew.size());
   const auto size_bytes = static_cast<std::size_t>(task.point.integer("size_bytes"));
   Buffer buffer(size_bytes);
-  Transfer transfer{task.team, buffer, size_bytes, static_cast<int>(task.point.integer("partitions")), task.crew.size()};
+  Transfer transfer{task.team, buffer, size_bytes, static_cast<int>(task.point.integer("partitions")), task.crew.size(),
+                    threads_receive(task.point)};
   const std::unique_ptr<Computation> computation = make_computation(task.point, transfer);
 
   std::vector<std::unique_ptr<Template>> templates;

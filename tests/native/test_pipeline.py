@@ -51,7 +51,8 @@ def methods_of_one_launch(mpi, preload):
     """All that a launch with or without libearlybird can hold, streams included; and for how many streams the
     MPI must have room."""
     streams = int(features(find_flavour(mpi))["has_streams"])
-    own = ("earlybird", "earlybird:14", "earlybird-fresh") if preload else ("partitioned",)
+    ours = ("earlybird", "earlybird:14", "earlybird-partition", "earlybird-segments:2", "earlybird-fresh")
+    own = ours if preload else ("partitioned",)
     return (*TWO, *RMA, *own, *(("stream",) if streams else ())), streams
 
 
@@ -75,10 +76,11 @@ def test_every_method_delivers_from_several_threads(mpi, tmp_path, threads):
     partitions = threads if threads > 2 else 2 * threads
     methods, streams = methods_of_one_launch(mpi, preload=True)
     config = point(7 * partitions, partitions) | {"threads": threads}
+    configs = [config, config | {"receivers": "threads"}]
     launched = launch(
         mpi,
         tmp_path,
-        [config],
+        configs,
         methods,
         preload=True,
         threads=threads,
@@ -86,8 +88,9 @@ def test_every_method_delivers_from_several_threads(mpi, tmp_path, threads):
         streams=streams * threads,
     )
     assert launched.cause is None and launched.record["thread_level"] == "multiple"
-    assert [sample.method for sample in launched.samples] == list(methods)
-    assert all(sample.validated and sample.config == config for sample in launched.samples)
+    found = [(sample.config, sample.method) for sample in launched.samples]
+    assert found == [(config, method) for config in configs for method in methods]
+    assert all(sample.validated for sample in launched.samples)
 
 
 def test_the_delay_is_waited_recorded_and_not_part_of_the_time(mpi, tmp_path, counted_clock):
@@ -157,9 +160,9 @@ def test_a_sample_is_never_of_another_library_than_its_method_says(
 
 
 def test_the_mpis_own_partitioned_calls_take_several_threads(mpi, tmp_path):
-    points = [point(21, 3), point(42, 6, 1e-6)]
+    points = [point(21, 3), point(42, 6, 1e-6), point(42, 6) | {"receivers": "threads"}]
     launched = launch(mpi, tmp_path, points, ("single", "partitioned"), threads=3, rules=SHORT)
-    assert launched.cause is None and len(launched.samples) == 4
+    assert launched.cause is None and len(launched.samples) == 6
     assert all(sample.validated for sample in launched.samples)
 
 
@@ -194,6 +197,7 @@ def test_noisy_computations_are_alike_in_a_round_and_no_part_of_the_time(
         (point(8, 2) | {"threads": 2}, TWO, "1x1x2", "threads=2 and its options threads=1"),
         (point(8, 2), ("single", "earlybird:many"), "1x1x2", "no method earlybird:many"),
         (point(8, 2), ("single", "pigeon"), "1x1x2", "no method pigeon"),
+        (point(8, 2) | {"receivers": "all"}, TWO, "1x1x2", "receivers=all; give one or threads"),
         (point(8, 2), (), "1x1x2", "needs methods"),
         (point(8, 2), TWO, "1x1x3", "exactly 2 ranks"),
     ],
@@ -342,3 +346,52 @@ def test_a_flipped_bit_is_noticed_of_the_method_it_came(any_mpi, shimmed):
     for flipped, validated in ((300, [False, True]), (100, [True, False])):
         samples, _ = shimmed(any_mpi, point(300, 3), flipped)
         assert [sample.validated for sample in samples] == validated
+
+
+RECEIVING = """
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+/* Writes down which thread of rank 1 calls what. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void note(const char *call) {
+  int rank;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank != 1) return;
+  pthread_mutex_lock(&lock);
+  FILE *file = fopen(getenv("CALLED"), "a");
+  fprintf(file, "%s %lu\\n", call, (unsigned long)pthread_self());
+  fclose(file);
+  pthread_mutex_unlock(&lock);
+}
+int MPI_Startall(int count, MPI_Request requests[]) {
+  note("MPI_Startall");
+  return PMPI_Startall(count, requests);
+}
+int MPI_Parrived(MPI_Request request, int partition, int *flag) {
+  note("MPI_Parrived");
+  return PMPI_Parrived(request, partition, flag);
+}
+"""
+
+
+def test_receiving_threads_wait_for_their_own_messages_and_partitions(
+    any_mpi, tmp_path, preload_source, monkeypatch
+):
+    preload_source(any_mpi, RECEIVING)
+    callers = {}
+    for receivers in ("one", "threads"):
+        called = tmp_path / receivers
+        monkeypatch.setenv("CALLED", str(called))
+        scratch = tmp_path / f"launch-{receivers}"
+        scratch.mkdir()
+        points = [point(42, 6) | {"receivers": receivers}]
+        methods = ("single", "many", "partitioned")
+        launched = launch(any_mpi, scratch, points, methods, threads=3, rules=SHORT)
+        assert launched.cause is None and all(sample.validated for sample in launched.samples)
+        lines = {tuple(line.split()) for line in called.read_text().splitlines()}
+        callers[receivers] = [
+            sum(call == name for call, _ in lines) for name in ("MPI_Startall", "MPI_Parrived")
+        ]
+    assert callers == {"one": [1, 0], "threads": [3, 3]}

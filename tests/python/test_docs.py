@@ -91,6 +91,8 @@ def command_called(arguments: list[str]) -> tuple[Any, list[str]] | None:
             return command.several, rest
         if hasattr(command, "default") and (not rest or rest[0] not in command.commands):
             return command.commands[command.default], rest
+        if name == "reproduce" and rest and _PLACEHOLDER.fullmatch(rest[0]):
+            return next(iter(command.commands.values())), rest[1:]  # the papers have most options in common
         if not rest or rest[0].startswith("-") or _PLACEHOLDER.fullmatch(rest[0]):
             break
         assert rest[0] in command.commands, f"{name} has no subcommand {rest[0]!r}"

@@ -22,11 +22,15 @@ class Many : public Method {
   }
 
   void start() override {
-    if (!transfer_.sends()) messages_->receive_all();
+    if (!transfer_.sends() && !transfer_.threads_receive) messages_->receive_all();
   }
   void ready(int partition) override { messages_->send(partition); }
   void all_of_thread_ready(int thread) override { messages_->wait_for_thread(thread); }
   bool arrived(int partition) override { return messages_->test(partition); }
+  void receive(int thread) override {
+    messages_->receive_for_thread(thread);
+    messages_->wait_for_thread(thread);
+  }
   void wait() override { messages_->wait_for_all(); }
 
  private:

@@ -36,6 +36,10 @@ class Partitioned : public Method {
     MPI_Parrived(request_, partition, &flag);
     return flag != 0;
   }
+  void receive(int thread) override {
+    for (int k = transfer_.first_of(thread); k < transfer_.first_of(thread + 1); ++k)
+      while (!arrived(k)) transfer_.team.pause();
+  }
   void wait() override { MPI_Wait(&request_, MPI_STATUS_IGNORE); }
 
  private:

@@ -23,7 +23,8 @@ namespace {
 // libearlybird before it adapts: it chooses the first segments in the second start of a request and uses them from the third
 // start on.
 constexpr int starts_before_segments = 2;
-// `earlybird:BYTES` is `earlybird` with this aggregation limit, `earlybird-segments:NUMBER` with this many segments.
+// `earlybird:BYTES` is `earlybird` with this aggregation limit, `earlybird-segments:NUMBER` with this many segments,
+// `earlybird-partition` with a segment for each partition.
 const std::string aggregation_prefix = "earlybird:", segments_prefix = "earlybird-segments:";
 
 enum class Needs { nothing, own_partitioned, earlybird };
@@ -51,11 +52,19 @@ std::unique_ptr<Method> make_aggregated(Transfer &transfer, const std::string &n
   return std::make_unique<Partitioned>(transfer, options);
 }
 
-std::unique_ptr<Method> make_segmented(Transfer &transfer, const std::string &name) {
+std::unique_ptr<Method> make_with_segments(Transfer &transfer, const std::string &segments) {
   Partitioned::Options options;
   options.info_key = EARLYBIRD_INFO_SEGMENTS;
-  options.info_value = name.substr(segments_prefix.size());
+  options.info_value = segments;
   return std::make_unique<Partitioned>(transfer, options);
+}
+
+std::unique_ptr<Method> make_segmented(Transfer &transfer, const std::string &name) {
+  return make_with_segments(transfer, name.substr(segments_prefix.size()));
+}
+
+std::unique_ptr<Method> make_per_partition(Transfer &transfer, const std::string &) {
+  return make_with_segments(transfer, "partition");
 }
 
 std::unique_ptr<Method> make_fresh(Transfer &transfer, const std::string &) {
@@ -85,6 +94,7 @@ const std::map<std::string, Entry> known_methods = {
     {"many", {make<Many>}},
     {"partitioned", {make_partitioned, Needs::own_partitioned}},
     {"earlybird", {make_partitioned, Needs::earlybird, starts_until_settled}},
+    {"earlybird-partition", {make_per_partition, Needs::earlybird, starts_before_segments}},
     {"earlybird-fresh", {make_fresh, Needs::earlybird}},
     {"rma-single-passive", {make_named<RmaSinglePassive>}},
     {"rma-many-passive", {make_named<RmaManyPassive>}},

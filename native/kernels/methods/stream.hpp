@@ -55,17 +55,20 @@ class Stream : public Method {
   }
 
   void start() override {
-    if (transfer_.sends()) return;
-    for (int k = 0; k < transfer_.num_partitions; ++k)
-      MPI_Irecv(transfer_.partition(k), count(), MPI_BYTE, transfer_.peer(), tag, comm_of(k), request(k));
+    if (transfer_.sends() || transfer_.threads_receive) return;
+    for (int thread = 0; thread < transfer_.num_threads; ++thread) start_receives(thread);
   }
   void ready(int partition) override {
     MPI_Isend(transfer_.partition(partition), count(), MPI_BYTE, transfer_.peer(), tag, comm_of(partition), request(partition));
   }
   // A stream must not be used by two threads at a time, so each thread waits for its own sends.
   void all_of_thread_ready(int thread) override { wait_for(thread); }
+  void receive(int thread) override {
+    start_receives(thread);
+    wait_for(thread);
+  }
   void wait() override {
-    if (transfer_.sends()) return;
+    if (transfer_.sends() || transfer_.threads_receive) return;
     for (int thread = 0; thread < transfer_.num_threads; ++thread) wait_for(thread);
   }
 
@@ -73,6 +76,10 @@ class Stream : public Method {
   int count() const { return static_cast<int>(transfer_.partition_bytes()); }
   MPI_Comm comm_of(int partition) const { return streams_[static_cast<std::size_t>(transfer_.thread_of(partition))]->comm(); }
   MPI_Request *request(int k) { return &requests_[static_cast<std::size_t>(k)]; }
+  void start_receives(int thread) {
+    for (int k = transfer_.first_of(thread); k < transfer_.first_of(thread + 1); ++k)
+      MPI_Irecv(transfer_.partition(k), count(), MPI_BYTE, transfer_.peer(), tag, comm_of(k), request(k));
+  }
   void wait_for(int thread) {
     MPI_Waitall(transfer_.partitions_of(thread), request(transfer_.first_of(thread)), MPI_STATUSES_IGNORE);
   }

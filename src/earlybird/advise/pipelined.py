@@ -14,7 +14,7 @@ from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alterna
 from earlybird.data.contexts import context_variables
 from earlybird.data.kernels import PIPELINE
 from earlybird.data.measure_commands import LaunchOptions, fit_together, free_run, measure_command
-from earlybird.data.methods import SINGLE
+from earlybird.data.methods import EARLYBIRD, PER_PARTITION, SINGLE, library_settings
 from earlybird.data.profile import Profile
 from earlybird.data.results import Result
 from earlybird.data.shell_commands import quoted
@@ -33,7 +33,7 @@ from earlybird.predict.profiles import measured_results
 # The sizes of the table of sizes if none was measured.
 SMALLEST_BYTES, LARGEST_BYTES = 512, 1 << 30
 # From the least work for the author of a program to the most; other methods come last.
-_WORK = ("single", "partitioned", "earlybird", "many", "stream")
+_WORK = ("single", "partitioned", "earlybird", PER_PARTITION, "many", "stream")
 # The maximum number of partitions without a measurement.
 MAX_PARTITIONS = 128
 
@@ -327,13 +327,13 @@ def _alternative(question: PipelineQuestion, candidate: Candidate, size_bytes: i
 
 def how_to(model: MethodModel, partitions: int, mpi: str) -> str:
     """The calls and settings to send with this method."""
-    name, _, bound = model.method.partition(":")
+    name = EARLYBIRD if library_settings(model.method) else model.method
     text = (
         ACTIONS[name].format(partitions=labels.counted(partitions, "partition"), mpi=quoted(mpi))
         if name in ACTIONS
         else name
     )
-    settings = [f"EARLYBIRD_AGGR_SIZE={quoted(bound)}"] if bound else []
+    settings = [f"{name}={quoted(value)}" for name, value in library_settings(model.method).items()]
     if model.vcis is not None:
         settings += context_settings(mpi, model.vcis)
     return f"{text}; {' '.join(settings)}" if settings else text

@@ -19,7 +19,15 @@ from earlybird.data.collective_algorithms import (
 from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.levels import LEVELS
-from earlybird.data.methods import FUNNELLED, MSGRATE_METHODS, NOISE_MODELS, PROCESSES, SHARED, SINGLE
+from earlybird.data.methods import (
+    FUNNELLED,
+    MSGRATE_METHODS,
+    NOISE_MODELS,
+    ONE_RECEIVES,
+    PROCESSES,
+    SHARED,
+    SINGLE,
+)
 from earlybird.data.pattern import Pattern
 from earlybird.data.topologies import num_neighbours
 
@@ -29,8 +37,8 @@ if TYPE_CHECKING:  # whose keys are checked by these records
 Point = Mapping[str, Any]
 # How a value is written: of the units below or as it is.
 Kind = Literal[
-    "text", "name", "level", "bytes", "seconds", "bytes per second", "ratio", "fraction", "percent", "number",
-    "delay rate", "millions", "millions of each",
+    "text", "name", "MPI", "level", "bytes", "seconds", "bytes per second", "ratio", "fraction", "percent",
+    "number", "delay rate", "millions", "millions of each",
 ]  # fmt: skip
 # How late a late receiver of `completion` is, in deliveries; see native/kernels/completion.cpp.
 LATE_DELIVERIES = 3
@@ -43,7 +51,7 @@ _ORDERS: Mapping[str, Sequence[Any]] = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table of results.
+    """A column of a table of results: of commands, of the page, and of the report in the terminal.
 
     Attributes
     ----------
@@ -52,6 +60,7 @@ class Column:
     common : printed only where the value changes; optional: shown only if a result has the value; varying:
         only if two results differ.
     usual : a value that is left out; `default` stands for it where the column is shown.
+    detail : not in the report in the terminal; page_only: not in the tables of commands either.
     """
 
     key: str
@@ -63,15 +72,22 @@ class Column:
     varying: bool = False
     usual: Any = None
     default: str = ""
+    detail: bool = False
+    page_only: bool = False
 
 
-def _with_interval(key: str, head: str, kind: Kind, optional: bool = False) -> tuple[Column, Column]:
-    return Column(key, head, kind, optional=optional), Column(key, "interval", kind, True, optional=True)
+def _with_interval(
+    key: str, head: str, kind: Kind, optional: bool = False, detail: bool = False, on_page: bool = False
+) -> tuple[Column, Column]:
+    """Return the columns of a value and of its interval, which is no detail only for a value that is none;
+    `on_page` if only the page shows the interval."""
+    interval = Column(key, "interval", kind, True, optional=True, detail=True, page_only=on_page)
+    return Column(key, head, kind, optional=optional, detail=detail), interval
 
 
 _TIME = _with_interval("time_s", "time", "seconds")
 _METHOD = Column("method", "method", "name")
-_LAST = (Column("launches", "launches"), Column("state", "state"))
+_LAST = (Column("launches", "launches", detail=True), Column("state", "state"))
 _LEVEL, _COMMON_LEVEL = Column("level", "level", "level"), Column("level", "level", "level", common=True)
 _SIZE, _COMMON_SIZE = (
     Column("size_bytes", "size", "bytes"),
@@ -266,14 +282,23 @@ PIPELINE = Kernel(
     {"threads": 1}, fit="pipelines", is_fitted=_has_several_sizes, is_advised=True, workers="threads",
     columns=(
         _COMMON_LEVEL, _COMMON_SIZE,
-        Column("threads", "threads", common=True, optional=True, usual=1),
-        Column("vcis", "contexts", common=True, optional=True), _PARTITIONS,
-        Column("delay_rate_s_per_byte", "delay", "delay rate", common=True),
-        Column("ideal_speed_up", "eq. (4)", "fraction", common=True), _METHOD, *_TIME, *_speed_up(SINGLE),
+        Column("threads", "threads", common=True, optional=True, usual=1, default="1"),
+        Column("vcis", "contexts", common=True, optional=True, usual=0, default="default"),
+        Column(
+            "receivers", "receivers", common=True, optional=True, usual=ONE_RECEIVES, default=ONE_RECEIVES
+        ),
+        _PARTITIONS,
+        Column("compute_s_per_byte", "computing", "delay rate", common=True, optional=True),
+        Column("epsilon", "epsilon", "number", common=True, optional=True),
+        Column("delta", "delta", "number", common=True, optional=True),
+        Column("delay_rate_s_per_byte", "delay rate", "delay rate", common=True),
+        Column("ideal_speed_up", "ideal speed-up", "ratio", common=True), _METHOD, *_TIME,
+        *_speed_up(SINGLE), Column("fitted", "fitted model", optional=True, detail=True, page_only=True),
         *_LAST,
     ),
     order=(
-        "level", "size_bytes", "threads", "vcis", "partitions", "delay_rate_s_per_byte", _by_speed_up,
+        "level", "size_bytes", "threads", "vcis", "receivers", "partitions", "delay_rate_s_per_byte",
+        _by_speed_up,
     ),
 )  # fmt: skip
 
@@ -283,11 +308,11 @@ PARTITIONED = Kernel(
     columns=(
         _COMMON_LEVEL, _COMMON_SIZE, _PARTITIONS, _THREADS, _COMPUTE,
         Column("noise", "noise", common=True), Column("cache", "cache", common=True), _METHOD,
-        Column("mpi", "MPI"), *_with_interval("overhead", "overhead", "ratio"),
-        Column("perceived_bandwidth_bytes_per_s", "perceived", "bytes per second"),
-        Column("availability", "availability", "percent"),
-        Column("early_bird_share", "early-bird", "percent"),
-        Column("delivered_share", "delivered", "percent"), *_LAST,
+        Column("mpi", "MPI", "MPI"), *_with_interval("overhead", "overhead", "ratio"),
+        *_with_interval("perceived_bandwidth_bytes_per_s", "perceived", "bytes per second", on_page=True),
+        *_with_interval("availability", "availability", "percent", on_page=True),
+        *_with_interval("early_bird_share", "early-bird", "percent", detail=True, on_page=True),
+        *_with_interval("delivered_share", "delivered", "percent", on_page=True), *_LAST,
     ),
     order=(
         "level", "size_bytes", "partitions", "threads", "compute_s", "noise", "noise_share", "cache",

@@ -1,8 +1,10 @@
 """Display names of MPI flavours, levels, methods and algorithms, and helpers for sentences."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from earlybird.data.errors import InputError
 from earlybird.data.levels import LEVEL_LABELS, LEVELS
+from earlybird.data.methods import SEGMENTED
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.units import format_bytes, whole_number
 
@@ -23,6 +25,8 @@ METHODS = {
     "many": ("message per partition", "M"),
     "partitioned": ("MPI partitioned communication", "P"),
     "earlybird": ("libearlybird", "E"),
+    "earlybird-partition": ("libearlybird, message per partition", "EM"),
+    "earlybird-segments": ("libearlybird", "EN"),
     "earlybird-fresh": ("libearlybird, first starts", "E0"),
     "stream": ("MPIX streams", "X"),
     "rma-single-passive": ("RMA, one window, passive", "1p"),
@@ -111,13 +115,15 @@ def sender_waits(waits: bool | None, buffered_bytes: int | None) -> str:
 
 def method(name: str) -> str:
     """Display name. `earlybird:4096` is libearlybird with at most 4096 bytes per aggregated message;
-    `own-pipeline:4096` is our pipeline in segments of 4096 bytes."""
+    `earlybird-segments:4` sends 4 messages; `own-pipeline:4096` is our pipeline in segments of 4096 bytes."""
     known, _, bound = name.partition(":")
     if known in STYLES:
         return STYLES[known]
     if known not in METHODS:
         return algorithm(name)
     text = METHODS[known][0]
+    if name.startswith(SEGMENTED) and (number := whole_number(bound)):
+        return f"{text}, {counted(number, 'message')}"
     return (
         f"{text}, up to {format_bytes(int(bound))}"
         if whole_number(bound) is not None
@@ -143,6 +149,11 @@ def split_algorithm(name: str) -> tuple[str, str, str]:
     base = name.removeprefix(PERSISTENT)
     plain = base.removesuffix(_TSP)
     return "persistent " * (base != name), plain, ", generic transport" * (plain != base)
+
+
+def is_own(method: str) -> bool:
+    """Return whether it is an algorithm of Earlybird, which an MPI cannot select."""
+    return method.startswith(OWN)
 
 
 def operation(name: str) -> str:
@@ -195,6 +206,19 @@ def nearest(name: str, known: Iterable[str]) -> str:
     import difflib
 
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")
+
+
+def choose(text: str, allowed: Collection[str], option: str, *, is_list: bool = True) -> tuple[str, ...]:
+    """Return the items of a comma-separated list, each once; raise InputError for one that is not allowed.
+
+    Of an option that takes no list, the text is the one item.
+    """
+    items = tuple(dict.fromkeys(item.strip() for item in text.split(","))) if is_list else (text,)
+    for item in items:
+        if item not in allowed:
+            remedy = f"give {'some' if is_list else 'one'} of {', '.join(allowed)}"
+            raise InputError(with_guess(f"{option} has {item!r}", nearest(item, allowed), remedy))
+    return items
 
 
 def with_guess(problem: str, meant: str, remedy: str) -> str:

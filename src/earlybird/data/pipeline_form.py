@@ -103,6 +103,7 @@ class Pipeline(Record):
     level : of the two ranks.
     threads : that fill the buffer.
     vcis : communication contexts requested from the MPI; absent for its default.
+    receivers : `threads` if all threads of the receiving rank received; absent if only its main thread did.
     """
 
     operation: Literal["pipeline"] = "pipeline"
@@ -110,6 +111,7 @@ class Pipeline(Record):
     level: str
     threads: Ranks = 1
     vcis: Ranks | None = None
+    receivers: Literal["threads"] | None = None
     extra: Extra = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -79,6 +79,12 @@ class Result(Record):
         text = f"noisy in {self.noisy}" if self.noisy else "converged"
         return text + (", oversubscribed" if self.oversubscribed else "")
 
+    @property
+    def fitted_error(self) -> float | None:
+        """(fitted - measured)/measured; None without a fitted model."""
+        time_s = self.time_s.value
+        return self.fitted_s / time_s - 1 if self.fitted_s is not None and time_s > 0 else None
+
     def row(self) -> dict[str, Any]:
         """The result as one flat row, for CSV and JSON: what identifies it, times, speed-ups, the rest."""
         first = {"kernel": self.kernel, "quantity": self.quantity, **self.config, "method": self.method}

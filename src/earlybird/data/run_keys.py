@@ -7,7 +7,7 @@ import msgspec
 
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import KERNELS
-from earlybird.data.methods import NOISE_MODELS
+from earlybird.data.methods import NOISE_MODELS, RECEIVERS
 from earlybird.data.schema import (
     Bytes,
     Count,
@@ -36,6 +36,7 @@ Amount = NotNegative | None
 Plain = str | int | float | bool | None
 # Those of native/kernels/computing/noise.hpp, which says what each of them is.
 Noise = Annotated[str, form(f"^({'|'.join(NOISE_MODELS)})$", f"one of {', '.join(NOISE_MODELS)}")] | None
+Receivers = Annotated[str, form(f"^({'|'.join(RECEIVERS)})$", " or ".join(RECEIVERS))] | None
 # Of cells and of processes.
 _EXTENT = "[1-9][0-9]{0,8}"
 Grid = (
@@ -136,7 +137,9 @@ class Settings(TypedDict, total=False):
     imported : whether another benchmark measured.
     without_dead_nodes : whether nodes that do not answer are left out.
     map_by : as `--map-by`.
-    reproduce : the figure of a paper whose points are measured.
+    reproduce, step : the paper whose figures are measured, and the step of it.
+    mpis : the MPIs to measure.
+    budget_s : time for the figures of a paper.
     effort : the limits of the measurement.
     """
 
@@ -159,6 +162,9 @@ class Settings(TypedDict, total=False):
     without_dead_nodes: bool
     map_by: Text
     reproduce: Text
+    step: Text
+    mpis: list[str]
+    budget_s: Seconds
     effort: EffortKeys
 
 
@@ -332,6 +338,7 @@ class _OwnConfig(Config, total=False):
     epsilon: Amount
     delta: Amount
     compute_s: Seconds
+    receivers: Receivers
     noise: Noise
     noise_share: Amount
     cache: Text

@@ -262,6 +262,11 @@ def format_bandwidth(bandwidth_bytes_per_s: float) -> str:
     return f"{_three_digits(bandwidth_bytes_per_s)} B/s"
 
 
+def format_delay_rate(seconds_per_byte: float) -> str:
+    """1e-9 -> `1000 us/MB`."""
+    return f"{seconds_per_byte * 1e12:.6g} us/MB"
+
+
 def _three_digits(value: float) -> str:
     if not math.isfinite(value):
         return str(value)

@@ -17,6 +17,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.labels import listed
 from earlybird.data.levels import LEVELS
 from earlybird.data.measure_commands import ANYWHERE, MESSAGES, LaunchOptions, measure_command
+from earlybird.data.methods import ONE_RECEIVES, SEGMENTED, THREADS_RECEIVE, receivers_of
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample, require_validated
 from earlybird.data.statistics import MEAN
@@ -55,6 +56,7 @@ class Observations:
         "late"), launch, share (time until the send was complete over time until the message had arrived,
         median of the steady iterations), oversubscribed, pairs (that send at once).
     pipelines : one row per point, method and launch with the columns of `pipelined.COLUMNS`.
+    receivers : which threads of the receiving rank received in `pipelines`.
     collectives : times of collectives; if there are any, `table` may be empty.
     thresholds_bytes : level -> control variable -> the protocol switch that the MPI library reports.
     runs : {"id", "sha256"} of each run read.
@@ -67,6 +69,7 @@ class Observations:
     table: pandas.DataFrame
     completions: pandas.DataFrame = field(default_factory=lambda: _completion_table([]))
     pipelines: pandas.DataFrame = field(default_factory=lambda: _pipeline_table([]))
+    receivers: str = ONE_RECEIVES
     collectives: Collectives = field(default_factory=Collectives)
     thresholds_bytes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
@@ -135,7 +138,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
                 continue
             if is_collective(sample) and sample.validated:
                 collected.add(run, sample)
-            if kernels.kernel_of(sample.kernel).is_advised and sample.method is not None:
+            if _is_advised(sample):
                 compared.append(replace(sample, launch=f"{run.id}/{sample.launch}", rank_times_s=None))
             samples.append((run, without_iterations(sample) if is_collective(sample) else sample))
     if mpi is not None and not samples:
@@ -143,7 +146,17 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
         raise InputError(f"{names}: no samples of {mpi}; give one of {', '.join(found) or 'another run'}")
     timed = _calibrating(samples)
     completed = [(run, sample) for run, sample in samples if _is_completion(sample)]
-    piped = [(run, sample) for run, sample in samples if _is_pipeline(sample)]
+    receivers = _receivers_to_fit(sample for _, sample in samples)
+    piped = [
+        (run, sample)
+        for run, sample in samples
+        if _is_pipeline(sample) and receivers_of(sample.config) == receivers
+    ]
+    compared = [
+        sample
+        for sample in compared
+        if sample.kernel != kernels.PIPELINE.name or receivers_of(sample.config) == receivers
+    ]
     used = timed + completed + piped + [(run, sample) for run, sample in samples if is_collective(sample)]
     require_validated(sample for _, sample in used)
     threads = _threads_of_launches(runs)
@@ -170,13 +183,19 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
         table=table,
         completions=completions,
         pipelines=pipelines,
+        receivers=receivers,
         collectives=collectives,
         thresholds_bytes=shared.thresholds_bytes,
         machine=runs[0].header.get("machine", {}),
         context=shared.context,
         runs=tuple({"id": run.id, "sha256": run.sha256()} for run in runs),
         link_bytes_per_s=shared.link_bytes_per_s,
-        warnings=(*shared.warnings, *_bulk_warnings(bulk, launch), *_ping_pong_warnings(timed)),
+        warnings=(
+            *shared.warnings,
+            *_receiver_warnings(samples, receivers),
+            *_bulk_warnings(bulk, launch),
+            *_ping_pong_warnings(timed),
+        ),
         results=tuple(results(compared)),
         launch=launch,
     )
@@ -290,6 +309,24 @@ def _refuse_variants(samples: Sequence[tuple[Run, Sample]]) -> None:
             )
 
 
+def _receiver_warnings(samples: Iterable[tuple[Run, Sample]], receivers: str) -> list[str]:
+    """Say whose times of pipelines a profile has, unless all have one receiving thread."""
+    found = {receivers_of(sample.config) for _, sample in samples if _is_pipeline(sample)}
+    if THREADS_RECEIVE not in found:
+        return []
+    if receivers == THREADS_RECEIVE:
+        return ["pipelines have receiving threads (--receivers threads), so predictions of them have too"]
+    return [
+        "pipelines with receiving threads (--receivers threads) are left out, because there are others with "
+        "one receiving thread; give only their runs to fit them"
+    ]
+
+
+def _is_advised(sample: Sample) -> bool:
+    has_model = sample.method is not None and not sample.method.startswith(SEGMENTED)
+    return kernels.kernel_of(sample.kernel).is_advised and has_model
+
+
 def _calibrates(sample: Sample) -> bool:
     return _is_input(sample, "levels")
 
@@ -299,9 +336,19 @@ def _is_completion(sample: Sample) -> bool:
 
 
 def _is_pipeline(sample: Sample) -> bool:
-    """Whether the last partition has a fixed delay; for noisy computations only the spread is known."""
+    """Whether the last partition has a fixed delay; for noisy computations only the spread is known. No model
+    has a fixed number of messages."""
+    if sample.method is not None and sample.method.startswith(SEGMENTED):
+        return False
     fixed = "gamma_s_per_byte" in sample.config
     return fixed and _is_input(sample, "pipelines") and sample.method is not None
+
+
+def _receivers_to_fit(samples: Iterable[Sample]) -> str:
+    """Return whose times a profile has: those of one receiving thread, or of receiving threads if there are
+    no others. Both in one model would be of neither."""
+    found = {receivers_of(sample.config) for sample in samples if _is_pipeline(sample)}
+    return THREADS_RECEIVE if found == {THREADS_RECEIVE} else ONE_RECEIVES
 
 
 def _is_input(sample: Sample, fit: str) -> bool:

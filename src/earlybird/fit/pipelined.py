@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas
 
+from earlybird.data.methods import ONE_RECEIVES, PER_PARTITION, THREADS_RECEIVE
 from earlybird.data.pipeline_form import JoinedParameters, JoinedProtocol, Pipeline, PipelineForm
 from earlybird.data.units import whole_number
 from earlybird.fit import resampling
@@ -27,7 +28,8 @@ GROUP = ["method", "level", "threads", "vcis"]
 POINT = ["size_bytes", "partitions", "gamma_s_per_byte"]
 
 # The messages of a method, if known; for other methods both are tried and the better one is kept.
-MESSAGES: dict[str, tuple[str, ...]] = {"single": ("one",), "many": ("each",), "earlybird": ("planned",)}
+MESSAGES: dict[str, tuple[str, ...]] = {"single": ("one",), "many": ("each",), "earlybird": ("planned",),
+                                       PER_PARTITION: ("each",)}  # fmt: skip
 EITHER = ("one", "each")
 # Errors below this neither decide between structures nor increase the weight of a point.
 ERROR_FLOOR = 0.01
@@ -106,8 +108,9 @@ class _Fit:
         return self.structure.num_parameters()
 
 
-def pipeline_forms(table: pandas.DataFrame) -> list[PipelineForm]:
-    """The joined model of every method, level, number of threads and of contexts in `table` (see COLUMNS).
+def pipeline_forms(table: pandas.DataFrame, receivers: str = ONE_RECEIVES) -> list[PipelineForm]:
+    """The joined model of every method, level, number of threads and of contexts in `table` (see COLUMNS), in
+    which these threads received.
 
     Parameters are not negative and minimise the mean relative error of the medians over launches. The search
     starts with a latency, an overhead per message and a bandwidth. It adds a further protocol, a separate
@@ -122,7 +125,8 @@ def pipeline_forms(table: pandas.DataFrame) -> list[PipelineForm]:
         points = launches.points(key)
         if len(points.time_s) >= MIN_POINTS:
             resampled = [launches.points(key, draw) for draw in draws] if rows.launch.nunique() > 1 else []
-            forms.append(_form(dict(zip(GROUP, key, strict=True)), rows, points, resampled))
+            what = dict(zip(GROUP, key, strict=True))
+            forms.append(_form(what, rows, points, resampled, receivers))
     return forms
 
 
@@ -164,7 +168,11 @@ def warnings(table: pandas.DataFrame) -> list[str]:
 
 
 def _form(
-    what: dict[str, Any], rows: pandas.DataFrame, points: _Points, resampled: Sequence[_Points]
+    what: dict[str, Any],
+    rows: pandas.DataFrame,
+    points: _Points,
+    resampled: Sequence[_Points],
+    receivers: str,
 ) -> PipelineForm:
     fit = min(
         (_search(points, messages) for messages in _messages_of(what["method"])), key=lambda f: f.criterion
@@ -183,6 +191,7 @@ def _form(
             level=str(what["level"]),
             threads=int(what["threads"]),
             vcis=int(what["vcis"]) or None,
+            receivers=None if receivers == ONE_RECEIVES else THREADS_RECEIVE,
         ),
         parameters=_parameters(points, fit.structure, fit.parameters),
         range={name: (_number(rows[name].min()), _number(rows[name].max())) for name in POINT},

@@ -122,7 +122,7 @@ def fit_profile(
     warnings += completion.warnings([part.level for part in fitted], waiting, observations.launch)
     warnings += _convergence_warnings(observations, usable)
     warnings += pipelined.warnings(observations.pipelines)
-    forms += pipelined.pipeline_forms(observations.pipelines)
+    forms += pipelined.pipeline_forms(observations.pipelines, observations.receivers)
     warnings += collective.warnings(observations.collectives)
     of_collectives = _collective_forms(observations.collectives, collective_times)
     warnings += [f"{form.operation}: {form.doubt}" for form in of_collectives if form.doubt]

@@ -119,10 +119,6 @@ def _methods(kind: MotifKind, options: Options, resources: Resources) -> tuple[s
     if options.methods is None:
         return tuple(method for method in possible if is_here(method, resources))
     for method in options.methods:
-        if method not in STYLES:
-            raise InputError(
-                f"--methods has {method!r}; the methods of {kind.kernel} are {', '.join(STYLES)}"
-            )
         if method not in possible:
             cause = "simulated ranks have no threads and no partitioned calls"
             if method == PERSISTENT:

@@ -1,14 +1,21 @@
 """The suite `pipeline`: a buffer in partitions that become ready on the threads of a rank, sent in several
 methods."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import PIPELINE
-from earlybird.data.methods import SINGLE
+from earlybird.data.methods import (
+    AGGREGATED,
+    PER_PARTITION,
+    RECEIVERS,
+    SEGMENTED,
+    SINGLE,
+    THREADS_RECEIVE,
+)
 from earlybird.measure.groups import (
     MIB,
     MPICH_WHEEL_CONTEXTS,
@@ -40,12 +47,10 @@ from earlybird.measure.options import (
 
 # Every method of native/kernels/methods but `earlybird-fresh`, which is only for bench/.
 METHODS = (
-    "single", "many", "earlybird", "partitioned", "rma-single-passive", "rma-many-passive",
+    "single", "many", "earlybird", PER_PARTITION, "partitioned", "rma-single-passive", "rma-many-passive",
     "rma-single-active", "rma-many-active", "rma-fence", "stream",
 )  # fmt: skip
 ALL_METHODS = "all"
-# `earlybird` with a bound of aggregation in bytes.
-AGGREGATED = "earlybird:"
 # The default: cheap, and the usual choices of programs.
 DEFAULT_METHODS = ("single", "many", "earlybird", "partitioned")
 
@@ -55,16 +60,33 @@ _GAMMA_S_PER_BYTE = 100e-12  # that of figure 8 of Gillis et al. 2023
 _GAMMA_BETA = 2.5
 # A thread's partitions have a tag each, of which MPI promises 32767 (MPI 4.1 section 9.1.2).
 _MAX_PARTITIONS = 32_000
+# Of a partitioned request, see native/partitioned/process/config.c.
+_MAX_SEGMENTS = 1 << 20
+_MAX_LANES = 16  # of libearlybird
 # A computation beyond this is a slip of units: a bare 100 is 100 s/B.
 _LONGEST_S = 1.0
 
 
 def _method(text: str) -> str:
     """`earlybird:4KiB` -> `earlybird:4096`; other names are unchanged."""
+    if text.startswith(SEGMENTED):
+        number = units.whole_number(text.removeprefix(SEGMENTED))
+        if not number or number > _MAX_SEGMENTS:
+            raise InputError(
+                f"--methods has {units.shortened(text)}; give 1 to {_MAX_SEGMENTS} messages, such as "
+                f"{SEGMENTED}4"
+            )
+        return f"{SEGMENTED}{number}"
     if not text.startswith(AGGREGATED):
         return text
     limit_bytes = units.parse_bytes(text.removeprefix(AGGREGATED), f"--methods has {text}, its limit")
     return f"{AGGREGATED}{limit_bytes}"
+
+
+def _receivers(text: str, _: Mapping[str, Any]) -> str:
+    if text not in RECEIVERS:
+        raise InputError(f"--receivers is {units.shortened(text)}; give {' or '.join(RECEIVERS)}")
+    return text
 
 
 PIPELINE_OPTIONS = (
@@ -73,11 +95,15 @@ PIPELINE_OPTIONS = (
                 f"[default: {_PARTITIONS}, or the next multiple of the threads]", "partitions",
                 counts("--partitions", "numbers of partitions from 1 up, such as 4")),
     threads_option("1"),
-    SuiteOption("methods", f"Send methods: all, or some of {', '.join(METHODS)}, earlybird:SIZE.  "
+    SuiteOption("methods", f"Send methods: all, or some of {', '.join(METHODS)}, earlybird:SIZE, "
+                "earlybird-segments:N.  "
                 f"[default: {','.join(DEFAULT_METHODS)}]", "methods",
                 listed(_method)),
     SuiteOption("aggregation", "Add earlybird with these aggregation limits, such as 512,4KiB.",
                 "aggregation_bytes", byte_counts("--aggregation")),
+    SuiteOption("receivers", "Whether one thread of the receiving rank receives, or as many threads as send: "
+                "each waits for its own messages, or calls MPI_Parrived.  [default: one]", "receivers",
+                _receivers, values=RECEIVERS),
     SuiteOption("vcis", "Communication contexts of MPICH, such as 1,4.", "vcis",
                 counts("--vcis", "numbers of contexts from 1 up, such as 1,4")),
     SuiteOption("gamma", "Delay rate: time from the first to the last ready partition, divided by the bytes "
@@ -85,7 +111,6 @@ PIPELINE_OPTIONS = (
                 "[default: 100us/MB, or by the rate of the link]", "gammas_s_per_byte",
                 listed(lambda item: units.parse_delay_rate(item, "--gamma"))),
     *NOISE_OPTIONS,
-    SuiteOption("reproduce", "Measure the figures of a paper: gillis (Gillis et al. 2023).", "reproduce"),
 )  # fmt: skip
 
 
@@ -122,9 +147,15 @@ def pipeline_groups(options: Options, resources: Resources, mpi: str) -> list[Gr
                             PIPELINE.name, layout, points, methods=kind.methods, link_bytes_per_s=link,
                             threads=threads, vcis=vcis, streams=threads if kind.streams else 0,
                             preload=kind.preload,
+                            environment=_lanes(vcis) if kind.preload else {},
                         )
                     )  # fmt: skip
     return result
+
+
+def _lanes(vcis: int | None) -> dict[str, str]:
+    """Let libearlybird send over as many communicators as the MPI has contexts for them."""
+    return {"EARLYBIRD_LANES": str(min(vcis, _MAX_LANES))} if vcis is not None and vcis > 1 else {}
 
 
 def methods_of(options: Options, resources: Resources) -> tuple[str, ...]:
@@ -137,10 +168,10 @@ def methods_of(options: Options, resources: Resources) -> tuple[str, ...]:
         if method == ALL_METHODS:
             chosen += [method for method in METHODS if is_here(method, resources)]
             continue
-        if method not in METHODS and not method.startswith(AGGREGATED):
+        if method not in METHODS and not method.startswith((AGGREGATED, SEGMENTED)):
             raise InputError(
-                f"--methods has {method!r}; the methods are {', '.join(METHODS)}, {AGGREGATED}BYTES "
-                f"and {ALL_METHODS}"
+                f"--methods has {method!r}; the methods are {', '.join(METHODS)}, {AGGREGATED}BYTES, "
+                f"{SEGMENTED}NUMBER and {ALL_METHODS}"
             )
         if not is_here(method, resources):
             raise InputError(f"--methods has {method} and {unavailable_reason(method, resources)}")
@@ -227,7 +258,9 @@ def _points(
                     "mpi": mpi, "level": level, "size_bytes": size, "partitions": partitions,
                     "threads": threads, **computation,
                 }  # fmt: skip
-                points.append(point if vcis is None else point | {"vcis": vcis})
+                # Absent if one thread receives, so that points have the keys of earlier runs.
+                receivers = {"receivers": THREADS_RECEIVE} if options.receivers == THREADS_RECEIVE else {}
+                points.append(point | receivers | ({} if vcis is None else {"vcis": vcis}))
     refuse_large([point["size_bytes"] for point in points])
     return tuple(points)
 

@@ -114,6 +114,6 @@ def kind_of(schema: object) -> FileKind | None:
 
 
 def nouns(kinds: Sequence[FileKind]) -> str:
-    """`a profile, prediction or check`."""
+    """Return `a profile, prediction or check`."""
     *names, last = dict.fromkeys(kind.noun for kind in kinds)
     return f"{', '.join(names)} or {last}"

@@ -6,7 +6,8 @@ import pytest
 import typer
 
 from earlybird.cli.commands import predict
-from earlybird.cli.options.command import OneOf, make_command
+from earlybird.cli.options.command import make_command
+from earlybird.cli.options.values import OneOf
 from earlybird.data.exchange_models import MODELS
 
 

@@ -77,7 +77,7 @@ def test_one_partition_gains_nothing(gain):
 
 def test_table_and_csv(gain):
     arguments = ["--threads", 8, "--theta", 8, "--bandwidth", "25GB/s", "--gamma", "1000us/MB"]
-    assert gain(*arguments)[1].split() == ["eta", "gamma", "1.6410", "1000", "us/MB"]
+    assert gain(*arguments)[1].split() == ["delay", "rate", "ideal", "speed-up", "1000", "us/MB", "1.6410"]
     assert gain(*arguments, "--format", "csv")[1].startswith("eta,gamma_s_per_byte\n1.641")
 
 

@@ -449,19 +449,6 @@ def test_times_with_a_large_clock_residual_are_reported(earlybird, planted, tmp_
     )
 
 
-def test_a_papers_figures_are_printed_next_to_ours_and_continued_with_resume(earlybird, planted):
-    arguments = ("measure", "pipeline", "--reproduce", "gillis", "--quick", *SYNTHETIC, "--quiet")
-    output = earlybird(*arguments, "--launches", "1", "-o", "run")
-    assert "Figures of Gillis et al. 2023" in output.stdout and "29.76" in output.stdout
-    assert "(paper: 32)" in output.stderr and "earlybird report run -o report.html" in output.stderr
-    again = earlybird("measure", "--resume", "-o", "run", "--launches", "2", "--quiet")
-    assert "29.76" in again.stdout
-    other = earlybird("measure", "--resume", "-o", "run", "--reproduce", "temucin", check=False)
-    assert (
-        other.returncode == 2 and "--reproduce is temucin" in other.stderr and "with gillis" in other.stderr
-    )
-
-
 def test_more_threads_than_a_kernel_takes_are_refused_before_measuring(earlybird, planted, refused, tmp_path):
     for suite in ("pingpong", "pipeline"):
         arguments = ("measure", suite, "--threads", "5000", "-o", "run")

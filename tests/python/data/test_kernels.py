@@ -36,8 +36,7 @@ OTHER_MEANINGS = {
     },
     "partitioned": {
         "a method": "advise/pipelined.py data/labels.py data/methods.py measure/library_methods.py "
-        "measure/pipeline.py measure/reproduce.py present/core/axes.py present/subjects/papers/gillis.py "
-        "present/subjects/papers/temucin.py",
+        "measure/pipeline.py papers/gillis/plan.py present/core/axes.py",
         "a capability": "cli/commands/doctor.py",
         "a layout": "advise/layout.py",
         "a chapter": "present/contents.py present/subjects/partitioned/chapter.py "

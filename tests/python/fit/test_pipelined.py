@@ -221,6 +221,28 @@ def test_threads_and_contexts_of_pipelines_make_no_other_context(tmp_path):
     ]
 
 
+def test_times_of_receiving_threads_are_not_mixed_with_those_of_one(tmp_path):
+    alone = write_run(tmp_path / "one")
+    threads = write_run(tmp_path / "threads", config={"receivers": "threads"}, slower=3.0)
+    mixed, theirs = fit_profile(read_runs([alone, threads])), fit_profile(read_runs([threads]))
+    one_s = float(pipeline_time_s("each", 4, 2048.0, 0.0, ONE_PROTOCOL))
+    for profile, receivers, slower in ((mixed, None, 1.0), (theirs, "threads", 3.0)):
+        assert {form.what.receivers for form in profile.pipelines} == {receivers}
+        many = next(form for form in profile.pipelines if form.method == "many")
+        assert predicted_s(many, 8192, 4, 0.0) == pytest.approx(slower * one_s, rel=0.2)
+        assert sum("receiving threads" in warning for warning in profile.extra["warnings"]) == 1
+
+
+def test_a_chosen_number_of_messages_has_no_model(tmp_path):
+    methods = ("single", "many")
+    run = write_run(tmp_path / "run", methods=methods)
+    samples = run / "samples.ndjson"
+    text = samples.read_text()
+    samples.write_text(text + text.replace('"many"', '"earlybird-segments:2"'))
+    profile = fit_profile(read_runs([run]))
+    assert {form.method for form in profile.pipelines} == set(methods)
+
+
 def test_caveats_give_warnings(tmp_path):
     few = table("many", "each", ONE_PROTOCOL, launches=1).head(3)
     alike = table("partitioned", "each", ONE_PROTOCOL, launches=1).query("partitions == 4")

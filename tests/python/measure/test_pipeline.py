@@ -59,6 +59,20 @@ def test_threads_and_contexts_have_launches_of_their_own_and_points_that_say_so(
     assert group.threads == 2 and group.points[0]["threads"] == 2
 
 
+def test_contexts_are_lanes_of_libearlybird():
+    found = groups(methods=("many", "partitioned", "earlybird", "earlybird-partition"), vcis=(1, 31))
+    lanes = {(group.vcis, group.preload): group.environment.get("EARLYBIRD_LANES") for group in found}
+    assert lanes == {(1, False): None, (1, True): None, (31, False): None, (31, True): "16"}
+    assert any({"earlybird", "earlybird-partition"} <= set(group.methods) for group in found)
+
+
+def test_points_say_that_threads_receive_if_they_do():
+    (group,) = groups(methods=("many",), receivers="threads")
+    assert {point["receivers"] for point in group.points} == {"threads"}
+    (group,) = groups(methods=("many",), receivers="one")
+    assert all("receivers" not in point for point in group.points)
+
+
 def test_a_noisy_computation_replaces_a_delay():
     (group,) = groups(methods=("many",), sizes_bytes=(4000,), noise=Noise(1e-9, 0.04, 0.5))
     (point,) = group.points
@@ -86,7 +100,7 @@ def test_between_virtual_nodes_mpich_has_no_streams_unless_they_are_asked_for():
         (
             MPICH,
             {"methods": ("pigeon",)},
-            "'pigeon'; the methods are single, many, .*earlybird:BYTES and all",
+            "'pigeon'; the methods are single, many, .*earlybird:BYTES, earlybird-segments:NUMBER and all",
         ),
         (MPICH, {"methods": ("earlybird-fresh",)}, "the methods are"),
         (MPICH, {"threads": (3,), "partitions": (4,)}, "4, which 3 threads do not share .* such as 6"),

@@ -87,7 +87,7 @@ def test_methods_have_distinct_colours_and_the_speed_up_has_a_theory_line():
         in result.sentence
     )
     (table,) = result.tables
-    assert "2.50 (2.40 .. 2.55)" in table.rows[1]
+    assert {"many", "2.50", "2.40 .. 2.55"} <= set(table.rows[1])
     assert "Pipelines: time of a buffer in partitions" in render(material(samples()))
 
 
@@ -97,7 +97,7 @@ def test_crossovers_are_in_the_sentence_and_in_a_table():
     (changes,) = result.closing
     (row,) = changes.rows
     # Speed-up 0.5 at 2^14 and 2 at 2^18, hence 1 at 2^16.
-    assert row == ["single message", "64 KiB", "libearlybird", "16 KiB to 256 KiB"]
+    assert row[-4:] == ["single message", "64 KiB", "libearlybird", "16 KiB .. 256 KiB"]
     assert "1 KiB in 4 partitions take 4 times as long" in result.sentence
 
 
@@ -168,36 +168,9 @@ def test_settings_without_figures_are_counted_and_in_the_table():
     assert len(result.tables[0].rows) == 2 * (MAX_SETTINGS + 2)
 
 
-def test_the_figures_of_the_paper_are_compared_only_for_runs_that_reproduce_it():
-    gains = {"single": 1.0, "many": 0.1, "partitioned": 0.2, "earlybird": 0.5}
-    parts = [
-        samples(64, 1, 0, {"single": 1.0, "partitioned": 0.25, "earlybird": 1.0}, threads=1),
-        samples(64, 4, 0, gains, threads=4),
-        samples(64, 4, 0, gains | {"earlybird": 0.8}, threads=4, vcis=16),
-        samples(512, 128, 0, gains | {"earlybird:512": 0.4, "earlybird:16384": 0.25}, threads=4),
-        samples(1 << 22, 4, 1e-7, gains | {"earlybird": 2.4}, threads=4),
-    ]
-    result = chapter(*parts, settings={"reproduce": "gillis"})
-    paper = result.shown[0]
-    rows = {row[0]: dict(zip(paper.header, row, strict=True)) for row in paper.rows}
-    assert [rows[k]["paper"] for k in "45678"] == ["3.18", "29.76", "4.04", "3.13", "2.54 (theory 2.67)"]
-    assert [rows[k]["here"][:4] for k in "45678"] == ["4.00", "2.00", "1.25", "4.00", "2.40"]
-    assert (
-        "16 KiB" in rows["7"]["method"]
-        and rows["6"]["contexts"] == "16"
-        and rows["6"]["paper's contexts"] == "32"
-    )
-    assert "ideal speed-up 2.67" not in rows["8"]["other values here"]
-    assert "ideal speed-up" in rows["8"]["other values here"]
-    assert "at most 4 threads per core" in result.lines[1]
-    assert "MeluXina" in result.lines[0] and "29.76" in render(
-        material(*parts, settings={"reproduce": "gillis"})
-    )
-    assert not any("Gillis" in table.caption for table in chapter(*parts).shown)
-
-
 def test_methods_of_one_hue_differ_in_line_or_symbol():
-    methods = [*labels.METHODS, "earlybird:512", "earlybird:1024", "earlybird:4096", "earlybird:16384"]
+    limits = [f"earlybird:{size}" for size in (512, 1024, 4096, 16384)]
+    methods = [*labels.METHODS, *limits, "earlybird-segments:1", "earlybird-segments:4"]
     looks = {(axes.color(method), axes.symbol(method), axes.dash(method)) for method in methods}
     assert len(looks) == len(methods)
     order = ["single", "many", "earlybird", "earlybird:512", "earlybird:4096"]

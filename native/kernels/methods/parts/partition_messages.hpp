@@ -27,6 +27,7 @@ class PartitionMessages {
   PartitionMessages &operator=(const PartitionMessages &) = delete;
 
   void receive_all() { MPI_Startall(transfer_.num_partitions, requests_.data()); }
+  void receive_for_thread(int thread) { MPI_Startall(transfer_.partitions_of(thread), request(transfer_.first_of(thread))); }
   void send(int partition) { MPI_Start(request(partition)); }
   void wait_for_thread(int thread) {
     MPI_Waitall(transfer_.partitions_of(thread), request(transfer_.first_of(thread)), MPI_STATUSES_IGNORE);

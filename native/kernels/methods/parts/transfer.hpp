@@ -8,13 +8,15 @@
 
 namespace earlybird {
 
-// The buffer that rank 0 sends to rank 1, and the assignment of its partitions to threads of rank 0.
+// The buffer that rank 0 sends to rank 1, and the assignment of its partitions to threads of rank 0, and of rank 1 if its
+// threads receive.
 struct Transfer {
   Team &team;
   Buffer &buffer;
   std::size_t size_bytes;
   int num_partitions;  // of all threads together
   int num_threads;
+  bool threads_receive = false;  // or only the main thread of rank 1 does
 
   bool sends() const { return team.rank() == 0; }
   int peer() const { return sends() ? 1 : 0; }

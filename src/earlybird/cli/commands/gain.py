@@ -9,9 +9,8 @@ from earlybird.cli.options.delay_rate import DelayOptions
 from earlybird.data import units
 from earlybird.data.errors import InputError
 from earlybird.models import pipelined
-from earlybird.present.render.data import Format, print_data
-from earlybird.present.render.notes import note
-from earlybird.present.render.terminal import print_rows
+from earlybird.present.render.data import Format
+from earlybird.present.subjects.pipelines.terminal import print_ideal
 
 
 def gain(
@@ -40,19 +39,14 @@ def gain(
         "eta": pipelined.large_message_gain(threads, theta, gamma, bytes_per_s),
         "gamma_s_per_byte": gamma,
     }
-    cells = {"eta": f"{result['eta']:.4f}", "gamma": f"{gamma * 1e12:.6g} us/MB"}
     if size is not None:
         partitions = threads * theta
         partition_bytes = units.parse_bytes(size, "--size") / partitions
-        bulk_s = pipelined.bulk_time_s(partitions, partition_bytes, bytes_per_s)
-        pipelined_s = pipelined.pipelined_time_s(
+        result["bulk_s"] = pipelined.bulk_time_s(partitions, partition_bytes, bytes_per_s)
+        result["pipelined_s"] = pipelined.pipelined_time_s(
             partitions, partition_bytes, bytes_per_s, gamma * partition_bytes
         )
-        result |= {"bulk_s": bulk_s, "pipelined_s": pipelined_s}
-        cells |= {"bulk": units.format_seconds(bulk_s), "pipelined": units.format_seconds(pipelined_s)}
-    if not print_data(format, result, [result]):
-        print_rows(list(cells), [list(cells.values())])
-        note("eta: bulk time over pipelined time for large messages, without latency and cost per message")
+    print_ideal(result, format)
 
 
 command = make_command(

@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 
 from earlybird import __version__
-from earlybird.cli.options.command import AS_JSON, OneOf, make_group
+from earlybird.cli.options.command import AS_JSON, make_group
+from earlybird.cli.options.values import OneOf
 from earlybird.data import files
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.kernels import COLLECTIVE

@@ -19,14 +19,14 @@ from earlybird.data.errors import InputError
 from earlybird.data.run import Run
 from earlybird.data.shell_commands import command_text, no_option
 from earlybird.interop.osu_tables import ONE_COLUMN
-from earlybird.measure import reproduce, suites
+from earlybird.measure import suites
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
 from earlybird.measure.options import thread_counts
 from earlybird.measure.session import refuse_conflicts_of
 from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_rows
-from earlybird.present.subjects.measured.terminal import print_run, print_with_paper
+from earlybird.present.subjects.measured.terminal import print_run
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick")
 FIRST_PIPELINE_METHODS = "single,many"  # of runs that store no methods
@@ -155,7 +155,7 @@ def measure(
         if len(chosen) > 1 and (first := given.of_suites()):
             _refuse_option_of_suite(next(iter(first)))
         mpis = sides.asked_mpis(mpi, env)
-        num_launches, budget_s = _default_effort(quick, chosen, of_suites.get("reproduce"))
+        num_launches, budget_s = _default_effort(quick, chosen)
         if is_simulated(place.launcher):
             num_launches = 1  # further launches give the same times
         effort = measuring.new_effort(
@@ -244,13 +244,9 @@ def _measure(
         effort = measuring.suited_to(next(iter(resources.values())), effort)
         run = measuring.create_run(output, "run", effort, starter, settings)
     result = measuring.run_session(run, starter, groups, effort, session.quiet)
-    compares_paper = options.reproduce and format == "table"
-    if compares_paper:
-        print_with_paper(run)
-    else:
-        print_run(run, result.samples, format)
+    print_run(run, result.samples, format)
     status = sides.compare_measured(run, settings, prints=format == "table")
-    fitted = _can_be_fitted(groups) and not compares_paper
+    fitted = _can_be_fitted(groups)
     of_one = ["--mpi", next(iter(resources))] if len(resources) > 1 else []
     name = no_option(run.path)
     next_command = ["fit", name, *of_one] if fitted else ["report", name]
@@ -298,12 +294,9 @@ def _profile_name(names: Sequence[str]) -> str:
     return profiles.pop() if len(profiles) == 1 else kernels.PINGPONG.profile
 
 
-def _default_effort(quick: bool, chosen: Sequence[Suite], paper: str | None) -> tuple[int, float]:
-    """Launches, and seconds for all suites or to reproduce a paper."""
+def _default_effort(quick: bool, chosen: Sequence[Suite]) -> tuple[int, float]:
+    """Return launches, and seconds for all suites."""
     launches = suites.QUICK_LAUNCHES if quick else suites.DEFAULT_LAUNCHES
-    if paper is not None:
-        # An unknown paper is refused later, with the known ones.
-        return launches, reproduce.BUDGETS_S.get(paper, reproduce.BUDGETS_S["gillis"])[quick]
     return launches, sum(suite.budgets_s[quick] for suite in chosen)
 
 

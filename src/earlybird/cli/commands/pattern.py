@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from earlybird.cli.options.command import FORMAT, OneOf, make_group
+from earlybird.cli.options.command import FORMAT, make_group
 from earlybird.cli.options.mesh import (
     BytesPerCell,
     CellsOption,
@@ -19,6 +19,7 @@ from earlybird.cli.options.mesh import (
     check_pattern_output,
     three_sides,
 )
+from earlybird.cli.options.values import OneOf
 from earlybird.data import files, memory, units
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern

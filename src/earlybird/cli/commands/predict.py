@@ -9,7 +9,7 @@ import typer
 
 from earlybird.cli.commands.predict_collective import collective
 from earlybird.cli.commands.predict_pipeline import pipeline
-from earlybird.cli.options.command import FORMAT, OneOf, make_group
+from earlybird.cli.options.command import FORMAT, make_group
 from earlybird.cli.options.nodes import (
     SocketsOption,
     check_nodes,
@@ -26,6 +26,7 @@ from earlybird.cli.options.shared import (
     ShareOption,
     load_profiles,
 )
+from earlybird.cli.options.values import OneOf
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.data import labels
 from earlybird.data.errors import InputError

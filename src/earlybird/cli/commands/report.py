@@ -50,6 +50,7 @@ def report(
         )
     from earlybird.cli.session.fitted import with_fitted
     from earlybird.cli.session.memory import load_fitting_pattern
+    from earlybird.papers.registry import paper_chapters
     from earlybird.present import material
     from earlybird.present.render import html as page
     from earlybird.present.render import text as tables
@@ -60,12 +61,12 @@ def report(
         raise InputError(f"--layout {layout} is for patterns, but none is given; add one, such as mesh.csv")
     if output is not None or not terminal:
         output = output or Path("report.html")
-        page.write_page(collected, output)
+        page.write_page(collected, output, paper_chapters)
         if json:
             print_json({"page": str(output)})
         note(f"wrote {output}")
     if terminal:
-        print_text(tables.render(collected))
+        print_text(tables.render(collected, paper_chapters))
 
 
 command = make_command(

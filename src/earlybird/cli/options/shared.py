@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from earlybird.cli.options.command import OneOf
+from earlybird.cli.options.values import OneOf
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import COMBINE, MIXED, MODELS, SHARES, SHARING
 from earlybird.data.levels import LEVELS, MAPPINGS
@@ -97,8 +97,8 @@ class PlaceOptions:
 
 
 @dataclass(frozen=True)
-class SessionOptions:
-    """How a run is started, ended and continued."""
+class LimitOptions:
+    """How a run is ended and continued."""
 
     time_limit: Annotated[str | None, typer.Option(help="Time limit of a launch.  [default: 1h]")] = None
     stall_limit: Annotated[
@@ -111,8 +111,14 @@ class SessionOptions:
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in -o with the options it was started with.")
     ] = False
-    print_script: PrintScriptOption = None
     quiet: QuietOption = False
+
+
+@dataclass(frozen=True)
+class SessionOptions(LimitOptions):
+    """How a run is started, ended and continued."""
+
+    print_script: PrintScriptOption = None
 
 
 @dataclass(frozen=True)

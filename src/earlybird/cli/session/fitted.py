@@ -11,6 +11,7 @@ from earlybird.compare.trees import verify
 from earlybird.data.collective_algorithms import VERIFICATION, parse_method
 from earlybird.data.insaghi import load_insaghi
 from earlybird.data.kernels import PIPELINE
+from earlybird.data.methods import ONE_RECEIVES, receivers_of
 from earlybird.data.profile import Profile
 from earlybird.data.run import Sample
 from earlybird.fit.collective_samples import is_collective, placed_ranks
@@ -43,7 +44,7 @@ def with_pipelines(material: Material) -> Material:
             for sample in samples:
                 config = sample.config
                 if config.get("mpi") == profile_mpi(profile):
-                    models = models_of(config["level"], config["threads"])
+                    models = models_of(config["level"], config["threads"], receivers_of(config))
                     model = models.get((sample.method, config.get("vcis")))
                     if model is not None:
                         fitted.setdefault(sample.point(), _fitted_s(model, config))
@@ -65,7 +66,9 @@ def profiles_of(run: MeasuredRun, profiles: tuple[Profile, ...]) -> list[Profile
     return sorted(profiles, key=lambda profile: all(source.get("id") != run_id for source in profile.runs))
 
 
-def _models(profile: Profile, level: str, threads: int) -> dict[tuple, MethodModel]:
+def _models(profile: Profile, level: str, threads: int, receivers: str) -> dict[tuple, MethodModel]:
+    if any((form.what.receivers or ONE_RECEIVES) != receivers for form in profile.pipelines):
+        return {}
     return {
         (model.method, model.vcis): model
         for model in method_models(profile, level, threads)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from earlybird import __version__
-from earlybird.cli.options.shared import SessionOptions
+from earlybird.cli.options.shared import LimitOptions
 from earlybird.cli.session.launchers import machine_of, network_of, with_link_measured
 from earlybird.cli.session.progress import ProgressLine
 from earlybird.cli.session.sides import in_full, listed_mpis, mpi_setting
@@ -81,13 +81,13 @@ class Effort:
 
 
 def new_effort(
-    options: SessionOptions, launches: int, budget_s: float, seed: int, paper: bool = False
+    options: LimitOptions, launches: int, budget_s: float, seed: int, paper: bool = False
 ) -> Effort:
     """The effort of a new run."""
     return Effort(launches, budget_s, paper, seed, **_given_limits(options))
 
 
-def _given_limits(options: SessionOptions) -> dict[str, float]:
+def _given_limits(options: LimitOptions) -> dict[str, float]:
     limits = {"time_limit": options.time_limit, "stall_limit": options.stall_limit}
     return {
         f"{name}_s": parse_duration(text, f"--{name.replace('_', '-')}")
@@ -127,7 +127,7 @@ def open_run(
     needed: Iterable[str],
     launches: int | None,
     budget: str | None,
-    options: SessionOptions,
+    options: LimitOptions,
 ) -> tuple[Run, dict[str, Any], Effort]:
     """The run to continue, with its settings, and its effort with `launches`, `budget` and the limits of
     `options` replaced if given; InputError if a setting in `needed` is missing because another command

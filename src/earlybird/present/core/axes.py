@@ -8,6 +8,7 @@ from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.exchange_models import MODELS
+from earlybird.data.methods import SEGMENTED
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds, whole_number
 
 _Look = tuple[str, str, str]  # light, dark, marker
@@ -52,6 +53,8 @@ _LOOKS: Mapping[str, _Look] = {
     "many": ("#a3283f", "#ff8095", "circle"),
     "partitioned": ("#e8590c", "#ffc528", "diamond"),
     "earlybird": ("#0069a8", "#5ebcf2", "star"),
+    "earlybird-partition": ("#0069a8", "#5ebcf2", "star-triangle-up"),
+    "earlybird-segments": ("#0069a8", "#5ebcf2", "star-triangle-down"),
     "stream": ("#1a9273", "#62e08a", "triangle-up"),
     "rma-single-passive": ("#3e2088", "#a276fd", "triangle-down"),
     "rma-many-passive": ("#9138f3", "#ecd9ff", "triangle-down-open"),
@@ -95,7 +98,8 @@ _LOOKS: Mapping[str, _Look] = {
 }
 PALETTE = {name: (light, dark) for name, (light, dark, _) in _LOOKS.items()}
 # Methods of one family share a hue and differ in line style, for colour-blind readers and for print.
-DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash"}
+DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash",
+          "earlybird-partition": "dash"}  # fmt: skip
 _BOUND_DASHES = ("dot", "dashdot", "longdash", "longdashdot", "5px,2px")
 _BOUND_SYMBOLS = ("hexagon", "star-open", "hexagon-open", "star-diamond", "star-diamond-open", "hash-open")
 # By whether an operation is persistent, and whether MPICH's generic transport runs it.
@@ -126,16 +130,19 @@ ZERO_BYTES_AT = 0.5  # where a log axis shows messages of 0 bytes
 
 
 def color(name: str, faint: bool = False) -> str:
-    """CSS variable of a flavour, model or method. `earlybird:4096` has the colour of `earlybird`, and
-    `own-linear` and `persistent-linear` that of `linear`. `faint` selects the variant for shading and raw
+    """Return the CSS variable of a flavour, model or method. `earlybird:4096` has the colour of `earlybird`,
+    and `own-linear` and `persistent-linear` that of `linear`. `faint` selects the variant for shading and raw
     samples."""
     name = name if name in PALETTE else _base(name)
     return f"var(--{name if name in PALETTE else 'other'}{'-faint' if faint else ''})"
 
 
 def symbol(name: str) -> str:
-    """The marker of a flavour, model or method, the same in every figure; open for our own collectives."""
+    """Return the marker of a flavour, model or method, the same in every figure; open for our own
+    collectives."""
     base = _base(name)
+    if name.startswith(SEGMENTED):
+        return _LOOKS[SEGMENTED.removesuffix(":")][2]
     if name not in _LOOKS and _engine(name) in _ENGINE_SYMBOLS:
         return _ENGINE_SYMBOLS[_engine(name)]
     if base in labels.ALGORITHMS:
@@ -144,13 +151,14 @@ def symbol(name: str) -> str:
 
 
 def dash(method: str) -> str:
-    """The line style of a method, the same in every figure; for collectives it shows the segment size."""
+    """Return the line style of a method, the same in every figure; for collectives it shows the segment
+    size."""
     usual = DASHES.get(method) or _ENGINE_DASHES.get(_engine(method), "solid")
     return _by_bound(method, _BOUND_DASHES, usual)
 
 
 def _base(name: str) -> str:
-    return labels.split_algorithm(name.partition(":")[0].removesuffix("-fresh"))[1]
+    return labels.split_algorithm(name.partition(":")[0].removesuffix("-fresh").removesuffix("-segments"))[1]
 
 
 def _engine(name: str) -> tuple[bool, bool]:
@@ -159,7 +167,8 @@ def _engine(name: str) -> tuple[bool, bool]:
 
 
 def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:
-    """One of `choices` by the log2 of the bound in `earlybird:4096`; a bound of 0 counts as no bound."""
+    """Choose one of `choices` by the log2 of the bound in `earlybird:4096`; a bound of 0 counts as no
+    bound."""
     bound = name.partition(":")[2]
     if whole_number(bound) is None:
         return choices[0] if bound else otherwise
@@ -167,12 +176,12 @@ def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:
 
 
 def label(text: str) -> str:
-    """Escaped text from a file: plotly interprets tags."""
+    """Return escaped text from a file: plotly interprets tags."""
     return html.escape(text, quote=False)
 
 
 def bar_pattern(shape: str) -> dict[str, Any]:
-    """The hatching of bars, as part of their marker; none for an empty shape."""
+    """Return the hatching of bars, as part of their marker; none for an empty shape."""
     if not shape:
         return {}
     look = {"fillmode": "overlay", "fgcolor": "var(--card)", "size": 7, "solidity": 0.25, "shape": shape}
@@ -180,7 +189,7 @@ def bar_pattern(shape: str) -> dict[str, Any]:
 
 
 def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The common layout with the two axes; the legend is at the bottom."""
+    """Return the common layout with the two axes; the legend is at the bottom."""
     return {
         "xaxis": _axis_look() | dict(x),
         "yaxis": _axis_look() | dict(y),
@@ -210,7 +219,7 @@ def height_of_rows(num_rows: int, extra: int = 0) -> int:
 
 
 def color_bar(ticks: Sequence[float], texts: Sequence[str], y: float) -> dict[str, Any]:
-    """A horizontal colour bar below the axis title."""
+    """Return a horizontal colour bar below the axis title."""
     return {
         "tickvals": list(ticks),
         "ticktext": list(texts),
@@ -237,13 +246,13 @@ def _axis_look() -> dict[str, Any]:
 
 
 def titled(text: str) -> dict[str, Any]:
-    """An axis title in the font size of the tick labels."""
+    """Return an axis title in the font size of the tick labels."""
     return {"text": text, "standoff": 8, "font": {"size": 12.5}}
 
 
 def size_axis(sizes_bytes: Iterable[float], title: str = "message size") -> dict[str, Any]:
-    """Log axis with a tick at every power of 32 bytes, and one for 0 B if such messages exist; at every size
-    if these are close to each other."""
+    """Return a log axis with a tick at every power of 32 bytes, and one for 0 B if such messages exist; at
+    every size if these are close to each other."""
     sizes = [float(size) for size in sizes_bytes]
     top = max([size for size in sizes if size > 0], default=1.0)
     bottom = min([size for size in sizes if size > 0], default=1.0)
@@ -259,7 +268,7 @@ def size_axis(sizes_bytes: Iterable[float], title: str = "message size") -> dict
 
 
 def log_count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
-    """Log axis with a tick at every count; with many counts, at the powers of two among them."""
+    """Return a log axis with a tick at every count; with many counts, at the powers of two among them."""
     ticks = sorted(set(counts))
     ends = ticks[0] / 1.3, ticks[-1] * 1.3
     if len(ticks) > MAX_COUNTS:
@@ -308,7 +317,7 @@ def number_axis(numbers: Sequence[int], title: str) -> dict[str, Any]:
 
 
 def percent_axis(fractions: Iterable[float], title: str) -> dict[str, Any]:
-    """Linear axis of signed fractions as percent, including 0."""
+    """Return a linear axis of signed fractions as percent, including 0."""
     values = [0.0, *fractions]
     low, high = min(*values, -0.05), max(*values, 0.05)
     power = 10.0 ** math.floor(math.log10(high - low))
@@ -326,7 +335,7 @@ def percent_axis(fractions: Iterable[float], title: str) -> dict[str, Any]:
 
 
 def ratio_axis(ratios: Iterable[float], title: str) -> dict[str, Any]:
-    """Log axis around 1; values below 1 are fractions, or decimals if all are close to 1."""
+    """Return a log axis around 1; values below 1 are fractions, or decimals if all are close to 1."""
     positive = [1.0, *(ratio for ratio in ratios if ratio > 0)]
     low, high = min(*positive, 0.8) / 1.15, max(*positive, 1.25) * 1.15
     if high / low < _CLOSE_RATIOS:
@@ -341,7 +350,7 @@ def ratio_axis(ratios: Iterable[float], title: str) -> dict[str, Any]:
 
 
 def _linear(maximum: float, title: str, text: Callable[[float], str]) -> dict[str, Any]:
-    """Linear axis from 0 with four to eight ticks at 1, 2 or 5 times a power of ten."""
+    """Return a linear axis from 0 with four to eight ticks at 1, 2 or 5 times a power of ten."""
     maximum = maximum if maximum > 0 and math.isfinite(maximum) else 1.0
     power = 10.0 ** math.floor(math.log10(maximum / 4))
     step = next(step for step in (5 * power, 2 * power, power) if maximum / step >= 3.9 or step == power)
@@ -355,7 +364,7 @@ def _linear(maximum: float, title: str, text: Callable[[float], str]) -> dict[st
 
 
 def linear_size_axis(maximum_bytes: float, title: str) -> dict[str, Any]:
-    """Linear axis of bytes from 0, in one binary unit."""
+    """Return a linear axis of bytes from 0, in one binary unit."""
     power = math.floor(math.log(max(maximum_bytes, 1.0), 1024))
     unit_bytes = 1024.0**power
     name = format_bytes(unit_bytes).partition(" ")[2]
@@ -364,7 +373,7 @@ def linear_size_axis(maximum_bytes: float, title: str) -> dict[str, Any]:
 
 
 def factor_axis(factors: Sequence[float], title: str) -> dict[str, Any]:
-    """Log axis with a tick at every power of two within the factors."""
+    """Return a log axis with a tick at every power of two within the factors."""
     least, most = min(factors, default=1.0), max(factors, default=1.0)
     powers = range(math.ceil(math.log2(least)), math.floor(math.log2(most)) + 1)
     texts = [str(2**k) if k >= 0 else f"1/{2**-k}" for k in powers]

@@ -1,11 +1,12 @@
 """Lines of figures: measured medians with shading, fitted models, and raw samples."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from earlybird.data import labels
+from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.present.core import axes
@@ -27,7 +28,7 @@ def line(
     symbol: str | Sequence[str] = "",
     **more: Any,
 ) -> dict[str, Any]:
-    """A line; with markers if there is a `symbol`, or if it has a single point."""
+    """Return a line; with markers if there is a `symbol`, or if it has a single point."""
     markers = bool(symbol) or len(x) == 1
     return {
         "x": list(x),
@@ -61,11 +62,11 @@ def whiskers(
     hover: Sequence[str],
     less: float = 0.0,
 ) -> dict[str, Any]:
-    """A point with its interval for each of `rows`, along x, where `less` is 0."""
+    """Return a point with its interval for each of `rows`, along x, where `less` is 0."""
     return {
         "mode": "markers",
         "name": name,
-        "x": [one.value - less for one in estimates],
+        "x": [estimate.value - less for estimate in estimates],
         "y": [axes.label(row) for row in rows],
         "marker": {"color": axes.color(look), "symbol": axes.symbol(look), "size": 9},
         "error_x": error_bars(estimates),
@@ -85,8 +86,8 @@ def spread_traces(
     dash: str = "",
     symbols: str | Sequence[str] = "",
 ) -> list[dict[str, Any]]:
-    """The medians of one method or MPI with shading over their intervals; if not `shown`, they are hidden
-    until the reader clicks the legend entry. `dash` and `symbols` replace the look of the method."""
+    """Return the medians of one method or MPI with shading over their intervals; if not `shown`, they are
+    hidden until the reader clicks the legend entry. `dash` and `symbols` replace the look of the method."""
     color = axes.color(method)
     common: dict[str, Any] = {"legendgroup": name} | ({} if shown else {"visible": "legendonly"})
     edge = common | {
@@ -98,12 +99,33 @@ def spread_traces(
         "showlegend": False,
     }
     values, lows, highs = zip(*spreads, strict=True)
-    look = {"dash": dash or axes.dash(method), "symbol": symbols or axes.symbol(method)}
+    dash, symbols = dash or axes.dash(method), symbols or axes.symbol(method)
     return [
         edge | {"y": list(lows)},
         edge | {"y": list(highs), "fill": "tonexty"},
-        line(name, x, values, hover, color, **look, **common),
+        line(name, x, values, hover, color, dash, symbol=symbols, **common),
     ]
+
+
+def method_traces(
+    points: Sequence[Point],
+    methods: Sequence[str],
+    estimate_of: Callable[[Result], Estimate | None],
+    text: Callable[[float], str],
+) -> tuple[list[dict[str, Any]], list[float]]:
+    """Return the traces of a value of every method against the size, and all values that are drawn."""
+    traces: list[dict[str, Any]] = []
+    drawn: list[float] = []
+    for method in methods:
+        results = [(point, point.results[method]) for point in points if method in point.results]
+        known = [(point, result, value) for point, result in results if (value := estimate_of(result))]
+        if not known:
+            continue
+        name, values = method_name(method), [value for *_, value in known]
+        texts = [hover(name, point.where, value, text, result.launches) for point, result, value in known]
+        traces += spread_traces(method, name, [size_x(point) for point, *_ in known], values, texts)
+        drawn += [end for value in values for end in value]
+    return traces, drawn
 
 
 def hover(name: str, where: str, estimate: Estimate, text: Callable[[float], str], num_launches: int) -> str:
@@ -130,7 +152,11 @@ class MethodLines:
     Methods that are not in `shown` are hidden."""
 
     def __init__(
-        self, points: Sequence[Point], methods: Sequence[str], x: Callable[[Point], float], shown=None
+        self,
+        points: Sequence[Point],
+        methods: Sequence[str],
+        x: Callable[[Point], float],
+        shown: Collection[str] | None = None,
     ):
         self.data: list[dict[str, Any]] = []
         self.fitted: list[dict[str, Any]] = []
@@ -146,7 +172,7 @@ class MethodLines:
                 self._add_fitted(method, [point for point in cells if method in point.fitted_s], x)
 
     def _add_fitted(self, method: str, points: Sequence[Point], x: Callable[[Point], float]) -> None:
-        """The fitted model of one method; all methods have one legend entry together."""
+        """Add the fitted model of one method; all methods have one legend entry together."""
         if not points:
             return
         name, times_s = "Fitted model", [point.fitted_s[method] for point in points]
@@ -156,7 +182,7 @@ class MethodLines:
             f"({labels.signed_percent(point.fitted_error(method) or 0)})"
             for point in points
         ]
-        more = {"legendgroup": name, "showlegend": not self.fitted, "legendrank": 2000}
+        more: dict[str, Any] = {"legendgroup": name, "showlegend": not self.fitted, "legendrank": 2000}
         xs, color = list(map(x, points)), axes.color(method)
         self.fitted.append(line(name, xs, times_s, texts, color, "3px,3px", width=1.4, **more))
         self.times_s += times_s
@@ -167,7 +193,8 @@ def size_x(point: Point) -> float:
 
 
 def raw_samples(name: str, mpi: str, samples: Iterable[tuple[float, np.ndarray]]) -> dict[str, Any]:
-    """Faint dots, hidden until the reader clicks the legend entry; `samples` are x and all values there."""
+    """Return faint dots, hidden until the reader clicks the legend entry; `samples` are x and all values
+    there."""
     x, y = [], []
     for at, values in samples:
         chosen = [

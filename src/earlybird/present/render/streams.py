@@ -108,7 +108,7 @@ def _is_open(number: int) -> bool:
 
 
 def _open_null(number: int) -> None:
-    """Child processes inherit it."""
+    """Open a file descriptor that writes to nowhere; child processes inherit it."""
     null = os.open(os.devnull, os.O_RDWR)
     if null == number:
         os.set_inheritable(null, True)

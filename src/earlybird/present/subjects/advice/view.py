@@ -44,11 +44,6 @@ def gain(advice: Advice) -> float:
     return speed_up.value if speed_up else 0.0
 
 
-def is_own(method: str) -> bool:
-    """Return whether it is an algorithm of Earlybird, which an MPI cannot select."""
-    return method.startswith(labels.OWN)
-
-
 def operation(advice: Advice) -> str:
     """Return the name of the operation that was asked about."""
     return str(advice.asked.get("operation", advice.operation))
@@ -132,7 +127,7 @@ def action(advice: Advice, alternative: Alternative | SizeRange) -> str:
     """Return what to do: nothing for the reference, and no setting for what the MPI cannot select."""
     if alternative.method == advice.baseline:
         return alternative.action if advice.operation == PROGRAM else NOTHING
-    if is_own(alternative.method):
+    if labels.is_own(alternative.method):
         return NOT_SELECTABLE
     is_setting = _VARIABLES.fullmatch(alternative.action)
     return f"start the job with `{alternative.action} mpiexec ...`" if is_setting else alternative.action

@@ -1,6 +1,6 @@
 """Tables of results: the values and texts of the columns that kernels declare."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +11,11 @@ from earlybird.data.collective_algorithms import COMPLETION, MEAN_OVER_RANKS
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate, estimate_keys
 from earlybird.present.core.notation import interval_text, ratio_text
-from earlybird.present.core.table import Column
+from earlybird.present.core.points import Measured
+from earlybird.present.core.table import Column, Table
 
 LOCAL_METHOD = "MPI_Reduce_local"
+_MPI = kernels.Column("mpi", "MPI", "MPI", common=True)
 _MAX_LISTED = 4  # threads whose rates are listed individually
 
 
@@ -30,18 +32,18 @@ def ordered(results: Sequence[Result]) -> list[Result]:
 def merge_means(results: Sequence[Result]) -> list[Result]:
     """Return one result for each collective: an import has the mean over ranks as a quantity of its own,
     which becomes a figure of the completion, as measured ones have it. Without a completion it stays."""
-    means_s = {_call(one): one.time_s.value for one in results if one.quantity == MEAN_OVER_RANKS}
-    completed = {_call(one) for one in results if one.quantity == COMPLETION}
+    means_s = {_call(result): result.time_s.value for result in results if result.quantity == MEAN_OVER_RANKS}
+    completed = {_call(result) for result in results if result.quantity == COMPLETION}
     return [
-        replace(one, figures={"mean_s": means_s[_call(one)], **one.figures})
-        if one.quantity == COMPLETION and _call(one) in means_s
-        else one
-        for one in results
-        if one.quantity != MEAN_OVER_RANKS or _call(one) not in completed
+        replace(result, figures={"mean_s": means_s[_call(result)], **result.figures})
+        if result.quantity == COMPLETION and _call(result) in means_s
+        else result
+        for result in results
+        if result.quantity != MEAN_OVER_RANKS or _call(result) not in completed
     ]
 
 
-def _call(result: Result) -> tuple[str, frozenset]:
+def _call(result: Result) -> tuple[str, frozenset[tuple[str, Any]]]:
     return result.method, frozenset(result.config.items())
 
 
@@ -73,6 +75,13 @@ def _tree(result: Result) -> str | None:
     return f"seen: {seen}" if seen else None
 
 
+def _fitted(result: Result) -> str | None:
+    """Return the time that a fitted model predicts, and its error: `1.2 ms (+3.0 %)`."""
+    if result.fitted_s is None or result.fitted_error is None:
+        return None
+    return f"{units.format_seconds(result.fitted_s)} ({labels.signed_percent(result.fitted_error)})"
+
+
 # Values that are no key of the configuration or of the figures.
 _VALUES: Mapping[str, Callable[[Result], Any]] = {
     "time_s": lambda result: result.time_s,
@@ -88,6 +97,7 @@ _VALUES: Mapping[str, Callable[[Result], Any]] = {
     "completion_s": _completion,
     "mean_s": _mean,
     "tree": _tree,
+    "fitted": _fitted,
 }
 
 
@@ -107,6 +117,7 @@ _TEXTS: Mapping[kernels.Kind, Callable[[Any], str]] = {
     "text": str,
     "name": str,
     "level": labels.level,
+    "MPI": labels.flavour,
     "bytes": units.format_bytes,
     "seconds": units.format_seconds,
     "bytes per second": lambda rate: units.format_bandwidth(rate) if rate else "",
@@ -114,7 +125,7 @@ _TEXTS: Mapping[kernels.Kind, Callable[[Any], str]] = {
     "fraction": "{:.2f}".format,
     "percent": labels.percent,
     "number": "{:g}".format,
-    "delay rate": lambda gamma: f"{gamma * 1e12:.6g} us/MB",
+    "delay rate": units.format_delay_rate,
     "millions": _millions,
     "millions of each": _millions_of_each,
 }
@@ -155,6 +166,7 @@ def column_of(column: kernels.Column) -> Column:
         varying=column.varying,
         default=column.default,
         left=column.kind == "name",
+        detail=column.detail,
     )
 
 
@@ -163,14 +175,42 @@ def compares_mpis(kernel: str) -> bool:
     return any(column.key == "mpi" for column in kernels.kernel_of(kernel).columns)
 
 
-def columns_of(results: Sequence[Result]) -> list[Column]:
+def columns_of(results: Sequence[Result], on_page: bool = False) -> list[Column]:
     """Return the columns of a table of results of one kernel; that of the MPI only if there are several."""
     several = len({result.config.get("mpi") for result in results}) > 1
-    declared = kernels.kernel_of(results[0].kernel).columns
+    kernel = kernels.kernel_of(results[0].kernel)
+    declared = kernel.columns if compares_mpis(kernel.name) else (_MPI, *kernel.columns)
     keys = [column.key for column in declared]
     after_size = keys.index("size_bytes") + 1 if "size_bytes" in keys else 1
     columns = [*declared[:after_size], *_parameters(results, keys), *declared[after_size:]]
-    return [column_of(column) for column in columns if several or column.key != "mpi"]
+    return [
+        column_of(column)
+        for column in columns
+        if (several or column.key != "mpi") and (on_page or not column.page_only)
+    ]
+
+
+def results_table(caption: str, results: Sequence[Result], on_page: bool = False) -> Table:
+    """Return the table of results of one kernel. Brief, it has no details, such as intervals."""
+    return Table(caption, columns_of(results, on_page), results)
+
+
+def labelled_results(measured: Iterable[Measured[Any]]) -> list[Result]:
+    """Return all results in the order of their kernel, by MPI if it does not compare these."""
+    rows = [
+        labelled(result, series.label)
+        for series in measured
+        for point in series.points
+        for result in point.results.values()
+    ]
+    return sorted(
+        ordered(rows), key=lambda result: "" if compares_mpis(result.kernel) else result.config["mpi"]
+    )
+
+
+def labelled(result: Result, label: str) -> Result:
+    """Return a result with a label as its MPI, which names the run too if several measured the same."""
+    return replace(result, config={**result.config, "mpi": label})
 
 
 def _parameters(results: Sequence[Result], keys: Sequence[str]) -> list[kernels.Column]:

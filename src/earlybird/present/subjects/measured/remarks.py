@@ -15,7 +15,7 @@ _CLEAR_GAMMA_BETA = 2.5  # that of figure 8 of Gillis et al. 2023
 
 
 def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample] = ()) -> list[str]:
-    """The lines to print below the table of `results`, all of one kernel and of `samples`."""
+    """Return the lines to print below the table of `results`, all of one kernel and of `samples`."""
     name = results[0].kernel
     columns = kernel_of(name).columns
     lines = [*kernel_of(name).remarks, *(_REMARKS[name](run, results) if name in _REMARKS else [])]
@@ -30,7 +30,7 @@ def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample] = ())
 
 
 def _imported(run: Run, samples: Sequence[Sample]) -> list[str]:
-    """What the values of another benchmark are, and how much was lost where they were printed."""
+    """Return what the values of another benchmark are, and how much was lost where they were printed."""
     if not (run.header.get("settings") or {}).get("imported"):
         return []
     known = statistics_text((one.quantity, one.statistic) for one in samples)
@@ -60,7 +60,7 @@ def _speed_up(results: Sequence[Result]) -> list[str]:
 
 
 def _coverage_text(coverage: float) -> str:
-    """`94%`; with a decimal where it would be rounded to 100 %."""
+    """Return `94%`; with a decimal where it would be rounded to 100 %."""
     return f"{coverage:.0%}" if coverage < 0.995 else f"{min(coverage, 0.999):.1%}"
 
 
@@ -79,7 +79,7 @@ def _interval(results: Sequence[Result]) -> list[str]:
 
 
 def _pipeline(_: Run, results: Sequence[Result]) -> list[str]:
-    """How long a delay must be to show a speed-up."""
+    """Return how long a delay must be to show a speed-up."""
     lines = []
     methods = [result for result in results if result.method != SINGLE]
     for level in dict.fromkeys(result.config["level"] for result in methods):
@@ -132,7 +132,7 @@ def _message_rate(run: Run, results: Sequence[Result]) -> list[str]:
 
 
 def _without_contexts(run: Run, results: Sequence[Result]) -> list[str]:
-    """Reasons why some thread counts have no row with contexts."""
+    """Return the reasons why some thread counts have no row with contexts."""
     several, with_contexts = (
         {result.config["threads"] for result in results if result.method == method}
         for method in (PER_THREAD, CONTEXTS)

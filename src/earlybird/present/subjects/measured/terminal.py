@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from earlybird.compare.results import results
 from earlybird.compare.trees import verify, with_trees
+from earlybird.data import labels
 from earlybird.data.collective_algorithms import DEFAULT
 from earlybird.data.run import Run, Sample
 from earlybird.interop.osu_tables import osu_tables
@@ -13,26 +14,8 @@ from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import fits, print_line, print_table, print_text
 from earlybird.present.subjects.measured.columns import columns_of, compares_mpis, merge_means, ordered
 from earlybird.present.subjects.measured.remarks import remarks
-from earlybird.present.subjects.motifs.terminal import print_scaling, slower_text
-
-
-def print_with_paper(run: Run) -> None:
-    """Print the paper's figures next to those of the run; the page and the formats csv and json have the
-    rest."""
-    from earlybird.present.material import collect
-    from earlybird.present.subjects.papers import gillis, temucin, temucin_motifs
-    from earlybird.present.subjects.papers.temucin_view import throughputs
-    from earlybird.present.subjects.partitioned.view import partitioned_metrics
-    from earlybird.present.subjects.pipelines.view import pipelines
-
-    material = collect([run.path])
-    tables = gillis.brief_paper_tables(pipelines(material))
-    tables += temucin.paper_tables(partitioned_metrics(material))
-    tables += temucin_motifs.motif_paper_tables(throughputs(material))
-    for one in tables:
-        print_line()
-        print_line(f"{one.caption}")
-        print_table(one)
+from earlybird.present.subjects.motifs.answer import slower_text
+from earlybird.present.subjects.motifs.terminal import print_scaling
 
 
 def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
@@ -45,7 +28,7 @@ def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
         return
     for mpi in mpis:
         print_line()
-        print_line(f"{mpi}:")
+        print_line(f"{labels.flavour(mpi)}:")
         print_samples(run, [sample for sample in samples if sample.config.get("mpi", "") == mpi], format)
 
 

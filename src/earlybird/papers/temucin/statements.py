@@ -1,16 +1,18 @@
-"""What Temucin et al. 2022 found, next to `measure partitioned --reproduce temucin`."""
+"""What Temucin et al. 2022 found with their metrics, next to what was measured here."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, EARLY_BIRD, OVERHEAD
 from earlybird.data import labels
+from earlybird.data.methods import EARLYBIRD, OWN_CALLS
 from earlybird.data.units import format_bandwidth, format_bytes
+from earlybird.papers.paper import NOT_MEASURED, Row
+from earlybird.papers.temucin.throughput import NAME
 from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.parts import grouped
-from earlybird.present.core.table import Table, text_table
-from earlybird.present.subjects.papers.temucin_view import NAME
-from earlybird.present.subjects.partitioned.view import Metrics, metric
+from earlybird.present.material import Material
+from earlybird.present.subjects.partitioned.view import Metrics, metric, partitioned_metrics
 
 NOTES = (
     "Paper: MPIPCL, partitioned calls on point-to-point messages, with Open MPI (master) and UCX 1.11 on "
@@ -18,9 +20,8 @@ NOTES = (
     "printed values, so its statements are compared. What may differ here: cores copy messages that do "
     "not leave a node, and threads that share a core become ready one after the other even without noise."
 )
-LEFT = ("the paper finds", "method", "here", "verdict")
-_METHODS = ("earlybird", "partitioned")
-AGREES, DIFFERS, NOT_MEASURED = "agrees", "differs", "not measured"
+_METHODS = (EARLYBIRD, OWN_CALLS)
+AGREES, DIFFERS = "agrees", "differs"
 # A smaller relative difference is none, nor is a smaller difference of shares.
 SAME, _SAME_SHARE = 0.05, 0.02
 
@@ -29,57 +30,83 @@ _Values = list[tuple[str, float]]
 
 
 @dataclass(frozen=True)
-class _Statement:
-    """A finding of the paper: which values show it, and whether they do."""
+class Found:
+    """The named values of a method here, and whether the finding of the paper holds for them (None if there
+    are too few)."""
 
-    text: str
+    label: str
+    method: str
+    here: str = ""
+    holds: bool | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A finding of the paper: what it is about, what it says, which values show it, and whether they do."""
+
+    figure: str
+    quantity: str
+    paper: str
     values: Callable[[Sequence[Metrics], str], _Values]
     holds: Callable[[Sequence[float]], bool]
     format: Callable[[float], str]
 
-    def row(self, measured: Sequence[Metrics], method: str) -> list[str]:
-        return statement_row(self.text, method, self.values(measured, method), self.holds, self.format)
+    def found(self, measured: Sequence[Metrics]) -> list[Found]:
+        """Return what each MPI and method has."""
+        return [
+            judged(label, method, self.values(group, method), self.holds, self.format)
+            for (label, _), group in grouped(measured, lambda one: (one.label, one.setting.level)).items()
+            for method in _METHODS
+            if any(method in one.methods() for one in group)
+        ]
 
 
-def statement_row(
-    text: str,
+def judged(
+    label: str,
     method: str,
-    found: Sequence[tuple[str, float]],
+    values: Sequence[tuple[str, float]],
     holds: Callable[[Sequence[float]], bool],
     text_of: Callable[[float], str],
-) -> list[str]:
-    """A statement of the paper, the named values that were found here, and whether it holds for them."""
-    if len(found) < 2:
-        return [text, method, "-", NOT_MEASURED]
-    listed = ", ".join(f"{name}: {text_of(value)}" for name, value in found)
-    return [text, method, listed, AGREES if holds([value for _, value in found]) else DIFFERS]
+) -> Found:
+    """Return named values with the verdict on them; fewer than two have none."""
+    if len(values) < 2:
+        return Found(label, method)
+    listed = ", ".join(f"{name}: {text_of(value)}" for name, value in values)
+    return Found(label, method, listed, holds([value for _, value in values]))
 
 
-def without_repeats(rows: list[list[str]]) -> list[list[str]]:
-    """Rows of one statement, which only the first contains."""
-    return [row if k == 0 else ["", *row[1:]] for k, row in enumerate(rows)]
-
-
-def paper_tables(measured: Sequence[Metrics]) -> list[Table]:
-    """Paper and measurement, one table per MPI and level of a run that reproduces the paper."""
-    reproducing = [one for one in measured if one.reproduces == NAME]
-    places = grouped(reproducing, lambda one: (one.label, one.setting.level))
-    return [
-        text_table(
-            f"Temuçin et al. 2022 and this run: {label}, {labels.level(level)}",
-            LEFT,
-            [row for statement in _STATEMENTS for row in _rows(statement, group)],
-            LEFT,
-            wide=True,
+def statement_rows(
+    figure: str, quantity: str, paper: str, found: Sequence[Found], without: str = ""
+) -> list[Row]:
+    """Return a row for each MPI and method with values; one that says what is missing if there is none."""
+    rows = [
+        Row(
+            figure,
+            quantity,
+            paper,
+            one.here,
+            "; ".join(filter(None, (labels.method(one.method), AGREES if one.holds else DIFFERS, one.note))),
+            one.label,
         )
-        for (label, level), group in places.items()
+        for one in found
+        if one.holds is not None
     ]
+    missing = f"{NOT_MEASURED}: {without}" if without else NOT_MEASURED
+    return rows or [Row(figure, quantity, paper, note=missing)]
 
 
-def _rows(statement: _Statement, group: Sequence[Metrics]) -> list[list[str]]:
-    """A row for each method; the statement only in the first."""
-    methods = [method for method in _METHODS if any(method in one.methods() for one in group)]
-    return without_repeats([statement.row(group, method) for method in methods])
+def reproducing(material: Material) -> list[Metrics]:
+    """Return the metrics of runs that reproduce the paper."""
+    return [one for one in partitioned_metrics(material) if one.reproduces == NAME]
+
+
+def metric_rows(measured: Sequence[Metrics]) -> list[Row]:
+    return [
+        row
+        for one in _STATEMENTS
+        for row in statement_rows(one.figure, one.quantity, one.paper, one.found(measured))
+    ]
 
 
 def _least_difference(values: Sequence[float]) -> float:
@@ -198,50 +225,66 @@ def _overhead_of(cache: str) -> Callable[[Sequence[Metrics], str], _Values]:
 
 
 _STATEMENTS = (
-    _Statement(
-        "overhead grows with partitions (hot cache, smallest buffer)", _overhead_of("hot"), _rises, ratio_text
+    *(
+        _Statement(
+            f"overhead, {cache} cache",
+            "overhead with more partitions, smallest buffer",
+            "grows",
+            _overhead_of(cache),
+            _rises,
+            ratio_text,
+        )
+        for cache in ("cold", "hot")
     ),
     _Statement(
-        "overhead grows with partitions (cold cache, smallest buffer)",
-        _overhead_of("cold"),
-        _rises,
-        ratio_text,
-    ),
-    _Statement(
-        "overhead concerns small buffers",
+        "overhead, hot cache",
+        "overhead with larger buffers",
+        "falls",
         lambda m, method: _ends(_by_size(_shortest(_like(m, "none")), method, OVERHEAD)),
         _falls,
         ratio_text,
     ),
     _Statement(
-        "without noise the perceived bandwidth is the ordinary one", _against_single, _same, format_bandwidth
-    ),
-    _Statement(
-        "with noise the perceived bandwidth peaks at medium sizes",
-        _peak,
-        _peak_inside,
+        "perceived bandwidth",
+        "without noise, compared with a single message",
+        "the same",
+        _against_single,
+        _same,
         format_bandwidth,
     ),
     _Statement(
-        "availability grows with partitions (one late thread, smallest buffer)",
+        "perceived bandwidth", "with noise, by size", "peaks at medium sizes", _peak, _peak_inside,
+        format_bandwidth,
+    ),
+    _Statement(
+        "availability (a)",
+        "with more partitions, one late thread, smallest buffer",
+        "grows",
         lambda m, method: _by_partitions(_longest(_like(m, "single", share=0.04)), method, AVAILABILITY, 0),
         _rises,
         labels.percent,
     ),
     _Statement(
-        "availability depends on the noise model (largest buffer)", _by_noise, _differ, labels.percent
+        "availability (b)", "by noise model, largest buffer", "differs", _by_noise, _differ, labels.percent
     ),
     _Statement(
-        "availability is smaller for very large buffers (one late thread)",
+        "availability (a)",
+        "with larger buffers, one late thread",
+        "falls",
         lambda m, method: _ends(_by_size(_longest(_like(m, "single", share=0.04)), method, AVAILABILITY)),
         _falls,
         labels.percent,
     ),
     _Statement(
-        "more partitions overlap more (smallest buffer)",
+        "early-bird communication",
+        "with more partitions, smallest buffer",
+        "grows",
         lambda m, method: _by_partitions(_shortest(_like(m, "uniform", share=0.04)), method, EARLY_BIRD, 0),
         _rises,
         labels.percent,
     ),
-    _Statement("more noise overlaps more (largest buffer)", _by_share, _rises, labels.percent),
+    _Statement(
+        "early-bird communication", "with more noise, largest buffer", "grows", _by_share, _rises,
+        labels.percent,
+    ),
 )  # fmt: skip

@@ -1,20 +1,23 @@
-"""The measurements for the figures of Temucin et al. 2022: `measure partitioned --reproduce temucin`."""
+"""The measurements for the figures of Temucin et al. 2022."""
 
 from dataclasses import replace
 
-from earlybird.data.errors import InputError
+from earlybird.data.kernels import PARTITIONED
 from earlybird.data.methods import FUNNELLED, PERSISTENT
-from earlybird.measure import motifs, partitioned
-from earlybird.measure.groups import MIB, Group, Options, Resources, carried_bytes, levels_of, powers
+from earlybird.measure import motifs
+from earlybird.measure.groups import MIB, Group, Options, Resources, carried_bytes, powers
 from earlybird.measure.motif_options import HALO3D, SWEEP3D, MotifKind
 from earlybird.measure.motif_shapes import near_cubic
-from earlybird.measure.partitioned import PARTITIONED_OPTIONS, partitioned_groups
+from earlybird.measure.partitioned import partitioned_groups
+from earlybird.measure.suites import SUITES
+from earlybird.papers.paper import Step
+from earlybird.papers.place import outermost_level
 
-PAPER = "temucin"
 # Of the paper's figures; those with 100 ms have fewer sizes, because an iteration takes that long.
 _PARTITIONS = (1, 4, 16)
 _SHORT_S, _LONG_S = 10e-3, 100e-3
 _SHARES = (0.04, 0.1)
+_NOISES = ("single", "uniform", "gaussian")
 # Of the figures of motifs: Sweep3D in 16 partitions, Halo3D in 4 with 8 threads, and with 64 threads. How
 # many ranks the paper had is not known: here 2 x 2 and 2 x 2 x 2, or 2.
 _SWEEP_PARTITIONS, _SWEEP_RANKS = 16, 4
@@ -24,25 +27,33 @@ _QUICK_MOTIF_S = 1e-3
 _SWEEP_SIDES, _QUICK_SWEEP_SIDES = (4, 16, 64, 128), (4, 32, 128)
 _HALO_SIDES, _QUICK_HALO_SIDES = (32, 128, 256, 512), (32, 128, 512)
 _CELLS_ALONG_X = 2
-# What the set decides itself.
-_DECIDED = ("sizes_bytes", "partitions", "threads", "computes_s", "noise_models", "noise_shares", "caches",
-            "methods")  # fmt: skip
+_HELP = {
+    "levels": "intra_socket, inter_socket or inter_node.  [default: the outermost available]",
+    "sizes": "Sizes of the buffers, such as 1KiB..4MiB.  [default: 1 KiB to 4 MiB]",
+    "partitions": "Numbers of partitions, the curves.  [default: 1,4,16]",
+    "compute": "How long each thread computes, the shortest and the longest are used.  "
+    "[default: 10ms,100ms, with --quick 10ms]",
+    "noise": "Noise models of application availability.  [default: single,uniform,gaussian]",
+    "noise-percent": "Strengths of the noise in percent.  [default: 4,10]",
+}
+TAKES = tuple(
+    replace(option, help=_HELP[option.name])
+    for option in SUITES[PARTITIONED.name].takes
+    if option.name in _HELP
+)
 
 
-def groups_of_partitioned(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """The measurements of the suite `partitioned`: the paper's figures if requested, otherwise those of the
-    options."""
-    if options.reproduce is None:
-        return partitioned_groups(options, resources, mpi)
-    _check(options, resources)
-    groups = [g for one in _figures(options, resources) for g in partitioned_groups(one, resources, mpi)]
-    return _without_repeats(groups + _motif_groups(options, resources, mpi))
+def plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
+    """Return the figures of metrics, and those of motifs where an MPI is measured, as two runs."""
+    figures = _figures(options, resources)
+    metrics = [group for figure in figures for group in partitioned_groups(figure, resources, mpi)]
+    steps = [Step("partitioned", _without_repeats(metrics), share=2.0)]
+    motif_groups = _motif_groups(options, resources, mpi)
+    return [*steps, Step("motifs", motif_groups)] if motif_groups else steps
 
 
 def remarks(options: Options, resources: Resources) -> list[str]:
-    """List what the options measure differently, or how the motifs differ from those of the paper."""
-    if options.reproduce is None:
-        return partitioned.remarks(options, resources)
+    """List how the motifs differ from those of the paper."""
     if resources.library is None:
         return [
             "the launcher synthetic draws no times of motifs: the figures of Sweep3D and Halo3D are left out"
@@ -60,22 +71,31 @@ def remarks(options: Options, resources: Resources) -> list[str]:
 
 
 def _figures(options: Options, resources: Resources) -> list[Options]:
-    """The options of the suite for each kind of figure."""
-    level = levels_of(options, resources)[-1]
+    """Return the options of the suite for each kind of figure."""
+    level = outermost_level(options, resources)
     last = carried_bytes(4 * MIB, level, resources)
-    few = powers(max(last, 1 << 10), 64, 1 << 10)
-    sizes = few if options.quick else powers(max(last, 1 << 10), 16, 1 << 10)
-    most = _PARTITIONS[-1]
-    common = options.changed(reproduce=None, levels=(level,), sizes_bytes=sizes, noise_models=("none",))
-    long_s = _SHORT_S if options.quick else _LONG_S
-    overhead = common.changed(partitions=_PARTITIONS, computes_s=(_SHORT_S,), caches=("hot", "cold"))
-    early = common.changed(partitions=_PARTITIONS[1:], computes_s=(_SHORT_S,), noise_models=("uniform",),
-                    noise_shares=_SHARES)  # fmt: skip
-    long = common.changed(partitions=(most,), computes_s=(long_s,), sizes_bytes=few)
-    perceived = long.changed(noise_models=("none", "uniform"), noise_shares=_SHARES)
-    by_noise = long.changed(noise_models=("single", "uniform", "gaussian"), noise_shares=_SHARES[:1])
-    by_partitions = by_noise.changed(partitions=_PARTITIONS[1:], noise_models=("single",))
-    return [overhead, early, perceived, by_noise, by_partitions]
+    few = options.sizes_bytes or powers(max(last, 1 << 10), 64, 1 << 10)
+    sizes = options.sizes_bytes or (few if options.quick else powers(max(last, 1 << 10), 16, 1 << 10))
+    counts = tuple(sorted(options.partitions or _PARTITIONS))
+    most = counts[-1:]
+    shares = options.noise_shares or _SHARES
+    computes_s = options.computes_s or ((_SHORT_S,) if options.quick else (_SHORT_S, _LONG_S))
+    short_s, long_s = min(computes_s), max(computes_s)
+    noises = options.noise_models or _NOISES
+    common = options.changed(levels=(level,), sizes_bytes=sizes, partitions=counts, computes_s=(short_s,),
+                             noise_shares=shares)  # fmt: skip
+    # An iteration with the long computation takes long: fewer sizes.
+    long = common.changed(computes_s=(long_s,), sizes_bytes=few)
+    return [
+        # Overhead, and perceived bandwidth without noise.
+        common.changed(noise_models=("none",), caches=("hot", "cold")),
+        # Early-bird communication, and perceived bandwidth with noise.
+        common.changed(partitions=counts[1:] or counts, noise_models=("uniform",)),
+        long.changed(partitions=most if options.quick else counts, noise_models=("none", "uniform")),
+        # Availability by noise model, and by partitions.
+        long.changed(partitions=most, noise_models=noises, noise_shares=shares[:1]),
+        long.changed(noise_models=("single",), noise_shares=shares[:1]),
+    ]
 
 
 def _motif_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
@@ -95,16 +115,16 @@ def _motif_groups(options: Options, resources: Resources, mpi: str) -> list[Grou
 
 def _motifs(options: Options, resources: Resources) -> list[tuple[MotifKind, Options]]:
     """The options of the suites of motifs: of Sweep3D for each size, of Halo3D for each number of threads."""
-    level = levels_of(options, resources)[-1]
+    level = outermost_level(options, resources)
     map_by = {"inter_node": "node", "inter_socket": "socket"}.get(level, "core")
     common = options.changed(
-        reproduce=None, levels=None, map_by=(map_by,), noise_models=("single",),
-        noise_shares=_SHARES[:1], computes_s=(_QUICK_MOTIF_S if options.quick else _SHORT_S,),
+        levels=None, sizes_bytes=None, map_by=(map_by,), noise_models=("single",), noise_shares=_SHARES[:1],
+        computes_s=(_QUICK_MOTIF_S if options.quick else _SHORT_S,),
     )  # fmt: skip
     found = []
     ranks, cores = _place(_SWEEP_RANKS, options, resources)
     across, along, _ = near_cubic(ranks, SWEEP3D.dimensions)
-    sides = _QUICK_SWEEP_SIDES if options.quick else _SWEEP_SIDES
+    sides: tuple[int, ...] = _QUICK_SWEEP_SIDES if options.quick else _SWEEP_SIDES
     for side in _carried(sides, _SWEEP_PARTITIONS, level, resources):
         one = common.changed(
             ranks=(ranks,), threads=(_sweep_threads(cores),), partitions=(_SWEEP_PARTITIONS,),
@@ -116,9 +136,10 @@ def _motifs(options: Options, resources: Resources) -> list[tuple[MotifKind, Opt
     across, along, up = near_cubic(ranks, HALO3D.dimensions)
     few, more = _halo_threads(cores)
     # A plane for each thread at least.
-    sides = tuple(max(side, more) for side in (_QUICK_HALO_SIDES if options.quick else _HALO_SIDES))
+    halo_sides = tuple(max(side, more) for side in (_QUICK_HALO_SIDES if options.quick else _HALO_SIDES))
     cells = tuple(
-        (_CELLS_ALONG_X * across, side * along, side * up) for side in _carried(sides, 1, level, resources)
+        (_CELLS_ALONG_X * across, side * along, side * up)
+        for side in _carried(halo_sides, 1, level, resources)
     )
     halo = common.changed(ranks=(ranks,), cells=cells)
     found.append((HALO3D, halo.changed(threads=(1,), partitions=(_HALO_PARTITIONS,), methods=(FUNNELLED,))))
@@ -140,7 +161,7 @@ def _carried(sides: tuple[int, ...], variables: int, level: str, resources: Reso
 
 def _place(most: int, options: Options, resources: Resources) -> tuple[int, int]:
     """Ranks, `most` or else 2, and the cores of each: at least 2 cores each; between nodes a node each."""
-    level = levels_of(options, resources)[-1]
+    level = outermost_level(options, resources)
     of_node = resources.sockets * (resources.cores_per_socket or 1)
     if level == "inter_node":
         # Virtual nodes share the cores of one machine.
@@ -176,16 +197,3 @@ def _without_repeats(groups: list[Group]) -> list[Group]:
         if points:
             found.append(replace(group, points=tuple(points)))
     return found
-
-
-def _check(options: Options, resources: Resources) -> None:
-    if options.reproduce != PAPER:
-        raise InputError(f"--reproduce is {options.reproduce!r}; the paper of this suite is {PAPER}")
-    for name in _DECIDED:
-        if getattr(options, name) is not None:
-            option = next(one.option for one in PARTITIONED_OPTIONS if one.field == name)
-            raise InputError(
-                f"--reproduce {PAPER} chooses {option} itself; leave {option} out, or --reproduce"
-            )
-    if options.levels is not None and len(levels_of(options, resources)) > 1:
-        raise InputError("--reproduce measures at one level; give one of --levels")

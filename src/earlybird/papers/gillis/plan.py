@@ -1,54 +1,62 @@
-"""The measurements for a paper's figures: `measure pipeline --reproduce gillis`."""
+"""The measurements for figures 4 to 8 of Gillis et al. 2023."""
+
+from dataclasses import replace
 
 from earlybird.data.errors import InputError
+from earlybird.data.methods import (
+    AGGREGATED,
+    EARLYBIRD,
+    MANY,
+    OWN_CALLS,
+    PER_PARTITION,
+    SINGLE,
+    THREADS_RECEIVE,
+)
 from earlybird.measure.groups import (
     MIB,
     MPICH_WHEEL_CONTEXTS,
-    Group,
     Options,
     Resources,
     carried_bytes,
     cores_per_rank,
     hangs_with_contexts,
-    levels_of,
     powers,
 )
 from earlybird.measure.library_methods import is_here
-from earlybird.measure.pipeline import (
-    AGGREGATED,
-    ALL_METHODS,
-    PIPELINE_OPTIONS,
-    default_gamma,
-    pipeline_groups,
-)
+from earlybird.measure.options import LEVELS, threads_option
+from earlybird.measure.pipeline import ALL_METHODS, PIPELINE_OPTIONS, default_gamma, pipeline_groups
+from earlybird.papers.paper import Step
+from earlybird.papers.place import outermost_level
 
-PAPERS = ("gillis",)
-# Default time for one MPI, without and with --quick, by paper.
-BUDGETS_S = {"gillis": (300.0, 60.0), "temucin": (1500.0, 240.0)}
 PAPER_THREADS = 32  # of figures 5 and 6
 PAPER_FEW_THREADS = 4  # of figures 7 and 8
 _LARGEST_BYTES = 16 * MIB
 _AGGREGATION_BYTES = (512, 1 << 10, 1 << 12, 1 << 14)
-_COMPARED = ("single", "many", "earlybird", "partitioned")
-# What the set decides itself.
-_DECIDED = ("sizes_bytes", "partitions", "gammas_s_per_byte", "noise", "methods", "aggregation_bytes", "vcis")
+_COMPARED = (SINGLE, MANY, EARLYBIRD, PER_PARTITION, OWN_CALLS)
+TAKES = (
+    replace(threads_option(""), help="Threads of figures 5 and 6, a number.  [default: the cores of a rank, "
+            f"at least 2 and at most {PAPER_THREADS}]"),
+    *(
+        replace(option, help="Which threads of rank 1 receive, one or threads.  [default: threads, "
+                "as in the paper]")
+        for option in PIPELINE_OPTIONS if option.name == "receivers"
+    ),
+    replace(LEVELS, help="intra_socket, inter_socket or inter_node.  [default: the outermost available]"),
+)  # fmt: skip
 
 
-def groups_of_pipeline(options: Options, resources: Resources, mpi: str) -> list[Group]:
-    """The measurements of the suite `pipeline`: a paper's figures if requested, otherwise those of the
-    options."""
-    if options.reproduce is None:
-        return pipeline_groups(options, resources, mpi)
-    _check(options)
+def plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
+    """Return the measurements of all figures, as one run."""
     figures = _figures(options, resources).values()
-    return [group for figure in figures for group in pipeline_groups(figure, resources, mpi)]
+    return [
+        Step("pipeline", [group for figure in figures for group in pipeline_groups(figure, resources, mpi)])
+    ]
 
 
 def remarks(options: Options, resources: Resources) -> list[str]:
     """Differences from the paper's measurements, one sentence each."""
-    if options.reproduce is None:
-        return []
-    level, cores = _level(options, resources), cores_per_rank(_level(options, resources), resources)
+    level = outermost_level(options, resources)
+    cores = cores_per_rank(level, resources)
     many, few = _threads(options, level, resources)
     notes = []
     if many != PAPER_THREADS or few != PAPER_FEW_THREADS:
@@ -73,7 +81,7 @@ def remarks(options: Options, resources: Resources) -> list[str]:
 
 def _figures(options: Options, resources: Resources) -> dict[int, Options]:
     """The options of the suite for each figure of the paper."""
-    level = _level(options, resources)
+    level = outermost_level(options, resources)
     many, few = _threads(options, level, resources)
     last = carried_bytes(_LARGEST_BYTES, level, resources)
 
@@ -83,7 +91,8 @@ def _figures(options: Options, resources: Resources) -> dict[int, Options]:
     def methods(*names: str) -> tuple[str, ...]:
         return tuple(name for name in names if is_here(name, resources))
 
-    common = options.changed(reproduce=None, levels=(level,), threads=(1,))
+    receivers = options.receivers or THREADS_RECEIVE
+    common = options.changed(levels=(level,), threads=(1,), receivers=receivers)
     contention = common.changed(
         threads=(many,), partitions=(many,), sizes_bytes=sizes(16 * many), gammas_s_per_byte=(0.0,),
         methods=methods(*_COMPARED, "rma-single-passive", "rma-many-passive"),
@@ -110,29 +119,12 @@ def _figures(options: Options, resources: Resources) -> dict[int, Options]:
     return figures
 
 
-def _check(options: Options) -> None:
-    if options.reproduce not in PAPERS:
-        raise InputError(f"--reproduce is {options.reproduce!r}; the papers are {', '.join(PAPERS)}")
-    for name in _DECIDED:
-        if getattr(options, name) is not None:
-            option = next(one.option for one in PIPELINE_OPTIONS if one.field == name)
-            raise InputError(
-                f"--reproduce {options.reproduce} chooses {option} itself; leave {option} out, or --reproduce"
-            )
-    if len(options.threads or ()) > 1:
-        raise InputError("--reproduce takes one number of --threads, that of figures 5 and 6")
-
-
-def _level(options: Options, resources: Resources) -> str:
-    """The requested level, or the outermost; the paper's is between nodes."""
-    levels = levels_of(options, resources)
-    if options.levels is not None and len(levels) > 1:
-        raise InputError("--reproduce measures at one level; give one of --levels")
-    return levels[-1]
-
-
 def _threads(options: Options, level: str, resources: Resources) -> tuple[int, int]:
-    """Of figures 5 and 6, at least two, or there is no contention; and of figures 7 and 8."""
+    """Return those of figures 5 and 6, at least two, or there is no contention; and of figures 7 and 8."""
+    if len(options.threads or ()) > 1:
+        raise InputError(
+            f"--threads has {len(options.threads)} numbers; give one, of the threads of figures 5 and 6"
+        )
     cores = cores_per_rank(level, resources)
     many = options.threads[0] if options.threads else min(max(cores, 2), PAPER_THREADS)
     few = max(divisor for divisor in (1, 2, 4) if divisor <= max(cores, 1))

@@ -5,10 +5,10 @@ from typing import Any
 
 from earlybird.data.methods import FUNNELLED, MULTIPLE
 from earlybird.data.units import format_bandwidth, format_bytes
+from earlybird.papers.temucin.throughput import Throughput, throughput
 from earlybird.present.core import axes
 from earlybird.present.core.lines import hover, method_name, size_x, spread_traces
 from earlybird.present.core.parts import Figure, figures_left
-from earlybird.present.subjects.papers.temucin_view import Throughput, throughput
 
 _DASHES = {FUNNELLED: "dot", MULTIPLE: "dash"}
 MAX_FIGURES = 9  # three MPIs

@@ -1,4 +1,4 @@
-"""`--reproduce temucin` asks the suite `partitioned` for the figures of the paper, with its motifs."""
+"""The plan of Temucin et al. 2022 measures the figures of the paper, with its motifs."""
 
 from dataclasses import replace
 
@@ -6,11 +6,10 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import Library, Options, Resources
-from earlybird.measure.suites import SUITES
+from earlybird.papers.temucin.plan import plan, remarks
 
-TEMUCIN = Options(reproduce="temucin")
+TEMUCIN = Options()
 QUICK = TEMUCIN.changed(quick=True)
-SUITE = SUITES["partitioned"]
 
 
 def mpich(*cores, **more):
@@ -18,8 +17,8 @@ def mpich(*cores, **more):
 
 
 def groups(kernel, options=QUICK, resources=None):
-    found = SUITE.groups(options, resources or mpich(2, 1), "here")
-    return [group for group in found if group.kernel == kernel]
+    steps = plan(options, resources or mpich(2, 1), "here")
+    return [group for step in steps for group in step.groups if group.kernel == kernel]
 
 
 def points(*arguments):
@@ -92,31 +91,38 @@ def test_a_level_within_a_node_has_its_ranks_there():
 
 
 def test_what_differs_from_the_paper_is_named():
-    first, *others = SUITE.remarks(QUICK, mpich(2, 1))
+    first, *others = remarks(QUICK, mpich(2, 1))
     assert "Sweep3D with 2 ranks of 2 threads" in first and "(paper: 8 and 64)" in first
     assert len(others) == 1 and "than its 2 cores" in others[0]
     openmpi = replace(mpich(16, 1), family="openmpi", library=Library("openmpi"))
-    assert any("partitioned is left out where openmpi" in one for one in SUITE.remarks(QUICK, openmpi))
+    assert any("partitioned is left out where openmpi" in one for one in remarks(QUICK, openmpi))
     assert not any("partitioned" in group.methods for group in groups("sweep3d", QUICK, openmpi))
 
 
 def test_drawn_times_have_no_motifs():
     drawn = Resources.of(4, 1)
     assert groups("sweep3d", QUICK, drawn) == groups("halo3d", QUICK, drawn) == []
-    (remark,) = SUITE.remarks(QUICK, drawn)
+    (remark,) = remarks(QUICK, drawn)
     assert "Sweep3D and Halo3D are left out" in remark
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (TEMUCIN.changed(threads=(2,)), "leave --threads out"),
-        (TEMUCIN.changed(computes_s=(1.0,)), "leave --compute out"),
-        (TEMUCIN.changed(noise_models=("none",)), "leave --noise out"),
-        (TEMUCIN.changed(levels=("intra_socket", "inter_socket")), "one of --levels"),
-        (TEMUCIN.changed(reproduce="gillis"), "the paper of this suite is temucin"),
-    ],
-)
-def test_what_the_set_decides_is_refused(options, expected):
-    with pytest.raises(InputError, match=expected):
-        SUITE.groups(options, mpich(2, 2), "here")
+def test_the_metrics_have_every_panel_of_the_paper():
+    found = points("partitioned", TEMUCIN, mpich(64, 2))
+    assert {(p["compute_s"], p["noise"], p["noise_share"]) for p in found if p["cache"] == "hot"} == {
+        (0.01, "none", 0.0), (0.01, "uniform", 0.04), (0.01, "uniform", 0.1), (0.1, "none", 0.0),
+        (0.1, "uniform", 0.04), (0.1, "uniform", 0.1), (0.1, "single", 0.04), (0.1, "gaussian", 0.04),
+    }  # fmt: skip
+    assert {p["partitions"] for p in found if p["cache"] == "cold"} == {1, 4, 16}
+    assert len({tuple(p.items()) for p in found}) == len(found)
+
+
+def test_options_replace_the_curves_of_the_paper():
+    options = TEMUCIN.changed(sizes_bytes=(4096,), partitions=(2, 8), computes_s=(1e-3,), noise_shares=(0.2,))
+    found = points("partitioned", options)
+    assert {(p["size_bytes"], p["compute_s"]) for p in found} == {(4096, 1e-3)}
+    assert {p["partitions"] for p in found} == {2, 8} and {p["noise_share"] for p in found} == {0.0, 0.2}
+
+
+def test_a_figure_has_one_level():
+    with pytest.raises(InputError, match="give one of them"):
+        plan(TEMUCIN.changed(levels=("intra_socket", "inter_socket")), mpich(2, 2), "here")

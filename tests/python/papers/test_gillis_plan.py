@@ -1,4 +1,4 @@
-"""`--reproduce gillis` asks the suite `pipeline` for a paper's figures, with threads that fit the machine."""
+"""The plan of Gillis et al. 2023 measures the paper's figures, with threads that fit the machine."""
 
 from dataclasses import replace
 
@@ -6,10 +6,9 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.measure.groups import Library, Options, Resources
-from earlybird.measure.reproduce import remarks
-from earlybird.measure.suites import SUITES
+from earlybird.papers.gillis.plan import plan, remarks
 
-GILLIS = Options(reproduce="gillis")
+GILLIS = Options()
 
 
 def mpich(*shape):
@@ -17,7 +16,8 @@ def mpich(*shape):
 
 
 def groups(options=GILLIS, resources=None, mpi="mpich"):
-    return SUITES["pipeline"].groups(options, resources or mpich(64, 2), mpi)
+    (step,) = plan(options, resources or mpich(64, 2), mpi)
+    return step.groups
 
 
 def points(found, **wanted):
@@ -34,8 +34,16 @@ def test_on_a_large_machine_the_set_is_that_of_the_paper():
         (4, 128, 0.0, False),
         (4, 4, 100e-12, False),
     }
+    assert {point.get("receivers") for point in points(found)} == {"threads"}
     methods = {method for group in found for method in group.methods}
-    assert {"rma-many-active", "stream", "partitioned", "earlybird:512", "earlybird:16384"} <= methods
+    assert {
+        "rma-many-active",
+        "stream",
+        "partitioned",
+        "earlybird:512",
+        "earlybird:16384",
+        "earlybird-partition",
+    } <= methods
     assert not remarks(GILLIS, mpich(64, 2, 2))
 
 
@@ -48,7 +56,7 @@ def test_on_a_small_machine_fewer_threads_send_as_many_partitions_and_it_says_so
 
 
 def test_threads_asked_for_are_those_of_the_figures_on_contention():
-    found = groups(Options(reproduce="gillis", threads=(8,)), mpich(2, 1))
+    found = groups(Options(threads=(8,)), mpich(2, 1))
     assert {p["partitions"] for p in points(found, threads=8)} == {8}
 
 
@@ -75,12 +83,10 @@ def test_an_mpi_without_contexts_leaves_out_the_figure_that_needs_them_and_says_
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (Options(reproduce="gilis"), "the papers are gillis"),
-        (Options(reproduce="gillis", sizes_bytes=(8,)), "leave --sizes out"),
-        (Options(reproduce="gillis", threads=(1, 2)), "one number of --threads"),
-        (Options(reproduce="gillis", levels=("intra_socket", "inter_socket")), "one of --levels"),
+        (Options(threads=(1, 2)), "--threads has 2 numbers"),
+        (Options(levels=("intra_socket", "inter_socket")), "give one of them"),
     ],
 )
-def test_what_the_set_decides_is_refused_in_one_sentence(options, sentence):
+def test_a_figure_has_one_level_and_one_number_of_threads(options, sentence):
     with pytest.raises(InputError, match=sentence):
         groups(options)
