@@ -86,6 +86,7 @@ coverage: .venv/.coverage setup
 	touch $@
 
 docs: .venv/.docs
+	$(BIN)/python -m tools.file_tables
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html; for the search: python3 -m http.server --directory build/site"
 
