@@ -82,10 +82,9 @@ def test_methods_have_distinct_colours_and_the_speed_up_has_a_theory_line():
     assert many["y"] == pytest.approx([2.5, 2.5]) and theory["name"] == "Ideal speed-up"
     low, high = gain.data[1]["y"], gain.data[2]["y"]
     assert (low, high) == (pytest.approx([2.4, 2.4]), pytest.approx([2.55, 2.55]))
-    assert (
-        "Between nodes, MPICH sends 1 MiB as 4 partitions, the last one late, using message"
-        in result.sentence
-    )
+    (answer,) = result.answers
+    assert answer.number == "speed-up 2.50" and "4 partitions, delay rate 100000 us/MB" in answer.what
+    assert answer.sentence in result.sentence and "ideal speed-up" in answer.sentence
     (table,) = result.tables
     assert {"many", "2.50", "2.40 .. 2.55"} <= set(table.rows[1])
     assert "Pipelines: time of a buffer in partitions" in render(material(samples()))
@@ -126,10 +125,10 @@ def test_a_speed_up_with_more_threads_than_cores_is_last_and_marked():
     crowded = [
         replace(one, oversubscribed=True) for one in samples(threads=4, gains={"single": 1.0, "many": 9.0})
     ]
-    sentence = chapter(samples(), tuple(crowded)).sentence
-    assert "speed-up of 2.50" in sentence and "more threads than cores" not in sentence
-    sentence = chapter(tuple(crowded)).sentence
-    assert "when all partitions are ready, with more threads than cores" in sentence
+    (answer,) = chapter(samples(), tuple(crowded)).answers
+    assert answer.number == "speed-up 2.50" and "more threads than cores" not in answer.sentence
+    (answer,) = chapter(tuple(crowded)).answers
+    assert answer.number == "speed-up 9.00" and "more threads than cores" in answer.sentence
 
 
 def test_the_best_method_by_size_and_partitions_is_a_map():
