@@ -160,6 +160,13 @@ def test_without_a_single_message_the_speed_up_figure_states_the_reason():
     assert time.data and "no launch has them" in gain.absence
 
 
+def test_a_clock_that_resolves_no_time_is_reported():
+    unresolved = [replace(sample, times_s=0 * sample.times_s) for sample in samples(gains={"many": 2.5})]
+    text = render(material(tuple(unresolved)))
+    assert "The clock did not resolve every time." in chapter(tuple(unresolved)).figures[0].sentence
+    assert "many" in text.partition("Pipelines: time of a buffer")[2]
+
+
 def test_settings_without_figures_are_counted_and_in_the_table():
     result = chapter(*(samples(gamma=k * 1e-9) for k in range(MAX_SETTINGS + 2)))
     assert len(result.figures) == 2 * MAX_SETTINGS + 1

@@ -18,7 +18,7 @@ MEASURED = "Line: median over iterations, then launches. Shading: its interval o
 
 def line(
     name: str,
-    x: Sequence[float | None],
+    x: Sequence[float | str | None],
     y: Sequence[float | None],
     hover: Sequence[str | None],
     color: str,

@@ -164,8 +164,13 @@ def columns_of(results: Sequence[Result], on_page: bool = False) -> list[Column]
 
 
 def results_table(caption: str, results: Sequence[Result], on_page: bool = False) -> Table:
-    """Return the table of results of one kernel. Brief, it has no details, such as intervals."""
-    return Table(caption, columns_of(results, on_page), results)
+    """Return the table of results of one kernel. On the page, the settings that all of them share are in the
+    caption; brief, a table has no details, such as intervals."""
+    table = Table(caption, columns_of(results, on_page), results)
+    if not on_page:
+        return table
+    same, table = table.split()
+    return replace(table, caption=f"{caption}: {same}" if same else caption)
 
 
 def labelled_results(measured: Iterable[Measured[Any]]) -> list[Result]:
