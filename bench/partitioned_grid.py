@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bench.commands import built_mpis, say, virtual_cluster
-from earlybird.cli.session.launchers import make_launcher
+from earlybird.measure.launchers import make_launcher
 from earlybird.compare.ratios import paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout

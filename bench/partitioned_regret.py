@@ -26,7 +26,7 @@ from bench.partitioned_grid import (
     run_launch,
     write_samples,
 )
-from earlybird.cli.session.launchers import make_launcher
+from earlybird.measure.launchers import make_launcher
 from earlybird.compare.ratios import Ratio, paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout

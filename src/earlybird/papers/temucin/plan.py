@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+from earlybird.data.kernels import PARTITIONED
 from earlybird.data.methods import FUNNELLED, PERSISTENT
 from earlybird.measure import motifs
 from earlybird.measure.groups import MIB, Group, Options, Resources, carried_bytes, powers
 from earlybird.measure.motif_options import HALO3D, SWEEP3D, MotifKind
 from earlybird.measure.motif_shapes import near_cubic
-from earlybird.measure.partitioned import PARTITIONED_OPTIONS, partitioned_groups
+from earlybird.measure.partitioned import partitioned_groups
+from earlybird.measure.suites import SUITES
 from earlybird.papers.paper import Step
 from earlybird.papers.place import outermost_level
 
@@ -35,7 +37,9 @@ _HELP = {
     "noise-percent": "Strengths of the noise in percent.  [default: 4,10]",
 }
 TAKES = tuple(
-    replace(option, help=_HELP[option.name]) for option in PARTITIONED_OPTIONS if option.name in _HELP
+    replace(option, help=_HELP[option.name])
+    for option in SUITES[PARTITIONED.name].takes
+    if option.name in _HELP
 )
 
 
