@@ -288,8 +288,8 @@ def test_worlds_that_spawn_and_are_spawned_deliver_and_stay_apart(mpi):
     assert status == 0, text[-3000:]
 
 
-# Messages that each MPI moves only while their sender is in one of its calls (docs/results/partitioned.md). Intel MPI's
-# receivers fetch those of 16 MiB by themselves.
+# Messages that each MPI moves only while their sender is in one of its calls (docs/results/partitioned.md).
+# Intel MPI's receivers fetch those of 16 MiB by themselves.
 NO_PROGRESS = {
     "mpich": (32 << 20, {"MPIR_CVAR_NOLOCAL": "1", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}),
     "openmpi": (1 << 20, {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"}),
