@@ -16,7 +16,7 @@ from earlybird.present.core.notation import interval_text
 from earlybird.present.core.parts import Chapter
 from earlybird.present.core.table import Table, table_of
 from earlybird.present.material import Material
-from earlybird.present.subjects.messages.rate_figures import rate_figures
+from earlybird.present.subjects.messages.figures import rate_figures
 from earlybird.present.subjects.messages.rates import (
     METHODS,
     MessageRates,

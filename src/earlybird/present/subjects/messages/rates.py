@@ -1,5 +1,6 @@
 """Message rates of threads: messages per second by method and number of threads."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +122,13 @@ def _setting(sample: Sample) -> tuple[str, int, int] | None:
     if window is None or num_threads is None or min(window, num_threads) < 1:
         return None
     return str(config.get("level", "")), int(size), int(window)
+
+
+def method_names(all_rates: Sequence[MessageRates]) -> list[str]:
+    """Return what the names of the methods in tables and options are, as a line; none without rates."""
+    names = {result.method for series in all_rates for result in series.results}
+    listed = labels.listed([f"{text} ({name})" for name, text in METHODS.items() if name in names])
+    return [f"Methods of threads, with their names in tables and options: {listed}."] if listed else []
 
 
 def rates_answer(series: MessageRates) -> Answer:
