@@ -13,9 +13,10 @@ from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.present.core import axes
 from earlybird.present.core.lines import MEASURED, error_bars, hover, line, raw_samples, spread_traces
+from earlybird.present.core.notation import millions
 from earlybird.present.core.parts import Figure, figures_left
 from earlybird.present.material import Material
-from earlybird.present.subjects.messages.rates import METHODS, MessageRates, millions, rate, threads
+from earlybird.present.subjects.messages.rates import METHODS, MessageRates, rate, threads
 from earlybird.present.subjects.messages.view import (
     Contention,
     Curve,

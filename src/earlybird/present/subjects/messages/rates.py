@@ -14,7 +14,7 @@ from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
-from earlybird.present.core.notation import interval_text
+from earlybird.present.core.notation import interval_text, millions
 from earlybird.present.core.parts import Answer, grouped
 from earlybird.present.core.points import Point, groups
 from earlybird.present.core.text import finding
@@ -82,11 +82,6 @@ def contexts(result: Result) -> str:
 def rate(result: Result) -> Estimate:
     """Return the messages of all threads per second."""
     return Estimate(*(result.figures[name] for name in ("rate_per_s", "rate_low_per_s", "rate_high_per_s")))
-
-
-def millions(rate_per_s: float) -> str:
-    """Return `3.44` of 3440000.0."""
-    return f"{rate_per_s / 1e6:.2f}" if rate_per_s >= 1e6 else f"{rate_per_s / 1e6:.3g}"
 
 
 def _method_order(result: Result) -> tuple[int, str]:
