@@ -13,7 +13,7 @@ from earlybird.cli.options.suites import make_own_command
 from earlybird.cli.session import measuring, sides
 from earlybird.cli.session.foreign_runs import refuse_unstated
 from earlybird.cli.session.papers import estimate, measure_paper, plan_of
-from earlybird.data import units
+from earlybird.data import labels, units
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import command_text, no_option
 from earlybird.measure.suites import DEFAULT_LAUNCHES, QUICK_LAUNCHES, read_options
@@ -173,7 +173,7 @@ def _list_papers() -> None:
 
 def _command_of(paper: Paper) -> Any:
     listed = "\n".join(f"  {name}: {text}" for name, text in paper.figures.items())
-    doc = f"{paper.citation}: {paper.title}.\n\n\b\n{listed}"
+    doc = f"{labels.capital(paper.citation)}: {paper.title}.\n\n\b\n{listed}"
     name = paper.name
     example = f"earlybird reproduce {name} --mpi mpich --quick -o {name}"
     return make_own_command(

@@ -17,14 +17,14 @@ MAX_SETTINGS = 6  # settings (level, size, window) with figures; the table has a
 _DASHES = ("solid", "dot", "dashdot", "longdash")
 
 
-def rate_figures(all_rates: Sequence[MessageRates]) -> list[Figure]:
+def rate_figures(all_rates: Sequence[MessageRates], id: str = "message-rate") -> list[Figure]:
     """One figure per level, size and window."""
     settings = [list(group) for _, group in groupby(all_rates, key=lambda series: series.setting)]
-    figures = [_figure(k, group) for k, group in enumerate(settings[:MAX_SETTINGS])]
-    return figures + figures_left("rates", len(settings), MAX_SETTINGS)
+    figures = [_figure(f"{id}-{k}", group) for k, group in enumerate(settings[:MAX_SETTINGS])]
+    return figures + figures_left(id, len(settings), MAX_SETTINGS)
 
 
-def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
+def _figure(id: str, group: Sequence[MessageRates]) -> Figure:
     level, size_bytes, window = group[0].setting
     data = [
         trace
@@ -34,7 +34,7 @@ def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
     ]
     drawn = [result for series in group for results in series.drawn().values() for result in results]
     return Figure(
-        f"message-rate-{k}",
+        id,
         f"Messages per second of threads, {labels.level(level)}, {format_bytes(size_bytes)} each",
         f"Every thread sends windows of {window} messages. The rate is the number of messages of all threads "
         "divided by the time until the last one is received. Line: median over iterations, then launches. "
