@@ -43,6 +43,8 @@ _LOOKS: Mapping[str, _Look] = {
     "shared": ("#9c3d1e", "#ff9d76", "square"),
     "per-thread": ("#3d6fb0", "#8fb8ee", "diamond"),
     "per-thread-contexts": ("#1c7c7c", "#55cfcf", "circle"),
+    "funneled": ("#8a6d00", "#e0c34a", "triangle-down"),
+    "serialized": ("#a03a7a", "#e58fc4", "pentagon"),
     "processes": ("#3a3f47", "#cfd4dc", "triangle-up"),
     "mpich": ("#00845f", "#2ec99c", "circle"),
     "openmpi": ("#c47a00", "#f2b134", "square"),

@@ -8,7 +8,7 @@ from earlybird.data import labels
 from earlybird.data.benchmark_parameters import parameter_texts
 from earlybird.data.kernels import MSGRATE
 from earlybird.data.layout import level_phrase
-from earlybird.data.methods import CONTEXTS, PER_THREAD, PROCESSES, SHARED
+from earlybird.data.methods import CONTEXTS, FUNNELED, PER_THREAD, PROCESSES, SERIALIZED, SHARED
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
@@ -24,6 +24,8 @@ METHODS = {
     SHARED: "one communicator",
     PER_THREAD: "one communicator per thread",
     CONTEXTS: "one communicator and context per thread",
+    FUNNELED: "the calls of one thread, MPI_THREAD_FUNNELED",
+    SERIALIZED: "calls in turn, MPI_THREAD_SERIALIZED",
     PROCESSES: "processes",
 }
 
