@@ -1,4 +1,4 @@
-"""docs/developers/life-of-a-number.md tells the truth: commands run, claims hold, every function named is there."""
+"""docs/developers/life-of-a-number.md is true: commands run, claims hold, functions that it names exist."""
 
 import ast
 import base64

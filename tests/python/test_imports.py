@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "models": set(),
     "patterns": {"data"},
     "analysis": {"models", "data"},
-    "present": {"analysis", "compare", "interop", "patterns", "models", "data"},
+    "present": {"analysis", "compare", "fit", "interop", "patterns", "predict", "models", "data"},
     "papers": {
         "present",
         "measure",
@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "machine": {"data"},
     "toolchain": {"machine", "data"},
     "launch": {"toolchain", "machine", "data"},
-    "measure": {"check", "launch", "toolchain", "machine", "models", "data"},
+    "measure": {"check", "compare", "predict", "launch", "toolchain", "machine", "models", "data"},
 }
 ALL_PACKAGES = {*MAY_IMPORT, "cli"}
 

@@ -237,6 +237,11 @@ class Check(Record):
             bad |= choices[0]
         return [host for host in self.hosts if host in bad]
 
+    def good_hosts(self) -> list[str]:
+        """Return the other nodes."""
+        bad = self.bad_hosts()
+        return [host for host in self.hosts if host not in bad]
+
     def ties(self) -> list[list[list[str]]]:
         """Return, for bad links of which several sets of nodes may be left out, these sets; that of
         `bad_hosts` comes first."""

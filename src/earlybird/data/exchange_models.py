@@ -63,6 +63,18 @@ def exchange_model(name: str) -> ExchangeModel:
     return MODELS[name]
 
 
+def variant_of(model: str, share: str | None, mixed: str | None, combine: str | None) -> dict[str, str]:
+    """Return the variants of a model that are given; raise InputError for one that the model does not use."""
+    if share is not None and model != SHARING.name:
+        raise InputError(f"--share applies to --model {SHARING.name}, but the model is {model}; omit --share")
+    if mixed is not None and not MODELS[model].is_joint:
+        joint = [name for name, record in MODELS.items() if record.is_joint]
+        names = f"{', '.join(joint[:-1])} and {joint[-1]}"
+        raise InputError(f"--mixed applies to the models {names}, but the model is {model}; omit --mixed")
+    given = {"share": share, "mixed": mixed, "combine": combine}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def with_reason(name: str, keys: Mapping[str, Any]) -> str:
     """Return a model, and why it was chosen if the keys of its result say so: `queue (errs least between
     nodes)`."""

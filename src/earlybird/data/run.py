@@ -131,6 +131,11 @@ class Sample(Record):
         """Identifies the point: samples of one point differ only by launch."""
         return (self.kernel, self.quantity, self.method, tuple(sorted(self.config.items())))
 
+    @property
+    def num_timed_ranks(self) -> int:
+        """The ranks of `rank_times_s`; 0 without these."""
+        return 0 if self.rank_times_s is None else int(self.rank_times_s.shape[1])
+
     def steady_times_s(self) -> np.ndarray:
         """times_s without the warm-up."""
         return self.times_s[self.warmup :]
@@ -350,7 +355,7 @@ def round_ratios(a: Sample, b: Sample) -> np.ndarray:
 def rank_medians_of_launches(samples: Sequence[Sample]) -> np.ndarray:
     """(P,) seconds per rank, median over steady iterations, then over launches; Unknown unless each sample
     has `rank_times_s` of the same P ranks."""
-    counts = {0 if sample.rank_times_s is None else sample.rank_times_s.shape[1] for sample in samples}
+    counts = {sample.num_timed_ranks for sample in samples}
     if len(counts) != 1 or 0 in counts:
         raise Unknown(
             f"the launches of a point have the times of {' and '.join(map(str, sorted(counts)))} ranks; give "

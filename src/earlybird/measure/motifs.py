@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import EARLYBIRD, FUNNELLED, OWN_CALLS, PERSISTENT, STYLES
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, parse_triple
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure import computing
 from earlybird.measure.collective import first_ranks
@@ -43,7 +43,6 @@ from earlybird.measure.motif_shapes import (
     largest_face_bytes,
     largest_halo_bytes,
     near_cubic,
-    parse_triple,
     triple_text,
 )
 

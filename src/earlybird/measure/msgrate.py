@@ -37,8 +37,7 @@ MSGRATE_OPTIONS = (
                 number("--window", f"a number of messages, such as {WINDOW}")),
     threads_option("1, 2, 4, ... up to the cores of a rank"),
     SuiteOption("methods", f"One or more of {', '.join(MSGRATE_METHODS)}.  "
-                f"[default: all but {', '.join(LOWER_LEVELS)}]", "methods",
-                choices=MSGRATE_METHODS),
+                f"[default: all but {', '.join(LOWER_LEVELS)}]", "methods", choices=MSGRATE_METHODS),
 )  # fmt: skip
 
 

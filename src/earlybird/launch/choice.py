@@ -2,17 +2,16 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from earlybird.data.errors import InputError
 from earlybird.launch import interpose
 from earlybird.machine import flavours
-from earlybird.present.render.notes import note
 from earlybird.toolchain.build import is_built, names_of_builds
 
 
 def simulated_flavour(name: str | None) -> flavours.Flavour:
-    """SimGrid, or the flavour `name`, which must be a SimGrid; InputError if there is none."""
+    """Return SimGrid, or the flavour `name`, which must be a SimGrid; InputError if there is none."""
     flavour = flavours.find_flavour(name or flavours.SIMULATED)
     if flavour.family != flavours.SIMULATED:
         raise InputError(
@@ -34,8 +33,11 @@ def built_flavours() -> Iterator[flavours.Flavour]:
                     yield flavour
 
 
-def choose_flavour(name: str | None) -> flavours.Flavour:
-    """The flavour `name`, else the flavour of an enclosing `exec`, else the first one that is built."""
+def choose_flavour(name: str | None, note: Callable[[str], None] | None = None) -> flavours.Flavour:
+    """Return the flavour `name`, else that of an enclosing `exec`, else the first one that is built.
+
+    `note` gets a warning on the installation.
+    """
     name = name or os.environ.get(interpose.FLAVOUR)
     flavour = next(built_flavours(), None) if name is None else flavours.find_flavour(name)
     if flavour is not None and flavour.family == flavours.SIMULATED:
@@ -44,7 +46,7 @@ def choose_flavour(name: str | None) -> flavours.Flavour:
             "example, or another --mpi"
         )
     if flavour is not None:
-        if flavour.warning is not None:
+        if note is not None and flavour.warning is not None:
             note(f"warning: {flavour.warning}")
         return flavour
     raise InputError(

@@ -1,14 +1,25 @@
 """Refuses, before anything is measured, what the one column of `measure --format osu` cannot show."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from earlybird.data import kernels
 from earlybird.data.collective_algorithms import DEFAULT, REDUCE_LOCAL
 from earlybird.data.errors import InputError
 from earlybird.interop.osu_tables import ONE_COLUMN, is_osu_collective
-from earlybird.measure.groups import Group
 
 _EACH_FILE = "; `earlybird export RUN --to osu` writes a file for each"
+
+
+class Group(Protocol):
+    """Points that are measured together, see `measure.groups`."""
+
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def points(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def methods(self) -> Sequence[str]: ...
 
 
 def check_one_column(groups: Sequence[Group]) -> None:

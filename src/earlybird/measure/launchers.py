@@ -1,12 +1,10 @@
 """Selects the launcher and the MPI from a command's options."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from earlybird.cli.session.mpi import choose_flavour, simulated_flavour
-from earlybird.cli.session.synthetic_times import synthetic_launcher
 from earlybird.data import labels, memory
 from earlybird.data.errors import InputError
 from earlybird.data.levels import LEVELS
@@ -14,6 +12,7 @@ from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import Profile, load_profile
 from earlybird.data.shell_commands import command_text
 from earlybird.data.simulated_machine import parse_simulated_machine
+from earlybird.launch.choice import choose_flavour, simulated_flavour
 from earlybird.launch.cluster import link, state
 from earlybird.launch.cluster.launcher import ClusterLauncher
 from earlybird.launch.hosts import parse_hosts
@@ -26,28 +25,35 @@ from earlybird.launch.srun_arguments import parse_srun_arguments
 from earlybird.machine import flavours, hardware
 from earlybird.machine.control_variables import PREFIX, control_variables
 from earlybird.measure.groups import DRAWN_METHODS, Library, Resources
-from earlybird.present.render.notes import note
+from earlybird.measure.synthetic_times import synthetic_launcher
 from earlybird.toolchain.build import features, has_library, require_built
 
+Note = Callable[[str], None]  # prints a remark
 _LAUNCHERS = ("local", "srun", "cluster", "simgrid", "synthetic")
 _SAME_LAUNCHER = {"slurm": "srun", "mpiexec": "local", "mpirun": "local"}
 
 
-def launchers_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, dict[str, Resources]]:
-    """As `make_launcher`, for the one MPI of the settings or several, with the resources by flavour."""
+def ignore(text: str) -> None:
+    """Print nothing of a remark."""
+
+
+def launchers_of(
+    settings: Mapping[str, Any], seed: int, note: Note = ignore
+) -> tuple[Launcher, dict[str, Resources]]:
+    """Make the launcher for the one MPI of the settings or for several, with the resources by flavour."""
     names = settings["mpi"] if isinstance(settings["mpi"], list) else [settings["mpi"]]
     compared = tuple(dict.fromkeys(variable for name in names for variable in split_settings(name or "")[1]))
-    found = [make_launcher(settings | {"mpi": name}, seed, compared) for name in names]
-    launchers = tuple(launcher for launcher, _ in found)
-    resources = {launcher.flavour: of_mpi for launcher, of_mpi in found}
-    if len(found) == 1:
+    made = [make_launcher(settings | {"mpi": name}, seed, note, compared) for name in names]
+    launchers = tuple(launcher for launcher, _ in made)
+    resources = {launcher.flavour: of_mpi for launcher, of_mpi in made}
+    if len(made) == 1:
         return launchers[0], resources
     if launchers[0].name == "synthetic":
         raise InputError(
-            f"--mpi is given {len(found)} times, but the launcher synthetic draws times without an MPI; "
+            f"--mpi is given {len(made)} times, but the launcher synthetic draws times without an MPI; "
             "omit --mpi"
         )
-    if len(resources) < len(found):
+    if len(resources) < len(made):
         raise InputError(f"--mpi {names[0]} and the other --mpi are the same MPI; give different ones")
     return SeveralMpis(launchers), resources
 
@@ -68,15 +74,15 @@ def _require_cluster_again(settings: Mapping[str, Any]) -> None:
 
 
 def make_launcher(
-    settings: Mapping[str, Any], seed: int = 0, compared: tuple[str, ...] = ()
+    settings: Mapping[str, Any], seed: int = 0, note: Note = ignore, compared: tuple[str, ...] = ()
 ) -> tuple[Launcher, Resources]:
-    """The launcher and its resources, from the settings of a run: `launcher`, `mpi`, `hosts`, `agent`,
+    """Make the launcher, with its resources, from the settings of a run: `launcher`, `mpi`, `hosts`, `agent`,
     `srun` and `threads`, of which earlier versions stored fewer.
 
-    `compared` are variables of which other launchers of the run have settings.
+    `note` prints warnings; `compared` are variables of which other launchers of the run have settings.
     """
     mpi, variables = split_settings(settings.get("mpi") or "")
-    launcher, resources = _launcher_of(settings | {"mpi": mpi or None}, seed)
+    launcher, resources = _launcher_of(settings | {"mpi": mpi or None}, seed, note)
     if not variables and not compared:
         return launcher, resources
     if variables and launcher.name == "synthetic":
@@ -88,12 +94,12 @@ def make_launcher(
     if mpi_of is None:
         return launcher, resources
     for name in variables:
-        _note_if_unknown(name, mpi_of)
+        _note_if_unknown(name, mpi_of, note)
     of_mpi: Any = launcher
     return replace(of_mpi, mpi=mpi_of._replace(settings=variables, compared=compared)), resources
 
 
-def _note_if_unknown(name: str, mpi: flavours.Flavour) -> None:
+def _note_if_unknown(name: str, mpi: flavours.Flavour, note: Note) -> None:
     """Remark on a control variable that the MPI does not know, and so ignores."""
     if not name.startswith(PREFIX):
         return
@@ -105,7 +111,7 @@ def _note_if_unknown(name: str, mpi: flavours.Flavour) -> None:
         note(f"warning: {has_not}, so --env {name} changes nothing{guess}")
 
 
-def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Resources]:
+def _launcher_of(settings: Mapping[str, Any], seed: int, note: Note) -> tuple[Launcher, Resources]:
     _require_cluster_again(settings)
     text, mpi, hosts, agent = (settings.get(name) for name in ("launcher", "mpi", "hosts", "agent"))
     threads = settings.get("threads", 1)
@@ -127,16 +133,16 @@ def _launcher_of(settings: Mapping[str, Any], seed: int) -> tuple[Launcher, Reso
         profile = load_profile(argument)
         return synthetic_launcher(profile, seed), _assumed_resources(profile)
     if text == "local":
-        flavour = _built(choose_flavour(mpi))
+        flavour = _built(choose_flavour(mpi, note))
         names = parse_hosts(hosts) if hosts is not None else ()
         return MpiexecLauncher(flavour, names, agent, threads), _resources(flavour, max(len(names), 1))
     if text == "srun":
-        flavour = _built(choose_flavour(mpi))
+        flavour = _built(choose_flavour(mpi, note))
         given = parse_srun_arguments(srun)
         nodes = num_allocated_nodes(given.component) or 1
         return SrunLauncher(flavour, threads, srun=given), _resources(flavour, nodes)
     if kind == "cluster":
-        return _cluster_launcher(argument, mpi, threads, settings.get("without_dead_nodes", False))
+        return _cluster_launcher(argument, threads, settings, note)
     if is_simulated(text):
         return _simgrid_launcher(argument, mpi, threads)
     meant = labels.nearest(kind, [*_LAUNCHERS, *_SAME_LAUNCHER])
@@ -159,19 +165,19 @@ def _simgrid_launcher(machine_text: str, mpi: str | None, threads: int) -> tuple
 
 
 def _cluster_launcher(
-    name: str, mpi: str | None, threads: int, without_dead_nodes: bool
+    name: str, threads: int, settings: Mapping[str, Any], note: Note
 ) -> tuple[Launcher, Resources]:
     cluster = state.find(name)
-    flavour = _built(choose_flavour(mpi))
-    left_out = frozenset(cluster.lost_nodes() if without_dead_nodes else ())
+    flavour = _built(choose_flavour(settings.get("mpi"), note))
+    left_out = frozenset(cluster.lost_nodes() if settings.get("without_dead_nodes") else ())
     cluster.require_whole(left_out)
     state.begin_job(cluster)
     resources = _resources(flavour, len(cluster.nodes), link_bytes_per_s=cluster.rate_bytes_per_s)
     return ClusterLauncher(flavour, cluster, threads=threads, left_out=left_out), resources
 
 
-def with_link_measured(launcher: Launcher) -> Launcher:
-    """`launcher`, if it is of a virtual cluster with its measured link bandwidth; warns if that differs
+def with_link_measured(launcher: Launcher, note: Note = ignore) -> Launcher:
+    """Return `launcher`, if it is of a virtual cluster with its measured link bandwidth; warn if that differs
     from the configured one."""
     parts = launchers_in(launcher)
     if not isinstance(parts[0], ClusterLauncher):
@@ -184,19 +190,20 @@ def with_link_measured(launcher: Launcher) -> Launcher:
 
 
 def network_of(launcher: Launcher) -> str | None:
-    """The network to store in a run, which must be the same to continue it; None except for virtual clusters
-    and simulated machines."""
+    """Return the network to store in a run, which must be the same to continue it; None except for virtual
+    clusters and simulated machines."""
     first = launchers_in(launcher)[0]
     return first.network if isinstance(first, ClusterLauncher | SimgridLauncher) else None
 
 
 def is_simulated(launcher_text: str) -> bool:
-    """Whether `--launcher` says that ranks are simulated by SimGrid."""
+    """Tell whether `--launcher` says that ranks are simulated by SimGrid."""
     return launcher_text.partition(":")[0] == "simgrid"
 
 
 def machine_of(launcher: Launcher) -> dict[str, Any]:
-    """Provenance of a run: the description of this machine, or of the one that `launcher` simulates."""
+    """Return the provenance of a run: the description of this machine, or of the one that `launcher`
+    simulates."""
     if not isinstance(launcher, SimgridLauncher):
         return hardware.describe()
     machine = launcher.machine

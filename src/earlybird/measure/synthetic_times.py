@@ -1,4 +1,4 @@
-"""The expected times of each kernel that a profile describes, which the launcher synthetic draws."""
+"""Computes the times of each kernel that a profile describes, which the launcher synthetic draws."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,6 +34,7 @@ def synthetic_launcher(profile: Profile, seed: int) -> SyntheticLauncher:
 
 
 def is_drawn(kernel: str) -> bool:
+    """Tell whether the launcher synthetic draws times of this kernel."""
     return kernel in TIMES or kernel == kernels.PARTITIONED.name
 
 
@@ -93,8 +94,8 @@ def partitioned_moments(
     latency_s: np.ndarray,
     bandwidth_bytes_per_s: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """The moments of I iterations of `partitioned`, by the name of their member in a sample, and the time
-    `in_flight_s`; `latency_s` and `bandwidth_bytes_per_s` have shape (I,).
+    """Return the moments of I iterations of `partitioned`, by the name of their member in a sample, and the
+    time `in_flight_s`; `latency_s` and `bandwidth_bytes_per_s` have shape (I,).
 
     The MPI for which it stands sends everything at the last MPI_Pready with its own partitioned calls, and
     each partition when it is ready with libearlybird. Threads compute as long as the noise of the point and

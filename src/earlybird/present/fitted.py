@@ -111,7 +111,7 @@ def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> di
     counted: dict[tuple, Hops] = {}
     for sample in samples:
         config, point = sample.config, sample.point()
-        method = parse_method(sample.method)
+        method = parse_method(sample.method or "")
         key = config["operation"], method.name, str(config.get("mpi", ""))
         if key not in forms or point in chosen[key]:
             continue
@@ -131,19 +131,20 @@ def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> di
 def _hops(
     structure: str, config: Mapping[str, Any], launch: Mapping[str, Any], counted: dict[tuple, Hops]
 ) -> Hops | None:
-    """The hops for the placement observed in the launch; each placement is counted once."""
+    """Return the hops for the placement observed in the launch; each placement is counted once."""
     ranks, map_by, layout = int(config["ranks"]), str(config.get("map_by", "")), str(config.get("layout", ""))
     placed = placed_ranks(launch.get("placement") or (), layout, map_by, ranks)
     if placed is None:
         return None
-    key = structure, int(config.get("root", 0)), *(part.tobytes() for part in placed)
+    root = int(config.get("root", 0))
+    key = structure, root, *(part.tobytes() for part in placed)
     if key not in counted:
-        counted[key] = count_hops(structure, *placed, key[1])
+        counted[key] = count_hops(structure, *placed, root)
     return counted[key]
 
 
 def _verifications(run: MeasuredRun) -> Iterable[Verification]:
-    """For every MPI of a run, the verifications of algorithms with a known tree."""
+    """Return, for every MPI of a run, the verifications of algorithms with a known tree."""
     by_mpi: dict[str, list[Sample]] = {}
     for sample in run.samples:
         if sample.quantity == VERIFICATION:

@@ -1,20 +1,21 @@
-"""Parses the options of `earlybird exec` and runs its command, with as few imports as possible.
+"""Starts a command in the environment of an MPI, its ranks with libearlybird or the recorder, for `exec` and
+`record`.
 
-Every job pays for the start of `exec`, so it avoids the parser of the other commands.
+Every job pays for the start of `exec`: this module imports as little as possible.
 """
 
 import os
 from collections import namedtuple
+from collections.abc import Callable
 from pathlib import Path
 
-from earlybird.cli.session.mpi import built_flavours, choose_flavour
 from earlybird.data.errors import InputError, cause_of
 from earlybird.data.shell_commands import path_argument, quoted
 from earlybird.launch import command_programs, interpose
+from earlybird.launch.choice import built_flavours, choose_flavour
 from earlybird.machine.commands import find_command, is_executable
 from earlybird.machine.compilers import FORTRAN_COMPILERS, is_wrapper_name
 from earlybird.machine.flavours import WHEELS, Flavour, wheel_folder
-from earlybird.present.render.notes import note
 from earlybird.toolchain.build import ABI_LIBRARY, library_path
 
 # `exec`'s arguments: the command, the name of an MPI or None, whether to run without libearlybird, the path
@@ -22,33 +23,12 @@ from earlybird.toolchain.build import ABI_LIBRARY, library_path
 Request = namedtuple(
     "Request", "command mpi no_interpose profile records others", defaults=[None, False, None, False, ()]
 )
+Note = Callable[[str], None]  # prints a remark
 
 
-def parse(arguments: list[str]) -> Request | None:
-    """The request in the arguments of `exec`; None if the general parser must handle them, as for --help or
-    a usage error."""
-    mpi, no_interpose, profile = None, False, None
-    rest = list(arguments)
-    while rest and rest[0].startswith("-"):
-        name, equals, value = rest.pop(0).partition("=")
-        if name == "--" and not equals:
-            break
-        if name == "--no-interpose" and not equals:
-            no_interpose = True
-            continue
-        if name not in ("--mpi", "--profile") or not (equals or rest):
-            return None
-        value = value if equals else rest.pop(0)
-        if name == "--mpi":
-            mpi = value
-        else:
-            profile = Path(value)
-    return Request(rest, mpi, no_interpose, profile) if rest else None
-
-
-def start(request: Request) -> object:
+def start(request: Request, note: Note) -> object:
     """Replace this process by the command of `request`; raise InputError if that fails."""
-    program, command, environment = prepare(request)
+    program, command, environment = prepare(request, note)
     try:
         os.execve(program, command, environment)
     except OSError as error:
@@ -56,16 +36,16 @@ def start(request: Request) -> object:
 
 
 def cannot_run(program: str, error: OSError) -> InputError:
-    """The error of a program that the system does not start."""
+    """Return the error of a program that the system does not start."""
     return InputError(
         f"{program} cannot be run ({cause_of(error)}); a script needs a first line such as #!/bin/sh"
     )
 
 
-def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
-    """The program, the arguments and the environment of the command of `request`."""
+def prepare(request: Request, note: Note) -> tuple[str, list[str], dict[str, str]]:
+    """Return the program, the arguments and the environment of the command of `request`."""
     command = request.command
-    flavour = choose_flavour(request.mpi)
+    flavour = choose_flavour(request.mpi, note)
     # A surrounding `record` goes on recording, where its recorder is built for this MPI.
     inherits = interpose.inside_record() and not request.records and library_path(flavour).exists()
     others = interpose.preloaded_others() if inherits else request.others
@@ -78,14 +58,14 @@ def prepare(request: Request) -> tuple[str, list[str], dict[str, str]]:
     # Not even loaded then: it could not be inert in a program of the other kind of MPI.
     is_off = environment.get("EARLYBIRD_OFF", "") not in ("", "0")
     if request.profile is not None and not is_off:
-        environment["EARLYBIRD_COSTS"] = _costs(request.profile, flavour)
+        environment["EARLYBIRD_COSTS"] = _costs(request.profile, flavour, note)
     if is_off and request.records:
         raise InputError("EARLYBIRD_OFF is set, which keeps the recorder out of the ranks; unset it")
     inherits = inherits and not is_off
     if request.records or inherits or not (request.no_interpose or is_off):
         preloading = request._replace(records=request.records or inherits, others=others)
         program, command, environment = _interposed(
-            program, command, flavour, environment, preloading, may_refuse=request.records
+            program, command, flavour, environment, preloading, note, may_refuse=request.records
         )
     else:
         try:
@@ -109,7 +89,7 @@ def _not_found(name: str, flavour: Flavour) -> str:
 
 
 def _how_to_run(path: str) -> str:
-    """The remedy for a file that the system does not start: chmod only of a program of this user."""
+    """Return the remedy for a file that the system does not start: chmod only of a program of this user."""
     status = os.stat(path)
     if status.st_mode & 0o111:
         return "copy it to a file system and under an owner for which you may run it"
@@ -124,7 +104,7 @@ def _how_to_run(path: str) -> str:
 
 
 def _who_has(name: str) -> str:
-    """The remedy for a compiler that an MPI lacks."""
+    """Return the remedy for a compiler that an MPI lacks."""
     installed = [mpi for mpi in WHEELS if is_executable(str(wheel_folder(mpi) / "bin" / name))]
     if installed:
         return f"{', '.join(installed)} has it: give --mpi {installed[0]}"
@@ -142,9 +122,12 @@ def _interposed(
     flavour: Flavour,
     environment: dict[str, str],
     request: Request,
+    note: Note,
+    *,
     may_refuse: bool,
 ) -> tuple[str, list[str], dict[str, str]]:
-    """The command to start so that ranks get the library; reports if they do not, or if it has no effect.
+    """Return the command to start so that ranks get the library; reports if they do not, or if it has no
+    effect.
 
     `may_refuse`: to raise InputError if it cannot be recorded, as for `record` itself.
     """
@@ -167,7 +150,7 @@ def _interposed(
         other = _suitable_flavour(command)
         if other is not None:
             note(f"earlybird: the program is not built against {flavour.name}; --mpi {other.name} is used")
-            return prepare(request._replace(mpi=other.name))
+            return prepare(request._replace(mpi=other.name), note)
     # What keeps libearlybird out of a program keeps the recorder out, too.
     sentences = [
         sentence.replace("libearlybird", "the recorder") if request.records else sentence
@@ -193,7 +176,7 @@ def _interposed(
 
 
 def _suitable_flavour(command: list[str]) -> Flavour | None:
-    """The first MPI that is built and that the programs of `command` are built against."""
+    """Return the first MPI that is built and that the programs of `command` are built against."""
     for flavour in built_flavours():
         has_abi_library = library_path(flavour).with_name(ABI_LIBRARY).exists()
         environment = interpose.without(flavour.environment())
@@ -202,8 +185,8 @@ def _suitable_flavour(command: list[str]) -> Flavour | None:
     return None
 
 
-def _costs(path: Path, flavour: Flavour) -> str:
-    """The value of EARLYBIRD_COSTS; reports the message costs used."""
+def _costs(path: Path, flavour: Flavour, note: Note) -> str:
+    """Return the value of EARLYBIRD_COSTS; reports the message costs used."""
     from earlybird.data.message_costs import costs_of_profile
     from earlybird.data.profile import load_profile
 

@@ -10,12 +10,13 @@ from earlybird.data import files, memory, units
 from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import MODELS
-from earlybird.data.layout import Layout, layout_of_label, parse_layout
-from earlybird.data.pattern import Pattern, load_pattern
+from earlybird.data.layout import Layout, layout_of_label, parse_layout, save_layout
+from earlybird.data.pattern import Pattern, load_pattern, save_pattern
 from earlybird.data.prediction import Prediction
 from earlybird.data.profile import USUAL_CONTEXT, Profile, Replay
 from earlybird.data.run import Run
 from earlybird.launch.launcher import Launcher
+from earlybird.measure.launchers import Note, ignore
 from earlybird.predict import (
     COMBINE,
     MIXED,
@@ -25,7 +26,6 @@ from earlybird.predict import (
     over_empty_exchange,
     silent_senders,
 )
-from earlybird.present.render.notes import note
 
 _PATTERN, _LAYOUT = "pattern.npz", "layout.csv"  # of a run of `replay`
 # Maximum share of free memory for the buffers of both sides of all messages.
@@ -53,8 +53,9 @@ def predict_all(
     share: str = SHARES[0],
     mixed: str = MIXED[0],
     combine: str = COMBINE[0],
+    note: Note = ignore,
 ) -> dict[str, Prediction]:
-    """The predictions of all models that apply; InputError if none does.
+    """Predict by all models that apply; raise InputError if none does.
 
     Without messages between nodes those are omitted that differ from another one between nodes only.
     """
@@ -75,17 +76,19 @@ def predict_all(
 
 
 def predict_stages(
-    stages: Sequence[Pattern], layout: Layout, profile: Profile, *variant: str
+    stages: Sequence[Pattern], layout: Layout, profile: Profile, note: Note = ignore, **variant: str
 ) -> dict[str, Prediction]:
-    """`predict_all` of exchanges one after the other: of the models that apply to every one."""
+    """Predict exchanges one after the other, by the models that apply to every one."""
     timed = [stage for stage in stages if stage.num_messages] or stages[:1]
-    every = [predict_all(stage, layout, profile, *variant) for stage in timed]
+    every = [predict_all(stage, layout, profile, note=note, **variant) for stage in timed]
     if len(every) == 1:
         return every[0]
     same = {model: record.inside for model, record in MODELS.items() if record.inside}
-    every = [{model: one[inside] for model, inside in same.items() if inside in one} | one for one in every]
-    joined = {model: [one[model] for one in every if model in one] for model in MODELS}
-    return {model: one_after_the_other(found) for model, found in joined.items() if len(found) == len(every)}
+    every = [
+        {model: stage[inside] for model, inside in same.items() if inside in stage} | stage for stage in every
+    ]
+    joined = {model: [stage[model] for stage in every if model in stage] for model in MODELS}
+    return {model: one_after_the_other(times) for model, times in joined.items() if len(times) == len(every)}
 
 
 def compare_run(
@@ -98,6 +101,7 @@ def compare_run(
     share: str = SHARES[0],
     mixed: str = MIXED[0],
     combine: str = COMBINE[0],
+    note: Note = ignore,
 ) -> Comparison:
     """Compare the exchange measured in `run` with the `predictions` from `profiles`, `joined`, made with
     `share`, `mixed` and `combine`, and store the comparison in the run folder."""
@@ -155,6 +159,7 @@ def _compared(
 
 
 def is_replay(path: Path) -> bool:
+    """Tell whether `path` is a run folder of `earlybird replay`."""
     return (path / _PATTERN).is_file()
 
 
@@ -175,6 +180,35 @@ def replayed_exchange(run: Run) -> tuple[list[Pattern], Layout]:
     return messages.divided(counts), where
 
 
+def exchange_settings(
+    stages: Sequence[Pattern], layout: Layout, profiles: Sequence[Path], variant: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """Return the settings of a run that replays `stages`: what continues it with the same predictions."""
+    settings: dict[str, Any] = {"layout_text": layout.text}
+    if profiles:
+        settings["profile"] = [str(path.absolute()) for path in profiles]
+        settings |= {name: given for name, given in variant.items() if given}
+    return settings | ({"stages": [stage.num_messages for stage in stages]} if len(stages) > 1 else {})
+
+
+def save_exchange(messages: Pattern, layout: Layout, folder: Path) -> None:
+    """Write into the folder of a run what `replayed_exchange` reads."""
+    save_pattern(messages, folder / _PATTERN)
+    save_layout(layout, folder / _LAYOUT)
+
+
+def stored_profiles(run: Run) -> list[Path]:
+    """Return the profiles with which `run` was started; raise InputError if one does not exist any more."""
+    paths = [Path(path) for path in run.header["settings"].get("profile", ())]
+    missing = next((path for path in paths if not path.is_file()), None)
+    if missing is not None:
+        raise InputError(
+            f"{run.path} was started with the profile {missing}, which does not exist any more; "
+            "give its present path with --profile"
+        )
+    return paths
+
+
 def replay_of(run: Run, profile: Profile) -> Replay:
     """Return the errors that the models have with `profile` for the exchange replayed in `run`.
 
@@ -192,33 +226,35 @@ def replay_of(run: Run, profile: Profile) -> Replay:
     return Replay(predictor.levels[-1], dict((compared.empty or compared).error), run.id)
 
 
-def note_other_combination(
+def better_combination(
     compared: Comparison,
     pattern: Pattern,
     layout: Layout,
     profile: Profile,
-    share: str,
-    mixed: str,
-    combine: str,
-) -> None:
-    """Say so if the models err much less with the other way to combine times inside and between nodes."""
-    other = next(one for one in COMBINE if one != combine)
+    share: str = SHARES[0],
+    mixed: str = MIXED[0],
+    combine: str = COMBINE[0],
+) -> str:
+    """Describe that the models err much less with the other way to combine times inside and between nodes;
+    return "" if they do not."""
+    other = next(name for name in COMBINE if name != combine)
     predictor = Predictor(pattern, layout, mixed=mixed, combine=other)
     if "inter_node" not in predictor.levels or len(predictor.levels) == 1 or compared.empty:
-        return  # where ranks wait for cores, neither way describes their times
+        return ""  # where ranks wait for cores, neither way describes their times
     predictions = {model: predictor.predict(profile, model, share=share) for model in compared.predicted_s}
     errors = compare_times(compared.measured_s, predictions).error
     model, best = (min(one, key=lambda name: one[name]) for one in (errors, compared.error))
-    if errors[model] < _MUCH_LESS * compared.error[best]:
-        note(
-            f"with --combine {other} the error of {model} is {100 * errors[model]:.1f} %, with --combine "
-            f"{combine} that of {best} {100 * compared.error[best]:.1f} %"
-        )
+    if errors[model] >= _MUCH_LESS * compared.error[best]:
+        return ""
+    return (
+        f"with --combine {other} the error of {model} is {100 * errors[model]:.1f} %, with --combine "
+        f"{combine} that of {best} {100 * compared.error[best]:.1f} %"
+    )
 
 
 def _context_notes(mpi: str, launch: Mapping[str, Any], profile: Profile, levels: set[str]) -> list[str]:
-    """Differences between the context of `profile` and that of the exchange, for `levels`; a profile without
-    an MPI matches any."""
+    """Return the differences between the context of `profile` and that of the exchange, for `levels`; a
+    profile without an MPI matches any."""
     fitted, needed = profile.context.get("flavour"), levels & profile.levels.keys()
     if fitted is None or mpi == "synthetic" or not needed:
         return []
