@@ -43,7 +43,7 @@ class MeshOptions:
         ),
     ] = None
     halo_width: HaloWidth = 1
-    bytes_per_cell: BytesPerCell = "8"  # type: ignore[assignment]  # the text of a size
+    bytes_per_cell: BytesPerCell = "8"  # the text of a size
 
     def adjacency(self, seed: int) -> "csr_array":
         """Read or generate the mesh, and return its adjacency; raise InputError."""

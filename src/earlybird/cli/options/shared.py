@@ -11,6 +11,7 @@ from earlybird.cli.options.values import DURATION, SIZE, OneOf
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import COMBINE, MIXED, MODELS, SHARES, SHARING
 from earlybird.data.levels import LEVELS, MAPPINGS
+from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 
 if TYPE_CHECKING:
     from earlybird.data.profile import Profile
@@ -37,6 +38,13 @@ PrintScriptOption = Annotated[
 PatternArgument = Annotated[
     Path,
     typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
+]
+SeedOption = Annotated[int, typer.Option(help="Seed of the order of launches and points, and of noise.")]
+LaunchesOption = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Launches of every point.  [default: {DEFAULT_LAUNCHES}, with --quick {QUICK_LAUNCHES}]"
+    ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")]
 ProfilesOption = Annotated[
