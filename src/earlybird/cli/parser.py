@@ -14,7 +14,8 @@ COMPLETION = "`earlybird --install-completion` makes your shell complete command
 class _LazyGroup(TyperGroup):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.commands |= dict.fromkeys(COMMANDS)  # typer's suggestions for a misspelt name
+        names: Any = dict.fromkeys(COMMANDS)  # typer's suggestions for a misspelt name
+        self.commands |= names
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -26,7 +27,8 @@ class _LazyGroup(TyperGroup):
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         # From COMMANDS: importing all commands for their help takes a second.
-        self.get_command = lambda ctx, name: TyperCommand(name, help=COMMANDS[name])
+        of_table = lambda ctx, name: TyperCommand(name, help=COMMANDS[name])  # noqa: E731
+        self.get_command = of_table  # type: ignore[method-assign]
         return super().shell_complete(ctx, incomplete)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

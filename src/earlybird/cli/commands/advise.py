@@ -77,7 +77,7 @@ _ALL_OPERATIONS = "all"
 class CollectivesOptions(CollectiveOptions):
     """One collective operation or several."""
 
-    op: Annotated[
+    op: Annotated[  # type: ignore[assignment]
         tuple[str, ...],
         typer.Option(help="Operations such as bcast,allreduce, or all of the profile: all."),
         ListOf(*OPERATIONS, _ALL_OPERATIONS),

@@ -13,7 +13,7 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption, QuietOption
-from earlybird.cli.options.values import DURATION
+from earlybird.cli.options.values import DURATION, as_written
 from earlybird.cli.session.demo_place import chosen_place
 from earlybird.cli.session.measuring import create_run, run_session
 from earlybird.data import kernels
@@ -63,7 +63,9 @@ def demo(
         int | None,
         typer.Option(help="Ranks of the exchange.  [default: one per core, or as suits the launcher]"),
     ] = None,
-    budget: Annotated[float, typer.Option(help="Approximate time for everything."), DURATION] = "60s",
+    budget: Annotated[float, typer.Option(help="Approximate time for everything."), DURATION] = as_written(
+        "60s"
+    ),
     output: Annotated[Path, typer.Option("-o", "--output", help="Page to write.")] = Path("report.html"),
     keep: Annotated[
         Path | None, typer.Option(help="Folder for the raw data.  [default: demo-runs/TIME]")

@@ -123,7 +123,8 @@ def given_arguments(
 
     A file name that begins with a dash was given after --, and would be parsed as an option: see `no_option`.
     """
-    options, arguments = [], []
+    options: list[str] = []
+    arguments: list[str] = []
     parameter: Any
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name)
@@ -146,7 +147,7 @@ def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[.
     """Return `function` with an option for each field of its groups, and with those that --format brings
     along."""
     given_parameters = inspect.signature(function).parameters
-    groups = {
+    groups: dict[str, Any] = {
         name: parameter.annotation
         for name, parameter in given_parameters.items()
         if dataclasses.is_dataclass(parameter.annotation)

@@ -44,7 +44,7 @@ class DelayOptions:
             )
         if self.gamma is None:
             noise.require_intensities(self.ai, self.ci, self.frequency)
-        fixed = units.parse_delay_rate(self.gamma, "--gamma")
+        fixed = units.parse_delay_rate(str(self.gamma), "--gamma")
         return lambda theta: fixed
 
 
