@@ -133,7 +133,9 @@ def _operations(names: Sequence[str], profile: Profile) -> list[str]:
     """Return the operations of `--op`, each once."""
     every = operations_of(profile) if _ALL_OPERATIONS in names else []
     return list(
-        dict.fromkeys(one for name in names for one in (every if name == _ALL_OPERATIONS else [name]))
+        dict.fromkeys(
+            operation for name in names for operation in (every if name == _ALL_OPERATIONS else [name])
+        )
     )
 
 

@@ -86,7 +86,7 @@ FRACTION = Parsed(parse_fraction)
 
 
 def above_zero(examples: str) -> Parsed:
-    """A duration that is not 0."""
+    """Make the kind of an option that takes a duration above 0."""
 
     def parse(given: str, option: str) -> float:
         duration_s = parse_duration(given, option)
@@ -98,7 +98,7 @@ def above_zero(examples: str) -> Parsed:
 
 
 def level_from(least: float = 0.0) -> Parsed:
-    """A significance level of at least `least`."""
+    """Make the kind of an option that takes a significance level of at least `least`."""
     return Parsed(functools.partial(parse_level, least=least))
 
 
