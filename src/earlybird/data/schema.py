@@ -360,10 +360,10 @@ def _holds_records(kind: Any) -> bool:
 
 
 def _explain(message: str, value: Any, kind: Any) -> str:
-    """Explain the message of msgspec, `Expected TYPE, got TYPE - at PATH`, in plain terms, with the given value.
+    """Explain the message of msgspec, `Expected TYPE, got TYPE - at PATH`, in plain terms, with the value.
 
-    Its errors have nothing but this sentence: no path, type or limit as an attribute. So the sentence is taken
-    apart, here alone.
+    Its errors have nothing but this sentence: no path, type or limit as an attribute. So the sentence is
+    taken apart, here alone.
     """
     reason, _, path = message.partition(" - at ")
     names, given = "", value

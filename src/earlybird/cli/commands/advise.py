@@ -131,12 +131,10 @@ def collective(
 
 def _operations(names: Sequence[str], profile: Profile) -> list[str]:
     """Return the operations of `--op`, each once."""
-    every = operations_of(profile) if _ALL_OPERATIONS in names else []
-    return list(
-        dict.fromkeys(
-            operation for name in names for operation in (every if name == _ALL_OPERATIONS else [name])
-        )
-    )
+    operations: list[str] = []
+    for name in names:
+        operations += operations_of(profile) if name == _ALL_OPERATIONS else [name]
+    return list(dict.fromkeys(operations))
 
 
 def program(
