@@ -13,6 +13,7 @@ def earlybird(in_process):
     return in_process
 
 
+@pytest.mark.thorough
 def test_a_run_is_printed_resumed_and_plotted(earlybird, refused, tmp_path, any_mpi):
     small = (
         "--mpi",

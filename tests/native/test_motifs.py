@@ -76,6 +76,16 @@ def test_messages_of_different_numbers_of_chunks_between_two_ranks_match(mpi, tm
     assert_complete(launch(mpi, tmp_path, "halo3d", points, 2, OURS, 2), points, OURS)
 
 
+def test_threads_share_partitions_of_a_halo_exchange(mpi, tmp_path):
+    """With more threads than planes, too: then some have no cells."""
+    points = [
+        halo("8x6x9", "2x1x1", 4, partitions=2, stencil=27, periodic="yes", variables=2),
+        halo("6x5x4", "1x1x2", 4, partitions=1, buffers="derived"),
+        halo("6x5x4", "1x1x2", 4, partitions=2),
+    ]
+    assert_complete(launch(mpi, tmp_path, "halo3d", points, 2, OURS, 4), points, OURS)
+
+
 def test_threads_of_four_ranks_exchange_halos(mpi, tmp_path):
     points = [
         halo("7x5x13", "2x1x2", 2, stencil=27, variables=3),

@@ -108,6 +108,13 @@ def test_every_folder_of_the_package_is_a_known_package():
     assert folders <= ALL_PACKAGES
 
 
+def test_contributing_shows_what_each_package_may_import():
+    text = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| .+ \|(?: (\w[\w, ]*)|) \|$", text, re.MULTILINE)
+    shown = {name: set(permitted.split(", ")) - {""} for name, permitted in rows}
+    assert shown == MAY_IMPORT | {"cli": {"everything"}}
+
+
 def test_permitted_imports_have_no_cycle():
     remaining = dict(MAY_IMPORT)
     while remaining:

@@ -31,6 +31,7 @@ class BaselinePoint(Record):
         printed, see `statistic`.
     launch_means_s, launch_slowest_rank_means_s : (L,) seconds, further statistics; None if not known.
     rounding : by which share printed values may be off, where they have one digit.
+    statistic : what a launch counts with, over its iterations.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = ANY_CONFIG_TYPES
@@ -61,8 +62,10 @@ class Baseline(Record):
 
     Attributes
     ----------
-    run_id, started : of the run.
     circumstances : what held for all its launches, as text; see `compare.sides`.
+    name : of the baseline.
+    run_id, started : of the run.
+    points : at least one.
     """
 
     schema: ClassVar[str] = SCHEMA

@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 
 # Which ends of a message have a limited bandwidth.
 NO_END, RECEIVERS, BOTH_ENDS = "no end", "receivers", "both ends"
-# Exchanges of which docs/results.md compares the errors of the models: by the farthest messages, and between
+# Exchanges of which docs/results compares the errors of the models: by the farthest messages, and between
 # nodes by the machine.
 INSIDE_NODES, BETWEEN_NODES = "inside nodes", "between nodes over TCP"
 BETWEEN_SIMULATED_NODES = "between nodes that SimGrid simulates"
@@ -26,7 +26,7 @@ class ExchangeModel:
     Attributes
     ----------
     limits : NO_END, RECEIVERS or BOTH_ENDS.
-    errs_least : the exchanges, of EVIDENCE, in which it errs least by docs/results.md.
+    errs_least : the exchanges, of EVIDENCE, in which it errs least by docs/results.
     inside : the name of the model that it equals inside nodes; "" if it is a model of its own there.
     is_joint : messages inside and outside a socket compete with each other, and a sender may wait for
         delivery; otherwise the times of levels add up.

@@ -42,7 +42,7 @@ def step_of(run: MeasuredRun) -> str:
 
 def rows_table(paper: Paper, rows: Iterable[Row], caption: str = "") -> Table:
     """Return the values of the paper next to those here."""
-    return Table(caption or f"{paper.citation} and here", COLUMNS, list(rows), wide=True)
+    return Table(labels.capital(caption or f"{paper.citation} and here"), COLUMNS, list(rows), wide=True)
 
 
 def chapter_of(
@@ -60,7 +60,7 @@ def chapter_of(
         f"paper-{paper.name}",
         f"What do the figures of {paper.citation} look like here?",
         summary(rows),
-        [f"{paper.authors}: {paper.title}.", *lines],
+        [f"{labels.capital(paper.authors)}: {paper.title}.", *lines],
         figures=figures,
         shown=[table],
         tables=tables,

@@ -162,6 +162,14 @@ def test_fewer_partitions_than_usual_are_named():
     )
 
 
+def test_threads_may_share_a_partition_of_a_halo_exchange_and_this_is_said():
+    given = Options(ranks=(2,), threads=(8,), partitions=(4,), cells=((8, 8, 4),), cell_buffers=("packed",))
+    found = {p["partitions"] for g in SUITES["halo3d"].groups(given, MPICH, "mpich") for p in g.points}
+    assert found == {4}
+    remarks = SUITES["halo3d"].remarks(given, MPICH)
+    assert any("4 partitions of 8 threads: threads share a partition" in remark for remark in remarks)
+
+
 @pytest.mark.parametrize("resources", [Resources.of(16, 2), Resources.of(16, 1, 2)])
 def test_threads_of_ranks_that_fill_one_socket_have_its_cores(resources):
     resources = replace(resources, family="mpich", library=Library("mpich"))
@@ -225,7 +233,8 @@ def test_starts_until_libearlybird_has_settled():
         ("sweep3d", {"process_grid": "2x1x2"}, "form a 2-D grid; give 1 along z, such as 2x2x1"),
         ("halo3d", {"cells": "0x8x8"}, "--cells has '0x8x8'"),
         ("halo3d", {"ranks": "8", "cells": "8x1x8"}, "a rank needs a cell .* give 2x2x2 or more"),
-        ("halo3d", {"partitions": "3", "threads": "2"}, "which 2 threads do not share evenly; .* as 4"),
+        ("halo3d", {"partitions": "3", "threads": "2"}, "which 2 threads do not share evenly; .* as 4, or"),
+        ("sweep3d", {"partitions": "2", "threads": "4"}, "which 4 threads do not share evenly; .* as 4$"),
         (
             "halo3d",
             {"partitions": "64", "threads": "1"},

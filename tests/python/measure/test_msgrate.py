@@ -35,6 +35,13 @@ def test_methods_that_can_share_a_launch_do_and_contexts_have_one_of_their_own()
         assert point.get("vcis") == group.vcis
 
 
+def test_thread_levels_have_launches_of_their_own_on_request():
+    found = groups(methods=("serialized", "shared", "funneled"), threads=(2,))
+    assert output(found) == [
+        (("shared",), 2, 2, None), (("funneled",), 2, 2, None), (("serialized",), 2, 2, None),
+    ]  # fmt: skip
+
+
 def test_points_of_reused_buffers_say_so():
     assert {group.points[0].get("buffers") for group in groups(threads=(1,))} == {None}
     assert {group.points[0].get("buffers") for group in groups(threads=(1,), buffers="vary")} == {None}

@@ -57,6 +57,12 @@ def test_noise_and_caches_multiply_the_points():
     }  # fmt: skip
 
 
+def test_partitions_that_threads_share_are_named():
+    given = options(partitions="4", thread_counts="8")
+    assert any("4 partitions of 8 threads: threads share" in remark for remark in remarks(given, HERE))
+    assert not any("share a partition" in remark for remark in remarks(options(), HERE))
+
+
 def test_an_mpi_without_partitioned_calls_measures_ours_alone_and_says_so():
     without = replace(HERE, library=Library("system", partitioned=False))
     (group,) = {group.methods: group for group in partitioned_groups(options(), without, "system")}.values()

@@ -13,6 +13,7 @@ from earlybird.cli.options.suites import make_own_command
 from earlybird.cli.options.values import DURATION
 from earlybird.cli.session import measuring
 from earlybird.cli.session.papers import estimate, measure_paper, plan_of
+from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import command_text, no_option
 from earlybird.measure import sides
@@ -172,7 +173,7 @@ def _list_papers() -> None:
 
 def _command_of(paper: Paper) -> Any:
     listed = "\n".join(f"  {name}: {text}" for name, text in paper.figures.items())
-    doc = f"{paper.citation}: {paper.title}.\n\n\b\n{listed}"
+    doc = f"{labels.capital(paper.citation)}: {paper.title}.\n\n\b\n{listed}"
     name = paper.name
     example = f"earlybird reproduce {name} --mpi mpich --quick -o {name}"
     return make_own_command(
