@@ -243,7 +243,7 @@ def better_combination(
         return ""  # where ranks wait for cores, neither way describes their times
     predictions = {model: predictor.predict(profile, model, share=share) for model in compared.predicted_s}
     errors = compare_times(compared.measured_s, predictions).error
-    model, best = (min(one, key=lambda name: one[name]) for one in (errors, compared.error))
+    model, best = (min(of_way, key=of_way.__getitem__) for of_way in (errors, compared.error))
     if errors[model] >= _MUCH_LESS * compared.error[best]:
         return ""
     return (

@@ -52,7 +52,7 @@ def with_pipelines(material: Material) -> Material:
 
 
 def _has_delay(sample: Sample) -> bool:
-    """Whether the models describe `sample`: they have one late partition and no noise."""
+    """Tell whether the models describe `sample`: they have one late partition and no noise."""
     return (
         sample.kernel == PIPELINE.name
         and "partitions" in sample.config
@@ -61,7 +61,7 @@ def _has_delay(sample: Sample) -> bool:
 
 
 def profiles_of(run: MeasuredRun, profiles: tuple[Profile, ...]) -> list[Profile]:
-    """The profiles, those fitted to this run first."""
+    """Return the profiles, those fitted to this run first."""
     run_id = run.header.get("id")
     return sorted(profiles, key=lambda profile: all(source.get("id") != run_id for source in profile.runs))
 
@@ -179,9 +179,9 @@ def _references(measured: Iterable[Sample]) -> Iterable[ReferenceCurve]:
         if ranks <= 2 or size_bytes > LARGEST_BYTES:
             continue
         counts = np.unique(np.geomspace(2, ranks, CURVE_POINTS).round().astype(int))
-        for one in insaghi.regressions:
-            same = (one.operation, one.map_by) == (operation, published_mapping(map_by))
-            if same and (one.form == 3) != (size_bytes <= SMALL_BYTES):
-                times_s = published_us(one, counts, size_bytes, insaghi.break_ranks) / US
+        for regression in insaghi.regressions:
+            same = (regression.operation, regression.map_by) == (operation, published_mapping(map_by))
+            if same and (regression.form == 3) != (size_bytes <= SMALL_BYTES):
+                times_s = published_us(regression, counts, size_bytes, insaghi.break_ranks) / US
                 values = tuple(counts.tolist()), tuple(times_s.tolist())
-                yield ReferenceCurve(SOURCE, operation, one.algorithm, map_by, size_bytes, *values)
+                yield ReferenceCurve(SOURCE, operation, regression.algorithm, map_by, size_bytes, *values)
