@@ -156,6 +156,7 @@ def _formats_of(source: Path) -> tuple[str, tuple[Target, ...]]:
     from earlybird.data.layout import LAYOUT_HEADER
     from earlybird.data.run import Run
 
+    source = Path(files.shipped(source))
     if not source.exists():
         raise InputError(f"{source} does not exist; check the path")
     if (source / recording.SUMMARY).exists():

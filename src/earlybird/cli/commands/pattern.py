@@ -111,6 +111,22 @@ def halo(
     _finish(pattern, output, ranks[0] * ranks[1] * ranks[2], {}, format)
 
 
+def pairs(
+    output: Output,
+    sizes: Annotated[str, typer.Option(help="Size of the messages of each pair, such as 2KiB,1KiB,512.")],
+    format: Format = FORMAT,
+) -> None:
+    """Create pairs of ranks that send each other a message of one size per pair.
+
+    With 2s, s and s/2 it is the experiment of figure 3 of Thune et al. 2023.
+    """
+    from earlybird.patterns.pairs import pairs_exchange
+
+    check_pattern_output(output)
+    listed = [units.parse_bytes(size.strip(), "--sizes") for size in sizes.split(",")]
+    _finish(pairs_exchange(listed), output, 2 * len(listed), {}, format)
+
+
 def random(
     output: Output,
     ranks: Annotated[int, typer.Option(help="Ranks that may send and receive.")],
@@ -370,6 +386,7 @@ def print_summary(summary: dict[str, Any]) -> None:
 
 _MESH = "earlybird pattern mesh --parts 8 --cells 100000 --bytes-per-cell 8 -o mesh.csv"
 _HALO = "earlybird pattern halo --grid 2x2x2 --cells 64x64x64 --neighbours 26 -o halo.csv"
+_PAIRS = "earlybird pattern pairs --sizes 2KiB,1KiB,512 -o pairs.csv"
 _RANDOM = "earlybird pattern random --ranks 8 --messages 100 --max-size 64KiB -o random.csv"
 _NEAR = "earlybird pattern near --ranks 1024 --per-rank 26 --mean-size 4KiB -o near.npz"
 _RECORDING = "earlybird pattern recording rec -o exchange.csv"
@@ -381,6 +398,7 @@ command = make_group(
         ("mesh", mesh, _MESH),
         ("halo", halo, _HALO),
         ("random", random, _RANDOM),
+        ("pairs", pairs, _PAIRS),
         ("near", near, _NEAR),
         ("recording", recording, _RECORDING),
         ("monitoring", monitoring, _MONITORING),

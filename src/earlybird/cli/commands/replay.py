@@ -20,7 +20,7 @@ from earlybird.cli.session.foreign_runs import refuse_unstated
 from earlybird.cli.session.launchers import make_launcher
 from earlybird.cli.session.memory import load_fitting_pattern
 from earlybird.cli.session.sides import in_full, listed_mpis
-from earlybird.data import units
+from earlybird.data import files, units
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout, save_layout
 from earlybird.data.levels import MAPPINGS
@@ -123,7 +123,7 @@ def replay(
         settings = {"mpi": mpi, **vars(place), "threads": threads, "layout": layout}
         settings["layout_text"] = where.text
         if profile:
-            settings["profile"] = [str(path.absolute()) for path in profile]
+            settings["profile"] = [str(Path(files.shipped(path)).absolute()) for path in profile]
             variants = {"share": share, "mixed": mixed, "combine": combine}
             settings |= {name: given for name, given in variants.items() if given}
         if len(stages) > 1:
