@@ -11,14 +11,14 @@ namespace earlybird {
 
 namespace {
 
-// Kernels without threads request MPI_THREAD_SINGLE: the locks of MPI_THREAD_MULTIPLE slow down every call.
-int start_mpi(int *argc, char ***argv, int threads, bool multiple) {
-  int thread_level;
-  MPI_Init_thread(argc, argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &thread_level);
-  if (multiple && thread_level != MPI_THREAD_MULTIPLE)
-    refuse("--threads is " + std::to_string(threads) + " and this MPI provides thread level " + thread_level_name(thread_level) +
-           "; multiple is required; give " + (threads > 1 ? "--threads 1 or " : "") + "another --mpi");
-  return thread_level;
+// Levels are ordered (MPI 4.1 section 11.2.1).
+int start_mpi(int *argc, char ***argv, int threads, int required) {
+  int provided;
+  MPI_Init_thread(argc, argv, required, &provided);
+  if (provided < required)
+    refuse("--threads is " + std::to_string(threads) + " and this MPI provides thread level " + thread_level_name(provided) + "; " +
+           thread_level_name(required) + " is required; give " + (threads > 1 ? "--threads 1 or " : "") + "another --mpi");
+  return provided;
 }
 
 // Without the process manager that an MPI speaks, each rank is one of a world of its own.
@@ -32,17 +32,17 @@ void require_connected(const Team &team, int ranks) {
 }  // namespace
 
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
-                const std::function<void(const Task &)> &measure, const std::function<bool(const Request &)> &from_threads,
+                const std::function<void(const Task &)> &measure, const std::function<int(const Request &)> &thread_level,
                 const std::function<void()> &end) {
   const Request request = read_request(argc, argv);
-  const bool multiple = request.threads > 1 || (from_threads && from_threads(request));
-  const int thread_level = start_mpi(&argc, &argv, request.threads, multiple);
+  const int usual = request.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  const int provided = start_mpi(&argc, &argv, request.threads, thread_level ? thread_level(request) : usual);
   {
     Team team(MPI_COMM_WORLD);
     require_connected(team, request.ranks);
     accepts(team);
     Crew crew(request.threads);
-    const std::string record = record_launch(team, crew, thread_level);
+    const std::string record = record_launch(team, crew, provided);
     crew.set_yielding(team.oversubscribed());
     Sampler sampler(team, request, record);
     for (const Point &point : request.points) measure({team, crew, sampler, request, point});

@@ -18,10 +18,11 @@ struct Task {
 };
 
 // `accepts` ends the program if the kernel cannot use this number of ranks; `measure` takes and writes the sample of one
-// point. MPI is initialized with MPI_THREAD_MULTIPLE if there are several threads or `from_threads` returns true. `end`
-// frees what the kernel keeps between points, before MPI_Finalize. `from_threads` and `end` may be empty.
+// point. MPI is initialized with the thread level that `thread_level` returns; without it with MPI_THREAD_MULTIPLE if there are
+// several threads, else with MPI_THREAD_SINGLE: the locks of MPI_THREAD_MULTIPLE slow down every call. `end` frees what the
+// kernel keeps between points, before MPI_Finalize. `thread_level` and `end` may be empty.
 int kernel_main(int argc, char **argv, const std::function<void(const Team &)> &accepts,
-                const std::function<void(const Task &)> &measure, const std::function<bool(const Request &)> &from_threads = {},
+                const std::function<void(const Task &)> &measure, const std::function<int(const Request &)> &thread_level = {},
                 const std::function<void()> &end = {});
 
 }  // namespace earlybird

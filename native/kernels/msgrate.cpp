@@ -1,11 +1,13 @@
 // Message rate: every thread of rank 0 sends windows of nonblocking messages to a thread of rank 1, as in the MPICH
 // project's article on MPI_THREAD_MULTIPLE. The methods differ in the communicators that the threads use; `processes` is
-// the same with pairs of single-threaded ranks: rank r sends to rank r + size/2. With buffers=reuse the messages of a window,
+// the same with pairs of single-threaded ranks: rank r sends to rank r + size/2. Of the lower thread levels, `funneled` has
+// the messages of all threads sent and received by the main thread, `serialized` a lock around every call. With buffers=reuse the messages of a window,
 // each in a place of its own, are the same in all windows.
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,9 @@ Setting setting_of(const Point &point) {
            "; give at least 0 bytes and windows of at least 1 message");
   return {static_cast<std::size_t>(size_bytes), static_cast<std::size_t>(window), static_cast<int>(point.integer("threads"))};
 }
+
+// Which threads call MPI, and how.
+enum class Calls { concurrent, serialized, funneled };
 
 // The communicator of each thread, and whether to free them.
 class Communicators {
@@ -82,8 +87,13 @@ class Communicators {
 // The messages of all threads of this rank for one method.
 class Windows {
  public:
-  Windows(Team &team, Crew &crew, const Setting &setting, Communicators comms)
-      : team_(team), crew_(crew), setting_(setting), comms_(std::move(comms)), times_s_(static_cast<std::size_t>(crew.size())) {
+  Windows(Team &team, Crew &crew, const Setting &setting, Communicators comms, Calls calls)
+      : team_(team),
+        crew_(crew),
+        setting_(setting),
+        comms_(std::move(comms)),
+        calls_(calls),
+        times_s_(static_cast<std::size_t>(crew.size())) {
     for (int thread = 0; thread < crew.size(); ++thread)
       buffers_.push_back(std::make_unique<Buffer>(setting.size_bytes * setting.window));
   }
@@ -98,6 +108,10 @@ class Windows {
   }
 
   void run(int count) {
+    if (calls_ == Calls::funneled) {
+      run_funneled(count);
+      return;
+    }
     const std::function<void(int)> job = [&](int thread) { run_thread(thread, count); };
     crew_.run(job, Crew::Then::stand_by);
   }
@@ -128,20 +142,51 @@ class Windows {
   }
 
   void run_thread(int thread, int count) {
-    const MPI_Comm comm = comms_.of(thread);
-    const int half = team_.size() / 2, window = static_cast<int>(setting_.window);
-    const int size_bytes = static_cast<int>(setting_.size_bytes);
     // Local, because requests of two threads must not share a cache line.
     std::vector<MPI_Request> requests(setting_.window);
     const double begin_s = now_s();
-    for (int number = 0; number < count; ++number) {
-      for (std::size_t k = 0; k < setting_.window; ++k) {
-        if (sends()) MPI_Isend(message(thread, k), size_bytes, MPI_BYTE, team_.rank() + half, tag, comm, &requests[k]);
-        else MPI_Irecv(message(thread, k), size_bytes, MPI_BYTE, team_.rank() - half, tag, comm, &requests[k]);
-      }
-      MPI_Waitall(window, requests.data(), MPI_STATUSES_IGNORE);
-    }
+    for (int number = 0; number < count; ++number)
+      calls_ == Calls::serialized ? window_in_turn(thread, requests) : window(thread, requests);
     times_s_[static_cast<std::size_t>(thread)] = now_s() - begin_s;
+  }
+
+  // The main thread has the window of every thread in flight.
+  void run_funneled(int count) {
+    const auto threads = static_cast<std::size_t>(crew_.size());
+    std::vector<MPI_Request> requests(threads * setting_.window);
+    const double begin_s = now_s();
+    for (int number = 0; number < count; ++number) {
+      for (std::size_t thread = 0; thread < threads; ++thread) {
+        for (std::size_t k = 0; k < setting_.window; ++k)
+          start(static_cast<int>(thread), k, &requests[thread * setting_.window + k]);
+      }
+      MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    }
+    std::fill(times_s_.begin(), times_s_.end(), now_s() - begin_s);
+  }
+
+  void window(int thread, std::vector<MPI_Request> &requests) {
+    for (std::size_t k = 0; k < setting_.window; ++k) start(thread, k, &requests[k]);
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  }
+
+  // A thread that waited inside a call would keep the others from the calls that its messages wait for.
+  void window_in_turn(int thread, std::vector<MPI_Request> &requests) {
+    for (std::size_t k = 0; k < setting_.window; ++k) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      start(thread, k, &requests[k]);
+    }
+    for (int done = 0; !done; team_.pause()) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+    }
+  }
+
+  void start(int thread, std::size_t k, MPI_Request *request) {
+    const int half = team_.size() / 2, size_bytes = static_cast<int>(setting_.size_bytes);
+    const MPI_Comm comm = comms_.of(thread);
+    if (sends()) MPI_Isend(message(thread, k), size_bytes, MPI_BYTE, team_.rank() + half, tag, comm, request);
+    else MPI_Irecv(message(thread, k), size_bytes, MPI_BYTE, team_.rank() - half, tag, comm, request);
   }
 
   bool hold_each(int iteration) {
@@ -171,14 +216,25 @@ class Windows {
   Crew &crew_;
   const Setting setting_;
   const Communicators comms_;
+  const Calls calls_;
+  std::mutex mutex_;  // of `serialized`
   std::vector<std::unique_ptr<Buffer>> buffers_;
   std::vector<double> times_s_;
 };
 
-bool of_processes(const Request &request) { return request.methods == std::vector<std::string>{"processes"}; }
+bool is_only(const Request &request, const std::string &method) { return request.methods == std::vector<std::string>{method}; }
+bool of_processes(const Request &request) { return is_only(request, "processes"); }
+
+Calls calls_of(const std::string &method) {
+  return method == "funneled" ? Calls::funneled : method == "serialized" ? Calls::serialized : Calls::concurrent;
+}
+
+bool is_shared(const std::string &method) {
+  return method == "shared" || method == "processes" || calls_of(method) != Calls::concurrent;
+}
 
 Communicators communicators_of(const std::string &method, const Task &task) {
-  if (method == "shared" || method == "processes") return Communicators::shared(task.team, task.crew.size());
+  if (is_shared(method)) return Communicators::shared(task.team, task.crew.size());
   if (method == "per-thread") return Communicators::own(task.team, task.crew.size(), false);
   if (method == "per-thread-contexts") return Communicators::own(task.team, task.crew.size(), true);
   refuse("msgrate has no method " + method);
@@ -197,6 +253,10 @@ void require_threads(const Task &task, const Setting &setting) {
   if (setting.threads != sending || (processes && task.crew.size() > 1))
     refuse("the request gives threads=" + task.point.text("threads") + " and the launch has " + std::to_string(sending) +
            (processes ? " single-threaded sending ranks" : " sending threads"));
+  for (const std::string &method : task.request.methods) {
+    if (calls_of(method) != Calls::concurrent && !is_only(task.request, method))
+      refuse("msgrate measures the method " + method + " in launches of its own thread level; omit the other methods");
+  }
 }
 
 void measure(const Task &task) {
@@ -209,7 +269,7 @@ void measure(const Task &task) {
   std::vector<std::unique_ptr<Windows>> all;
   std::vector<Operation> operations;
   for (const std::string &method : task.request.methods) {
-    all.push_back(std::make_unique<Windows>(task.team, task.crew, setting, communicators_of(method, task)));
+    all.push_back(std::make_unique<Windows>(task.team, task.crew, setting, communicators_of(method, task), calls_of(method)));
     Windows &windows = *all.back();
     Operation operation;
     operation.method = method;
@@ -226,15 +286,20 @@ void measure(const Task &task) {
 
   const std::vector<Series> series = task.sampler.take(operations);
   for (std::size_t k = 0; k < all.size(); ++k) {
-    const bool delivered = all[k]->deliver_once(task.sampler.last_iteration() + 1, operations[k].method == "shared");
+    const bool delivered = all[k]->deliver_once(task.sampler.last_iteration() + 1,
+                                                operations[k].method != "processes" && is_shared(operations[k].method));
     task.sampler.write("msgrate", "time_per_window", task.point, series[k], operations[k], delivered);
   }
   task.crew.run([](int) {});  // ends the spinning of idle threads
 }
 
-// The cost of MPI_THREAD_MULTIPLE is also measured with one thread.
-bool calls_from_threads(const Request &request) { return !of_processes(request); }
+// The cost of each level is also measured with one thread.
+int thread_level(const Request &request) {
+  if (of_processes(request)) return MPI_THREAD_SINGLE;
+  if (is_only(request, "funneled")) return MPI_THREAD_FUNNELED;
+  return is_only(request, "serialized") ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE;
+}
 
 }  // namespace
 
-int main(int argc, char **argv) { return kernel_main(argc, argv, require_pairs, measure, calls_from_threads); }
+int main(int argc, char **argv) { return kernel_main(argc, argv, require_pairs, measure, thread_level); }

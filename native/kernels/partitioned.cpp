@@ -3,6 +3,7 @@
 // partition is in flight: from its MPI_Pready, the call included, until rank 1 has it. The send methods are measured
 // interleaved; all other metrics follow from the moments in the samples.
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -111,6 +112,7 @@ class Exchange {
         waits_for_all_(waits_for_all),
         moments_(transfer.num_partitions),
         arrived_(static_cast<std::size_t>(transfer.num_partitions)),
+        computing_threads_(transfer.threads_share() ? static_cast<std::size_t>(transfer.num_partitions) : 0),
         share_([this](int thread) { compute(thread); }) {}
 
   void prepare(int iteration, int round) {
@@ -118,6 +120,10 @@ class Exchange {
     if (transfer_.sends()) fill(transfer_.buffer.data(), transfer_.size_bytes, content_key(0, 0, iteration));
     computing_.draw(round, 1);
     draws_s_.insert(draws_s_.end(), computing_.times_s().begin(), computing_.times_s().end());
+    for (std::size_t k = 0; k < computing_threads_.size(); ++k) {
+      const int partition = static_cast<int>(k);
+      computing_threads_[k] = transfer_.sharing_of(partition + 1) - transfer_.sharing_of(partition);
+    }
     caches_.prepare();
   }
 
@@ -144,15 +150,29 @@ class Exchange {
   }
 
   void compute(int thread) {
+    if (transfer_.threads_share()) {
+      compute_together(thread);
+      return;
+    }
     const int first = transfer_.first_of(thread), count = transfer_.partitions_of(thread);
     for (int k = 0; k < count; ++k) {
       computing_.finish(thread, now_s(), 1.0 / count);
-      if (waits_for_all_) continue;
-      moments_.first(first + k) = stamp_s();
-      method_->ready(first + k);
-      moments_.second(first + k) = stamp_s();
+      mark_ready(first + k);
     }
-    if (count == 0) computing_.finish(thread, now_s(), 1);
+  }
+
+  // The last of the threads that share a partition marks it as ready.
+  void compute_together(int thread) {
+    computing_.finish(thread, now_s(), 1);
+    const int partition = transfer_.shared_by(thread);
+    if (computing_threads_[static_cast<std::size_t>(partition)].fetch_sub(1, std::memory_order_acq_rel) == 1) mark_ready(partition);
+  }
+
+  void mark_ready(int partition) {
+    if (waits_for_all_) return;
+    moments_.first(partition) = stamp_s();
+    method_->ready(partition);
+    moments_.second(partition) = stamp_s();
   }
 
   // The only partition has arrived when the receive is complete; so have all that arrive together.
@@ -184,6 +204,7 @@ class Exchange {
   const bool waits_for_all_;
   Moments moments_;
   std::vector<bool> arrived_;
+  std::vector<std::atomic<int>> computing_threads_;  // of each partition, if threads share them
   std::vector<double> draws_s_;
   const std::function<void(int)> share_;
 };
@@ -215,7 +236,7 @@ std::string json_column(const std::vector<double> &values, std::size_t width, st
   return json_array(column);
 }
 
-// What the metrics are computed from; see docs/files.md.
+// What the metrics are computed from; see docs/files.
 void add_moments(Operation &operation, const Series &series, const Transfer &transfer, const std::vector<double> &draws_s) {
   const auto num = static_cast<std::size_t>(transfer.num_partitions), of_rank = 2 * num + 1, all = 2 * of_rank;
   const std::vector<double> &moments_s = series.moments_s;

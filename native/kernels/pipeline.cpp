@@ -96,8 +96,9 @@ void measure(const Task &task) {
   check_partitions(task.point, task.crew.size());
   const auto size_bytes = static_cast<std::size_t>(task.point.integer("size_bytes"));
   Buffer buffer(size_bytes);
-  Transfer transfer{task.team, buffer, size_bytes, static_cast<int>(task.point.integer("partitions")), task.crew.size(),
-                    threads_receive(task.point)};
+  Transfer transfer{task.team,        buffer,
+                    size_bytes,       static_cast<int>(task.point.integer("partitions")),
+                    task.crew.size(), threads_receive(task.point)};
   const std::unique_ptr<Computation> computation = make_computation(task.point, transfer);
 
   std::vector<std::unique_ptr<Template>> templates;

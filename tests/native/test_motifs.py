@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from earlybird.data.layout import parse_layout
+from earlybird.data.units import parse_triple
 from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine.flavours import find_flavour
-from earlybird.measure.motif_shapes import largest_face_bytes, largest_halo_bytes, parse_triple
+from earlybird.measure.motif_shapes import largest_face_bytes, largest_halo_bytes
 
 pytestmark = pytest.mark.mpi
 
@@ -73,6 +74,16 @@ def test_messages_of_different_numbers_of_chunks_between_two_ranks_match(mpi, tm
         for partitions in (2, 4, 6, 8)
     ]
     assert_complete(launch(mpi, tmp_path, "halo3d", points, 2, OURS, 2), points, OURS)
+
+
+def test_threads_share_partitions_of_a_halo_exchange(mpi, tmp_path):
+    """With more threads than planes, too: then some have no cells."""
+    points = [
+        halo("8x6x9", "2x1x1", 4, partitions=2, stencil=27, periodic="yes", variables=2),
+        halo("6x5x4", "1x1x2", 4, partitions=1, buffers="derived"),
+        halo("6x5x4", "1x1x2", 4, partitions=2),
+    ]
+    assert_complete(launch(mpi, tmp_path, "halo3d", points, 2, OURS, 4), points, OURS)
 
 
 def test_threads_of_four_ranks_exchange_halos(mpi, tmp_path):

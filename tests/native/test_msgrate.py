@@ -65,6 +65,21 @@ def test_processes_deliver_without_threads(mpi, tmp_path):
     assert np.array(sample.extra["thread_times_s"]).shape == (len(sample.times_s), 2)
 
 
+@pytest.mark.parametrize("method", ["funneled", "serialized"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_of_lower_levels_deliver_and_the_mpi_is_asked_for_that_level(mpi, tmp_path, method, threads):
+    points = [point(threads, 100, 5), point(threads) | {"buffers": "reuse"}]
+    launched = launch(mpi, tmp_path, points, (method,), threads=threads)
+    assert launched.cause is None and len(launched.samples) == 2
+    # An MPI may provide a higher level than was required.
+    assert launched.record["thread_level"] in (
+        (method,) if mpi == "mpich" else (method, "serialized", "multiple")
+    )
+    for sample in launched.samples:
+        assert sample.validated
+        assert np.array(sample.extra["thread_times_s"]).shape == (len(sample.times_s), threads)
+
+
 @pytest.mark.parametrize(
     ("mpi", "methods"), [("mpich", ("shared", *CONTEXTS)), ("intel", CONTEXTS)], indirect=["mpi"]
 )
@@ -84,6 +99,7 @@ def test_threads_with_contexts_of_the_mpi_deliver(mpi, tmp_path, methods):
         (point(2), ("processes",), "1x1x2", "threads=2 and the launch has 1 single-threaded"),
         (point(1), ("pigeon",), "1x1x2", "no method pigeon"),
         (point(1), (), "1x1x2", "needs methods"),
+        (point(1), ("shared", "funneled"), "1x1x2", "in launches of its own thread level"),
         (point(1), BESIDE, "1x1x3", "even number"),
         (point(1), BESIDE, "1x1x4", "exactly 2 ranks"),
     ],

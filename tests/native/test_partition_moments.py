@@ -74,6 +74,16 @@ def test_a_thread_marks_its_partitions_ready_in_equal_parts_of_its_time(any_mpi,
     assert (np.diff(ready_s, axis=1, prepend=0) >= 1e-3 - 1e-8).all()
 
 
+def test_a_partition_that_threads_share_is_ready_when_the_last_of_them_is(any_mpi, tmp_path):
+    shared = point(partitions=2, threads=5, compute_s=1e-3, noise="uniform", share=0.5)
+    for sample in launch(any_mpi, tmp_path, [shared], own_methods(any_mpi)).samples:
+        moments = PartitionMoments.of(sample)
+        assert sample.validated
+        for partition, threads in ((0, slice(0, 3)), (1, slice(3, 5))):
+            last_s = moments.compute_s[:, threads].max(axis=1)
+            assert (moments.ready_s[:, partition] >= last_s - 1e-8).all()
+
+
 def draws_of(any_mpi, tmp_path, noise, share, seed=7):
     launched = launch(
         any_mpi, tmp_path, [point(partitions=4, threads=4, compute_s=1e-4, noise=noise, share=share)],

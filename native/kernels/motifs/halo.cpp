@@ -3,6 +3,7 @@
 // can do that.
 #include "kernels/motifs/halo.hpp"
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -32,6 +33,7 @@ class Halo : public Motif {
         sends_(shape, false),
         receives_(shape, true),
         split_(shape.num_threads),
+        computing_threads_(static_cast<std::size_t>(shape.sharing() > 1 ? shape.num_partitions : 0)),
         alone_([this](int thread) { compute(thread); }),
         unpacking_([this](int thread) { take(thread); }),
         together_([this](int thread) {
@@ -54,6 +56,7 @@ class Halo : public Motif {
   void run() override {
     exchange_ = &exchanges_[exchanges_.size() == 2 ? static_cast<std::size_t>(1 - current_) : 0];
     Style &style = *exchange_->style;
+    for (std::atomic<int> &threads : computing_threads_) threads.store(shape_.sharing(), std::memory_order_relaxed);
     split_.begin();
     split_.communicate(0, [&] {
       style.start_receives();
@@ -111,10 +114,18 @@ class Halo : public Motif {
     cells_.initialize(begin, grid.cells(), shape_.periodic);
   }
 
-  int first_of(int thread) const { return thread * (shape_.num_partitions / shape_.num_threads); }
+  // The partitions that a thread sends and receives.
+  int first_of(int thread) const {
+    const int sharing = shape_.sharing();
+    return sharing > 1 ? (thread + sharing - 1) / sharing : thread * (shape_.num_partitions / shape_.num_threads);
+  }
 
   // Computes the partitions of a thread and packs what neighbours need of them.
   void compute(int thread) {
+    if (shape_.sharing() > 1) {
+      compute_together(thread);
+      return;
+    }
     const Triple size = shape_.size();
     const int first = first_of(thread), end = first_of(thread + 1);
     for (int partition = first; partition < end; ++partition) {
@@ -123,13 +134,35 @@ class Halo : public Motif {
         cells_.update(current_, {0, size[0]}, {0, size[1]}, shape_.planes_of(partition), shape_.num_points);
         computing_.finish(thread, begin_s, 1.0 / (end - first));
       });
-      split_.communicate(thread, [&] {
-        for (const ChunkOf &chunk : sends_.of_partition(partition)) {
-          exchange_->edges->pack(cells_, 1 - current_, chunk);
-          exchange_->style->ready(chunk.box, chunk.chunk);
-        }
-      });
+      send(thread, partition);
     }
+  }
+
+  // Computes some of the planes of a partition. Its first thread, whose requests the messages are, sends it when the others
+  // are done.
+  void compute_together(int thread) {
+    const int sharing = shape_.sharing(), partition = thread / sharing;
+    std::atomic<int> &computing_threads = computing_threads_[static_cast<std::size_t>(partition)];
+    split_.compute(thread, [&] {
+      const double begin_s = now_s();
+      const Triple size = shape_.size();
+      const Range planes = shape_.planes_of(partition), part = part_of(planes.size(), sharing, thread % sharing);
+      cells_.update(current_, {0, size[0]}, {0, size[1]}, {planes.begin + part.begin, planes.begin + part.end}, shape_.num_points);
+      computing_.finish(thread, begin_s, 1);
+    });
+    computing_threads.fetch_sub(1, std::memory_order_acq_rel);
+    if (thread % sharing != 0) return;
+    while (computing_threads.load(std::memory_order_acquire) > 0) team_.pause();
+    send(thread, partition);
+  }
+
+  void send(int thread, int partition) {
+    split_.communicate(thread, [&] {
+      for (const ChunkOf &chunk : sends_.of_partition(partition)) {
+        exchange_->edges->pack(cells_, 1 - current_, chunk);
+        exchange_->style->ready(chunk.box, chunk.chunk);
+      }
+    });
   }
 
   // Waits for the chunks of a thread and unpacks them.
@@ -150,6 +183,7 @@ class Halo : public Motif {
   const Boxes sends_, receives_;
   std::vector<Exchange> exchanges_;
   TimeSplit split_;
+  std::vector<std::atomic<int>> computing_threads_;  // of each partition, if threads share them
   const std::function<void(int)> alone_, unpacking_, together_;
   Exchange *exchange_ = nullptr;  // of the present step
   int current_ = 0;               // the copy of the cells that the next step reads
@@ -171,7 +205,7 @@ void measure_halo(const Task &task, const std::string &kernel) {
   if (num_points != 7 && num_points != 27) refuse("the request gives stencil=" + point.text("stencil") + "; give 7 or 27");
   const std::string buffers = point.text("buffers");
   if (buffers != "packed" && buffers != "derived") refuse("the request gives buffers=" + buffers + "; give packed or derived");
-  const int num_partitions = read_partitions(task, grid.cells()[2] / grid.ranks()[2], "planes of cells along z");
+  const int num_partitions = read_partitions(task, grid.cells()[2] / grid.ranks()[2], "planes of cells along z", true);
   if (buffers == "derived") require_equal_chunks(point, grid, num_partitions);
   const HaloShape shape{
       grid,           task.team.rank(), read_yes(point, "periodic"), point.integer("variables", 1, most_variables), num_points,

@@ -22,7 +22,9 @@ struct HaloShape {
   Triple size() const { return {grid.cells_of(rank, 0).size(), grid.cells_of(rank, 1).size(), grid.cells_of(rank, 2).size()}; }
   // The planes of cells, along z, of one of the partitions.
   Range planes_of(int partition) const { return part_of(size()[2], num_partitions, partition); }
-  int thread_of(int partition) const { return partition / (num_partitions / num_threads); }
+  // Threads that compute a partition together, the first of which sends and receives it; 1 if a thread has whole partitions.
+  int sharing() const { return num_partitions < num_threads ? num_threads / num_partitions : 1; }
+  int thread_of(int partition) const { return sharing() > 1 ? partition * sharing() : partition / (num_partitions / num_threads); }
 };
 
 // The cells of this rank that a neighbour needs, or the ghost cells that it fills. A box of several planes along z has a

@@ -67,14 +67,15 @@ Traffic traffic_of(const Style &style, const Edges &edges) {
   return traffic;
 }
 
-int read_partitions(const Task &task, int most, const std::string &what) {
+int read_partitions(const Task &task, int most, const std::string &what, bool may_share) {
   const int partitions = task.point.integer("partitions", 1, most_chunks), threads = task.crew.size();
   const std::string given = "the request gives partitions=" + task.point.text("partitions");
   if (task.point.integer("threads") != threads)
     refuse("the request gives threads=" + task.point.text("threads") + " and its options threads=" + std::to_string(threads) +
            "; give the same");
-  if (partitions % threads != 0)
-    refuse(given + " and there are " + std::to_string(threads) + " threads; give a multiple of " + std::to_string(threads));
+  if (partitions % threads != 0 && !(may_share && threads % partitions == 0))
+    refuse(given + " and there are " + std::to_string(threads) + " threads; give a multiple " + (may_share ? "or divisor " : "") +
+           "of " + std::to_string(threads));
   if (partitions > most) refuse(given + " and a rank has " + std::to_string(most) + " " + what + "; give at most as many");
   return partitions;
 }
@@ -116,10 +117,11 @@ void measure_motif(const Task &task, const std::string &kernel,
 }
 
 int motif_main(int argc, char **argv, const std::function<void(const Task &)> &measure) {
-  const auto from_threads = [](const Request &request) {
-    return std::any_of(request.methods.begin(), request.methods.end(), needs_thread_multiple);
+  const auto thread_level = [](const Request &request) -> int {
+    const bool multiple = std::any_of(request.methods.begin(), request.methods.end(), needs_thread_multiple);
+    return multiple || request.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
   };
-  return kernel_main(argc, argv, [](const Team &) {}, measure, from_threads);
+  return kernel_main(argc, argv, [](const Team &) {}, measure, thread_level);
 }
 
 }  // namespace earlybird

@@ -41,8 +41,8 @@ class Motif {
 };
 
 // The partitions of the point, of all threads of a rank together; ends the program with a message unless they are a multiple
-// of the threads, and at most `most`, the number of `what`.
-int read_partitions(const Task &task, int most, const std::string &what);
+// of the threads, or if `may_share`, a divisor of them, and at most `most`, the number of `what`.
+int read_partitions(const Task &task, int most, const std::string &what, bool may_share = false);
 
 // Whether the value of `key` is yes; ends the program with a message if it is neither yes nor no.
 bool read_yes(const Point &point, const std::string &key);

@@ -143,11 +143,12 @@ def run() -> None:
 def _dispatch(arguments: list[str]) -> object:
     """Run the command in `arguments`; `exec` bypasses the general parser, whose import takes 100 ms."""
     if arguments[:1] == ["exec"]:
-        from earlybird.cli.commands import exec_start
+        from earlybird.cli import exec_options
+        from earlybird.launch import execution
 
-        request = exec_start.parse(arguments[1:])
+        request = exec_options.parse(arguments[1:])
         if request is not None:
-            return exec_start.start(request)
+            return execution.start(request, note)
     from earlybird.cli.parser import app
     from earlybird.data.files import pipes_read_again
 

@@ -11,9 +11,11 @@ AGGREGATED, SEGMENTED, PER_PARTITION = "earlybird:", "earlybird-segments:", "ear
 # Of pipelines: whether only the main thread of the receiving rank receives, or all its threads do.
 ONE_RECEIVES, THREADS_RECEIVE = "one", "threads"
 RECEIVERS = (ONE_RECEIVES, THREADS_RECEIVE)
-# Message rates: what the threads of a rank share.
+# Message rates: what the threads of a rank share; two thread levels below MPI_THREAD_MULTIPLE.
 SHARED, PER_THREAD, CONTEXTS, PROCESSES = "shared", "per-thread", "per-thread-contexts", "processes"
-MSGRATE_METHODS = (SHARED, PER_THREAD, CONTEXTS, PROCESSES)
+FUNNELED, SERIALIZED = "funneled", "serialized"
+LOWER_LEVELS = (FUNNELED, SERIALIZED)
+MSGRATE_METHODS = (SHARED, PER_THREAD, CONTEXTS, *LOWER_LEVELS, PROCESSES)
 
 # Motifs: how threads exchange the messages of a step with their neighbours.
 FUNNELLED, PERSISTENT, MULTIPLE, OWN_CALLS, EARLYBIRD = (

@@ -24,7 +24,8 @@ _REMEDY = "fit the runs again with `earlybird fit`"
 
 @dataclass(frozen=True)
 class Result(Record):
-    """One method at one point, over all launches.
+    """What was measured of one method at one point over all launches, with the keys of its `config` next to
+    these.
 
     Attributes
     ----------
@@ -41,6 +42,9 @@ class Result(Record):
     figures : further values of this kernel, such as `bandwidth_bytes_per_s`.
     statistic : what the one value of each launch is, where another benchmark printed no iterations; else "".
     rounding : by which share values may be off because they were printed with one digit.
+    launches : their number.
+    oversubscribed : ranks or threads shared cores.
+    reference : the method that `speed_up` is over.
     """
 
     unknown_keys: ClassVar[str] = "config"

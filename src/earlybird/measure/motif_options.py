@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from earlybird.data import kernels
 from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import STYLES
+from earlybird.data.units import parse_triple
 from earlybird.measure import computing
-from earlybird.measure.motif_shapes import Triple, parse_triple, triple_text
+from earlybird.measure.motif_shapes import Triple, triple_text
 from earlybird.measure.options import Parser, SuiteOption, counts, listed, number, threads_option
 
 STRONG, WEAK = SCALINGS = ("strong", "weak")

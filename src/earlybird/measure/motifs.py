@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import EARLYBIRD, FUNNELLED, OWN_CALLS, PERSISTENT, STYLES
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, parse_triple
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure import computing
 from earlybird.measure.collective import first_ranks
@@ -43,7 +43,6 @@ from earlybird.measure.motif_shapes import (
     largest_face_bytes,
     largest_halo_bytes,
     near_cubic,
-    parse_triple,
     triple_text,
 )
 
@@ -80,6 +79,13 @@ def remarks(kind: MotifKind, options: Options, resources: Resources) -> list[str
         found.append(
             f"{kind.kernel}: messages have {labels.counted(fewest, 'partition')} or more, not {PARTITIONS}: "
             "a rank has no more planes or angles, or --buffers derived allows only equal parts of them"
+        )
+    shared = [point for point, _ in placed if point["partitions"] < point["threads"]]
+    if shared:
+        most = max(shared, key=lambda point: point["threads"] / point["partitions"])
+        found.append(
+            f"{kind.kernel}: {labels.counted(most['partitions'], 'partition')} of {most['threads']} threads: "
+            "threads share a partition, which one of them sends when all have computed their planes of it"
         )
     if any(point["ranks"] == 1 and point.get("periodic") != YES for point, _ in placed):
         found.append(f"{kind.kernel} on 1 rank sends nothing: it has no neighbour")
@@ -315,7 +321,7 @@ def _halos(
             for buffers in options.cell_buffers or kind.buffers:
                 # The partitions of a derived datatype are equal: padding would be other cells.
                 equal = None if buffers == PACKED else planes if cells[2] % grid[2] == 0 else 0
-                for partitions in _partitions(options, threads, planes, _PLANES, equal):
+                for partitions in _partitions(options, threads, planes, _PLANES, equal, may_share=True):
                     size = largest_halo_bytes(
                         cells, grid, base["variables"], stencil, periodic == YES, partitions
                     )
@@ -347,22 +353,30 @@ _PLANES, _ANGLES = ("planes of cells along z", "--cells along z"), ("--variables
 
 
 def _partitions(
-    options: Options, threads: int, most: int, of: tuple[str, str], equal: int | None
+    options: Options,
+    threads: int,
+    most: int,
+    of: tuple[str, str],
+    equal: int | None,
+    *,
+    may_share: bool = False,
 ) -> tuple[int, ...]:
     """The numbers of partitions: multiples of the threads, up to the `most` planes or angles of a rank; and
-    divisors of `equal`, which is 0 if blocks have different sizes."""
+    divisors of `equal`, which is 0 if blocks have different sizes. Where threads `may_share` a partition,
+    also numbers that divide the threads."""
     what, option = of
     limit = min(most, _MAX_PARTITIONS)
-    if threads > most:
+    if threads > most and not (may_share and options.partitions):
         raise InputError(
             f"{threads} threads are more than the {most} {what} of a rank; give at most {most} --threads, or "
             f"more {option}"
         )
     for partitions in options.partitions or ():
-        if partitions % threads:
+        if partitions % threads and not (may_share and threads % partitions == 0):
+            divisors = f", or numbers that divide {threads}, each of which threads share" if may_share else ""
             raise InputError(
                 f"--partitions has {partitions}, which {threads} threads do not share evenly; give "
-                f"multiples of {threads}, such as {-(-partitions // threads) * threads}"
+                f"multiples of {threads}, such as {-(-partitions // threads) * threads}{divisors}"
             )
         if partitions > _MAX_PARTITIONS:
             raise InputError(

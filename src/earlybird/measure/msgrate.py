@@ -2,7 +2,7 @@
 
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import MSGRATE
-from earlybird.data.methods import CONTEXTS, MSGRATE_METHODS, PER_THREAD, PROCESSES, SHARED
+from earlybird.data.methods import CONTEXTS, LOWER_LEVELS, MSGRATE_METHODS, PER_THREAD, PROCESSES, SHARED
 from earlybird.data.run_keys import MAX_THREADS
 from earlybird.measure.groups import (
     MPICH_WHEEL_CONTEXTS,
@@ -36,8 +36,8 @@ MSGRATE_OPTIONS = (
     SuiteOption("window", f"Messages that a thread has in flight at once.  [default: {WINDOW}]", "window",
                 number("--window", f"a number of messages, such as {WINDOW}")),
     threads_option("1, 2, 4, ... up to the cores of a rank"),
-    SuiteOption("methods", f"One or more of {', '.join(MSGRATE_METHODS)}.  [default: all]", "methods",
-                choices=MSGRATE_METHODS),
+    SuiteOption("methods", f"One or more of {', '.join(MSGRATE_METHODS)}.  "
+                f"[default: all but {', '.join(LOWER_LEVELS)}]", "methods", choices=MSGRATE_METHODS),
 )  # fmt: skip
 
 
@@ -92,6 +92,12 @@ def _groups(points, threads: int, methods, level: str, resources: Resources, mpi
         asking = tuple(point | {"vcis": threads} for point in points)
         more = {"threads": threads, "vcis": threads, "link_bytes_per_s": link}
         found.append(Group(MSGRATE.name, pair, asking, methods=(*reference, CONTEXTS), **more))
+    # A thread level is that of a launch.
+    found += [
+        Group(MSGRATE.name, pair, points, methods=(method,), link_bytes_per_s=link, threads=threads)
+        for method in LOWER_LEVELS
+        if method in methods
+    ]
     if PROCESSES in methods:
         # Within a socket both ranks of a pair count.
         layout = pair_layout(level, 2 * threads if level == "intra_socket" else threads, resources)
@@ -111,7 +117,9 @@ def most_contexts(resources: Resources, mpi: str) -> int:
 
 def _default_methods(resources: Resources) -> tuple[str, ...]:
     return tuple(
-        method for method in MSGRATE_METHODS if method != CONTEXTS or resources.family in ("mpich", "intel")
+        method
+        for method in MSGRATE_METHODS
+        if method not in LOWER_LEVELS and (method != CONTEXTS or resources.family in ("mpich", "intel"))
     )
 
 

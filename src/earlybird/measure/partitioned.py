@@ -95,6 +95,13 @@ def remarks(options: Options, resources: Resources) -> list[str]:
             "the partitions of MPI have equal sizes: sizes are rounded down to multiples of the partitions, "
             f"such as {min(rounded)} bytes"
         )
+    shared = [point for point in points if point["partitions"] < point["threads"]]
+    if shared:
+        most_shared = max(shared, key=lambda point: point["threads"] / point["partitions"])
+        found.append(
+            f"{labels.counted(most_shared['partitions'], 'partition')} of {most_shared['threads']} threads: "
+            "threads share a partition, which is ready when the last of them has finished its computation"
+        )
     cores = min(cores_per_rank(level, resources) for level in levels_of(options, resources))
     most = max(point["threads"] for point in points)
     if library is not None and most > cores:

@@ -40,7 +40,8 @@ class FileKind:
 
 def _function(package: str, name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
-    return getattr(import_module(f"earlybird.{package}.{module}"), function)
+    named: Callable[..., Any] = getattr(import_module(f"earlybird.{package}.{module}"), function)
+    return named
 
 
 _KINDS = {

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from earlybird.compare.results import results
+from earlybird.compare.results import ordered, results
 from earlybird.data.run import Run, Sample
 from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.table import Table
-from earlybird.present.subjects.measured.columns import columns_of, ordered
+from earlybird.present.subjects.measured.columns import columns_of
 from earlybird.present.subjects.measured.remarks import remarks
 from earlybird.present.subjects.measured.terminal import print_samples
 from tests.kernel_runs import CONFIGS, samples_of

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from earlybird.data.errors import InputError
+from earlybird.data.units import parse_triple
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure.groups import Library
 from earlybird.measure.motif_options import COMB, HALO3D, SWEEP3D, options_of
@@ -13,7 +14,6 @@ from earlybird.measure.motif_shapes import (
     largest_face_bytes,
     largest_halo_bytes,
     near_cubic,
-    parse_triple,
 )
 from earlybird.measure.suites import SUITES, Options, Resources
 from earlybird.toolchain.build import native_sources
@@ -33,7 +33,7 @@ def parsed(suite, texts):
     """The options in the form that a user types."""
     settings = {"quick": False}
     by_name = {option.name: option for option in options_of(KINDS[suite])}
-    return {by_name[name].field: by_name[name].parse(text, settings) for name, text in texts.items()}
+    return {by_name[name].field: by_name[name].read(text, settings) for name, text in texts.items()}
 
 
 def groups(suite, resources=MPICH, quick=True, **texts):
@@ -162,6 +162,14 @@ def test_fewer_partitions_than_usual_are_named():
     )
 
 
+def test_threads_may_share_a_partition_of_a_halo_exchange_and_this_is_said():
+    given = Options(ranks=(2,), threads=(8,), partitions=(4,), cells=((8, 8, 4),), cell_buffers=("packed",))
+    found = {p["partitions"] for g in SUITES["halo3d"].groups(given, MPICH, "mpich") for p in g.points}
+    assert found == {4}
+    remarks = SUITES["halo3d"].remarks(given, MPICH)
+    assert any("4 partitions of 8 threads: threads share a partition" in remark for remark in remarks)
+
+
 @pytest.mark.parametrize("resources", [Resources.of(16, 2), Resources.of(16, 1, 2)])
 def test_threads_of_ranks_that_fill_one_socket_have_its_cores(resources):
     resources = replace(resources, family="mpich", library=Library("mpich"))
@@ -225,7 +233,8 @@ def test_starts_until_libearlybird_has_settled():
         ("sweep3d", {"process_grid": "2x1x2"}, "form a 2-D grid; give 1 along z, such as 2x2x1"),
         ("halo3d", {"cells": "0x8x8"}, "--cells has '0x8x8'"),
         ("halo3d", {"ranks": "8", "cells": "8x1x8"}, "a rank needs a cell .* give 2x2x2 or more"),
-        ("halo3d", {"partitions": "3", "threads": "2"}, "which 2 threads do not share evenly; .* as 4"),
+        ("halo3d", {"partitions": "3", "threads": "2"}, "which 2 threads do not share evenly; .* as 4, or"),
+        ("sweep3d", {"partitions": "2", "threads": "4"}, "which 4 threads do not share evenly; .* as 4$"),
         (
             "halo3d",
             {"partitions": "64", "threads": "1"},
@@ -248,11 +257,11 @@ def test_starts_until_libearlybird_has_settled():
         ),
         ("sweep3d", {"planes_per_block": "33"}, "--planes-per-block is 33 and there are 32 planes"),
         ("halo3d", {"noise": "single", "compute": "0"}, "--noise changes .* and --compute is 0"),
-        ("halo3d", {"stencil": "9"}, "--stencil has '9'; choose 7 or 27"),
-        ("halo3d", {"periodic": "perhaps"}, "--periodic has 'perhaps'; choose yes or no"),
+        ("halo3d", {"stencil": "9"}, "--stencil has '9'; give some of 7, 27"),
+        ("halo3d", {"periodic": "perhaps"}, "--periodic has 'perhaps'; give some of yes, no"),
         ("halo3d", {"scaling": "none"}, "--scaling has 'none'"),
         ("halo3d", {"variables": "5000"}, "--variables has 5000; give 1 to 4096"),
-        ("halo3d", {"methods": "single"}, "the methods of halo3d are funnelled, persistent"),
+        ("halo3d", {"methods": "single"}, "--methods has 'single'; give some of funnelled, persistent"),
         ("halo3d", {"cells": "90000x9000x9000"}, "a message has"),
     ],
 )

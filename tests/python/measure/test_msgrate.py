@@ -35,6 +35,13 @@ def test_methods_that_can_share_a_launch_do_and_contexts_have_one_of_their_own()
         assert point.get("vcis") == group.vcis
 
 
+def test_thread_levels_have_launches_of_their_own_on_request():
+    found = groups(methods=("serialized", "shared", "funneled"), threads=(2,))
+    assert output(found) == [
+        (("shared",), 2, 2, None), (("funneled",), 2, 2, None), (("serialized",), 2, 2, None),
+    ]  # fmt: skip
+
+
 def test_points_of_reused_buffers_say_so():
     assert {group.points[0].get("buffers") for group in groups(threads=(1,))} == {None}
     assert {group.points[0].get("buffers") for group in groups(threads=(1,), buffers="vary")} == {None}
@@ -101,7 +108,6 @@ def test_contexts_are_taken_at_their_word_where_the_mpi_is_not_known_yet():
         ({"window": 0}, "--window is 0; give 1 to 65536"),
         ({"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
         ({"sizes_bytes": (1 << 24,), "threads": (2,)}, "2147483648 bytes at once"),
-        ({"methods": ("pigeon",)}, "'pigeon'; the methods of msgrate are shared, per-thread"),
         ({"methods": ("per-thread-contexts",), "threads": (1,)}, "from 2 threads on"),
         ({"methods": MSGRATE_METHODS, "threads": (2, 32)},
          "32 and mpich has at most 31 communication contexts"),

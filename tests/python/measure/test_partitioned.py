@@ -57,6 +57,12 @@ def test_noise_and_caches_multiply_the_points():
     }  # fmt: skip
 
 
+def test_partitions_that_threads_share_are_named():
+    given = options(partitions="4", thread_counts="8")
+    assert any("4 partitions of 8 threads: threads share" in remark for remark in remarks(given, HERE))
+    assert not any("share a partition" in remark for remark in remarks(options(), HERE))
+
+
 def test_an_mpi_without_partitioned_calls_measures_ours_alone_and_says_so():
     without = replace(HERE, library=Library("system", partitioned=False))
     (group,) = {group.methods: group for group in partitioned_groups(options(), without, "system")}.values()
@@ -70,10 +76,10 @@ def test_an_mpi_without_partitioned_calls_measures_ours_alone_and_says_so():
         ({"sizes": "8", "partitions": "16"}, Library("mpich"), "a partition has at least 1 byte"),
         ({"partitions": "40000"}, Library("mpich"), "give 32000 at most"),
         ({"partitions": "2048"}, Library("mpich"), "--partitions has 2048, .* give --threads, such as"),
-        ({"methods": "rma-fence"}, Library("mpich"), "the methods of partitioned are"),
+        ({"methods": "rma-fence"}, Library("mpich"), "--methods has 'rma-fence'; give some of single"),
         ({"methods": "partitioned"}, Library("system", partitioned=False), "system has no partitioned"),
-        ({"cache": "warm"}, Library("mpich"), "choose hot, cold or both"),
-        ({"noise": "pink"}, Library("mpich"), "the models are"),
+        ({"cache": "warm"}, Library("mpich"), "give some of hot, cold"),
+        ({"noise": "pink"}, Library("mpich"), "--noise has 'pink'; give some of none"),
         ({"noise": "single", "noise-percent": "-4"}, Library("mpich"), "give 0 to 100"),
         ({}, Library("system", partitioned=False, earlybird=False), "has no partitioned communication, and"),
     ],

@@ -315,8 +315,7 @@ def test_forms_compared_on_the_same_points_replace_the_main_form():
     table = chapter(samples(), profiles=(profile(value),)).closing[0]
     assert [row[3] for row in table.rows] == ["all sizes", "all sizes", "1 B by node", "1 B by node"]
     assert [row[5] for row in table.rows] == ["-70.0", "-50.0", "-70.0", "-50.0"]
-    result = render(material(samples(), profiles=(profile(value),)))
-    assert result.count("alpha-beta (linear)") == 1
+    assert len(chapter(samples(), profiles=(profile(value),)).brief[-1].rows) == 1
 
 
 def test_invalid_forms_do_not_stop_the_report():

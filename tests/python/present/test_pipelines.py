@@ -82,10 +82,9 @@ def test_methods_have_distinct_colours_and_the_speed_up_has_a_theory_line():
     assert many["y"] == pytest.approx([2.5, 2.5]) and theory["name"] == "Ideal speed-up"
     low, high = gain.data[1]["y"], gain.data[2]["y"]
     assert (low, high) == (pytest.approx([2.4, 2.4]), pytest.approx([2.55, 2.55]))
-    assert (
-        "Between nodes, MPICH sends 1 MiB as 4 partitions, the last one late, using message"
-        in result.sentence
-    )
+    (answer,) = result.answers
+    assert answer.number == "speed-up 2.50" and "4 partitions, delay rate 100000 us/MB" in answer.what
+    assert answer.sentence in result.sentence and "ideal speed-up" in answer.sentence
     (table,) = result.tables
     assert {"many", "2.50", "2.40 .. 2.55"} <= set(table.rows[1])
     assert "Pipelines: time of a buffer in partitions" in render(material(samples()))
@@ -126,10 +125,10 @@ def test_a_speed_up_with_more_threads_than_cores_is_last_and_marked():
     crowded = [
         replace(one, oversubscribed=True) for one in samples(threads=4, gains={"single": 1.0, "many": 9.0})
     ]
-    sentence = chapter(samples(), tuple(crowded)).sentence
-    assert "speed-up of 2.50" in sentence and "more threads than cores" not in sentence
-    sentence = chapter(tuple(crowded)).sentence
-    assert "when all partitions are ready, with more threads than cores" in sentence
+    (answer,) = chapter(samples(), tuple(crowded)).answers
+    assert answer.number == "speed-up 2.50" and "more threads than cores" not in answer.sentence
+    (answer,) = chapter(tuple(crowded)).answers
+    assert answer.number == "speed-up 9.00" and "more threads than cores" in answer.sentence
 
 
 def test_the_best_method_by_size_and_partitions_is_a_map():
@@ -159,6 +158,13 @@ def test_the_fitted_model_is_drawn_and_its_error_is_reported():
 def test_without_a_single_message_the_speed_up_figure_states_the_reason():
     time, gain = chapter(samples(gains={"many": 2.5})).figures
     assert time.data and "no launch has them" in gain.absence
+
+
+def test_a_clock_that_resolves_no_time_is_reported():
+    unresolved = [replace(sample, times_s=0 * sample.times_s) for sample in samples(gains={"many": 2.5})]
+    text = render(material(tuple(unresolved)))
+    assert "The clock did not resolve every time." in chapter(tuple(unresolved)).figures[0].sentence
+    assert "many" in text.partition("Pipelines: time of a buffer")[2]
 
 
 def test_settings_without_figures_are_counted_and_in_the_table():

@@ -27,6 +27,12 @@ struct Transfer {
   // Thread t marks partitions first_of(t) to first_of(t + 1) - 1 as ready, in order: theta of them (Gillis et al. 2023), or
   // one more or less if the threads do not divide the partitions.
   int first_of(int thread) const { return static_cast<int>(static_cast<long long>(thread) * num_partitions / num_threads); }
+  // With fewer partitions than threads, all threads from sharing_of(p) to before sharing_of(p + 1) compute partition p together.
+  bool threads_share() const { return num_partitions < num_threads; }
+  int sharing_of(int partition) const {
+    return static_cast<int>((static_cast<long long>(partition) * num_threads + num_partitions - 1) / num_partitions);
+  }
+  int shared_by(int thread) const { return static_cast<int>(static_cast<long long>(thread) * num_partitions / num_threads); }
   int partitions_of(int thread) const { return first_of(thread + 1) - first_of(thread); }
   int thread_of(int partition) const { return static_cast<int>(((partition + 1LL) * num_threads - 1) / num_partitions); }
 };

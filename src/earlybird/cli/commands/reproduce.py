@@ -10,12 +10,16 @@ from typer.core import TyperGroup
 from earlybird.cli.options.command import FORMAT, example_text
 from earlybird.cli.options.shared import LimitOptions, MpisOption, PlaceOptions
 from earlybird.cli.options.suites import make_own_command
-from earlybird.cli.session import measuring, sides
-from earlybird.cli.session.foreign_runs import refuse_unstated
+from earlybird.cli.options.values import DURATION
+from earlybird.cli.session import measuring
 from earlybird.cli.session.papers import estimate, measure_paper, plan_of
-from earlybird.data import labels, units
+from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import command_text, no_option
+from earlybird.measure import sides
+from earlybird.measure.continued import refuse_changes
+from earlybird.measure.effort import Effort
+from earlybird.measure.foreign_runs import refuse_unstated
 from earlybird.measure.suites import DEFAULT_LAUNCHES, QUICK_LAUNCHES, read_options
 from earlybird.papers.page import rows_table, summary
 from earlybird.papers.paper import Paper
@@ -43,7 +47,7 @@ def reproduce(
     place: PlaceOptions,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points and launches, less time.")] = False,
     budget: Annotated[
-        str | None, typer.Option(help="Time for all MPIs together.  [default: by paper and MPI]")
+        float | None, typer.Option(help="Time for all MPIs together.  [default: by paper and MPI]"), DURATION
     ] = None,
     launches: Annotated[
         int | None,
@@ -71,10 +75,10 @@ def reproduce(
         refused = {"quick": quick, **vars(place), **of_paper}
         if place.launcher == PlaceOptions.launcher:
             del refused["launcher"]
-        measuring.refuse_changes(run, settings, refused)
+        refuse_changes(run, settings, refused)
         if asked and asked != mpis:
-            measuring.refuse_changes(run, {"mpi": mpis}, {"mpi": asked})
-        refuse_unstated(run, settings, place, mpis=mpis, stated_mpis=asked, has_env=False)
+            refuse_changes(run, {"mpi": mpis}, {"mpi": asked})
+        refuse_unstated(run, settings, vars(place), mpis=mpis, stated_mpis=asked, has_env=False)
     else:
         _refuse_used(folder)
         mpis = sides.asked_mpis(mpi, None)
@@ -82,7 +86,7 @@ def reproduce(
         settings |= {key: value for key, value in of_paper.items() if value is not None}
         budget_s = paper.budgets_s[quick]
         if budget is not None:
-            budget_s = units.parse_duration(budget, "--budget") / max(len(mpis), 1)
+            budget_s = budget / max(len(mpis), 1)
         count = (QUICK_LAUNCHES if quick else DEFAULT_LAUNCHES) if launches is None else launches
         effort = measuring.new_effort(session, count, budget_s, seed)
         settings["budget_s"] = budget_s
@@ -92,8 +96,8 @@ def reproduce(
     settings["mpis"] = mpis or [planned[0].launcher.flavour]
     inputs = [path for one in planned for path in measure_paper(paper, one, settings, effort, session.quiet)]
 
-    from earlybird.cli.session.fitted import with_fitted
-    from earlybird.cli.session.memory import load_fitting_pattern
+    from earlybird.data.pattern import load_fitting_pattern
+    from earlybird.present.fitted import with_fitted
     from earlybird.present.material import collect
     from earlybird.present.render import html as page
 
@@ -119,8 +123,8 @@ def _print(paper: Paper, material: Material, format: Format, folder: Path | None
 
 
 def _continued(
-    paper: Paper, folder: Path, launches: int | None, budget: str | None, session: LimitOptions
-) -> tuple[Any, dict[str, Any], measuring.Effort]:
+    paper: Paper, folder: Path, launches: int | None, budget: float | None, session: LimitOptions
+) -> tuple[Any, dict[str, Any], Effort]:
     """Return a run of the folder, the settings of all, and the effort for an MPI."""
     found = sorted(folder.glob("*/*/run.json"))
     if not found:
@@ -136,7 +140,7 @@ def _continued(
     # The effort of a run is that of its step.
     budget_s = float(settings.get("budget_s") or paper.budgets_s[bool(settings["quick"])])
     if budget is not None:
-        budget_s = units.parse_duration(budget, "--budget") / max(len(settings["mpis"]), 1)
+        budget_s = budget / max(len(settings["mpis"]), 1)
     return run, settings, replace(effort, budget_s=budget_s)
 
 

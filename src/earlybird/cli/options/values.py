@@ -129,7 +129,8 @@ def _convert_number(kind: Any, value: Any, parameter: Any, context: Any) -> floa
     except (ValueError, OverflowError):
         kind.fail(f"{value!r} is not a {noun}", parameter, context)
     least, most = getattr(kind, "min", None), getattr(kind, "max", None)
-    if (least is not None and number < least) or (most is not None and number > most):
+    # A comparison with nan is false.
+    if not ((least is None or number >= least) and (most is None or number <= most)):
         if most is None:
             allowed = f"{least} or more"
         else:

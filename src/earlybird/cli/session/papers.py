@@ -2,24 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from earlybird.cli.session import measuring
-from earlybird.cli.session.exchange import compare_run, predict_all
-from earlybird.cli.session.launchers import is_simulated, make_launcher
-from earlybird.cli.session.synthetic_times import is_drawn
 from earlybird.data import labels
 from earlybird.data.errors import InputError
-from earlybird.data.layout import save_layout
 from earlybird.data.mpi_settings import split_settings
-from earlybird.data.pattern import save_pattern
 from earlybird.data.profile import Profile, save_profile
 from earlybird.data.run import Run
 from earlybird.data.units import format_seconds
 from earlybird.launch.launcher import Launcher, Rules
+from earlybird.measure.continued import refuse_other_network
+from earlybird.measure.effort import Effort, suited_to
 from earlybird.measure.groups import Options, Resources
+from earlybird.measure.launchers import is_simulated, make_launcher
+from earlybird.measure.replays import compare_run, predict_all, save_exchange
 from earlybird.measure.session import refuse_conflicts_of
+from earlybird.measure.synthetic_times import is_drawn
 from earlybird.papers.paper import Paper, Step
 from earlybird.present.render.notes import note
 
@@ -59,7 +60,7 @@ def plan_of(
     paper: Paper, folder: Path, settings: Mapping[str, Any], options: Options, mpi: str, seed: int
 ) -> Measurements:
     """Return what is measured of `mpi`, "" for the default; InputError if it cannot be."""
-    launcher, resources = make_launcher({**settings, "mpi": mpi or None}, seed)
+    launcher, resources = make_launcher({**settings, "mpi": mpi or None}, seed, note)
     steps = paper.plan(options, resources, launcher.flavour)
     groups = [group for step in steps for group in step.groups]
     if not groups:
@@ -91,7 +92,7 @@ def _folder_name(mpi: str) -> str:
     return name.strip("/").replace("/", "-")
 
 
-def estimate(planned: Sequence[Measurements], effort: measuring.Effort) -> str:
+def estimate(planned: Sequence[Measurements], effort: Effort) -> str:
     """Return one sentence on what is measured and how long it takes."""
     points = sum(one.num_points for one in planned)
     least_s = sum(one.least_s(effort.launches) for one in planned)
@@ -108,7 +109,7 @@ def measure_paper(
     paper: Paper,
     one: Measurements,
     settings: Mapping[str, Any],
-    effort: measuring.Effort,
+    effort: Effort,
     quiet: bool,
 ) -> list[Path]:
     """Measure the steps that are missing or incomplete, fit, and compare; return the inputs of the report."""
@@ -116,11 +117,11 @@ def measure_paper(
     runs: dict[str, Run] = {}
     for step in one.steps:
         of_step = replace(effort, budget_s=effort.budget_s * step.share / shares)
-        of_step = measuring.suited_to(one.resources, of_step)
+        of_step = suited_to(one.resources, of_step)
         path = one.folder / step.name
         if (path / "run.json").exists():
             run = Run.open(path)
-            measuring.refuse_other_network(run, run.header.get("settings") or {}, one.launcher)
+            refuse_other_network(run, run.header.get("settings") or {}, one.launcher)
         else:
             run = _create(paper, step, path, one.launcher, settings, of_step)
         note(f"{labels.flavour(one.launcher.flavour)}, {step.name}:")
@@ -141,7 +142,7 @@ def _create(
     path: Path,
     launcher: Launcher,
     settings: Mapping[str, Any],
-    effort: measuring.Effort,
+    effort: Effort,
 ) -> Run:
     # Those of a continued run are from another step.
     own = {key: value for key, value in settings.items() if key not in ("layout", "layout_text")}
@@ -149,13 +150,10 @@ def _create(
     if step.exchange is None:
         return measuring.create_run(path, step.name, effort, launcher, own)
     pattern, layout = step.exchange
-
-    def save_exchange(folder: Path) -> None:
-        save_pattern(pattern, folder / "pattern.npz")
-        save_layout(layout, folder / "layout.csv")
-
     own |= {"layout": layout.text, "layout_text": layout.text}
-    return measuring.create_run(path, step.name, effort, launcher, own, save_exchange)
+    return measuring.create_run(
+        path, step.name, effort, launcher, own, partial(save_exchange, pattern, layout)
+    )
 
 
 def _fit(runs: Sequence[Run], output: Path) -> Profile:
@@ -174,5 +172,5 @@ def _compare(steps: Sequence[Step], runs: Mapping[str, Run], profile: Profile) -
     for step in steps:
         if step.exchange is not None:
             pattern, layout = step.exchange
-            predictions = predict_all(pattern, layout, profile)
-            compare_run(runs[step.name], pattern, layout, [profile], profile, predictions)
+            predictions = predict_all(pattern, layout, profile, note=note)
+            compare_run(runs[step.name], pattern, layout, [profile], profile, predictions, note=note)

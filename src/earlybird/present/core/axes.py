@@ -34,68 +34,47 @@ def series(k: int) -> str:
 
 # name -> (light, dark, marker). Hues follow Okabe and Ito (2008), with more contrast with the background.
 _LOOKS: Mapping[str, _Look] = {
-    "measured": ("#2b3038", "#e4e7ec", "circle"),
     **dict(zip(MODELS, _MODEL_LOOKS, strict=False)),
     **{series(k): look for k, look in enumerate(_SERIES_LOOKS)},
-    "funnelled": ("#5a6068", "#b6bcc6", "square"),
-    "persistent": ("#00786a", "#4bd0bd", "triangle-up"),
-    "multiple": ("#8d3a9c", "#d78fe3", "circle"),
-    "shared": ("#9c3d1e", "#ff9d76", "square"),
-    "per-thread": ("#3d6fb0", "#8fb8ee", "diamond"),
+    "measured": ("#2b3038", "#e4e7ec", "circle"), "funnelled": ("#5a6068", "#b6bcc6", "square"),
+    "persistent": ("#00786a", "#4bd0bd", "triangle-up"), "multiple": ("#8d3a9c", "#d78fe3", "circle"),
+    "shared": ("#9c3d1e", "#ff9d76", "square"), "per-thread": ("#3d6fb0", "#8fb8ee", "diamond"),
     "per-thread-contexts": ("#1c7c7c", "#55cfcf", "circle"),
-    "processes": ("#3a3f47", "#cfd4dc", "triangle-up"),
-    "mpich": ("#00845f", "#2ec99c", "circle"),
-    "openmpi": ("#c47a00", "#f2b134", "square"),
-    "intel": ("#2f7fc1", "#7cc4f5", "diamond"),
-    "system": ("#8a4b9e", "#c79bd8", "triangle-up"),
-    "simgrid": ("#7b5231", "#d9ab81", "cross"),
-    "single": ("#4a5a7b", "#a8b8da", "square"),
-    "many": ("#a3283f", "#ff8095", "circle"),
-    "partitioned": ("#e8590c", "#ffc528", "diamond"),
-    "earlybird": ("#0069a8", "#5ebcf2", "star"),
-    "earlybird-partition": ("#0069a8", "#5ebcf2", "star-triangle-up"),
-    "earlybird-segments": ("#0069a8", "#5ebcf2", "star-triangle-down"),
+    "funneled": ("#8a6d00", "#e0c34a", "triangle-down"), "serialized": ("#a03a7a", "#e58fc4", "pentagon"),
+    "processes": ("#3a3f47", "#cfd4dc", "triangle-up"), "mpich": ("#00845f", "#2ec99c", "circle"),
+    "openmpi": ("#c47a00", "#f2b134", "square"), "intel": ("#2f7fc1", "#7cc4f5", "diamond"),
+    "system": ("#8a4b9e", "#c79bd8", "triangle-up"), "simgrid": ("#7b5231", "#d9ab81", "cross"),
+    "single": ("#4a5a7b", "#a8b8da", "square"), "many": ("#a3283f", "#ff8095", "circle"),
+    "partitioned": ("#e8590c", "#ffc528", "diamond"), "earlybird": ("#0069a8", "#5ebcf2", "star"),
+    "earlybird-partition": ("#3f6d93", "#9accee", "star-triangle-up"),
+    "earlybird-segments": ("#16507a", "#7fb4da", "star-triangle-down"),
     "stream": ("#1a9273", "#62e08a", "triangle-up"),
     "rma-single-passive": ("#3e2088", "#a276fd", "triangle-down"),
     "rma-many-passive": ("#9138f3", "#ecd9ff", "triangle-down-open"),
     "rma-single-active": ("#641807", "#a8742f", "pentagon"),
-    "rma-many-active": ("#9b834e", "#fbe7c6", "pentagon-open"),
-    "rma-fence": ("#538f1a", "#8a9c2f", "x"),
-    "default": ("#555c66", "#bcc4cf", "star"),
-    "linear": ("#c8500c", "#ff9a57", "square"),
-    "pipeline": ("#1168a9", "#6abdf1", "diamond"),
-    "binomial": ("#0d7f5e", "#3dd0a6", "circle"),
-    "chain": ("#7c51a9", "#c4a1eb", "triangle-right"),
-    "binary": ("#5f7d00", "#b9d646", "triangle-up"),
+    "rma-many-active": ("#9b834e", "#fbe7c6", "pentagon-open"), "rma-fence": ("#538f1a", "#8a9c2f", "x"),
+    "default": ("#555c66", "#bcc4cf", "star"), "linear": ("#c8500c", "#ff9a57", "square"),
+    "pipeline": ("#1168a9", "#6abdf1", "diamond"), "binomial": ("#0d7f5e", "#3dd0a6", "circle"),
+    "chain": ("#7c51a9", "#c4a1eb", "triangle-right"), "binary": ("#5f7d00", "#b9d646", "triangle-up"),
     "split-binary": ("#4d6b1c", "#9dbb62", "triangle-left"),
     "in-order-binary": ("#74722a", "#cfcc78", "triangle-down"),
-    "knomial": ("#00808e", "#4ed1de", "pentagon"),
-    "scatter-allgather": ("#b14580", "#f19bc7", "hexagram"),
+    "knomial": ("#00808e", "#4ed1de", "pentagon"), "scatter-allgather": ("#b14580", "#f19bc7", "hexagram"),
     "scatter-ring-allgather": ("#8d3f6b", "#d98fb8", "star-triangle-up"),
-    "ring": ("#8d6e1f", "#ddc063", "bowtie"),
-    "recursive-doubling": ("#a43a2f", "#ff9285", "star-square"),
-    "rabenseifner": ("#4658c5", "#a0abff", "star-diamond"),
-    "bruck": ("#5d6c2f", "#aec079", "cross"),
-    "pairwise": ("#8f502b", "#dda37d", "x"),
-    "segmented-ring": ("#2d6d75", "#86c3ca", "hourglass"),
+    "ring": ("#8d6e1f", "#ddc063", "bowtie"), "recursive-doubling": ("#a43a2f", "#ff9285", "star-square"),
+    "rabenseifner": ("#4658c5", "#a0abff", "star-diamond"), "bruck": ("#5d6c2f", "#aec079", "cross"),
+    "pairwise": ("#8f502b", "#dda37d", "x"), "segmented-ring": ("#2d6d75", "#86c3ca", "hourglass"),
     "double-ring": ("#75611d", "#c4ad5c", "circle-cross"),
     "neighbor-exchange": ("#9a4a66", "#e0a0b5", "hexagon2"),
     "dissemination": ("#6a45b8", "#b59cf5", "diamond-tall"),
     "reduce-bcast": ("#3f6f3a", "#93c68c", "star-triangle-down"),
     "linear-sync": ("#a65a2a", "#e8a878", "square-cross"),
-    "linear-nonblocking": ("#b4442f", "#f59a80", "square-x"),
-    "sparbit": ("#4a5fa0", "#a3b4ea", "octagon"),
-    "tree": ("#2f7a4f", "#7fcf9f", "triangle-ne"),
-    "two-ranks": ("#737373", "#a8a8a8", "diamond-wide"),
-    "blocked": ("#6b5b95", "#b3a6d9", "diamond-x"),
-    "gather-bcast": ("#3b6ea5", "#8fb8e3", "triangle-se"),
-    "plum": ("#8e4585", "#d39bcd", "circle-x"),
-    "recursive-exchange": ("#7a5c3e", "#c6a98a", "triangle-sw"),
-    "intra_socket": ("#5b93cf", "#79b3f2", "circle"),
-    "inter_socket": ("#c98a1b", "#e8b04a", "square"),
-    "inter_node": ("#8a2846", "#e8789c", "diamond"),
-    "other": ("#6b7280", "#9ca3af", "asterisk-open"),
-}
+    "linear-nonblocking": ("#b4442f", "#f59a80", "square-x"), "sparbit": ("#4a5fa0", "#a3b4ea", "octagon"),
+    "tree": ("#2f7a4f", "#7fcf9f", "triangle-ne"), "two-ranks": ("#737373", "#a8a8a8", "diamond-wide"),
+    "blocked": ("#6b5b95", "#b3a6d9", "diamond-x"), "gather-bcast": ("#3b6ea5", "#8fb8e3", "triangle-se"),
+    "plum": ("#8e4585", "#d39bcd", "circle-x"), "recursive-exchange": ("#7a5c3e", "#c6a98a", "triangle-sw"),
+    "intra_socket": ("#5b93cf", "#79b3f2", "circle"), "inter_socket": ("#c98a1b", "#e8b04a", "square"),
+    "inter_node": ("#8a2846", "#e8789c", "diamond"), "other": ("#6b7280", "#9ca3af", "asterisk-open"),
+}  # fmt: skip
 PALETTE = {name: (light, dark) for name, (light, dark, _) in _LOOKS.items()}
 # Methods of one family share a hue and differ in line style, for colour-blind readers and for print.
 DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash",
@@ -111,17 +90,16 @@ BAR_SHAPES = {**dict(zip(MODELS, _MODEL_SHAPES, strict=False)), "inter_socket": 
 AMOUNTS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 HEIGHT = 350  # of a figure without its legend, pixels; the page adds the height of the legend
 _ROW_HEIGHT, _AROUND_ROWS, _MIN_ROWS = 28, 90, 4
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 LEGEND: Mapping[str, Any] = {
-    "orientation": "h",
-    "xref": "container",
-    "x": 0,
-    "yref": "container",
-    "y": 0,
-    "yanchor": "bottom",
-    "itemsizing": "constant",
+    "orientation": "h", "xref": "container", "x": 0, "yref": "container", "y": 0, "yanchor": "bottom",
+    "itemsizing": "constant", "font": {"size": 12},
     "maxheight": 10_000,  # never a legend that scrolls
-    "font": {"size": 12},
-}
+}  # fmt: skip
+_AXIS: Mapping[str, Any] = {
+    "automargin": True, "gridcolor": "var(--grid)", "linecolor": "var(--line)", "zeroline": False,
+    "showline": True, "ticks": "outside", "ticklen": 4, "tickcolor": "var(--line)",
+}  # fmt: skip
 MAX_COUNTS = 8  # tick labels on a log axis of counts
 _MAX_NUMBERS = 16  # ranks or threads with a tick each
 # Ratios whose ends differ by less than this factor have at most so many ticks, at multiples of 0.05 to 0.5.
@@ -167,7 +145,7 @@ def _engine(name: str) -> tuple[bool, bool]:
 
 
 def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:
-    """Choose one of `choices` by the log2 of the bound in `earlybird:4096`; a bound of 0 counts as no
+    """Return one of `choices` by the log2 of the bound in `earlybird:4096`; a bound of 0 counts as no
     bound."""
     bound = name.partition(":")[2]
     if whole_number(bound) is None:
@@ -176,7 +154,7 @@ def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:
 
 
 def label(text: str) -> str:
-    """Return escaped text from a file: plotly interprets tags."""
+    """Return text from a file escaped: plotly interprets tags."""
     return html.escape(text, quote=False)
 
 
@@ -191,13 +169,9 @@ def bar_pattern(shape: str) -> dict[str, Any]:
 def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Return the common layout with the two axes; the legend is at the bottom."""
     return {
-        "xaxis": _axis_look() | dict(x),
-        "yaxis": _axis_look() | dict(y),
-        "font": {
-            "family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
-            "size": 12.5,
-            "color": "var(--ink)",
-        },
+        "xaxis": {**_AXIS, **x},
+        "yaxis": {**_AXIS, **y},
+        "font": {"family": _FONT, "size": 12.5, "color": "var(--ink)"},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 12, "r": 12, "t": 12, "b": 12},
@@ -220,29 +194,8 @@ def height_of_rows(num_rows: int, extra: int = 0) -> int:
 
 def color_bar(ticks: Sequence[float], texts: Sequence[str], y: float) -> dict[str, Any]:
     """Return a horizontal colour bar below the axis title."""
-    return {
-        "tickvals": list(ticks),
-        "ticktext": list(texts),
-        "thickness": 12,
-        "outlinewidth": 0,
-        "orientation": "h",
-        "y": y,
-        "yanchor": "top",
-        "tickangle": 0,
-    }
-
-
-def _axis_look() -> dict[str, Any]:
-    return {
-        "automargin": True,
-        "gridcolor": "var(--grid)",
-        "linecolor": "var(--line)",
-        "zeroline": False,
-        "showline": True,
-        "ticks": "outside",
-        "ticklen": 4,
-        "tickcolor": "var(--line)",
-    }
+    look = {"thickness": 12, "outlinewidth": 0, "orientation": "h", "yanchor": "top", "tickangle": 0}
+    return {"tickvals": list(ticks), "ticktext": list(texts), "y": y} | look
 
 
 def titled(text: str) -> dict[str, Any]:
@@ -314,6 +267,11 @@ def number_axis(numbers: Sequence[int], title: str) -> dict[str, Any]:
     """Return an axis of ranks or threads, with a tick at each of a few."""
     ticks = {"tickvals": list(numbers)} if len(numbers) <= _MAX_NUMBERS else {}
     return {"title": titled(title), "showgrid": False} | ticks
+
+
+def span_text(noun: str, first: int, last: int) -> str:
+    """Return `rank 3`, or `ranks 3 to 7`."""
+    return f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
 
 
 def percent_axis(fractions: Iterable[float], title: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ MEASURED = "Line: median over iterations, then launches. Shading: its interval o
 
 def line(
     name: str,
-    x: Sequence[float | None],
+    x: Sequence[float | str | None],
     y: Sequence[float | None],
     hover: Sequence[str | None],
     color: str,
@@ -42,13 +42,37 @@ def line(
          if markers else {}) | more  # fmt: skip
 
 
+def markers(
+    name: str,
+    x: Sequence[float | None],
+    y: Sequence[float | str | None],
+    hover: Sequence[str],
+    look: str,
+    *,
+    size: float = 9,
+    opacity: float = 1,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return points with the colour and marker of `look`."""
+    marker = {"color": axes.color(look), "symbol": axes.symbol(look), "size": size, "opacity": opacity}
+    return {
+        "mode": "markers",
+        "name": name,
+        "x": list(x),
+        "y": list(y),
+        "marker": marker,
+        "hoverinfo": "text",
+        "hovertext": list(hover),
+    } | more
+
+
 def error_bars(estimates: Sequence[Estimate]) -> dict[str, Any]:
     """Return the intervals of points, as `error_x` or `error_y` of their trace."""
     return {
         "type": "data",
         "symmetric": False,
-        "array": [estimate.high - estimate.value for estimate in estimates],
-        "arrayminus": [estimate.value - estimate.low for estimate in estimates],
+        "array": [max(estimate.high - estimate.value, 0) for estimate in estimates],
+        "arrayminus": [max(estimate.value - estimate.low, 0) for estimate in estimates],
         "thickness": 1.2,
         "width": 4,
     }
@@ -63,16 +87,8 @@ def whiskers(
     less: float = 0.0,
 ) -> dict[str, Any]:
     """Return a point with its interval for each of `rows`, along x, where `less` is 0."""
-    return {
-        "mode": "markers",
-        "name": name,
-        "x": [estimate.value - less for estimate in estimates],
-        "y": [axes.label(row) for row in rows],
-        "marker": {"color": axes.color(look), "symbol": axes.symbol(look), "size": 9},
-        "error_x": error_bars(estimates),
-        "hoverinfo": "text",
-        "hovertext": list(hover),
-    }
+    values = [estimate.value - less for estimate in estimates]
+    return markers(name, values, list(map(axes.label, rows)), hover, look, error_x=error_bars(estimates))
 
 
 def spread_traces(
@@ -86,7 +102,7 @@ def spread_traces(
     dash: str = "",
     symbols: str | Sequence[str] = "",
 ) -> list[dict[str, Any]]:
-    """Return the medians of one method or MPI with shading over their intervals; if not `shown`, they are
+    """Return the medians of a method or MPI with shading over their intervals; if not `shown`, they are
     hidden until the reader clicks the legend entry. `dash` and `symbols` replace the look of the method."""
     color = axes.color(method)
     common: dict[str, Any] = {"legendgroup": name} | ({} if shown else {"visible": "legendonly"})
@@ -129,6 +145,7 @@ def method_traces(
 
 
 def hover(name: str, where: str, estimate: Estimate, text: Callable[[float], str], num_launches: int) -> str:
+    """Return what a point shows on hover: its value, and its interval over launches."""
     launches = labels.counted(num_launches, "launch", "launches")
     return (
         f"{name}<br>{where}: <b>{text(estimate.value)}</b><br>"
@@ -137,6 +154,7 @@ def hover(name: str, where: str, estimate: Estimate, text: Callable[[float], str
 
 
 def time_hover(name: str, point: Point, method: str) -> str:
+    """Return what the time of a method shows on hover, with its speed-up."""
     result = point.results[method]
     gain = result.speed_up
     over = f"<br>speed-up {gain.value:.2f} over {labels.method(result.reference)}" if gain else ""
@@ -144,11 +162,12 @@ def time_hover(name: str, point: Point, method: str) -> str:
 
 
 def method_name(method: str) -> str:
+    """Return the name of a method in a legend."""
     return axes.label(labels.capital(labels.method(method)))
 
 
 class MethodLines:
-    """The lines of every method over `points`: measured `data`, `fitted` models, and all visible `times_s`.
+    """Lines of every method over `points`: measured `data`, `fitted` models, and all visible `times_s`.
     Methods that are not in `shown` are hidden."""
 
     def __init__(
@@ -172,7 +191,7 @@ class MethodLines:
                 self._add_fitted(method, [point for point in cells if method in point.fitted_s], x)
 
     def _add_fitted(self, method: str, points: Sequence[Point], x: Callable[[Point], float]) -> None:
-        """Add the fitted model of one method; all methods have one legend entry together."""
+        """Add the fitted model of a method; all methods have a legend entry together."""
         if not points:
             return
         name, times_s = "Fitted model", [point.fitted_s[method] for point in points]
@@ -189,6 +208,7 @@ class MethodLines:
 
 
 def size_x(point: Point) -> float:
+    """Return where a log axis shows the size of a point."""
     return point.size_bytes or axes.ZERO_BYTES_AT
 
 

@@ -20,7 +20,7 @@ _LISTED = 5  # methods in the sentence
 
 @dataclass(frozen=True)
 class Cell:
-    """The best method at one point, which may stand for several with its letters and colour."""
+    """The best method at a point, which may stand for several with its letters and colour."""
 
     method: str
     point: Point
@@ -54,7 +54,7 @@ def method_map(
     cells: Mapping[tuple[int, int], Cell],
     choice: Mapping[str, str],
 ) -> Figure | None:
-    """Return the best `noun` (method, algorithm) by (row, size); None with one row or size, or too few
+    """Draw the best `noun` (method, algorithm) by (row, size); None with one row or size, or too few
     cells."""
     rows, sizes = (sorted({key[k] for key in cells}) for k in (0, 1))
     if len(rows) < 2 or len(sizes) < 2 or len(cells) < _FILLED * len(rows) * len(sizes):

@@ -35,6 +35,12 @@ class Answer:
     sentence: str
     do: str = ""
 
+    @property
+    def summary(self) -> str:
+        """Return what was asked, the number and the finding, for the chapter."""
+        number = f"{self.number}. " if self.number else ""
+        return f"{self.what}: {number}{self.sentence}"
+
 
 @dataclass(frozen=True)
 class Figure:

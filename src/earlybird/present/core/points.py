@@ -1,8 +1,9 @@
 """Points: the results of every method at one point, and the samples of each run, MPI and setting."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from earlybird.compare import ranking
 from earlybird.compare.ranking import Crossover
@@ -14,7 +15,7 @@ from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
 from earlybird.present.core.parts import grouped
-from earlybird.present.material import Material, MeasuredRun
+from earlybird.present.material import Material, MeasuredRun, number_or_none
 
 
 @dataclass(frozen=True)
@@ -191,12 +192,38 @@ def groups(material: Material, setting_of: Callable[[Sample], Any]) -> list[Grou
     ]
 
 
-class Setting(Protocol):
-    """How something was measured, apart from its MPI and size."""
+@dataclass(frozen=True, kw_only=True)
+class Setting(ABC):
+    """How something was measured, apart from its MPI and size. The fields are keys of the configuration."""
 
+    level: str = ""
+
+    @property
+    def level_order(self) -> int:
+        return labels.level_order(self.level)
+
+    @property
+    def level_selector(self) -> tuple[str, int]:
+        return labels.level(self.level), self.level_order
+
+    @abstractmethod
     def selectors(self) -> dict[str, tuple[str, Any]]:
         """Return the text of the value of every selector of the page, and its sort key."""
-        ...
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self | None:
+        """Return the setting of a sample; None if a field without a default is missing or is no number."""
+        values: dict[str, Any] = {}
+        for field in fields(cls):
+            value = config.get(field.name)
+            number = number_or_none(value)
+            if field.type is str and value:
+                values[field.name] = str(value)
+            elif field.type is not str and number is not None:
+                values[field.name] = int(number) if field.type is int else number
+            elif field.default is MISSING:
+                return None
+        return cls(**values)
 
 
 _Setting = TypeVar("_Setting", bound=Setting)
@@ -245,7 +272,9 @@ def measured_series(
              group.points(fitted or {}, "size_bytes"))
         for group in groups(material, setting_of)
     ]  # fmt: skip
-    return sorted(series, key=lambda item: (*vars(item.setting).values(), item.label))
+    return sorted(
+        series, key=lambda item: (item.setting.level_order, *vars(item.setting).values(), item.label)
+    )
 
 
 def choices(measured: Sequence[Measured[Any]]) -> dict[str, list[str]]:

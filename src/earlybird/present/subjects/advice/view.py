@@ -8,7 +8,7 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.projection import is_bound, speed_up_text, time_text
-from earlybird.data.units import format_bytes, format_seconds
+from earlybird.data.units import format_bytes, format_seconds, number_or_none
 from earlybird.present.core.notation import interval_text, ratio_text, with_interval
 from earlybird.present.core.text import NOTHING
 
@@ -119,7 +119,8 @@ def reference(advice: Advice) -> str:
 def name(advice: Advice, alternative: Alternative | SizeRange) -> str:
     """Return a method and the number of contexts that it requests from the MPI."""
     contexts = alternative.extra.get("vcis")
-    more = f", {labels.counted(int(contexts), 'context')}" if _is_number(contexts) else ""
+    known = number_or_none(contexts)
+    more = "" if known is None else f", {labels.counted(int(known), 'context')}"
     return _method(advice, alternative.method) + more
 
 

@@ -181,7 +181,7 @@ def _typical(collective: Collective) -> list[str]:
 
 
 def _mapping_sentence(group: Sequence[Collective], size_bytes: int) -> str:
-    """Return how much faster the fastest mapping is at the most ranks than the slowest, by one method."""
+    """Return how much faster the fastest mapping is than the slowest, with the most ranks and one method."""
     times_s: dict[tuple[int, str], dict[str, Estimate]] = {}
     for collective in group:
         for point in collective.of_size(size_bytes):

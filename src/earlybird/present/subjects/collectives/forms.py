@@ -47,7 +47,7 @@ _FORMS = (
     Column("MPI", lambda form: form.label, common=True, optional=True),
     Column("algorithm", lambda form: form.algorithm, common=True),
     Column("points", lambda form: form.points, common=True, detail=True),
-    Column("form", lambda form: form.name, left=True),
+    Column("form", lambda form: form.name, left=True, detail=True),
     Column("parameters", lambda form: _number(form.number("parameters")), optional=True, detail=True),
     Column("AICc", lambda form: form.criterion, detail=True),
     _error("error", "error", detail=True, optional=True),

@@ -8,7 +8,7 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.present.core import axes
-from earlybird.present.core.lines import method_name, size_x
+from earlybird.present.core.lines import markers, method_name, size_x
 from earlybird.present.core.parts import Figure
 from earlybird.present.core.points import Point
 from earlybird.present.subjects.collectives.view import Collective
@@ -76,17 +76,10 @@ def _traces(drawn: Sequence[_Error], x: Callable[[Point], float], side: float) -
     traces = []
     for method, shift in zip(methods, np.linspace(-1, 1, len(methods)), strict=True):
         errors, name = [item for item in drawn if item.method == method], method_name(method)
-        look = {"color": axes.color(method), "symbol": axes.symbol(method), "size": 7, "opacity": 0.75}
-        texts = [f"{item.point.where}: <b>{labels.signed_percent(item.error)}</b>" for item in errors]
-        traces.append(
-            {
-                "x": [round(float(x(item.point) * side**shift), 6) for item in errors],
-                "y": [item.drawn for item in errors],
-                "mode": "markers",
-                "name": name,
-                "marker": look,
-                "hovertext": [f"{name}<br>{text}" for text in texts],
-                "hoverinfo": "text",
-            }
-        )
+        x_values = [round(float(x(item.point) * side**shift), 6) for item in errors]
+        texts = [
+            f"{name}<br>{item.point.where}: <b>{labels.signed_percent(item.error)}</b>" for item in errors
+        ]
+        drawn_errors = [item.drawn for item in errors]
+        traces.append(markers(name, x_values, drawn_errors, texts, method, size=7, opacity=0.75))
     return traces

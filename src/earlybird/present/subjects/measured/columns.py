@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from earlybird.compare.motifs import mapping_of
+from earlybird.compare.results import ordered
 from earlybird.compare.trees import TREE_VERDICTS
 from earlybird.data import benchmark_parameters, kernels, labels, units
-from earlybird.data.collective_algorithms import COMPLETION, MEAN_OVER_RANKS
+from earlybird.data.collective_algorithms import MEAN_OVER_RANKS
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate, estimate_keys
 from earlybird.present.core.notation import interval_text, ratio_text
@@ -17,34 +18,6 @@ from earlybird.present.core.table import Column, Table
 LOCAL_METHOD = "MPI_Reduce_local"
 _MPI = kernels.Column("mpi", "MPI", "MPI", common=True)
 _MAX_LISTED = 4  # threads whose rates are listed individually
-
-
-def ordered(results: Sequence[Result]) -> list[Result]:
-    """Order results by kernel as in `results`, then as the kernel says: by point and method."""
-    names = list(dict.fromkeys(result.kernel for result in results))
-
-    def key(result: Result) -> tuple[Any, ...]:
-        return names.index(result.kernel), *kernels.kernel_of(result.kernel).sort_key(result)
-
-    return sorted(results, key=key)
-
-
-def merge_means(results: Sequence[Result]) -> list[Result]:
-    """Return one result for each collective: an import has the mean over ranks as a quantity of its own,
-    which becomes a figure of the completion, as measured ones have it. Without a completion it stays."""
-    means_s = {_call(result): result.time_s.value for result in results if result.quantity == MEAN_OVER_RANKS}
-    completed = {_call(result) for result in results if result.quantity == COMPLETION}
-    return [
-        replace(result, figures={"mean_s": means_s[_call(result)], **result.figures})
-        if result.quantity == COMPLETION and _call(result) in means_s
-        else result
-        for result in results
-        if result.quantity != MEAN_OVER_RANKS or _call(result) not in completed
-    ]
-
-
-def _call(result: Result) -> tuple[str, frozenset[tuple[str, Any]]]:
-    return result.method, frozenset(result.config.items())
 
 
 def _size(result: Result) -> int | None:
@@ -113,7 +86,7 @@ def _millions_of_each(rates_per_s: Sequence[float]) -> str:
     return f"{_millions(min(rates_per_s))} .. {_millions(max(rates_per_s))}"
 
 
-_TEXTS: Mapping[kernels.Kind, Callable[[Any], str]] = {
+TEXTS: Mapping[kernels.Kind, Callable[[Any], str]] = {
     "text": str,
     "name": str,
     "level": labels.level,
@@ -148,7 +121,7 @@ def _estimate_of(result: Result, key: str) -> Estimate | None:
 
 def column_of(column: kernels.Column) -> Column:
     """Return a column of results as a kernel declares it."""
-    text_of = _TEXTS[column.kind]
+    text_of = TEXTS[column.kind]
 
     def text(result: Result) -> str:
         if column.interval:
@@ -191,8 +164,13 @@ def columns_of(results: Sequence[Result], on_page: bool = False) -> list[Column]
 
 
 def results_table(caption: str, results: Sequence[Result], on_page: bool = False) -> Table:
-    """Return the table of results of one kernel. Brief, it has no details, such as intervals."""
-    return Table(caption, columns_of(results, on_page), results)
+    """Return the table of results of one kernel. On the page, the settings that all of them share are in the
+    caption; brief, a table has no details, such as intervals."""
+    table = Table(caption, columns_of(results, on_page), results)
+    if not on_page:
+        return table
+    same, table = table.split()
+    return replace(table, caption=f"{caption}: {same}" if same else caption)
 
 
 def labelled_results(measured: Iterable[Measured[Any]]) -> list[Result]:

@@ -17,6 +17,7 @@ from earlybird.present.core.lines import (
     error_bars,
     hover,
     line,
+    markers,
     method_name,
     spread_traces,
     time_hover,
@@ -202,20 +203,13 @@ def _speed_up_figure(k: int, motif: Motif) -> Figure | None:
 
 
 def _speed_up_trace(method: str, rows: Sequence[_Row]) -> dict[str, Any]:
-    color = axes.color(method)
-    return {
-        "x": [row.gain.value for row in rows],
-        "y": [row.y for row in rows],
-        "error_x": error_bars([row.gain for row in rows]) | {"color": color, "thickness": 2, "width": 5},
-        "mode": "markers",
-        "name": method_name(method),
-        "marker": {"color": color, "size": 10, "symbol": axes.symbol(method)},
-        "hovertext": [
-            hover(row.name, "speed-up", row.gain, ratio_text, row.point.results[method].launches)
-            for row in rows
-        ],
-        "hoverinfo": "text",
-    }
+    gains, places = [row.gain for row in rows], [row.y for row in rows]
+    texts = [
+        hover(row.name, "speed-up", row.gain, ratio_text, row.point.results[method].launches) for row in rows
+    ]
+    whiskers = error_bars(gains) | {"thickness": 2, "width": 5}
+    values = [gain.value for gain in gains]
+    return markers(method_name(method), values, places, texts, method, size=10, error_x=whiskers)
 
 
 def _throughput_figure(k: int, motif: Motif) -> Figure | None:

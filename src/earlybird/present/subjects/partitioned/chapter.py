@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from earlybird.compare.partitioned import AVAILABILITY, DELIVERED, OVERHEAD
 from earlybird.data import labels
 from earlybird.data.methods import EARLYBIRD, MANY, OWN_CALLS, SINGLE
+from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
 from earlybird.present.core.lines import MEASURED
@@ -41,21 +42,22 @@ def partitioned_chapter(material: Material) -> Chapter:
     if not measured:
         return Chapter(ID, QUESTION, "")
     ordered = by_interest(measured)
-    first_of_mpis = [group[0] for group in grouped(ordered, lambda metrics: metrics.label).values()]
+    by_mpi = grouped(ordered, lambda metrics: metrics.label).values()
+    answers = [_more_available_calls(group[0]) for group in by_mpi]
     by_setting = grouped(ordered, lambda metrics: metrics.setting).values()
     first_results = [result for group in by_setting for result in labelled_results(group)]
     whole = results_table(_CAPTION, labelled_results(measured), on_page=True)
     return Chapter(
         ID,
         QUESTION,
-        _metrics_sentence(ordered[0]),
+        answers[0].summary,
         [
             "Metrics of Temuçin et al. 2022; the share delivered before the join is not in the paper. "
             + MEASURED
             + CROWDED * any(metrics.oversubscribed for metrics in measured),
             method_names(measured),
         ],
-        answers=[_more_available_calls(metrics) for metrics in first_of_mpis],
+        answers=answers,
         figures=partitioned_figures(ordered),
         tables=[whole.first(_MAX_ROWS, where="in `earlybird show RUN`")],
         brief=[results_table(_CAPTION, first_results).brief().first(_MAX_BRIEF)],
@@ -63,56 +65,44 @@ def partitioned_chapter(material: Material) -> Chapter:
     )
 
 
-def _calls(metrics: Metrics) -> list[str]:
-    return [method for method in CALLS if method in metrics.points[-1].results]
-
-
-def _metrics_sentence(metrics: Metrics) -> str:
-    """Return overhead, availability and delivered share of the largest buffer, for each kind of partitioned
-    call."""
-    point, texts = metrics.points[-1], []
-    for method in _calls(metrics):
-        result = point.results[method]
-        overhead, available, delivered = (
-            metric(result, name) for name in (OVERHEAD, AVAILABILITY, DELIVERED)
-        )
-        if overhead and available and delivered:
-            texts.append(
-                f"{labels.method(method)} has an overhead of {ratio_text(overhead.value)}, delivers "
-                f"{labels.percent(delivered.value)} before the threads join and leaves the application "
-                f"{labels.percent(available.value)} of the time of a single message"
-            )
-    compared = "; ".join(texts) or "no launch compares it with a single message"
-    return f"{format_bytes(point.size_bytes)}, {setting_text(metrics)}: {compared}."
-
-
 def _more_available_calls(metrics: Metrics) -> Answer:
     """Return the calls with the larger availability."""
     point = metrics.points[-1]
     what = f"Partitioned communication of {format_bytes(point.size_bytes)}: {setting_text(metrics)}"
-    known = {
-        method: estimate
-        for method in _calls(metrics)
-        if (estimate := metric(point.results[method], AVAILABILITY))
+    results = {method: point.results[method] for method in (*CALLS, MANY) if method in point.results}
+    available = {
+        method: share for method, result in results.items() if (share := metric(result, AVAILABILITY))
     }
-    if not known:
+    calls = [method for method in CALLS if method in available]
+    if not calls:
         return Answer(what, "", "", f"No launch compares it with a {labels.method(SINGLE)}.", "")
-    best = max(known, key=lambda method: known[method].value)
-    others = {method: known[method] for method in known if method != best}
-    if MANY in point.results and (many := metric(point.results[MANY], AVAILABILITY)):
-        others[MANY] = many
-    available, name_of_best = labels.percent(known[best].value), labels.capital(labels.method(best))
+    best = max(calls, key=lambda method: available[method].value)
+    number = labels.percent(available[best].value)
     texts = [
-        f"{name_of_best} leaves the application {available} of a single message's time",
-        *(f"{labels.method(name)} {with_interval(others[name], labels.percent)}" for name in others),
+        f"{labels.capital(labels.method(best))} leaves the application {number} of a single message's time "
+        + _others_text(results[best]),
+        *(
+            f"{labels.method(method)} {with_interval(available[method], labels.percent)} "
+            + _others_text(results[method])
+            for method in available
+            if method != best
+        ),
     ]
     return Answer(
         what,
-        f"availability {available}",
-        interval_text(known[best], labels.percent),
-        f"{', '.join(texts)}.",
-        _advice(best, known | others, min(point.results[method].launches for method in known)),
+        f"availability {number}",
+        interval_text(available[best], labels.percent),
+        f"{'; '.join(texts)}.",
+        _advice(best, available, min(results[method].launches for method in calls)),
     )
+
+
+def _others_text(result: Result) -> str:
+    """Return `(overhead 1.20, 88 % delivered before the join)`."""
+    overhead, delivered = (metric(result, name) for name in (OVERHEAD, DELIVERED))
+    texts = [f"overhead {ratio_text(overhead.value)}"] if overhead else []
+    texts += [f"{labels.percent(delivered.value)} delivered before the join"] if delivered else []
+    return f"({', '.join(texts)})"
 
 
 def _advice(best: str, known: Mapping[str, Estimate], launches: int) -> str:

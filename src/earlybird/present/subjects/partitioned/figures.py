@@ -1,53 +1,44 @@
 """Figures of partitioned communication: each metric against size, and the timeline of one iteration."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, DELIVERED, EARLY_BIRD, OVERHEAD
 from earlybird.data import labels
-from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.data.kernels import PARTITIONED
+from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import axes
 from earlybird.present.core.lines import line, method_name, method_traces
 from earlybird.present.core.parts import Figure, figures_left
+from earlybird.present.subjects.measured.columns import TEXTS
 from earlybird.present.subjects.partitioned.view import Metrics, Timeline, metric, setting_text
 
 MAX_SETTINGS = 8  # settings with figures, one shown at a time; the table has all
 MAX_LINES = 64  # partitions in a timeline
 
 _Axis = Callable[[Sequence[float], str], dict[str, Any]]
-# name -> (title, what it is, text of a value, axis)
-METRICS: dict[str, tuple[str, str, Callable[[float], str], _Axis]] = {
-    OVERHEAD: (
-        "Overhead",
-        "Time during which a partition is in flight, divided by the time of a single message.",
-        lambda value: f"{value:.2f}",
-        axes.ratio_axis,
-    ),
-    BANDWIDTH: (
-        "Perceived bandwidth",
-        "Size divided by the time from the last MPI_Pready until the receive is complete. The line of the "
-        "single message is the bandwidth of the hardware.",
-        format_bandwidth,
-        axes.log_bandwidth_axis,
-    ),
-    AVAILABILITY: (
-        "Application availability",
-        "Share of a single message's time that is not spent after the threads have joined.",
-        labels.percent,
-        axes.percent_axis,
-    ),
-    EARLY_BIRD: (
-        "Early-bird communication",
-        "Share of the time in flight before the threads join. Partitions that wait inside the MPI count.",
-        labels.percent,
-        axes.percent_axis,
-    ),
-    DELIVERED: (
-        "Delivered before the join",
-        "Share of the partitions that have arrived when the threads join.",
-        labels.percent,
-        axes.percent_axis,
-    ),
+
+
+class MetricView(NamedTuple):
+    """How a metric is drawn: its title, what it is, the text of a value and the axis."""
+
+    title: str
+    meaning: str
+    text: Callable[[float], str]
+    axis: _Axis
+
+
+def _view(name: str, title: str, axis: _Axis) -> MetricView:
+    column = PARTITIONED.column(name)
+    return MetricView(title, f"{labels.capital(column.meaning)}.", TEXTS[column.kind], axis)
+
+
+METRICS = {
+    OVERHEAD: _view(OVERHEAD, "Overhead", axes.ratio_axis),
+    BANDWIDTH: _view(BANDWIDTH, "Perceived bandwidth", axes.log_bandwidth_axis),
+    AVAILABILITY: _view(AVAILABILITY, "Application availability", axes.percent_axis),
+    EARLY_BIRD: _view(EARLY_BIRD, "Early-bird communication", axes.percent_axis),
+    DELIVERED: _view(DELIVERED, "Delivered before the join", axes.percent_axis),
 }
 
 

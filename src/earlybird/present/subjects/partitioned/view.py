@@ -9,29 +9,28 @@ import numpy.typing as npt
 
 from earlybird.data import labels
 from earlybird.data.kernels import PARTITIONED
-from earlybird.data.methods import SINGLE
+from earlybird.data.methods import NO_NOISE, SINGLE
 from earlybird.data.partition_moments import PartitionMoments
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate, estimate_keys
 from earlybird.data.units import format_seconds
+from earlybird.present.core import points
 from earlybird.present.core.points import Measured, measured_series
-from earlybird.present.material import Material, number_or_none
+from earlybird.present.material import Material
 from earlybird.present.subjects.pipelines.view import reproduces
 
 
-@dataclass(frozen=True)
-class Setting:
+@dataclass(frozen=True, kw_only=True)
+class Setting(points.Setting):
     """How a buffer was sent, apart from its size."""
 
-    level_order: int
-    level: str
     partitions: int
     threads: int
     compute_s: float
-    noise: str
+    noise: str = NO_NOISE
     noise_share: float
-    cache: str
+    cache: str = "hot"
 
     def noise_text(self) -> str:
         return labels.noise(self.noise, self.noise_share)
@@ -39,7 +38,7 @@ class Setting:
     def selectors(self) -> dict[str, tuple[str, Any]]:
         """Return the text of the value of every selector, and its sort key."""
         return {
-            "level": (labels.level(self.level), self.level_order),
+            "level": self.level_selector,
             "partitions": (str(self.partitions), self.partitions),
             "threads": (str(self.threads), self.threads),
             "compute": (format_seconds(self.compute_s), self.compute_s),
@@ -120,13 +119,5 @@ def by_interest(measured: Sequence[Metrics]) -> list[Metrics]:
 
 def _setting(sample: Sample) -> Setting | None:
     """Return the setting of a sample; None if it is of another kernel or its configuration is incomplete."""
-    config, keys = sample.config, ("partitions", "threads", "compute_s", "noise_share")
-    numbers = {key: number_or_none(config.get(key)) for key in keys}
-    if sample.kernel != PARTITIONED.name or sample.method is None or None in numbers.values():
-        return None
-    level = str(config.get("level", ""))
-    partitions, threads = int(numbers["partitions"] or 1), int(numbers["threads"] or 1)
-    noise, share = str(config.get("noise", "none")), float(numbers["noise_share"] or 0)
-    compute_s, cache = float(numbers["compute_s"] or 0), str(config.get("cache", "hot"))
-    order = labels.level_order(level)
-    return Setting(order, level, partitions, threads, compute_s, noise, share, cache)
+    is_result = sample.kernel == PARTITIONED.name and sample.method is not None
+    return Setting.from_config(sample.config) if is_result else None

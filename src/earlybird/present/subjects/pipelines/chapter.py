@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.layout import level_phrase
 from earlybird.data.methods import SINGLE
 from earlybird.data.shell_commands import quoted
 from earlybird.data.units import format_bytes, format_delay_rate
@@ -12,7 +11,7 @@ from earlybird.present.core.parts import Answer, Chapter, grouped
 from earlybird.present.core.points import choices
 from earlybird.present.core.text import method_answer, method_names
 from earlybird.present.material import Material
-from earlybird.present.subjects.pipelines.figures import pipeline_figures, theory_text
+from earlybird.present.subjects.pipelines.figures import pipeline_figures
 from earlybird.present.subjects.pipelines.tables import (
     BRIEF_CHANGES,
     brief_pipelines_table,
@@ -40,13 +39,15 @@ def pipeline_chapter(material: Material) -> Chapter:
     first = headline(measured)
     ordered = [first, *(pipeline for pipeline in measured if pipeline is not first)]
     groups = grouped(measured, lambda pipeline: (pipeline.label, pipeline.setting.level)).values()
+    answers = [_best_method(headline(group), material) for group in groups]
+    costs = [_cost_sentence(group) for group in groups]
     crossovers = crossovers_table(measured)
     return Chapter(
         ID,
         QUESTION,
-        " ".join(_speed_up_sentence(headline(group)) + _cost_sentence(group) for group in groups),
+        " ".join(answer.summary + cost for answer, cost in zip(answers, costs, strict=True)),
         [method_names(measured)],
-        answers=[_best_method(headline(group), material) for group in groups],
+        answers=answers,
         figures=pipeline_figures(ordered),
         tables=[pipelines_table(measured)],
         closing=[crossovers] if crossovers.rows else [],
@@ -73,36 +74,11 @@ def _best_method(pipeline: Pipeline, material: Material) -> Answer:
         "pipelines.json",
         lambda what: what.get("operation") == "pipeline" and what.get("level") == setting.level,
     )
-    return method_answer(what, point, "method", SINGLE, do)
-
-
-def _speed_up_sentence(pipeline: Pipeline) -> str:
-    """Return the speed-up of the largest buffer, for the setting of an MPI and level with the largest one."""
-    points = [point for point in pipeline.points if point.speed_up]
-    where = f"{labels.capital(level_phrase(pipeline.setting.level))}, {pipeline.label}"
-    if not points:
-        return f"{where} was measured without the reference, a single message."
-    point, setting = points[-1], pipeline.setting
-    method = point.best(SINGLE)
-    late = (
-        "the last one late"
-        if setting.gamma_s_per_byte
-        else "computed with noise"
-        if setting.compute_s_per_byte
-        else ""
+    ideal = (
+        f"; ideal speed-up {point.ideal_speed_up:.2f}" if point.ideal_speed_up and pipeline.is_late else ""
     )
-    what = f"{format_bytes(point.size_bytes)} as {labels.counted(setting.partitions, 'partition')}"
-    what += f" of {labels.counted(setting.threads, 'thread')}" if setting.threads > 1 else ""
-    what += f", {late}," if late else ""
-    theory = theory_text(point, pipeline)
-    if method not in point.speed_up:
-        return f"{where}: no method is clearly faster than a single message for {what.rstrip(',')}{theory}."
-    crowded = ", with more threads than cores" if pipeline.oversubscribed else ""
-    return (
-        f"{where} sends {what} using {labels.method(method)} with a speed-up of "
-        f"{point.speed_up[method].value:.2f} over a single "
-        f"message{' sent when all partitions are ready' if late else ''}{crowded}{theory}."
-    )
+    crowded = "; more threads than cores" * pipeline.oversubscribed
+    return method_answer(what, point, "method", SINGLE, do, ideal + crowded)
 
 
 def _cost_sentence(group: Sequence[Pipeline]) -> str:

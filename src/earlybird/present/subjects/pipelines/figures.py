@@ -111,14 +111,8 @@ def _speed_up_text(point: Point, pipeline: Pipeline) -> str:
     size, name = format_bytes(point.size_bytes), labels.method(method)
     if gain < 1:
         return f"{size} takes {1 / gain:.3g} times as long with {name} as with a single message"
-    return f"{size}: speed-up {gain:.2f} with {name} over a single message{theory_text(point, pipeline)}"
-
-
-def theory_text(point: Point, pipeline: Pipeline) -> str:
-    """Return ` (ideal: 1.45)`, if the last partition is late."""
-    if point.ideal_speed_up is None or not pipeline.is_late:
-        return ""
-    return f" (ideal: {point.ideal_speed_up:.2f})"
+    ideal = f" (ideal: {point.ideal_speed_up:.2f})" if point.ideal_speed_up and pipeline.is_late else ""
+    return f"{size}: speed-up {gain:.2f} with {name} over a single message{ideal}"
 
 
 def _reference_line(points: Sequence[Point]) -> dict[str, Any]:

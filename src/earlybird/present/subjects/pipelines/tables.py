@@ -6,6 +6,7 @@ from earlybird.data.methods import SINGLE
 from earlybird.present.core import crossovers
 from earlybird.present.core import points as views
 from earlybird.present.core.parts import few
+from earlybird.present.core.points import choices
 from earlybird.present.core.table import Table, more_text
 from earlybird.present.core.text import star
 from earlybird.present.subjects.measured.columns import labelled, labelled_results, results_table
@@ -13,6 +14,7 @@ from earlybird.present.subjects.pipelines.view import Pipeline
 
 BRIEF_SIZES = 4  # per pipeline in the terminal, from the smallest to the largest
 BRIEF_SETTINGS, BRIEF_CHANGES = 6, 12
+_RARE = ("contexts", "receivers")  # of these there is mostly one value
 _CAPTION = "Pipelines: time of a buffer in partitions, and speed-up over a single message"
 
 
@@ -27,7 +29,7 @@ def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
         labelled(pipeline.points[k].results[method], pipeline.label)
         for pipeline in measured[:BRIEF_SETTINGS]
         for k in few(len(pipeline.points), BRIEF_SIZES)
-        for method in dict.fromkeys((SINGLE, pipeline.best_methods()[k]))
+        for method in dict.fromkeys((SINGLE, pipeline.best_methods()[k] or pipeline.points[k].fastest()))
         if method in pipeline.points[k].results
     ]
     more = more_text(len(measured) - BRIEF_SETTINGS, "setting")
@@ -36,9 +38,10 @@ def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
 
 def crossovers_table(measured: Sequence[Pipeline]) -> Table:
     """Return the best method of small buffers of every pipeline, and each size at which it changes."""
+    left_out = {name for name, values in choices(measured).items() if name in _RARE and len(values) == 1}
     rows = [
         (
-            {**pipeline.choice(), "threads": f"{pipeline.setting.threads}{' *' * pipeline.oversubscribed}"},
+            {name: text for name, text in _setting(pipeline).items() if name not in left_out},
             [point.size_bytes for point in pipeline.points],
             pipeline.best_methods()[0],
             views.crossovers(pipeline.points, SINGLE),
@@ -47,6 +50,10 @@ def crossovers_table(measured: Sequence[Pipeline]) -> Table:
         if len(pipeline.points) > 1 and len(pipeline.methods()) > 1
     ]
     return crossovers.crossovers_table(f"Crossovers between methods{star_of(measured)}", rows)
+
+
+def _setting(pipeline: Pipeline) -> dict[str, str]:
+    return {**pipeline.choice(), "threads": f"{pipeline.setting.threads}{' *' * pipeline.oversubscribed}"}
 
 
 def star_of(measured: Sequence[Pipeline]) -> str:

@@ -1,6 +1,6 @@
 """Pipelines: time and speed-up of each method that sends a buffer in partitions, by setting."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,26 +8,24 @@ import numpy as np
 
 from earlybird.data import labels
 from earlybird.data.kernels import PIPELINE
-from earlybird.data.methods import ONE_RECEIVES, SINGLE, THREADS_RECEIVE, receivers_of
+from earlybird.data.methods import ONE_RECEIVES, SINGLE, THREADS_RECEIVE
 from earlybird.data.run import Sample
 from earlybird.data.units import format_delay_rate
-from earlybird.present.core import points as views
+from earlybird.present.core import points
 from earlybird.present.core.points import Measured, measured_series
 from earlybird.present.material import Material, MeasuredRun, number_or_none
 
 
-@dataclass(frozen=True)
-class Setting:
+@dataclass(frozen=True, kw_only=True)
+class Setting(points.Setting):
     """How a buffer was sent: threads, partitions, contexts of the MPI (0 for its default), and the delay of
     partitions: `gamma_s_per_byte` of the last one, or `compute_s_per_byte` with noise and imbalance,
     equations (6) to (9) of Gillis et al. 2023."""
 
-    level_order: int
-    level: str
-    threads: int
-    vcis: int
+    threads: int = 1
+    vcis: int = 0
     partitions: int
-    gamma_s_per_byte: float
+    gamma_s_per_byte: float = 0.0
     compute_s_per_byte: float = 0.0
     epsilon: float = 0.0
     delta: float = 0.0
@@ -50,7 +48,7 @@ class Setting:
     def selectors(self) -> dict[str, tuple[str, Any]]:
         """Return the text of the value of every selector, and its sort key."""
         return {
-            "level": (labels.level(self.level), self.level_order),
+            "level": self.level_selector,
             "threads": (str(self.threads), self.threads),
             "contexts": (self.contexts(), self.vcis),
             "receivers": (self.receivers, self.receivers),
@@ -73,7 +71,7 @@ class Pipeline(Measured[Setting]):
         return bool(self.points[0].figures["delay_rate_s_per_byte"] > 0)
 
     def best_methods(self) -> list[str]:
-        return views.best_methods(self.points, SINGLE)
+        return points.best_methods(self.points, SINGLE)
 
     def fitted_error(self) -> float | None:
         """Return the median over sizes and methods of |fitted - measured|/measured; None without a model."""
@@ -125,18 +123,12 @@ def _setting(sample: Sample) -> Setting | None:
     """Return the setting of a sample; None if its configuration is incomplete."""
     if sample.kernel != PIPELINE.name or sample.method is None:
         return None
-    config = {"threads": 1} | {
-        key: number for key, value in sample.config.items() if (number := number_or_none(value)) is not None
-    }
-    if not {"partitions", "size_bytes"} <= config.keys() or min(config["partitions"], config["threads"]) < 1:
+    setting, known = Setting.from_config(sample.config), _known(sample.config)
+    if setting is None or "size_bytes" not in known or not {"gamma_s_per_byte", "compute_s_per_byte"} & known:
         return None
-    if not {"gamma_s_per_byte", "compute_s_per_byte"} & config.keys():
-        return None
-    level = str(sample.config.get("level", ""))
-    threads, vcis, partitions = (int(config.get(key, 0)) for key in ("threads", "vcis", "partitions"))
-    gamma, mu, epsilon, delta = (
-        config.get(key, 0.0) for key in ("gamma_s_per_byte", "compute_s_per_byte", "epsilon", "delta")
-    )
-    receivers = receivers_of(sample.config)
-    order = labels.level_order(level)
-    return Setting(order, level, threads, vcis, partitions, gamma, mu, epsilon, delta, receivers)
+    return setting if min(setting.partitions, setting.threads) >= 1 else None
+
+
+def _known(config: Mapping[str, Any]) -> set[str]:
+    """Return the keys whose values are numbers."""
+    return {key for key, value in config.items() if number_or_none(value) is not None}
