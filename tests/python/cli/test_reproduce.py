@@ -62,6 +62,8 @@ def test_statements_of_temucin_are_compared(run_main):
         (("gillis", "-o", "used"), "used exists already"),
         (("gillis", "--threads", "1,2", "--launcher", "synthetic:known.json", "-o", "x"), "give one"),
         (("gillis", "--budget", "soon", "-o", "x"), "--budget"),
+        (("threads", "--launcher", "synthetic:known.json", "-o", "x"), "cannot draw from a profile"),
+        (("gillis", "--threads", "0", "--launcher", "synthetic:known.json", "-o", "x"), "--threads has '0'"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(run_main, arguments, expected):
