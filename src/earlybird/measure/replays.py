@@ -186,7 +186,7 @@ def exchange_settings(
     """Return the settings of a run that replays `stages`: what continues it with the same predictions."""
     settings: dict[str, Any] = {"layout_text": layout.text}
     if profiles:
-        settings["profile"] = [str(path.absolute()) for path in profiles]
+        settings["profile"] = [str(Path(files.shipped(path)).absolute()) for path in profiles]
         settings |= {name: given for name, given in variant.items() if given}
     return settings | ({"stages": [stage.num_messages for stage in stages]} if len(stages) > 1 else {})
 

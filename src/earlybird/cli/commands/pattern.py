@@ -104,6 +104,23 @@ def halo(
     _finish(pattern, output, math.prod(grid), {}, format)
 
 
+def pairs(
+    output: Output,
+    sizes: Annotated[str, typer.Option(help="Size of the messages of each pair, such as 2KiB,1KiB,512.")],
+    format: Format = FORMAT,
+) -> None:
+    """Create pairs of ranks that send each other a message of one size per pair.
+
+    With 2s, s and s/2 it is the experiment of figure 3 of Thune et al. 2023.
+    """
+    from earlybird.data.units import parse_bytes
+    from earlybird.patterns.pairs import pairs_exchange
+
+    check_pattern_output(output)
+    listed = [parse_bytes(size.strip(), "--sizes") for size in sizes.split(",")]
+    _finish(pairs_exchange(listed), output, 2 * len(listed), {}, format)
+
+
 def random(
     output: Output,
     ranks: Annotated[int, typer.Option(help="Ranks that may send and receive.")],
@@ -319,6 +336,7 @@ command = make_group(
             random,
             "earlybird pattern random --ranks 8 --messages 100 --max-size 64KiB -o random.csv",
         ),
+        ("pairs", pairs, "earlybird pattern pairs --sizes 2KiB,1KiB,512 -o pairs.csv"),
         ("near", near, "earlybird pattern near --ranks 1024 --per-rank 26 --mean-size 4KiB -o near.npz"),
         ("recording", recording, "earlybird pattern recording rec -o exchange.csv"),
         ("monitoring", monitoring, "earlybird pattern monitoring prof/app -o exchange.csv"),

@@ -114,7 +114,8 @@ def _print(paper: Paper, material: Material, format: Format, folder: Path | None
         print_line(table.caption)
         print_table(table)
         print_line()
-        print_line(summary(rows))
+        for line in filter(None, (paper.legend, summary(rows))):
+            print_line(line)
 
 
 def _continued(

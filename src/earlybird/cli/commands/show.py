@@ -45,6 +45,7 @@ def show(
     Of a pattern with --layout, the messages and bytes of each level, what ranks receive, and what each node
     does, as in Tables III and IV and figure 8 of Thune et al. 2023.
     """
+    source = Path(files.shipped(source))
     if not source.exists():
         raise InputError(f"{source} does not exist; {ALLOWED}")
     if format == "junit" and not _has_testcases(source):

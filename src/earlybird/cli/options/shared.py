@@ -49,7 +49,10 @@ LaunchesOption = Annotated[
 MinEffectOption = Annotated[float, typer.Option(help="A smaller difference counts as none."), FRACTION]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")]
 ProfilesOption = Annotated[
-    list[str] | None, typer.Option(help="Profile written by fit; repeat to combine levels.")
+    list[str] | None,
+    typer.Option(
+        help="Profile written by fit, or thune-epyc-rome and others of that paper; repeat to combine levels."
+    ),
 ]
 ModelOption = Annotated[
     str | None,
