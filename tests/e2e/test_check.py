@@ -40,6 +40,7 @@ def check(earlybird, any_mpi):
 
 
 @pytest.mark.alone  # nodes that share two cores with other tests may be slow themselves
+@pytest.mark.thorough
 def test_faults_of_several_kinds_are_found_in_one_check_and_named(cluster, check, tmp_path, in_process):
     """Each is of node1 or of its link to node2. Those that stay until the cluster ends are planted last."""
     for name in ("slow-link", "small-shm"):
@@ -72,6 +73,7 @@ def test_faults_of_several_kinds_are_found_in_one_check_and_named(cluster, check
 
 
 @pytest.mark.alone
+@pytest.mark.thorough
 def test_a_fifth_of_the_cpu_time_and_another_mpi_are_found(cluster, check, tmp_path):
     stolen = replace(FAULTS["stolen-cpu"], before=partial(cpu_limit, share=0.2))
     try:
@@ -129,6 +131,7 @@ def rest_of(tmp_path, name):
     return load_check(tmp_path / name / "check.json")
 
 
+@pytest.mark.thorough
 def test_a_rank_that_is_stopped_is_named_and_the_others_are_checked(cluster, check, tmp_path):
     """Stopped in the middle of a round."""
     begin_s = time.monotonic()

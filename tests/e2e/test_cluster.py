@@ -178,6 +178,7 @@ def test_a_dead_node_is_reported_and_a_killed_keeper_takes_the_others_with_it(ea
         refused(in_process("cluster", "run", "--name", name, "0", "--", "true", check=False), name)
 
 
+@pytest.mark.thorough
 def test_links_are_limited_in_both_directions_for_every_stream_count():
     with running_cluster(4, "40mbit", "--no-check") as told:
         measured = link.measure_link(state.load(told["name"]), counts=(1, 4))
@@ -208,6 +209,7 @@ def test_a_wrong_link_bandwidth_is_reported():
 
 
 @pytest.mark.parametrize("harm", ["node", "bridge"])
+@pytest.mark.thorough
 def test_links_that_break_while_they_are_measured_are_reported_in_time(harm, monkeypatch):
     monkeypatch.setattr(link, "_LIMIT_S", 4.0)  # of a stream, of 0.6 s; else 20 s
     with running_cluster(2, "40mbit", "--no-check") as told:

@@ -220,6 +220,7 @@ def _job_processes(folder) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.thorough
 def test_one_measurement_at_a_time_is_on_a_cluster(any_mpi, tmp_path, earlybird, in_process, refused):
     with running_cluster(2, RATE, "--no-check") as told:
         process = _begin_replay(told, any_mpi, tmp_path)
@@ -240,6 +241,7 @@ def test_one_measurement_at_a_time_is_on_a_cluster(any_mpi, tmp_path, earlybird,
         assert earlybird("cluster", "run", "--name", told["name"], "0", "true").stderr == ""
 
 
+@pytest.mark.thorough
 def test_a_run_is_continued_on_a_cluster_like_the_one_it_was_begun_on(
     any_mpi, tmp_path, earlybird, in_process, refused
 ):
@@ -270,6 +272,7 @@ def test_a_job_whose_node_breaks_ends_soon_and_keeps_what_it_has(mpi, tmp_path):
     _break(break_node, "node1", mpi, tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_job_whose_bridge_breaks_ends_soon_and_keeps_what_it_has(any_mpi, tmp_path):
     _break(break_bridge, "br0", any_mpi, tmp_path)
 

@@ -24,6 +24,7 @@ def rows(earlybird, *arguments):
     return json.loads(earlybird("measure", "collective", *SMALL, "--json", *arguments).stdout)["points"]
 
 
+@pytest.mark.thorough
 def test_forced_algorithms_are_confirmed_to_run(earlybird, mpi):
     algorithms = "linear,pipeline:16,binomial,own-pipeline"
     found = rows(earlybird, "--mpi", mpi, "--ranks", "4", "--algorithm", algorithms, "-o", "run")
@@ -38,6 +39,7 @@ def test_forced_algorithms_are_confirmed_to_run(earlybird, mpi):
         assert (row["speed_up"] is None) == (row["method"] in ("default", ""))
 
 
+@pytest.mark.thorough
 def test_operations_without_a_root_take_every_algorithm_that_is_known(earlybird, any_mpi):
     arguments = (
         "--mpi",

@@ -125,6 +125,7 @@ SOON = ("-DCMAKE_BUILD_TYPE=Debug",)  # the compiler takes less than half the ti
 
 
 @pytest.mark.mpi
+@pytest.mark.thorough
 def test_the_spack_package_builds_the_library_alone(package, any_mpi, tmp_path):
     earlybird, needs = package
     assert {"c", "mpi@3.1:", "cmake@3.25:"} <= set(needs)

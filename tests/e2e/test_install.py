@@ -50,6 +50,7 @@ def installed(tmp_path):
 
 
 @pytest.mark.mpi
+@pytest.mark.thorough
 def test_an_installed_earlybird_holds_all_sources_and_measures(any_mpi, tmp_path, request):
     """Its native build is found under a key of all its sources, so those are the ones that were compiled."""
     flavour = find_flavour(any_mpi)

@@ -1,4 +1,4 @@
-"""docs/life-of-a-number.md tells the truth: commands run, claims hold, every function named is there."""
+"""docs/developers/life-of-a-number.md is true: commands run, claims hold, functions that it names exist."""
 
 import ast
 import base64
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "life-of-a-number.md").read_text()
+PAGE = (ROOT / "docs" / "developers" / "life-of-a-number.md").read_text()
 NAMED = sorted(set(re.findall(r"`([\w/]+\.(?:py|cpp|c|h)):([\w.:]+)`", PAGE)))
 BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
 MINUTES = 5

@@ -44,6 +44,7 @@ def test_a_run_is_printed_and_resumed(earlybird, refused, any_mpi):
     )
 
 
+@pytest.mark.thorough
 def test_several_motifs_share_a_run(earlybird, any_mpi):
     common = ("--mpi", any_mpi, "--quick", "--launches", "1", "--budget", "100ms", "--json", "-o", "run")
     points = json.loads(earlybird("measure", "sweep3d", "comb", *common).stdout)["points"]

@@ -13,6 +13,7 @@ def earlybird(in_process):
     return in_process
 
 
+@pytest.mark.thorough
 def test_a_run_is_printed_resumed_and_plotted(earlybird, refused, tmp_path, any_mpi):
     small = (
         "--mpi",
@@ -47,7 +48,7 @@ def test_a_run_is_printed_resumed_and_plotted(earlybird, refused, tmp_path, any_
     [
         (("--threads", "0"), "--threads has '0'"),
         (("--window", "0"), "--window is 0"),
-        (("--methods", "pigeon"), "the methods of msgrate are"),
+        (("--methods", "pigeon"), "--methods has 'pigeon'; give some of shared"),
         (("--format", "osu"), "--format osu"),
         (("--launcher", "synthetic:p.json"), "does not describe msgrate"),
     ],

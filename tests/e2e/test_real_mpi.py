@@ -430,7 +430,7 @@ def test_several_mpis_are_measured_into_one_run_and_fitted_one_by_one(
     small = ("--sizes", "8,1KiB", "--levels", "intra_socket", "--launches", "2", "--budget", "60s")
     measured = in_process("measure", "pingpong", *both, *small, "-o", "run")
     assert "measuring mpich and openmpi, their launches interleaved" in measured.stderr
-    assert "\nmpich:\n" in measured.stdout and "\nopenmpi:\n" in measured.stdout
+    assert "\nMPICH:\n" in measured.stdout and "\nOpen MPI:\n" in measured.stdout
     shown, compared = in_process("show", "run").stdout, in_process("compare", "run", check=False).stdout
     assert measured.stdout == f"{shown}\n{compared}"
     run = tmp_path / "run"

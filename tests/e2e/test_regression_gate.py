@@ -48,6 +48,7 @@ def gate(tmp_path, earlybird):
     return run
 
 
+@pytest.mark.thorough
 def test_the_gate_opens_closes_and_says_why(gate, tmp_path):
     passed = gate(1.0)
     assert passed.returncode == 0, passed.stdout + passed.stderr

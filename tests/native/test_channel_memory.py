@@ -61,6 +61,7 @@ def test_more_segments_than_16_bits_name_deliver():
     run_size_cases([case], {"EARLYBIRD_SEGMENTS": "partition"})
 
 
+@pytest.mark.thorough
 def test_more_partitions_than_have_states_deliver_and_take_a_bit_of_each():
     run_size_cases(
         [

@@ -2,6 +2,8 @@
 
 import subprocess
 
+import pytest
+
 from tools.fuzzing import native
 
 STOPS_AT_X = """
@@ -20,6 +22,7 @@ def test_every_target_has_a_corpus():
     assert native.target_names() == sorted({path.stem for path in files} - {"driver", "refusing"})
 
 
+@pytest.mark.thorough
 def test_a_target_that_stops_leaves_the_input(tmp_path):
     (tmp_path / "program.cpp").write_text(STOPS_AT_X)
     driver = native.CORPUS.parent / "driver.cpp"

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from earlybird.data.layout import parse_layout
+from earlybird.data.units import parse_triple
 from earlybird.launch.launcher import Request, Rules
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine.flavours import find_flavour
-from earlybird.measure.motif_shapes import largest_face_bytes, largest_halo_bytes, parse_triple
+from earlybird.measure.motif_shapes import largest_face_bytes, largest_halo_bytes
 
 pytestmark = pytest.mark.mpi
 

@@ -44,6 +44,7 @@ class Launch:
     families: tuple[str, ...] = EVERYWHERE
     only: str | None = None
     without: tuple[str, ...] = ()
+    thorough: bool = False  # takes seconds, and repeats the cases of a launch that every session has
 
     def cases(self) -> list[str]:
         cases = [case for family in self.families for case in FAMILIES[family]]
@@ -61,8 +62,9 @@ LAUNCHES = {
             "funneled",
             DUPLICATE,
             ("order", "matching", "communicator", "mixture", "error", "type"),
+            thorough=True,
         ),
-        Launch("4_ranks", 4, "multiple", {}, ("order", "thread")),
+        Launch("4_ranks", 4, "multiple", {}, ("order", "thread"), thorough=True),
         Launch(
             "one_segment_per_partition",
             2,
@@ -86,6 +88,7 @@ LAUNCHES = {
             "multiple",
             {"EARLYBIRD_TAG_BITS": "15"},
             ("matching", "communicator"),
+            thorough=True,
         ),
         # Costs at which the smallest transfers exchange plans, too.
         Launch(
@@ -158,8 +161,17 @@ def outcomes(mpi: str, launch_name: str) -> dict[str, Outcome]:
     )
 
 
+def _marks(launch: Launch) -> tuple[pytest.MarkDecorator, ...]:
+    return (pytest.mark.thorough,) if launch.thorough else ()
+
+
 @pytest.mark.parametrize(
-    ("launch", "case"), [(launch.name, case) for launch in LAUNCHES.values() for case in launch.cases()]
+    ("launch", "case"),
+    [
+        pytest.param(launch.name, case, marks=_marks(launch))
+        for launch in LAUNCHES.values()
+        for case in launch.cases()
+    ],
 )
 def test_partitioned(mpi, launch, case):
     if LAUNCHES[launch].only not in (None, mpi):
@@ -170,7 +182,9 @@ def test_partitioned(mpi, launch, case):
     assert outcome.status == "ok", outcome.why
 
 
-@pytest.mark.parametrize("launch", LAUNCHES)
+@pytest.mark.parametrize(
+    "launch", [pytest.param(launch.name, marks=_marks(launch)) for launch in LAUNCHES.values()]
+)
 def test_finalize_returns_after_all_cases(mpi, launch):
     if LAUNCHES[launch].only not in (None, mpi):
         pytest.skip(f"a launch of {LAUNCHES[launch].only}")
@@ -274,8 +288,8 @@ def test_worlds_that_spawn_and_are_spawned_deliver_and_stay_apart(mpi):
     assert status == 0, text[-3000:]
 
 
-# Messages that each MPI moves only while their sender is in one of its calls (docs/results.md). Intel MPI's
-# receivers fetch those of 16 MiB by themselves.
+# Messages that each MPI moves only while their sender is in one of its calls (docs/results/partitioned.md).
+# Intel MPI's receivers fetch those of 16 MiB by themselves.
 NO_PROGRESS = {
     "mpich": (32 << 20, {"MPIR_CVAR_NOLOCAL": "1", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}),
     "openmpi": (1 << 20, {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"}),

@@ -17,7 +17,7 @@ from earlybird.toolchain.build import native_sources
 from tests.native.test_partitioned import FAMILIES
 from tests.partitioned import run_ranks
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.mpi, pytest.mark.thorough, pytest.mark.timeout(300)]
 # One flavour in the suite, for the time that it takes: our code is looked at, the MPIs stay as they are.
 FLAVOURS = os.environ.get("EARLYBIRD_SANITIZED_MPI", "mpich").split()
 MEMORY, THREADS = "address,undefined", "thread"

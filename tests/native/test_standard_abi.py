@@ -54,6 +54,7 @@ def failed_with(program: Path, mpi: str, library: Path, cases: list[str]) -> dic
     return {name: one for name, one in outcomes.items() if one.status == "failed"}
 
 
+@pytest.mark.thorough
 def test_a_third_of_all_cases_holds_for_a_program_of_the_standards_abi(abi_mpi, cases_of):
     """And those of every kind of call; all of them run with the MPI's own ABI."""
     program = cases_of(abi_mpi)

@@ -1,6 +1,7 @@
 """The documentation is correct: links resolve, commands and options exist, examples load, scripts run."""
 
 import csv
+import dataclasses
 import importlib
 import io
 import json
@@ -24,20 +25,23 @@ from earlybird.data.pattern import load_pattern
 from earlybird.data.prediction import prediction_from_json
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Run, sample_from_json
+from earlybird.data.schema import Record
 from earlybird.measure.suites import SUITES
+from tools import file_tables
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "examples").glob("*/README.md")),
 ]
 
-# A page that is read from its beginning; references are searched.
 MAX_WORDS = 2500
-REFERENCES = {"docs/files.md", "docs/results.md", "CHANGELOG.md"}
+# Searched and not read: the changes of all versions, and tables of keys.
+SEARCHED = {"CHANGELOG.md"}
+_TABLE_OF_KEYS = re.compile(r"<!-- keys of .*?<!-- end -->", re.DOTALL)
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -87,6 +91,8 @@ def command_called(arguments: list[str]) -> tuple[Any, list[str]] | None:
             return command.several, rest
         if hasattr(command, "default") and (not rest or rest[0] not in command.commands):
             return command.commands[command.default], rest
+        if name == "reproduce" and rest and _PLACEHOLDER.fullmatch(rest[0]):
+            return next(iter(command.commands.values())), rest[1:]  # the papers have most options in common
         if not rest or rest[0].startswith("-") or _PLACEHOLDER.fullmatch(rest[0]):
             break
         assert rest[0] in command.commands, f"{name} has no subcommand {rest[0]!r}"
@@ -128,9 +134,9 @@ def test_every_command_shown_exists_with_its_options(page):
         assert not unknown, f"`{shlex.join(arguments)}` uses {', '.join(unknown)}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in REFERENCES], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in SEARCHED], ids=name_of)
 def test_a_page_is_short_enough_to_read(page):
-    assert len(page.read_text().split()) <= MAX_WORDS
+    assert len(_TABLE_OF_KEYS.sub("", page.read_text()).split()) <= MAX_WORDS
 
 
 def test_measuring_lists_every_suite_with_its_default_points_and_budgets():
@@ -148,15 +154,51 @@ def test_every_folder_of_examples_has_a_page():
         assert (folder / "README.md").exists(), folder.name
 
 
-def test_every_page_of_docs_is_listed_in_its_index_and_in_the_site():
-    index, site = (ROOT / "docs" / "README.md").read_text(), (ROOT / "mkdocs.yml").read_text()
-    for page in (ROOT / "docs").glob("[!R]*.md"):
-        assert f"({page.name})" in index, page.name
-        assert f"- {page.name}\n" in site, page.name
+def test_every_page_of_docs_is_listed_in_an_index_and_in_the_site():
+    docs = ROOT / "docs"
+    index, site = (docs / "README.md").read_text(), (ROOT / "mkdocs.yml").read_text()
+    for page in docs.rglob("*.md"):
+        path, folder_index = page.relative_to(docs).as_posix(), page.parent / "README.md"
+        listed = folder_index.exists() and f"({page.name}" in folder_index.read_text()
+        assert page.name == "README.md" or listed or f"({path})" in index, path
+        assert f"- {path}\n" in site or path == "README.md", path
+
+
+def test_tables_of_keys_are_those_of_the_records():
+    for page in sorted(file_tables.PAGES.glob("*.md")):
+        text = page.read_text()
+        assert file_tables.with_tables(text) == text, f"{page.name}: run python -m tools.file_tables"
+
+
+def test_every_file_format_has_a_table_of_keys():
+    shown = {
+        f"{module}.{name}" for page in FILE_PAGES for module, name in file_tables.tables(page.read_text())
+    }
+    for path in (ROOT / "src" / "earlybird" / "data").glob("*.py"):
+        module = importlib.import_module(f"earlybird.data.{path.stem}")
+        for name, kind in vars(module).items():
+            if isinstance(kind, type) and issubclass(kind, Record) and kind.__module__ == module.__name__:
+                is_base = kind is Record or name.startswith("_")
+                assert is_base or f"{path.stem}.{name}" in shown, f"{path.stem}.{name}"
+
+
+def test_a_key_without_a_meaning_is_noticed():
+    @dataclasses.dataclass
+    class Sized(Record):
+        """A file.
+
+        Attributes
+        ----------
+        depth_m : of the water.
+        """
+
+        length_m: float
+
+    assert file_tables.undescribed(Sized) == {"length_m", "depth_m"}
 
 
 def test_pages_show_commands_at_all():
-    for name in ("docs/measuring.md", "docs/files.md", "README.md"):
+    for name in ("docs/measuring.md", "docs/files/README.md", "README.md"):
         assert shown_commands((ROOT / name).read_text()), name
 
 
@@ -183,8 +225,8 @@ def test_a_wrong_command_is_noticed(text):
         unknown_options(shown_commands(text)[0])
 
 
-FILES_PAGE = ROOT / "docs" / "files.md"
-KERNELS_PAGE = ROOT / "docs" / "kernels.md"
+FILE_PAGES = sorted(file_tables.PAGES.glob("*.md"))
+KERNELS_PAGE = ROOT / "docs" / "developers" / "kernels.md"
 READERS = {
     "earlybird.profile/1": profile_from_json,
     "earlybird.prediction/1": prediction_from_json,
@@ -193,11 +235,13 @@ READERS = {
 }
 
 
+def file_blocks(language: str) -> list[str]:
+    return [text for page in FILE_PAGES for text in blocks(page, language)]
+
+
 @pytest.mark.parametrize("schema", [*READERS, "earlybird.run/1"])
 def test_the_example_of_each_schema_loads(schema, tmp_path):
-    examples = [
-        value for value in map(json.loads, blocks(FILES_PAGE, "json")) if value.get("schema") == schema
-    ]
+    examples = [value for value in map(json.loads, file_blocks("json")) if value.get("schema") == schema]
     assert len(examples) == 1
     if schema in READERS:
         written = READERS[schema](examples[0]).to_json()
@@ -210,15 +254,15 @@ def test_the_example_of_each_schema_loads(schema, tmp_path):
 
 
 def test_the_example_samples_load_and_come_back_as_they_are():
-    examples = [value for value in map(json.loads, blocks(FILES_PAGE, "json")) if "times_s" in value]
+    examples = [value for value in map(json.loads, file_blocks("json")) if "times_s" in value]
     assert len(examples) == 2
     for example in examples:
         assert sample_from_json(example).to_json() == example
 
 
 def test_the_example_patterns_and_layout_load(tmp_path):
-    tables = {text.split("\n")[0]: text for text in blocks(FILES_PAGE, "csv")}
-    (matrix,) = blocks(FILES_PAGE, "mtx")
+    tables = {text.split("\n")[0]: text for text in file_blocks("csv")}
+    (matrix,) = file_blocks("mtx")
     (tmp_path / "p.csv").write_text(tables["src,dst,bytes"])
     (tmp_path / "p.mtx").write_text(matrix)
     (tmp_path / "l.csv").write_text(tables["rank,node,socket"])

@@ -1,4 +1,4 @@
-"""The results of two simulated nodes in docs/results match docs/simulation.md."""
+"""The results of two simulated nodes in docs/results match docs/results/simulation.md."""
 
 from pathlib import Path
 

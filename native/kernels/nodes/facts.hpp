@@ -35,7 +35,7 @@ struct Ticks {
 };
 Ticks count_ticks();
 
-// Further facts as members of a JSON object, keys as docs/files.md lists them. `copies_once` is the result of can_copy_once().
+// Further facts as members of a JSON object, keys as docs/files lists them. `copies_once` is the result of can_copy_once().
 std::string facts_json(bool copies_once, const std::string &more);
 
 }  // namespace earlybird

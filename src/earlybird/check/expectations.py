@@ -11,6 +11,8 @@ from earlybird.check.outliers import low_median
 from earlybird.check.plan import CheckPlan
 from earlybird.check.suspicions import least_effects
 from earlybird.data import units
+from earlybird.data.baseline import FOLDER as BASELINES
+from earlybird.data.baseline import find_baseline
 from earlybird.data.check import (
     BANDWIDTH,
     COMPUTATION,
@@ -21,6 +23,7 @@ from earlybird.data.check import (
     OUTCAST,
     Check,
     Finding,
+    load_check,
     measure_text,
 )
 from earlybird.data.errors import InputError
@@ -42,6 +45,17 @@ class Expected:
     size_bytes: int = 0
     cast_bytes: int = 0
     nodes: int = 0
+
+    def size_with(self, size_bytes: int | None) -> int | None:
+        """Return the size of messages, of the check if there is one; raise InputError for another one
+        given."""
+        if self.size_bytes and size_bytes not in (None, self.size_bytes):
+            raise InputError(
+                f"--size is {units.format_bytes(size_bytes)} and the check of --expect had messages of "
+                f"{units.format_bytes(self.size_bytes)}, so bandwidths would differ for that reason; "
+                "omit --size"
+            )
+        return self.size_bytes or size_bytes
 
     def findings(
         self, measured: Measured, hosts: Sequence[str], plan: CheckPlan, min_effect: float
@@ -172,3 +186,30 @@ def _medians(values: np.ndarray) -> np.ndarray:
     known = ~np.isnan(both).all(axis=1)
     medians[known] = low_median(both[known], axis=1)
     return medians
+
+
+def expected_values(texts: Sequence[str]) -> Expected | None:
+    """Return what the values of `--expect` say, at most one check and figures; None without any."""
+    figures = {}
+    checks = []
+    for text in texts:
+        if (figure := parse_figure(text)) is not None:
+            figures[figure[0]] = figure[1]
+        else:
+            checks.append(text)
+    if len(checks) > 1:
+        raise InputError(f"--expect names {len(checks)} checks, {checks[0]} and {checks[1]}; give one")
+    expected = expected_of_check(*_named_check(checks[0])) if checks else None
+    return with_figures(expected, figures)
+
+
+def _named_check(text: str) -> tuple[Check, str]:
+    """Return the check of a file, of a folder or of a name, and what it is called."""
+    path = Path(text)
+    if path.is_dir():
+        path = path / "check.json"
+        if not path.exists():
+            raise InputError(f"--expect {text} has no check.json; give the folder of a check that completed")
+    elif not path.exists():
+        path = find_baseline(text, BASELINES)
+    return load_check(path), f"the check {text}"

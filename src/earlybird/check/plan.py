@@ -107,6 +107,15 @@ class CheckPlan:
         least_s = (MIN_ITERATIONS + 1) * of_iteration_s
         return max(least_s, self.point_s + of_iteration_s)
 
+    def require_stall_limit(self, stall_limit_s: float) -> None:
+        """Raise InputError if a point may take longer than the check may be without progress."""
+        longest_s = self.longest_point_s()
+        if longest_s > stall_limit_s:
+            raise InputError(
+                f"one round or incast takes up to {format_seconds(round(longest_s, 1))} and --stall-limit is "
+                f"{format_seconds(stall_limit_s)}; give a longer --stall-limit, or a smaller --size"
+            )
+
     def longest_point_s(self) -> float:
         return max(self.round_s(), self.cast_s(), self._nodes_s())
 

@@ -3,7 +3,6 @@ status."""
 
 import errno
 import os
-import re
 import signal
 import sys
 import time
@@ -35,6 +34,9 @@ GROUPS = {
         "exec": "Run a command in an MPI's environment, with libearlybird in its ranks",
         "project": "Project what changes would save in a recorded program",
     },
+    "Papers": {
+        "reproduce": "Measure the figures of a paper, next to the values that it printed",
+    },
     "Machines over time": {
         "check": "Check whether every node and link of a job is as fast as the others",
         "baseline": "Keep what a run measured under a name, to compare later runs with",
@@ -55,15 +57,6 @@ COMMANDS = {name: text for group in GROUPS.values() for name, text in group.item
 
 # Their status 0 says that all is well and 1 that something is not, which they must not after a failure.
 _VERDICTS = ("compare", "check")
-
-# Phrases of the library that parses command lines, and what is printed instead.
-_PHRASES = {
-    r" is not a valid int(eger)?( range)?": " is not a whole number",
-    r" is not a valid float( range)?": " is not a number",
-    r" is not in the range (.+)<=x<=(.+)": r" is not from \1 to \2",
-    r" is not in the range x>=(.+)": r" is not \1 or more",
-    r" is not in the range x<=(.+)": r" is not \1 or less",
-}
 
 FIRST_SCREEN = """\
 Earlybird measures and predicts what MPI communication costs each process.
@@ -150,11 +143,12 @@ def run() -> None:
 def _dispatch(arguments: list[str]) -> object:
     """Run the command in `arguments`; `exec` bypasses the general parser, whose import takes 100 ms."""
     if arguments[:1] == ["exec"]:
-        from earlybird.cli.commands import exec_start
+        from earlybird.cli import exec_options
+        from earlybird.launch import execution
 
-        request = exec_start.parse(arguments[1:])
+        request = exec_options.parse(arguments[1:])
         if request is not None:
-            return exec_start.start(request)
+            return execution.start(request, note)
     from earlybird.cli.parser import app
     from earlybird.data.files import pipes_read_again
 
@@ -174,23 +168,17 @@ def _usage_status(error: Any) -> int | None:
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message())  # `earlybird pattern` without a subcommand: list them
         return 0
+    if getattr(error, "option_name", "") == "--reproduce":
+        return _complain("--reproduce PAPER is now a command: `earlybird reproduce PAPER -o DIR`", 2)
     if hasattr(error, "format_message"):
         command = getattr(getattr(error, "ctx", None), "command_path", None) or "earlybird"
         text = error.format_message().rstrip(".")
         text = f"{text[:1].lower()}{text[1:]}".replace(". Did you mean", ", did you mean")
-        text = _plain(text)
         if hasattr(error, "option_name") and (nearest := getattr(error, "possibilities", None)):
             text = f"no such option: {error.option_name}, did you mean {nearest[0]}?"
         see = " See" if text.endswith("?") else "; see"
         return _complain(f"{text}{see} `{command} --help`", 2)
     return None
-
-
-def _plain(text: str) -> str:
-    """Without the phrases of the library that converts values."""
-    for phrase, plain in _PHRASES.items():
-        text = re.sub(phrase + "$", plain, text)
-    return text
 
 
 def _complain(sentence: str, status: int) -> int:

@@ -103,10 +103,13 @@ class Scaling:
     @property
     def efficiency(self) -> float | None:
         """The speed-up over the ideal one: by the ranks, or 1 if the work grows with the ranks."""
-        if self.speed_up is None:
-            return None
-        more = 1 if self.is_weak else self.result.config["ranks"] / self.fewest.config["ranks"]
-        return self.speed_up / more
+        time_s, ranks = self.result.time_s.value, self.result.config["ranks"]
+        return self.ideal_s(ranks) / time_s if time_s > 0 else None
+
+    def ideal_s(self, ranks: int) -> float:
+        """Return the time of the fewest ranks, shared by `ranks` unless the work grows with them."""
+        time_s = self.fewest.time_s.value
+        return time_s if self.is_weak else time_s * self.fewest.config["ranks"] / ranks
 
 
 def scaling(results: Iterable[Result]) -> list[Scaling]:

@@ -1,6 +1,7 @@
 """The one table of results: a row for every method at every point of the samples of a run."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,14 @@ from earlybird.compare.motifs import motif_figures
 from earlybird.compare.partitioned import partitioned_metrics
 from earlybird.compare.ratios import Ratio, chained_ratio, paired_ratio
 from earlybird.data import kernels
-from earlybird.data.collective_algorithms import MEAN_OVER_RANKS, OWN, REDUCE_LOCAL, ROOTED, VERIFICATION
+from earlybird.data.collective_algorithms import (
+    COMPLETION,
+    MEAN_OVER_RANKS,
+    OWN,
+    REDUCE_LOCAL,
+    ROOTED,
+    VERIFICATION,
+)
 from earlybird.data.errors import Unknown
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, as_completion, rank_medians_of_launches, thread_medians_of_launches
@@ -46,6 +54,34 @@ def delay_rate(config: Mapping[str, Any]) -> float:
     return delay_rate_s_per_byte(
         config["compute_s_per_byte"], theta, config.get("epsilon", 0.0), config.get("delta", 0.0)
     )
+
+
+def ordered(results: Sequence[Result]) -> list[Result]:
+    """Order results by kernel as in `results`, then as the kernel says: by point and method."""
+    names = list(dict.fromkeys(result.kernel for result in results))
+
+    def key(result: Result) -> tuple[Any, ...]:
+        return names.index(result.kernel), *kernels.kernel_of(result.kernel).sort_key(result)
+
+    return sorted(results, key=key)
+
+
+def merge_means(results: Sequence[Result]) -> list[Result]:
+    """Return one result for each collective: an import has the mean over ranks as a quantity of its own,
+    which becomes a figure of the completion, as measured ones have it. Without a completion it stays."""
+    means_s = {_call(result): result.time_s.value for result in results if result.quantity == MEAN_OVER_RANKS}
+    completed = {_call(result) for result in results if result.quantity == COMPLETION}
+    return [
+        replace(result, figures={"mean_s": means_s[_call(result)], **result.figures})
+        if result.quantity == COMPLETION and _call(result) in means_s
+        else result
+        for result in results
+        if result.quantity != MEAN_OVER_RANKS or _call(result) not in completed
+    ]
+
+
+def _call(result: Result) -> tuple[str, frozenset[tuple[str, Any]]]:
+    return result.method, frozenset(result.config.items())
 
 
 def _result(method: str | None, point: _Point, fitted_s: Mapping[tuple[Any, ...], float]) -> Result:

@@ -30,7 +30,24 @@ MEASURED, MODEL, EXTRAPOLATED = "measured", "model", "extrapolated"
 
 
 class AlternativeKeys(TypedDict, total=False):
-    """Further values of an alternative or of a range of sizes, which depend on the operation."""
+    """Further values of an alternative or of a range of sizes, which depend on the operation.
+
+    Attributes
+    ----------
+    partitions : of the buffer.
+    messages : their number.
+    message_bytes : the size of all but the last.
+    vcis : communication contexts requested from the MPI.
+    algorithm, segment_bytes : of a collective.
+    form : what predicted it.
+    source : as of a [prediction](#predictedmethod).
+    extrapolated : what is outside the measured range.
+    messages_between_nodes : of aggregation.
+    largest_part, edge_cut : of a partition of a mesh: the work of the largest part over the mean, and the
+        edges between parts.
+    kind, phase, functions : of a program: the kind of the change, and the phase and the functions that it
+        changes.
+    """
 
     partitions: Count | None
     messages: Natural | None
@@ -50,12 +67,36 @@ class AlternativeKeys(TypedDict, total=False):
 
 
 class ConfigKeys(TypedDict, total=False):
+    """Settings that make the MPI use those of its own algorithms that were measured to be faster than its
+    default.
+
+    Attributes
+    ----------
+    kind : `rules`, `shell` or `smpirun`.
+    text : of the file.
+    use : the command that makes a job use it.
+    regions : what the file sets: `method` and sizes `from_bytes` to `to_bytes`, both included, null if
+        unlimited; of several operations also `operation`.
+    left_out : the choices that this file cannot express.
+    """
+
     text: str
     use: str | None
+    kind: Any
+    regions: Any
+    left_out: Any
 
 
 class Asked(TypedDict, total=False):
-    """What was asked for, which depends on the operation."""
+    """What was asked for; which keys it has depends on the operation. For a program: `recording`, `ranks` and
+    `layout`; for a pipeline also `gamma`.
+
+    Attributes
+    ----------
+    threads : that fill the buffer.
+    root : of the operation, 0 if it has none.
+    size_bytes : 0 for a barrier.
+    """
 
     operation: str | None
     ranks: Ranks | None
@@ -68,11 +109,24 @@ class Asked(TypedDict, total=False):
 
 
 class AdviceKeys(TypedDict, total=False):
+    """Keys of an advice that depend on the operation.
+
+    Attributes
+    ----------
+    assumptions, models : sentences about a program.
+    rule : by which `advise partition` chose.
+    swaps, swaps_ended_by : `advise layout`: the swaps tried, and what ended them: `count`, `budget` or
+        `interrupt`.
+    config : settings of collectives, [ConfigKeys](#configkeys).
+    """
+
     assumptions: list[str]
     models: list[str]
     model_reason: str | None
     rule: str | None
     config: ConfigKeys | str | None
+    swaps: Any
+    swaps_ended_by: Any
 
 
 @dataclass(frozen=True)
@@ -83,14 +137,13 @@ class Alternative(Record):
     ----------
     method : its name.
     action : the setting, command or program change that selects it.
-    time_s, speed_up : with 95 % intervals: the measured ones where this point was measured, else of the
-        model, corrected by the measured points around it. `speed_up` is over `Advice.baseline`; None if
-        unknown.
-    basis : MEASURED, MODEL or EXTRAPOLATED.
-    predicted_speed_up : by the model alone.
-    measured_time_s, measured_speed_up : None if this point was not measured; `measured_state` says whether
-        the times converged.
     extra : further values, such as the number of partitions.
+    measured_state : whether the measured times converged.
+    time_s, speed_up : as `basis` says; `speed_up` is over the baseline, null if unknown.
+    predicted_speed_up : by the model alone.
+    measured_time_s, measured_speed_up : absent if this point was not measured.
+    basis : `measured` (this point was measured), `model` (the point lies within the measured range: the
+        model's values, corrected by the measured points around it) or `extrapolated`.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = {"extra": AlternativeKeys}
@@ -109,7 +162,15 @@ class Alternative(Record):
 
 @dataclass(frozen=True)
 class SizeRange(Record):
-    """Sizes from `from_bytes` to `to_bytes` for which one method is advised; a crossover lies between two."""
+    """Sizes from `from_bytes` to `to_bytes` for which one method is advised; a crossover lies between two.
+    Further keys are those of an alternative that depend on the operation.
+
+    Attributes
+    ----------
+    from_bytes, to_bytes : ends of the range.
+    method : that is advised.
+    action : the setting, command or program change that selects it.
+    """
 
     key_types: ClassVar[Mapping[str, Any]] = {"extra": AlternativeKeys}
 
@@ -122,7 +183,16 @@ class SizeRange(Record):
 
 @dataclass(frozen=True)
 class Advice(Record):
-    """The alternatives of an `operation`, best first, for what was `asked`."""
+    """The alternatives of an `operation`, best first, for what was `asked`.
+
+    Attributes
+    ----------
+    operation : such as `pipeline` or `bcast`.
+    asked : the question, [Asked](#asked).
+    baseline : the method that speed-ups are over.
+    ranked : at least one, the best first.
+    size_ranges : for which one method is advised, within the measured sizes.
+    """
 
     schema: ClassVar[str] = SCHEMA
     key_types: ClassVar[Mapping[str, Any]] = {"extra": AdviceKeys, "asked": Asked}
@@ -143,7 +213,12 @@ class Advice(Record):
 
 @dataclass(frozen=True)
 class CollectivesAdvice(Record):
-    """Advice on several collective operations among the same ranks; `extra` has the settings of all."""
+    """Advice on several collective operations among the same ranks; `extra` has the settings of all.
+
+    Attributes
+    ----------
+    advice : one for each operation, without `config`, which is that of all.
+    """
 
     schema: ClassVar[str] = COLLECTIVES_SCHEMA
     key_types: ClassVar[Mapping[str, Any]] = {"extra": AdviceKeys}

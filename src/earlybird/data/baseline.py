@@ -1,5 +1,6 @@
-"""Baseline: what a run measured, in one small file that is kept to compare later runs with."""
+"""Keeps what a run measured as a baseline: one small file, to compare later runs with."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,13 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from earlybird.data import files
-from earlybird.data.errors import InputError
+from earlybird.data.errors import InputError, write_error
 from earlybird.data.run import Scalar
 from earlybird.data.run_keys import ANY_CONFIG_TYPES
 from earlybird.data.schema import OMIT_EMPTY, Extra, Record, Share, decode, require_not_negative
+from earlybird.data.shell_commands import path_argument
 from earlybird.data.statistics import MEDIAN, Statistic
 
 SCHEMA = "earlybird.baseline/1"
+FOLDER = Path("baselines")  # by default
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +31,7 @@ class BaselinePoint(Record):
         printed, see `statistic`.
     launch_means_s, launch_slowest_rank_means_s : (L,) seconds, further statistics; None if not known.
     rounding : by which share printed values may be off, where they have one digit.
+    statistic : what a launch counts with, over its iterations.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = ANY_CONFIG_TYPES
@@ -57,8 +62,10 @@ class Baseline(Record):
 
     Attributes
     ----------
-    run_id, started : of the run.
     circumstances : what held for all its launches, as text; see `compare.sides`.
+    name : of the baseline.
+    run_id, started : of the run.
+    points : at least one.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -73,7 +80,7 @@ class Baseline(Record):
 
 
 def load_baseline(path: str | Path) -> Baseline:
-    """Raises InputError for a file that is none."""
+    """Read a baseline; raise InputError for a file that is none."""
     return baseline_from_json(files.read_json(path, "baseline", SCHEMA), f"the baseline {path}")
 
 
@@ -83,7 +90,7 @@ def baseline_from_json(value: Mapping[str, Any], where: str = "the baseline") ->
 
 
 def is_baseline(path: str | Path) -> bool:
-    """Whether it is one that this version reads."""
+    """Tell whether it is a baseline that this version reads."""
     try:
         load_baseline(path)
     except InputError:
@@ -92,4 +99,36 @@ def is_baseline(path: str | Path) -> bool:
 
 
 def save_baseline(baseline: Baseline, path: str | Path) -> None:
+    """Write a baseline, in a folder that is created where it is missing."""
+    make_folder(Path(path).parent)
     files.write_json(path, baseline.to_json())
+
+
+def baseline_path(name: str, folder: Path) -> Path:
+    """Return the file of a baseline; raise InputError for a name that is no file name."""
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"the baseline is named {name!r}; give letters, digits, '.', '_' and '-', such as mpich-5.0"
+        )
+    return folder / f"{name}.json"
+
+
+def find_baseline(name: str, folder: Path) -> Path:
+    """Return the file of a baseline that exists; raise InputError, naming those that do."""
+    path = baseline_path(name, folder)
+    if not path.exists():
+        there = sorted(file.stem for file in folder.glob("*.json") if is_baseline(file))
+        known = f"; it has {', '.join(there)}" if there else ""
+        raise InputError(
+            f"there is no baseline {name} in {folder}{known}; save one with "
+            f"`earlybird baseline save {path_argument(name)} RUN/`"
+        )
+    return path
+
+
+def make_folder(folder: Path) -> None:
+    """Create the folder of baselines where it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_error(f"create the folder {folder}", error) from error

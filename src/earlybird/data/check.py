@@ -56,7 +56,8 @@ class CheckedNode(Record):
         every other node; 0 if it was not measured.
     clock_offset_s : its clock minus that of the first node.
     clock_drift : seconds that its clock gains per second on that of the first node.
-    facts : what it has and allows, by key; see docs/files.md.
+    host : name.
+    facts : what it has and allows, [Facts](#facts).
     """
 
     host: str
@@ -153,6 +154,8 @@ class Check(Record):
     measured_nodes : the number of nodes that were measured, if others could not be; 0 for all.
     unjudged_links : the number of links that were not measured, or could be compared with no others, by
         latency and bandwidth.
+    mpi : with its version.
+    nodes : N of them.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -233,6 +236,11 @@ class Check(Record):
         for choices in self._covers_of_links():
             bad |= choices[0]
         return [host for host in self.hosts if host in bad]
+
+    def good_hosts(self) -> list[str]:
+        """Return the other nodes."""
+        bad = self.bad_hosts()
+        return [host for host in self.hosts if host not in bad]
 
     def ties(self) -> list[list[list[str]]]:
         """Return, for bad links of which several sets of nodes may be left out, these sets; that of

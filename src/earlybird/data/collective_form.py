@@ -39,6 +39,13 @@ Point = tuple[Count, Bytes, Bytes, str, NotNegative]
 @dataclass(frozen=True)
 class CollectiveProtocol(Record):
     """Coefficients of messages of `min_bytes` and more, by the type of the hop and by name; those that are
+
+    Attributes
+    ----------
+    min_bytes : smallest size, 0 for the first, then ascending.
+    intra_socket, inter_socket, inter_node : `alpha_s` and `beta_s_per_byte` of a hop; with the prefix
+        `first_` the additional cost of the first message of linear; of an empirical form without prefix for
+        each call, with the prefixes `log2_`, `ranks_` and `share_` for further terms.
     absent are 0."""
 
     min_bytes: Bytes = 0
@@ -50,7 +57,22 @@ class CollectiveProtocol(Record):
 
 @dataclass(frozen=True)
 class CollectiveParameters(Record):
-    """Coefficients of one form, see `models.collective.CollectiveCosts`."""
+    """Coefficients of one form (`models.collective.CollectiveCosts`), see
+    [collective-models.md](../collective-models.md).
+
+    Attributes
+    ----------
+    protocols : by ascending `min_bytes`.
+    gamma_r_s_per_byte : to reduce a byte.
+    constant_s : once per call.
+    shared : the resource that messages share: `links` or `sends`.
+    link_s_per_byte : of the link of the busiest node.
+    burst_bytes : bytes that an idle link between nodes carries at once; 0 if every byte costs the same.
+    work_alpha_s, work_beta_s_per_byte : per message, and per byte, of all ranks together, on shared cores.
+    work_from_ranks : the number of ranks from which on they share cores.
+    """
+
+    given_elsewhere = ("structure",)  # the form's tree
 
     structure: str
     protocols: tuple[CollectiveProtocol, ...]
@@ -112,15 +134,17 @@ class CollectiveParameters(Record):
         of_levels = [[getattr(one, level) for level in LEVELS] for one in self.protocols]
         return np.array([[[one.get(name, 0.0) for one in row] for name in names] for row in of_levels])
 
-    def to_json(self) -> dict[str, Any]:
-        value = super().to_json()
-        del value["structure"]  # that of the form
-        return value
-
 
 @dataclass(frozen=True, kw_only=True)
 class Collective(Record):
-    """What a form describes; `algorithm` is without the segment size."""
+    """What the form of a collective describes.
+
+    Attributes
+    ----------
+    operation : such as `bcast`.
+    algorithm : without the segment size.
+    mpi : the MPI whose algorithm it is; absent of Earlybird's own.
+    """
 
     operation: str
     algorithm: str
@@ -133,7 +157,22 @@ _LARGE_ERROR = 0.5
 
 
 class AlternativeForm(TypedDict, total=False):
-    """A form that `fit` compared with that of the profile, on the same points."""
+    """A [published regression](../collective-models.md#insaghis-three-regressions) that `fit` compared with
+    the form of the profile, on the same points.
+
+    Attributes
+    ----------
+    form : such as `insaghi-3`.
+    points : which were fitted, such as `all sizes`.
+    times : `completion`.
+    fitted_to : `all sizes` or `all mappings`.
+    parameters : of the form.
+    aicc : corrected Akaike criterion.
+    error : median relative error at these points.
+    held_out_error : at a process count left out.
+    held_out_error_sizes : at a size left out.
+    extrapolation_error : fitted to at most half of the processes.
+    """
 
     form: Required[str]
     points: Required[Any]
@@ -144,15 +183,34 @@ class AlternativeForm(TypedDict, total=False):
     held_out_error: NotNegative | None
     held_out_error_sizes: NotNegative | None
     extrapolation_error: NotNegative | None
+    times: Any
 
 
 class CollectiveFormKeys(TypedDict, total=False):
+    """Keys of a form that `fit` adds.
+
+    Attributes
+    ----------
+    error : median relative error at the points of the fit.
+    points : their number.
+    aicc : corrected Akaike criterion.
+    held_out_error : at a process count left out.
+    held_out_error_sizes : at a size left out.
+    extrapolation_error : fitted to at most half of the processes.
+    family : the MPI whose algorithms these are, if `mpi` does not say it (`system`).
+    oversubscribed : ranks shared cores.
+    alternatives : fitted to the same points.
+    """
+
     error: NotNegative | None
     held_out_error: NotNegative | None
     held_out_error_sizes: NotNegative | None
     extrapolation_error: NotNegative | None
     family: str
     alternatives: list[AlternativeForm]
+    points: Any
+    aicc: Any
+    oversubscribed: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,15 +219,20 @@ class CollectiveForm(Record):
 
     Attributes
     ----------
-    tree : its communication tree, see `models.trees.TREES`; None if unknown (`form` "empirical").
-    range : each of RANGES to the lowest and highest measured; "segments_bytes" to the measured segment sizes,
-        0 for no segmentation.
+    extra : further keys, such as `held_out_error` and `alternatives`.
+    what : the algorithm that it describes.
+    form : `alpha-beta` or `empirical`.
+    tree : its communication tree: `linear`, `chain`, `binomial-doubling` or `binomial-halving`; absent of
+        `empirical`.
+    parameters : of the form.
+    range : `ranks` and `size_bytes`, each `[lowest, highest]` measured; `segments_bytes`, the measured
+        segment sizes, 0 for no segmentation.
     map_by : measured mappings.
     levels : measured types of hops; by default those that have a coefficient.
-    machine : "nodes", "sockets" of a node and "cores" of a socket that ranks were placed on.
-    measured : points of root 0, the median over launches.
+    machine : `nodes`, `sockets` of a node and `cores` of a socket that ranks were placed on.
+    measured : ranks, bytes, bytes of a segment, mapping and seconds of points of root 0 with ranks placed
+        like the first ranks of that machine, the median over launches.
     replicates : parameters of resampled launches; replicate k is the same draw in every form of a profile.
-    extra : further keys, such as `held_out_error` and `alternatives`.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = {"extra": CollectiveFormKeys}

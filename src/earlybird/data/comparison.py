@@ -15,14 +15,13 @@ SCHEMA = "earlybird.comparison/1"
 
 @dataclass(frozen=True, eq=False)
 class EmptyExchange(Record):
-    """The same exchange with messages without data: what it costs apart from its bytes, latencies and, where
-    ranks share cores, the wait for a core.
+    """The same exchange with messages without data.
 
     Attributes
     ----------
-    measured_s : (P,) median over iterations, then over launches.
-    predicted_s : model name -> (P,), `predict.over_empty_exchange`.
     error, slowest_error : of `predicted_s`, as in a Comparison.
+    measured_s : per rank.
+    predicted_s : of each model [over the empty exchange](../models.md#shared-cores).
     """
 
     measured_s: np.ndarray
@@ -36,21 +35,40 @@ class EmptyExchange(Record):
 
 
 class ComparisonKeys(TypedDict, total=False):
+    """Keys of a comparison that `replay` adds.
+
+    Attributes
+    ----------
+    default_model, model_reason : the model that `predict` takes, and why.
+    run_id : of the replay.
+    profile_id : of the profile.
+    pattern_sha256 : of the messages.
+    layout : of the replay.
+    oversubscribed : ranks shared cores.
+    """
+
     notes: list[str]
     default_model: str | None
     model_reason: str | None
+    run_id: Any
+    profile_id: Any
+    pattern_sha256: Any
+    layout: Any
+    oversubscribed: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Record):
-    """`error` is equation (11) of Thune et al. 2023, `slowest_error` its signed slowest-rank counterpart.
+    """Measured and predicted times of an exchange.
 
     Attributes
     ----------
-    measured_s : (P,) median over iterations, then over launches.
-    predicted_s : model name -> (P,).
     empty : the exchange of empty messages, if it was replayed too.
     extra : further keys of the file; `replay` puts provenance here (pattern_sha256, layout, run_id, notes).
+    measured_s : per rank, the median over iterations, then over launches.
+    predicted_s : per rank, by model.
+    error : the relative error by model, see [models.md](../models.md#the-two-errors).
+    slowest_error : the signed error of the slowest rank, by model.
     """
 
     schema: ClassVar[str] = SCHEMA

@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 
 # Which ends of a message have a limited bandwidth.
 NO_END, RECEIVERS, BOTH_ENDS = "no end", "receivers", "both ends"
-# Exchanges of which docs/results.md compares the errors of the models: by the farthest messages, and between
+# Exchanges of which docs/results compares the errors of the models: by the farthest messages, and between
 # nodes by the machine.
 INSIDE_NODES, BETWEEN_NODES = "inside nodes", "between nodes over TCP"
 BETWEEN_SIMULATED_NODES = "between nodes that SimGrid simulates"
@@ -26,7 +26,7 @@ class ExchangeModel:
     Attributes
     ----------
     limits : NO_END, RECEIVERS or BOTH_ENDS.
-    errs_least : the exchanges, of EVIDENCE, in which it errs least by docs/results.md.
+    errs_least : the exchanges, of EVIDENCE, in which it errs least by docs/results.
     inside : the name of the model that it equals inside nodes; "" if it is a model of its own there.
     is_joint : messages inside and outside a socket compete with each other, and a sender may wait for
         delivery; otherwise the times of levels add up.
@@ -61,6 +61,18 @@ def exchange_model(name: str) -> ExchangeModel:
     if not isinstance(name, str) or name not in MODELS:
         raise InputError(f"the model is {name!r}; choose one of {', '.join(MODELS)}")
     return MODELS[name]
+
+
+def variant_of(model: str, share: str | None, mixed: str | None, combine: str | None) -> dict[str, str]:
+    """Return the variants of a model that are given; raise InputError for one that the model does not use."""
+    if share is not None and model != SHARING.name:
+        raise InputError(f"--share applies to --model {SHARING.name}, but the model is {model}; omit --share")
+    if mixed is not None and not MODELS[model].is_joint:
+        joint = [name for name, record in MODELS.items() if record.is_joint]
+        names = f"{', '.join(joint[:-1])} and {joint[-1]}"
+        raise InputError(f"--mixed applies to the models {names}, but the model is {model}; omit --mixed")
+    given = {"share": share, "mixed": mixed, "combine": combine}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def with_reason(name: str, keys: Mapping[str, Any]) -> str:

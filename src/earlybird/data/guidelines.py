@@ -34,7 +34,12 @@ Kind = Literal["composition", "monotony", "split"]
 
 @dataclass(frozen=True)
 class Replacement(Record):
-    """One operation of a replacement, called `calls` times one after the other with `size_bytes` each."""
+    """One operation of a replacement.
+
+    Attributes
+    ----------
+    calls : how often it is called, one after the other.
+    """
 
     operation: str
     size_bytes: Bytes
@@ -53,7 +58,10 @@ class GuidelineCheck(Record):
     ratio : the first over the second, with its interval: above 1 if the operation is slower.
     p_value, adjusted_p_value : as in a comparison of runs; None with too few launches.
     launches, bound_launches : the number of each.
-    remedy : what to do, "" unless violated.
+    kind : of the guideline.
+    replacement : the operations that do the same one after the other.
+    outcome : of the ratio and its interval.
+    remedy : what to do about a violation.
     """
 
     kind: Kind
@@ -109,6 +117,8 @@ class UncheckedSizes(Record):
     Attributes
     ----------
     rule : the guideline, as `GuidelineCheck.rule`.
+    sizes_bytes : sizes that lack what the guideline needs.
+    reason : what is missing.
     """
 
     rule: str
@@ -134,6 +144,8 @@ class GuidelineChecks(Record):
     min_effect : a smaller violation counts as none, as a fraction.
     unchecked : guidelines of operations that were not measured, as text.
     unchecked_sizes : of other guidelines, the sizes that lack what they need.
+    run : its name.
+    checks : one for each guideline and size.
     """
 
     schema: ClassVar[str] = SCHEMA

@@ -29,7 +29,13 @@ ChangeKind = Literal["step", "drift"]
 
 @dataclass(frozen=True)
 class HistoryRun(Record):
-    """One run of a history: its name, and when it was started (ISO 8601)."""
+    """One run of a history.
+
+    Attributes
+    ----------
+    started : date and time in ISO 8601.
+    name : of the run.
+    """
 
     name: str
     started: str
@@ -41,9 +47,11 @@ class SeriesChange(Record):
 
     Attributes
     ----------
-    kind : `step`, between the runs `first` - 1 and `first`, or `drift`, from the run `first` to `last`.
     ratio : time after over time before.
     p_value : how often runs in random order show one as large.
+    first, last : numbers of runs, from 0: a `step` is between the runs `first` - 1 and `first`, a `drift`
+        from the run `first` to `last`.
+    kind : of the change.
     """
 
     kind: ChangeKind
@@ -55,7 +63,13 @@ class SeriesChange(Record):
 
 @dataclass(frozen=True, eq=False)
 class Series(Record):
-    """One point: `time_s` (R,) the median over launches in each run, seconds; 0 where it lacks the point."""
+    """One point over all runs.
+
+    Attributes
+    ----------
+    time_s : a number for each run, the median over launches; 0 where it lacks the point.
+    changes : of this point.
+    """
 
     key_types: ClassVar[Mapping[str, Any]] = ANY_CONFIG_TYPES
 
@@ -76,6 +90,8 @@ class History(Record):
     level : share of histories without a change in which one is found.
     min_effect : a smaller change counts as none, as a fraction.
     differences : by number of a run as text, what differs from the run before it other than times.
+    runs : in the order of their start.
+    series : one for each point.
     """
 
     schema: ClassVar[str] = SCHEMA

@@ -40,8 +40,8 @@ if TYPE_CHECKING:  # whose keys are checked by these records
 Point = Mapping[str, Any]
 # How a value is written: of the units below or as it is.
 Kind = Literal[
-    "text", "name", "level", "bytes", "seconds", "bytes per second", "ratio", "fraction", "percent", "number",
-    "delay rate", "millions", "millions of each",
+    "text", "name", "MPI", "level", "bytes", "seconds", "bytes per second", "ratio", "fraction", "percent",
+    "number", "delay rate", "millions", "millions of each",
 ]  # fmt: skip
 # How late a late receiver of `completion` is, in deliveries; see native/kernels/completion.cpp.
 LATE_DELIVERIES = 3
@@ -55,7 +55,7 @@ _ORDERS: Mapping[str, Sequence[Any]] = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table of results.
+    """A column of a table of results: of commands, of the page, and of the report in the terminal.
 
     Attributes
     ----------
@@ -64,6 +64,8 @@ class Column:
     common : printed only where the value changes; optional: shown only if a result has the value; varying:
         only if two results differ.
     usual : a value that is left out; `default` stands for it where the column is shown.
+    detail : not in the report in the terminal; page_only: not in the tables of commands either.
+    meaning : printed below the table, if the head does not say it.
     """
 
     key: str
@@ -75,15 +77,22 @@ class Column:
     varying: bool = False
     usual: Any = None
     default: str = ""
+    detail: bool = False
+    page_only: bool = False
+    meaning: str = ""
 
 
-def _with_interval(key: str, head: str, kind: Kind, optional: bool = False) -> tuple[Column, Column]:
-    return Column(key, head, kind, optional=optional), Column(key, "interval", kind, True, optional=True)
+def _with_interval(column: Column, page_only: bool = False) -> tuple[Column, Column]:
+    """Return the columns of a value and of its interval, which may be `page_only`."""
+    interval = Column(
+        column.key, "interval", column.kind, True, optional=True, detail=True, page_only=page_only
+    )
+    return column, interval
 
 
-_TIME = _with_interval("time_s", "time", "seconds")
+_TIME = _with_interval(Column("time_s", "time", "seconds"))
 _METHOD = Column("method", "method", "name")
-_LAST = (Column("launches", "launches"), Column("state", "state"))
+_LAST = (Column("launches", "launches", detail=True), Column("state", "state"))
 _LEVEL, _COMMON_LEVEL = Column("level", "level", "level"), Column("level", "level", "level", common=True)
 _SIZE, _COMMON_SIZE = (
     Column("size_bytes", "size", "bytes"),
@@ -99,7 +108,7 @@ _GENERAL = (
 
 
 def _speed_up(reference: str) -> tuple[Column, Column]:
-    return _with_interval("speed_up", f"speed-up over {reference}", "ratio", optional=True)
+    return _with_interval(Column("speed_up", f"speed-up over {reference}", "ratio", optional=True))
 
 
 def _size_bytes(point: Point, *_: Any) -> float:
@@ -128,7 +137,6 @@ class Kernel:
     workers : what shares cores if there are too many.
     columns : of a table of its results.
     order : keys by which results are ordered, and functions of a result.
-    remarks : what the columns mean.
     """
 
     name: str
@@ -148,7 +156,10 @@ class Kernel:
     workers: Literal["ranks", "threads", "ranks or threads"] = "ranks"
     columns: tuple[Column, ...] = _GENERAL
     order: "tuple[str | Callable[[Result], Any], ...]" = ("level", "competitors", "size_bytes", "receiver")
-    remarks: tuple[str, ...] = ()
+
+    def column(self, key: str) -> Column:
+        """Return the column of a value."""
+        return next(column for column in self.columns if column.key == key)
 
     def sort_key(self, result: "Result") -> tuple[Any, ...]:
         """Return by what the results of this kernel are ordered."""
@@ -282,13 +293,18 @@ PIPELINE = Kernel(
     {"threads": 1}, fit="pipelines", is_fitted=_has_several_sizes, is_advised=True, workers="threads",
     columns=(
         _COMMON_LEVEL, _COMMON_SIZE,
-        Column("threads", "threads", common=True, optional=True, usual=1),
-        Column("vcis", "contexts", common=True, optional=True),
+        Column("threads", "threads", common=True, optional=True, usual=1, default="1"),
+        Column("vcis", "contexts", common=True, optional=True, usual=0, default="default"),
         Column(
             "receivers", "receivers", common=True, optional=True, usual=ONE_RECEIVES, default=ONE_RECEIVES
-        ), _PARTITIONS,
-        Column("delay_rate_s_per_byte", "delay", "delay rate", common=True),
-        Column("ideal_speed_up", "eq. (4)", "fraction", common=True), _METHOD, *_TIME, *_speed_up(SINGLE),
+        ),
+        _PARTITIONS,
+        Column("compute_s_per_byte", "computing", "delay rate", common=True, optional=True),
+        Column("epsilon", "epsilon", "number", common=True, optional=True),
+        Column("delta", "delta", "number", common=True, optional=True),
+        Column("delay_rate_s_per_byte", "delay rate", "delay rate", common=True),
+        Column("ideal_speed_up", "ideal speed-up", "ratio", common=True), _METHOD, *_TIME,
+        *_speed_up(SINGLE), Column("fitted", "fitted model", optional=True, detail=True, page_only=True),
         *_LAST,
     ),
     order=(
@@ -303,22 +319,35 @@ PARTITIONED = Kernel(
     columns=(
         _COMMON_LEVEL, _COMMON_SIZE, _PARTITIONS, _THREADS, _COMPUTE,
         Column("noise", "noise", common=True), Column("cache", "cache", common=True), _METHOD,
-        Column("mpi", "MPI"), *_with_interval("overhead", "overhead", "ratio"),
-        Column("perceived_bandwidth_bytes_per_s", "perceived", "bytes per second"),
-        Column("availability", "availability", "percent"),
-        Column("early_bird_share", "early-bird", "percent"),
-        Column("delivered_share", "delivered", "percent"), *_LAST,
+        Column("mpi", "MPI", "MPI"),
+        *_with_interval(Column(
+            "overhead", "overhead", "ratio",
+            meaning="time during which a partition is in flight, from MPI_Pready to arrival, divided by the "
+                    "time of a single message",
+        )),
+        *_with_interval(Column(
+            "perceived_bandwidth_bytes_per_s", "perceived", "bytes per second",
+            meaning="size divided by the time from the last MPI_Pready until the receive is complete; of "
+                    "single messages, the bandwidth of the hardware",
+        ), page_only=True),
+        *_with_interval(Column(
+            "availability", "availability", "percent",
+            meaning="share of a single message's time that is not spent after the threads have joined; 100 % "
+                    "if nothing is in flight then",
+        ), page_only=True),
+        *_with_interval(Column(
+            "early_bird_share", "early-bird", "percent", detail=True,
+            meaning="share of the time in flight before the threads join; partitions that wait inside the "
+                    "MPI count",
+        ), page_only=True),
+        *_with_interval(Column(
+            "delivered_share", "delivered", "percent",
+            meaning="share of the partitions that have arrived when the threads join",
+        ), page_only=True), *_LAST,
     ),
     order=(
         "level", "size_bytes", "partitions", "threads", "compute_s", "noise", "noise_share", "cache",
         _by_method, "mpi",
-    ),
-    remarks=(
-        "overhead: time during which a partition is in flight, from MPI_Pready to arrival / time of a single "
-        "message",
-        "perceived: size / time from the last MPI_Pready until the receive is complete",
-        "availability: 100 % if nothing is in flight after the threads join, 0 % if as long as a message",
-        "early-bird: share of the time in flight before the join; delivered: share that has arrived by then",
     ),
 )  # fmt: skip
 
@@ -360,16 +389,17 @@ MSGRATE = Kernel(
     columns=(
         _COMMON_LEVEL, _COMMON_SIZE, _THREADS, Column("buffers", "buffers", common=True, optional=True),
         _METHOD, Column("vcis", "contexts", optional=True),
-        *_with_interval("rate_per_s", "Mmsg/s", "millions"),
-        Column("thread_rates_per_s", "per thread", "millions of each", optional=True), *_speed_up(SHARED),
-        *_LAST,
+        *_with_interval(Column(
+            "rate_per_s", "Mmsg/s", "millions",
+            meaning="messages of all threads divided by the time until the last one is received",
+        )),
+        Column(
+            "thread_rates_per_s", "per thread", "millions of each", optional=True,
+            meaning="messages of one thread divided by the time of that thread",
+        ), *_speed_up(SHARED), *_LAST,
     ),
     order=(
         "level", "size_bytes", "window", "threads", "buffers", _is_of_processes, "vcis", _by_sharing,
-    ),
-    remarks=(
-        "Mmsg/s: messages of all threads divided by the time until the last one is received; per thread: "
-        "messages of one thread divided by the time of that thread",
     ),
 )  # fmt: skip
 
@@ -386,30 +416,34 @@ COLLECTIVE = Kernel(
         Column("ranks", "P", common=True), Column("topology", "topology", common=True, optional=True),
         Column("skew", "skew", "number", common=True, optional=True), _COMMON_SIZE,
         Column("algorithm", "algorithm", "name"),
-        *_with_interval("completion_s", "completion", "seconds", optional=True),
-        *_with_interval("mean_s", "mean", "seconds", optional=True),
-        Column("root_s", "root", "seconds", optional=True), *_speed_up(DEFAULT),
+        *_with_interval(Column(
+            "completion_s", "completion", "seconds", optional=True, meaning="until the last rank is done",
+        )),
+        *_with_interval(Column(
+            "mean_s", "mean", "seconds", optional=True, meaning="over ranks, as the OSU benchmarks report",
+        )),
+        Column("root_s", "root", "seconds", optional=True, meaning="until the root is done"),
+        *_speed_up(DEFAULT),
         Column("tree", "tree", "name", optional=True), *_LAST,
     ),
     order=("operation", "map_by", "ranks", "topology", "skew", "size_bytes", _by_algorithm),
-    remarks=(
-        "completion: until the last rank is done; mean: over ranks, as the OSU benchmarks report; root: "
-        "until the root is done",
-    ),
 )  # fmt: skip
 
 PACKING = Kernel(
     "packing", "packing of irregular data", "time_per_step", lambda *_: 0.0,
     requires=("size_bytes", "packing", "cache"), fit="packings",
     columns=(
-        Column("packing", "packing", common=True), Column("cache", "cache", common=True), _COMMON_SIZE,
-        _METHOD, *_TIME, *_with_interval("s_per_byte", "time per byte", "delay rate"), *_LAST,
+        Column(
+            "packing", "packing", common=True,
+            meaning="of doubles: contiguous, one in each cache line (strided), or as many at irregular "
+            "distances",
+        ),
+        Column("cache", "cache", common=True), _COMMON_SIZE, _METHOD, *_TIME,
+        *_with_interval(Column(
+            "s_per_byte", "time per byte", "delay rate", meaning="time / packed bytes",
+        )), *_LAST,
     ),
     order=("packing", "cache", "size_bytes", _by_packing_method),
-    remarks=(
-        "pack, unpack: MPI_Pack and MPI_Unpack of a derived datatype of doubles; loop: the same by a loop. "
-        "strided: a double in each cache line; indexed: as many at irregular distances",
-    ),
 )  # fmt: skip
 
 EXCHANGE = Kernel("exchange", "exchange", "exchange", _exchange_bytes, timed_rank="slowest")

@@ -1,7 +1,8 @@
 """Display names of MPI flavours, levels, methods and algorithms, and helpers for sentences."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from earlybird.data.errors import InputError
 from earlybird.data.levels import LEVEL_LABELS, LEVELS
 from earlybird.data.methods import SEGMENTED
 from earlybird.data.mpi_settings import split_settings
@@ -150,6 +151,11 @@ def split_algorithm(name: str) -> tuple[str, str, str]:
     return "persistent " * (base != name), plain, ", generic transport" * (plain != base)
 
 
+def is_own(method: str) -> bool:
+    """Return whether it is an algorithm of Earlybird, which an MPI cannot select."""
+    return method.startswith(OWN)
+
+
 def operation(name: str) -> str:
     return OPERATIONS.get(name, name)
 
@@ -200,6 +206,19 @@ def nearest(name: str, known: Iterable[str]) -> str:
     import difflib
 
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), "")
+
+
+def choose(text: str, allowed: Collection[str], option: str, *, is_list: bool = True) -> tuple[str, ...]:
+    """Return the items of a comma-separated list, each once; raise InputError for one that is not allowed.
+
+    Of an option that takes no list, the text is the one item.
+    """
+    items = tuple(dict.fromkeys(item.strip() for item in text.split(","))) if is_list else (text,)
+    for item in items:
+        if item not in allowed:
+            remedy = f"give {'some' if is_list else 'one'} of {', '.join(allowed)}"
+            raise InputError(with_guess(f"{option} has {item!r}", nearest(item, allowed), remedy))
+    return items
 
 
 def with_guess(problem: str, meant: str, remedy: str) -> str:

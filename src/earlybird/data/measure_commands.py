@@ -10,7 +10,7 @@ from earlybird.data.collective_algorithms import family_of
 from earlybird.data.kernels import OF_MESSAGES
 from earlybird.data.profile import Profile
 from earlybird.data.recording import Recording
-from earlybird.data.shell_commands import command_text, path_argument
+from earlybird.data.shell_commands import command_text, no_option, path_argument
 
 # What a profile of messages is fitted to.
 MESSAGES = " ".join(OF_MESSAGES)
@@ -101,6 +101,19 @@ def measure_command(
         text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))
     ]
     return command_text(["earlybird", "measure", *suites.split(), *given, *launch.arguments, "-o", run])
+
+
+def replay_command(
+    patterns: Sequence[Path], layout: str, profiles: Sequence[str] | None, profile: Profile
+) -> str:
+    """Return the command that runs exchanges, one after the other, where `profile` was measured; `profiles`
+    are the files of it."""
+    first, *then = map(no_option, patterns)
+    launch = LaunchOptions.of(profile)
+    command = ["earlybird", "replay", first, *(text for path in then for text in ("--then", path))]
+    command += ["--layout", layout, *(["--profile", profiles[0]] if profiles and len(profiles) == 1 else [])]
+    missing = "" if launch.launcher or launch.hosts else ", with --launcher or --hosts for its nodes"
+    return command_text([*command, *launch.arguments]) + missing
 
 
 def free_run() -> str:

@@ -24,7 +24,12 @@ class _Prediction(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class _PredictedTime(Record):
-    """What the time of every method has."""
+    """What the time of every method has.
+
+    Attributes
+    ----------
+    time_interval_s : 95 % interval, if the profile has replicates.
+    """
 
     method: str
     time_s: NotNegative
@@ -34,7 +39,19 @@ class _PredictedTime(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class PredictedMethod(_PredictedTime):
-    """The time of one send method, with the keys of docs/files.md."""
+    """The time of one send method.
+
+    Attributes
+    ----------
+    method : the send method.
+    time_s : from the time the last partition is ready until the receiver has everything.
+    vcis : communication contexts, if they were requested from the MPI.
+    speed_up, speed_up_interval : over `single`.
+    messages : their number.
+    message_bytes : the size of all but the last, and the largest.
+    source : what the parameters were fitted to: `pipeline fit`, `pipeline fit at T threads`, or `levels`
+        (latency and bandwidth of the levels alone).
+    """
 
     vcis: Ranks | None = None
     speed_up: NotNegative | None = None
@@ -46,7 +63,16 @@ class PredictedMethod(_PredictedTime):
 
 @dataclass(frozen=True, kw_only=True)
 class PipelinePrediction(_Prediction):
-    """The output of `earlybird predict pipeline --json`."""
+    """The output of `earlybird predict pipeline --json`.
+
+    Attributes
+    ----------
+    threads : that fill the buffer.
+    partitions : of the buffer.
+    gamma_s_per_byte : computation per byte.
+    delay_s : by which the last partition is late.
+    methods : one for each send method.
+    """
 
     schema: ClassVar[str] = PIPELINE_SCHEMA
 
@@ -60,7 +86,17 @@ class PipelinePrediction(_Prediction):
 
 @dataclass(frozen=True, kw_only=True)
 class PredictedAlgorithm(_PredictedTime):
-    """The time of one algorithm, with the keys of docs/files.md."""
+    """The time of one algorithm.
+
+    Attributes
+    ----------
+    method, algorithm, segment_bytes : such as `pipeline:8192`, `pipeline` and 8192; 0 for no segments.
+    time_s : from the common start until the last rank is done.
+    form : `alpha-beta`, `empirical`, or `interpolated` between measured times.
+    tree : the communication tree.
+    extrapolated : which of `ranks`, `size`, `mapping` and `segment` are outside the measured range.
+    held_out_error : of the form.
+    """
 
     algorithm: str
     segment_bytes: Bytes
@@ -72,7 +108,13 @@ class PredictedAlgorithm(_PredictedTime):
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTime(Record):
-    """The time of a published regression."""
+    """The time of a [published regression](../collective-models.md#insaghis-three-regressions).
+
+    Attributes
+    ----------
+    form, table, algorithm : where the regression stands in the paper.
+    time_s : that it gives.
+    """
 
     form: str
     table: str
@@ -84,7 +126,14 @@ class PublishedTime(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class CollectivePrediction(_Prediction):
-    """The output of `earlybird predict collective --json`."""
+    """The output of `earlybird predict collective --json`.
+
+    Attributes
+    ----------
+    algorithms : one for each algorithm.
+    references : of the published regressions, for the same ranks, size and mapping on the machine of the
+        paper.
+    """
 
     schema: ClassVar[str] = COLLECTIVE_SCHEMA
 

@@ -28,6 +28,9 @@ class NodeCount(Record):
     time_s : of the slowest rank, with its 95 % interval if the profile has replicates.
     intra_node_s, inter_node_s : the parts of it, which add up to it and to `overlap_s`, if that is given.
     level_bytes : bytes of all messages, by level.
+    nodes : their number.
+    slowest_rank : the lowest rank with the largest time.
+    overlap_s : what of the two parts overlaps.
     """
 
     nodes: Ranks
@@ -51,7 +54,12 @@ class NodeCount(Record):
 
 @dataclass(frozen=True)
 class NodeCounts(Record):
-    """Predictions of the `ranks` ranks of a pattern by one model, as they were asked for."""
+    """An exchange on several numbers of nodes, by one model.
+
+    Attributes
+    ----------
+    counts : one for each number of nodes.
+    """
 
     schema: ClassVar[str] = SCHEMA
 

@@ -15,7 +15,15 @@ FORM = "table"
 
 @dataclass(frozen=True, kw_only=True)
 class Packed(Record):
-    """What a form describes: the layout, the caches, and the call or loop."""
+    """What the form of packing describes.
+
+    Attributes
+    ----------
+    operation : always.
+    packing : the layout of the data: contiguous, strided or indexed.
+    cache : hot or cold.
+    method : pack or unpack, by the MPI, or with the prefix loop- by a loop.
+    """
 
     operation: Literal["packing"] = "packing"
     packing: str
@@ -30,7 +38,13 @@ class Packed(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class PackingTimes(Record):
-    """Seconds of a step, the median over launches, for ascending sizes of the packed data."""
+    """How long packing or unpacking takes, by size.
+
+    Attributes
+    ----------
+    size_bytes : ascending sizes of the packed data.
+    time_s : of each of them; median over iterations, then over launches.
+    """
 
     size_bytes: tuple[Bytes, ...]
     time_s: tuple[NotNegative, ...]
@@ -44,6 +58,15 @@ class PackingTimes(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class PackingForm(Record):
+    """The cost of packing or unpacking one layout of data.
+
+    Attributes
+    ----------
+    what : the layout and the method.
+    form : always.
+    parameters : the measured times.
+    """
+
     what: Packed
     form: Literal["table"] = "table"
     parameters: PackingTimes

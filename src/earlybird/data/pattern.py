@@ -24,6 +24,9 @@ HEADER = "src,dst,bytes"
 MAX_MESSAGES = 50_000_000  # of a generator; reading is limited by memory alone
 # Making, reading or writing a pattern takes 80 to 100 for each message.
 BYTES_PER_MESSAGE = 110
+# Reading, preparing and predicting an exchange takes at most about this much for each message; the largest of
+# `python -m bench predictor` takes 130 to 350.
+_BYTES_PER_PREDICTED_MESSAGE = 400
 MATRIX_MARKET_SUFFIXES = (".mtx", ".mm")
 _PLAIN_ROWS = re.compile(r"(?:-?[0-9]{1,18},-?[0-9]{1,18},-?[0-9]{1,18}\n)*+")
 
@@ -171,6 +174,12 @@ def load_pattern(path: str | Path, bytes_per_message: int = BYTES_PER_MESSAGE) -
     if suffix in MATRIX_MARKET_SUFFIXES:
         return _make(*_read_matrix_market(path, bytes_per_message))
     return _load_csv(path, bytes_per_message)
+
+
+def load_fitting_pattern(path: str | Path) -> Pattern:
+    """Read a pattern, as `load_pattern`; raise InputError if what predicts or replays it needs more memory
+    than there is."""
+    return load_pattern(path, _BYTES_PER_PREDICTED_MESSAGE)
 
 
 def load_without_diagonal(path: str | Path) -> tuple[Pattern, int]:

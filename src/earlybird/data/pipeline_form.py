@@ -30,7 +30,15 @@ _MESSAGES = ("one", "each", "planned")
 
 @dataclass(frozen=True, kw_only=True)
 class JoinedProtocol(Record):
-    """What messages of `min_bytes` and more cost: seconds once, seconds each, bytes per second."""
+    """What messages of `min_bytes` and more cost: seconds once, seconds each, bytes per second.
+
+    Attributes
+    ----------
+    min_bytes : smallest size, 0 for the first, then ascending.
+    bandwidth_bytes_per_s : of the messages together.
+    latency_s : from the departure of the last message until the receiver has everything.
+    overhead_s : how long a message delays others, in addition to its bytes.
+    """
 
     min_bytes: Bytes = 0
     latency_s: NotNegative
@@ -41,12 +49,19 @@ class JoinedProtocol(Record):
 
 @dataclass(frozen=True)
 class JoinedParameters(Record):
-    """Parameters of the joined model, see `models.pipelined.PipelineCosts`.
+    """Parameters of the [joined model](../pipeline-models.md#the-joined-model)
+    (`models.pipelined.PipelineCosts`).
 
     Attributes
     ----------
-    messages : "one", "each", "planned", or the bytes that whole partitions are aggregated up to.
-    burst_bytes, post_burst_s_per_byte : None and 0 if every byte of a buffer costs the same.
+    messages : `one`, `each` (partition), `planned` (by libearlybird), or the bytes that whole partitions are
+        aggregated up to.
+    protocols : by ascending `min_bytes`.
+    per_partition_s : cost of the calls for one partition.
+    overlap : useful share of an early message's head start: 0 if nothing is sent before the last partition is
+        ready.
+    burst_bytes, post_burst_s_per_byte : additional time per byte in the part of a buffer beyond the first
+        `burst_bytes`; absent if every byte costs the same.
     """
 
     messages: str | Count
@@ -79,8 +94,17 @@ class JoinedParameters(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline(Record):
-    """What a form describes. `vcis` : communication contexts requested from the MPI; None for its default;
-    `receivers`: None if only the main thread of the receiving rank receives."""
+    """What the form of a pipeline describes.
+
+    Attributes
+    ----------
+    operation : always.
+    method : the send method.
+    level : of the two ranks.
+    threads : that fill the buffer.
+    vcis : communication contexts requested from the MPI; absent for its default.
+    receivers : `threads` if all threads of the receiving rank received; absent if only its main thread did.
+    """
 
     operation: Literal["pipeline"] = "pipeline"
     method: str
@@ -95,9 +119,22 @@ class Pipeline(Record):
 
 
 class PipelineFormKeys(TypedDict, total=False):
+    """Keys of a form that `fit` adds.
+
+    Attributes
+    ----------
+    error : median relative error at the points of the fit.
+    held_out_error_sizes : at sizes left out.
+    points : their number.
+    oversubscribed : threads shared cores.
+    held_out_error : at numbers of partitions left out.
+    """
+
     error: NotNegative | None
     held_out_error: NotNegative | None
     held_out_error_sizes: NotNegative | None
+    points: Any
+    oversubscribed: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +143,10 @@ class PipelineForm(Record):
 
     Attributes
     ----------
-    range : each of RANGES to the lowest and highest measured.
+    what : the method that it describes.
+    form : always.
+    parameters : of the joined model.
+    range : `size_bytes`, `partitions` and `gamma_s_per_byte`, each `[lowest, highest]` measured.
     replicates : parameters fitted to resampled launches; replicate k of every method of a profile uses the
         same draw.
     """

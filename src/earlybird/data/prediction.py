@@ -19,19 +19,36 @@ SCHEMA = "earlybird.prediction/1"
 
 
 class PredictionKeys(TypedDict, total=False):
+    """Keys of a prediction that options of `predict` add.
+
+    Attributes
+    ----------
+    share : `message` or `process`, if the option made a difference.
+    mixed : `per-level` or `union`, likewise.
+    combine : `overlap`, likewise.
+    machine : the description that `--machine` gave; then `model` is `links`, `profile_id` is empty, and one
+        of the two parts of a rank's time is 0.
+    """
+
     notes: list[str]
     model_reason: str | None
     share: str | None
     mixed: str | None
     combine: str | None
+    machine: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction(Record):
-    """Per-rank times of one model, all arrays of shape (P,) in seconds.
+    """Times of the ranks by one model. Written too, and derived when read: `ranks`, `time_s` (`intra_node_s`
+    + `inter_node_s` - `overlap_s`) and `slowest_rank`, the lowest one with the largest time.
 
-    time_s = intra_node_s + inter_node_s - overlap_s, both with their tau and send waits; receive_s is without
-    tau. Without overlap_s nothing overlaps.
+    Attributes
+    ----------
+    receive_s : without latencies.
+    intra_node_s, inter_node_s : the parts of the time, with latencies and waiting for sends.
+    time_interval_s : a pair per rank, if the profile has replicates.
+    overlap_s : what of the two parts overlaps, after `--combine overlap`.
     """
 
     schema: ClassVar[str] = SCHEMA

@@ -42,20 +42,57 @@ Competitors = Annotated[int, msgspec.Meta(ge=1, lt=10**9)]
 
 
 class ProtocolKeys(TypedDict, total=False):
+    """Keys of a protocol that `fit` adds.
+
+    Attributes
+    ----------
+    sender_waits_measured : [completion times](../fitting.md#whether-senders-wait) determined `sender_waits`.
+    sender_waits_changes_between_bytes : the two measured sizes between which `sender_waits` changes at
+        `min_bytes`. A protocol within which it changes is written as several entries with the same name.
+    bounded_n, above_link_n, oversubscribed_n : the N whose bandwidth is only a bound, exceeds the link of a
+        virtual cluster, or was measured with more ranks than cores.
+    threshold : the library variable that determined `min_bytes`.
+    """
+
     sender_waits_measured: bool | None
     oversubscribed_n: list[int]
     bounded_n: list[int]
     above_link_n: list[int]
+    sender_waits_changes_between_bytes: Any
+    threshold: Any
 
 
 class LevelKeys(TypedDict, total=False):
+    """Keys of a level that `fit` adds.
+
+    Attributes
+    ----------
+    held_out_error : median relative error at [sizes left out](../fitting.md#how-far-to-trust-it) of the
+        fit.
+    held_out_error_n : the same for numbers of competitors.
+    """
+
     held_out_error: Number | None
     held_out_error_n: Number | None
 
 
 class ProfileKeys(TypedDict, total=False):
+    """Keys of a profile that `fit` adds.
+
+    Attributes
+    ----------
+    warnings : about the use of the profile.
+    fit : how it was fitted.
+    results : what was measured of pipelines and collectives, [results](#result); `advise` uses them where
+        they exist.
+    measured_with : `launcher`, `hosts`, `agent` and `mpi` of the first run, if given: commands that are
+        printed have them.
+    """
+
     warnings: list[str]
     results: list[Any]
+    fit: Any
+    measured_with: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +101,16 @@ class Protocol(Record):
 
     Attributes
     ----------
-    min_bytes : smallest size of the protocol; 0 for the first of a level.
-    latency_s : tau, seconds per message.
-    sender_waits : whether a send completes only at delivery; the default depends on `name`.
-    buffered_bytes : what of a connection may not be acknowledged yet when a send is complete, for models that
-        take it into account; None: nothing if `sender_waits`, else any number of bytes.
-    bandwidth_bytes_per_s : N -> bytes/s received by the whole group when N of its processes receive at once.
+    name : any text; `fit` names protocols [by their order](../fitting.md#where-protocols-begin).
+    min_bytes : smallest size of the protocol: 0 for the first of a level, then ascending.
+    latency_s : tau, per message.
+    sender_waits : whether a send completes only at delivery; if absent, true for the name `rendezvous`; set
+        it, or measure it, where it matters.
+    buffered_bytes : what of a connection may not be acknowledged yet when a send is complete, for the model
+        [`queue`](../models.md#queues); [measured](../fitting.md#what-the-network-buffers) between nodes; if
+        absent, no limit, or nothing if `sender_waits`.
+    bandwidth_bytes_per_s : maps N to the bytes/s that the whole group receives while N of its processes
+        receive. Models use `"1"`.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = {"extra": ProtocolKeys}
@@ -108,9 +149,15 @@ class Protocol(Record):
 
 @dataclass(frozen=True)
 class Level(Record):
-    """The protocols of one level, by ascending `min_bytes`."""
+    """The protocols of one level, by ascending `min_bytes`.
+
+    Attributes
+    ----------
+    protocols : at least one, by ascending `min_bytes`.
+    """
 
     key_types: ClassVar[Mapping[str, Any]] = {"extra": LevelKeys}
+    given_elsewhere = ("name",)
 
     name: str
     protocols: tuple[Protocol, ...]
@@ -124,11 +171,6 @@ class Level(Record):
         starts = np.array([protocol.min_bytes for protocol in self.protocols])
         return np.searchsorted(starts, size_bytes, side="right") - 1
 
-    def to_json(self) -> dict[str, Any]:
-        value = super().to_json()
-        del value["name"]  # the key of the level in its profile
-        return value
-
 
 class PingPongLine(NamedTuple):
     """Half a round trip of messages of at least `min_bytes`: the latency, and bytes over the bandwidth."""
@@ -141,7 +183,12 @@ class PingPongLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Replicate(Record):
-    """The levels of one draw of resampled launches."""
+    """The levels of one draw of resampled launches.
+
+    Attributes
+    ----------
+    levels : by name.
+    """
 
     levels: dict[str, Level]
     extra: Extra = field(default_factory=dict)
@@ -174,6 +221,23 @@ class Profile(Record):
 
     A form is a PipelineForm, a CollectiveForm, a PackingForm or a JSON object: forms of a file are checked
     when `pipelines`, `collectives` or `packings` is first used.
+
+    Attributes
+    ----------
+    levels : `intra_socket`, `inter_socket`, `inter_node`; at least one, unless `forms` has an entry.
+    id : name of the profile.
+    machine : the machine of its run.
+    context : the conditions of its runs: flavour, version, launcher, transport, the placement of each level,
+        `threads_per_rank` when not 1, `network` of a virtual cluster.
+    runs : `id` and `sha256` of each run; the digest is that of `samples.ndjson`.
+    forms : further fitted models: the [ping-pong curve](../fitting.md#the-ping-pong-curve),
+        [pipelines](#pipelineform), [collectives](#collectiveform),
+        [packing](#packingform).
+    intervals : 95 % intervals `[low, high]` by level, protocol, and then `latency_s`, or
+        `bandwidth_bytes_per_s` by N.
+    replicates : fits to resampled launches; `predict` computes intervals from them.
+    replays : of each replay given to `fit`; they [choose the default
+        model](../fitting.md#replays-and-the-default-model).
     """
 
     schema: ClassVar[str] = SCHEMA

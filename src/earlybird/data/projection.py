@@ -84,7 +84,6 @@ class ProjectedChange(Record):
 
     Attributes
     ----------
-    kind : one of KINDS.
     change : what is changed, such as "4x1x2".
     action : the setting or change of the program.
     time_s : of the phase in the whole run, projected, with a 95 % interval; None if unknown.
@@ -92,6 +91,7 @@ class ProjectedChange(Record):
     run_speed_up : recorded time of the run / the same with this change alone; None if unknown.
     basis : as of an `Alternative`: EXTRAPOLATED outside the measured range.
     reason : why a speed-up is unknown or only a bound, see `is_bound`.
+    kind : `layout`, `aggregation`, `partitions`, `collective`, `mpi` or `communicators`.
     """
 
     kind: str
@@ -121,6 +121,9 @@ class ProjectedPhase(Record):
     model_s : what the models predict for the communication of all epochs: the slowest rank; None if they
         describe none of it.
     model, model_reason : the model of its exchanges, and why it was chosen; "" without a prediction of them.
+    calls, functions : MPI calls, and the functions of the program that make them.
+    changes : one for each change of the phase.
+    notes : sentences.
     """
 
     number: Count
@@ -148,6 +151,8 @@ class WorkBalance(Record):
     core_wait_share : of the run, if ranks waited for cores: a part of these times may then be waiting.
     least_saved_s, most_saved_s : bounds of what even work saves; None if unknown, and where no rank waited
         for a core: it is `most_s` - `mean_s` then.
+    rank : with the most of it.
+    most_s, mean_s : of that rank, and of all ranks.
     """
 
     rank: Rank
@@ -236,10 +241,13 @@ class Projection(Record):
     Attributes
     ----------
     assumptions : by kind of change.
-    balance : None if nothing is known of it.
     causes : what costs time and is none of the changes, as clauses that say what to do.
-    changes_of_run : the changes of kinds OF_RUN; None in files of earlier versions.
     is_cut : not every rank was recorded to its end.
+    recording : its folder.
+    run_s : of the recorded run.
+    phases : with most time first.
+    balance : of time outside MPI calls; absent if nothing is known of it.
+    changes_of_run : the changes of all phases; absent in files of earlier versions.
     """
 
     schema: ClassVar[str] = SCHEMA

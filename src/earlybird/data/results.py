@@ -24,7 +24,8 @@ _REMEDY = "fit the runs again with `earlybird fit`"
 
 @dataclass(frozen=True)
 class Result(Record):
-    """One method at one point, over all launches.
+    """What was measured of one method at one point over all launches, with the keys of its `config` next to
+    these.
 
     Attributes
     ----------
@@ -41,6 +42,9 @@ class Result(Record):
     figures : further values of this kernel, such as `bandwidth_bytes_per_s`.
     statistic : what the one value of each launch is, where another benchmark printed no iterations; else "".
     rounding : by which share values may be off because they were printed with one digit.
+    launches : their number.
+    oversubscribed : ranks or threads shared cores.
+    reference : the method that `speed_up` is over.
     """
 
     unknown_keys: ClassVar[str] = "config"
@@ -74,6 +78,12 @@ class Result(Record):
         """`converged`, or in how many launches it was `noisy`; and whether ranks or threads shared cores."""
         text = f"noisy in {self.noisy}" if self.noisy else "converged"
         return text + (", oversubscribed" if self.oversubscribed else "")
+
+    @property
+    def fitted_error(self) -> float | None:
+        """(fitted - measured)/measured; None without a fitted model."""
+        time_s = self.time_s.value
+        return self.fitted_s / time_s - 1 if self.fitted_s is not None and time_s > 0 else None
 
     def row(self) -> dict[str, Any]:
         """The result as one flat row, for CSV and JSON: what identifies it, times, speed-ups, the rest."""

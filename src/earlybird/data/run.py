@@ -20,7 +20,7 @@ from earlybird.data.errors import InputError, Unknown, WorkError, write_error
 from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.kinds import require_path
 from earlybird.data.parameters import Parameters
-from earlybird.data.run_keys import CONFIG_TYPES, OfSample, check_header, check_launch
+from earlybird.data.run_keys import CONFIG_TYPES, SampleKeys, check_header, check_launch
 from earlybird.data.schema import OMIT_EMPTY, Count, Extra, Record, Share, decode
 from earlybird.data.statistics import Statistic, statistic_of
 from earlybird.data.units import MAX_BYTES
@@ -46,17 +46,39 @@ class Sample(Record):
 
     Attributes
     ----------
-    times_s : (I,) seconds per operation of the slowest rank (ping-pong: half the round trip).
-    warmup : number of leading entries of times_s that are transient: kept but not used.
-    batch : operations inside one timed region; times_s is already divided by it.
-    rank_times_s : (I, P) or None.
-    rounds : (I,) interleaving round of each iteration, or None.
-    statistic : what the one value of times_s is, where a benchmark printed no iterations.
-    rounding : by which share such a value may be off, if it was printed with one digit.
     extra : unknown keys; they are preserved.
+    kernel, quantity : `pingpong`, `half_round_trip`; `contention`, `time_per_repeat`; `exchange`, `exchange`;
+        `completion`, `completion`; `pipeline`, `time_to_solution`; `partitioned`, `in_flight`; `halo3d`,
+        `sweep3d` or `comb`, `step`; `msgrate`, `time_per_window`; `collective`, `completion`,
+        `delayed_completion` or `reduce_local`.
+    config : the point of the [request](../developers/kernels.md#points); with kernel, quantity and `method`
+        it identifies the point. Values are numbers or text, null is as absent. A key that the kernel's points
+        have and this one lacks is a default (1 thread of a pipeline, root 0) or unknown: tables leave its
+        cell empty, and figures that need it are left out. `mpi` is the flavour, followed by the variables of
+        `--env`: `mpich+MPIR_CVAR_CH4_NUM_VCIS=2`.
+    launch : `id` of a line of `launches.ndjson`.
+    times_s : per operation, one per iteration: by default the time of the slowest rank; where clocks differ
+        it may be below 0, which a baseline and a history refuse. `pingpong`: half of rank 0's round trip.
+        `completion`: the receiver's time. `pipeline`: the
+        [time-to-solution](../pipelines.md#what-is-measured) without its delay. `partitioned`: for how long at
+        least one partition is in flight. `msgrate`: one window of every thread.
+    warmup : leading entries of `times_s` that are kept but not used; less than the number of entries.
+    batch : operations in one timed region; `times_s` is already divided by it.
+    converged : the stop rule was satisfied.
+    validated : the received data was correct (`pipeline`, `partitioned`, `collective`: in every
+        iteration).
+    oversubscribed : some node had more rank threads than usable cores.
+    method : distinguishes alternatives with the same `config`.
+    rounds : one whole number per iteration: iterations of different methods with the same number were
+        interleaved.
+    rank_times_s : a row per iteration, a column per rank; for `completion` the columns are sender and
+        receiver.
+    statistic : `import`: what the one entry of `times_s` is, over iterations; `slowest_rank_mean` is the
+        largest of the means of the ranks. Absent if the entries are iterations.
+    rounding : `import`: by which share the value may be off because it was printed with one digit.
     """
 
-    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES | {"extra": OfSample}
+    key_types: ClassVar[Mapping[str, Any]] = CONFIG_TYPES | {"extra": SampleKeys}
 
     kernel: str
     quantity: str
@@ -109,6 +131,11 @@ class Sample(Record):
     def point(self) -> tuple[Any, ...]:
         """Identifies the point: samples of one point differ only by launch."""
         return (self.kernel, self.quantity, self.method, tuple(sorted(self.config.items())))
+
+    @property
+    def num_timed_ranks(self) -> int:
+        """The ranks of `rank_times_s`; 0 without these."""
+        return 0 if self.rank_times_s is None else int(self.rank_times_s.shape[1])
 
     def steady_times_s(self) -> np.ndarray:
         """times_s without the warm-up."""
@@ -337,7 +364,7 @@ def as_completion(sample: Sample) -> Sample:
 def rank_medians_of_launches(samples: Sequence[Sample]) -> np.ndarray:
     """(P,) seconds per rank, median over steady iterations, then over launches; Unknown unless each sample
     has `rank_times_s` of the same P ranks."""
-    counts = {0 if sample.rank_times_s is None else sample.rank_times_s.shape[1] for sample in samples}
+    counts = {sample.num_timed_ranks for sample in samples}
     if len(counts) != 1 or 0 in counts:
         raise Unknown(
             f"the launches of a point have the times of {' and '.join(map(str, sorted(counts)))} ranks; give "

@@ -46,6 +46,7 @@ class Change(Record):
         number of points; None with too few launches.
     launches_before, launches_after : the number of each.
     statistic : what each launch counts with, over its iterations; None if the sides have different ones.
+    verdict : of the ratio and its interval.
     """
 
     key_types: ClassVar[Mapping[str, Any]] = ANY_CONFIG_TYPES
@@ -92,9 +93,13 @@ class Point(Record):
 
 @dataclass(frozen=True)
 class Difference(Record):
-    """What differs between the sides other than times: `before` and `after` as text; "" if it is absent.
+    """What differs between the sides other than times.
 
-    `prevents_comparison` : times differ for this reason alone (host, network, placement).
+    Attributes
+    ----------
+    what : differs.
+    before, after : as text, "" if it is absent.
+    prevents_comparison : times differ for this reason alone: host, network or placement.
     """
 
     what: str
@@ -119,7 +124,7 @@ def _part(text: str, start: int) -> str:
 
 @dataclass(frozen=True)
 class RunComparison(Record):
-    """Two sides, `before` and `after` by name.
+    """What changed between two runs.
 
     Attributes
     ----------
@@ -127,6 +132,10 @@ class RunComparison(Record):
     min_effect : a smaller change counts as none, as a fraction.
     geometric_mean : of the ratios.
     only_before, only_after : points that one side lacks.
+    before, after : names of the two sides.
+    changes : one for each point of both sides.
+    differences : other than times.
+    notes : warnings.
     """
 
     schema: ClassVar[str] = SCHEMA

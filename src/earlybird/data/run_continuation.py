@@ -32,8 +32,11 @@ def is_tuning(setting: str) -> bool:
 
 def resume_command(run: Run) -> str:
     """Return the command that continues `run`, with all that its folder does not choose."""
-    command = "measure" if _is_measured(run) else "replay"
-    return command_text(["earlybird", command, "--resume", *stated_again(run), "-o", no_option(run.path)])
+    command, folder = ["measure" if _is_measured(run) else "replay"], run.path
+    if paper := _settings(run).get("reproduce"):
+        # Of a paper's folder, which has one for each MPI, with those of the steps.
+        command, folder = ["reproduce", str(paper)], run.path.parent.parent
+    return command_text(["earlybird", *command, "--resume", *stated_again(run), "-o", no_option(folder)])
 
 
 def stated_again(run: Run) -> list[str]:
@@ -49,7 +52,7 @@ def stated_again(run: Run) -> list[str]:
 
 
 def _is_measured(run: Run) -> bool:
-    return "suites" in _settings(run)
+    return not _settings(run).keys().isdisjoint(("suites", "reproduce"))
 
 
 def _settings(run: Run) -> Mapping[str, Any]:

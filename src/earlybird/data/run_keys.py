@@ -46,12 +46,36 @@ Grid = (
 
 
 class Cache(TypedDict, total=False):
+    """One level of caches of a machine.
+
+    Attributes
+    ----------
+    level : 1 for L1.
+    size_bytes : of one cache.
+    shared_by_cpus : the CPUs that share it, as the kernel lists them.
+    """
+
     level: Whole
     size_bytes: Bytes | None
     shared_by_cpus: Text
 
 
 class Machine(TypedDict, total=False):
+    """The host on which a command ran.
+
+    Attributes
+    ----------
+    host : name.
+    cpu_model, architecture : as the kernel names them.
+    cores, cores_per_socket, sockets, hardware_threads : those that the command may use.
+    caches : of one core.
+    memory_bytes : of the machine.
+    kernel : name and version of the operating system.
+    governor : of the frequency of cores, or `unknown`.
+    virtualized : whether it is a virtual machine.
+    load : mean of a minute, or of 1, 5 and 15 minutes.
+    """
+
     host: Text
     cpu_model: Text
     architecture: Text
@@ -68,6 +92,20 @@ class Machine(TypedDict, total=False):
 
 
 class EffortKeys(TypedDict, total=False):
+    """The limits of a measurement.
+
+    Attributes
+    ----------
+    launches : how often each group of points is launched.
+    paper : the stop rule of the papers instead of intervals.
+    seed : of the order of points and of noise.
+    time_limit_s : after which a launch is ended.
+    stall_limit_s : after which a launch without new samples is ended.
+    min_iterations : of each point.
+    target : half-width of the interval at which a point is complete, over its median.
+    budget_s : time for all suites together.
+    """
+
     launches: Annotated[int, msgspec.Meta(ge=1, le=MAX_LAUNCHES)]
     budget_s: PositiveSeconds
     paper: bool
@@ -79,6 +117,33 @@ class EffortKeys(TypedDict, total=False):
 
 
 class Settings(TypedDict, total=False):
+    """The options that a run was started with; those of a suite have further keys.
+
+    Attributes
+    ----------
+    suites : what is measured.
+    mpi : the MPI, or several MPIs or settings of one.
+    launcher : how ranks are started, as `--launcher`.
+    hosts, agent : as `--hosts` and `--agent`.
+    network : the links of a virtual cluster or the simulated machine.
+    nodes : of the virtual cluster.
+    against : the folder of the run that this one repeats.
+    layout_text : the layout of a replay as it was given.
+    profile : the profiles that a replay is compared with.
+    stages : the messages of each exchange of a replay that follow each other.
+    threads : per rank.
+    thread_counts : those to compare, as `--threads` of `msgrate`.
+    quick : fewer points and less time.
+    empty : whether the messages are also replayed without data.
+    imported : whether another benchmark measured.
+    without_dead_nodes : whether nodes that do not answer are left out.
+    map_by : as `--map-by`.
+    reproduce, step : the paper whose figures are measured, and the step of it.
+    mpis : the MPIs to measure.
+    budget_s : time for the figures of a paper.
+    effort : the limits of the measurement.
+    """
+
     suites: Annotated[list[str], msgspec.Meta(min_length=1)]
     mpi: list[str] | str | None
     launcher: str
@@ -98,10 +163,26 @@ class Settings(TypedDict, total=False):
     without_dead_nodes: bool
     map_by: Text
     reproduce: Text
+    step: Text
+    mpis: list[str]
+    budget_s: Seconds
     effort: EffortKeys
 
 
 class Header(TypedDict, total=False):
+    """The object in `run.json`.
+
+    Attributes
+    ----------
+    id : name of the run.
+    started : date and time in ISO 8601.
+    machine : the host on which the command ran.
+    command : the command and its arguments.
+    seed : of the order of points.
+    earlybird : version that measured.
+    settings : required by `--resume` and `--against`.
+    """
+
     id: str
     started: Text
     machine: Machine | None
@@ -112,12 +193,35 @@ class Header(TypedDict, total=False):
 
 
 class Clock(TypedDict, total=False):
+    """The clock of a launch.
+
+    Attributes
+    ----------
+    resolution_s : smallest observed step.
+    overhead_s : median cost of a reading.
+    residual_s : 0 when all ranks read one clock; otherwise the largest `clock_residual_s` of the samples, or
+        null when every time is a difference of readings of one rank's clock.
+    """
+
     resolution_s: Seconds
     overhead_s: Seconds
     residual_s: Seconds
 
 
 class Place(TypedDict, total=False):
+    """Where a rank ran, observed after MPI_Init.
+
+    Attributes
+    ----------
+    rank : in MPI_COMM_WORLD.
+    host : under `srun` by the name that Slurm has for it.
+    cpus : those that the rank may use.
+    sockets : of these CPUs.
+    node : numbers hosts in order of appearance.
+    socket : null when the CPUs span several.
+    threads : with several threads per rank, the CPUs that each may use.
+    """
+
     rank: Whole
     host: Text
     sockets: list[Number] | None
@@ -128,6 +232,44 @@ class Place(TypedDict, total=False):
 
 
 class Launch(TypedDict, total=False):
+    """A launch, also one that failed.
+
+    Attributes
+    ----------
+    id : as `launch` of samples.
+    kernel : the measuring program.
+    started : date and time in ISO 8601.
+    flavour, version : of the MPI.
+    launcher : how the ranks were started.
+    layout, binding : as requested.
+    command_line : of the launcher.
+    environment : variables that begin with `MPIR_ MPICH_ OMPI_ PMIX_ PRTE_ I_MPI_ UCX_ FI_ HYDRA_ SLURM_ OMP_
+        EARLYBIRD_`, and those that `--env` names for any side of the run; null: not set.
+    set_by_launcher : the variables of `environment` that earlybird set, as opposed to the user.
+    control_variables : integer MPI_T variables whose names contain eager, rendezvous or threshold.
+    settings : `collective`: for each method, the control variables written before its communicator was
+        created (`communicator`) and before its calls (`call`).
+    library_version, mpi_standard : as the MPI reports them.
+    thread_level : that MPI_Init_thread provided: `single`, `funneled`, `serialized` or `multiple`.
+    threads_per_rank : the value of `--threads`, 1 if absent.
+    transport : `intra-node` when all ranks were on one host, `inter-node` otherwise, `unknown` when the
+        launch ended before it reported its placement.
+    clock : with which it measured.
+    oversubscribed : whether a node had more rank threads than usable cores.
+    placement : where each rank ran.
+    network, link, link_at_start : virtual cluster: a description of its links, their measurements before this
+        session, and those from when the cluster started.
+    node_received_bytes : virtual cluster: bytes that each node received over its link during the launch; null
+        when the link was lost.
+    tool, hidden, file, sha256, datatype : `import`: the benchmark and its version, what its text does not
+        show, the file and its digest, the MPI datatype that it printed.
+    statistic : `import` of earlier versions: as that of samples.
+    srun : the arguments of `--srun`.
+    cause : of a failure; absent on success.
+    exit : status of the launch.
+    duration_s : of the launch.
+    """
+
     id: Text
     kernel: Text
     started: Text
@@ -162,6 +304,7 @@ class Launch(TypedDict, total=False):
     cause: Text
     exit: Number | None
     duration_s: Seconds
+    srun: Any
 
 
 class Config(TypedDict, total=False):
@@ -212,6 +355,8 @@ class _OwnConfig(Config, total=False):
 
 def _requiring(*keys: str) -> Any:
     """`_OwnConfig` with these keys, which have a value."""
+    if unknown := set(keys) - get_type_hints(_OwnConfig).keys():
+        raise ValueError(f"required keys of a point without a type in _OwnConfig: {unknown}")
     required: Any = Required
     types: Any = {
         name: required[_without_none(kind)] if name in keys else kind
@@ -237,13 +382,63 @@ def config_types(record: Any) -> Any:
 CONFIG_TYPES = {"config": config_types}
 
 
-class OfSample(TypedDict, total=False):
-    """Further keys of a sample that figures are made of; lists of numbers are checked where they are read."""
+class SampleKeys(TypedDict, total=False):
+    """Further keys of a sample that figures are made of; lists of numbers are checked where they are read.
+
+    Attributes
+    ----------
+    delayed_ranks : `delayed_completion`: the rank that called `config.delay_s` late in each iteration. Ranks
+        that waited for it, according to `rank_times_s`, are below it in the tree of the algorithm, or above
+        it.
+    sent_bytes, messages, partitions_sent : motifs: what all ranks together send in an iteration; partitions
+        of partitioned messages.
+    thread_times_s : `msgrate`: a row per iteration, a column per thread: seconds per window from the thread's
+        first message to its last completion, the larger of the times of the sending and of the receiving
+        thread.
+    delay_s, delays_s : `pipeline`: the requested delay (the computation time of a thread, when all partitions
+        are computed), and the delay of each iteration, which `times_s` excludes.
+    ready_s, returned_s, arrived_s : `partitioned`: a row per iteration, a column per partition, since rank
+        0's start: `MPI_Pready` is called, has returned, the receiver has the partition.
+    joined_s, completed_s : `partitioned`: one per iteration: the threads of rank 0 join; the receive is
+        complete.
+    compute_s : `partitioned`: a row per iteration, a column per thread: the drawn computation times.
+    seed : `partitioned`: determines `compute_s`.
+    work_per_s : `partitioned`: steps of computation per second of each thread, 0 without computation.
+    line_hot_s, line_cold_s : `partitioned` with a cold cache: per rank, the median time of a load before and
+        after the caches are emptied.
+    flushed_bytes : `partitioned` with a cold cache: memory that is read to empty them.
+    split_s : [motifs](../motifs.md#time-and-its-parts): a row per iteration, in it for each rank the seconds
+        of computation, communication and waiting.
+    clock : behind times that begin at the start of rank 0 (`pipeline`, `partitioned`, `completion`) or of the
+        first rank (`exchange`, `msgrate`, `collective`, motifs): `one` that all ranks read, or the
+        `synchronised` clocks of [several nodes](../placement.md#clocks-of-several-nodes); `each rank's own`
+        when every time begins and ends on one rank.
+    clock_residual_s, clock_round_trip_s : with `synchronised`: the clock difference found by exchanges that
+        were not used for the synchronisation, and the round trip of the exchanges that were used.
+    """
 
     delayed_ranks: list[Rank]
     sent_bytes: Bytes
     messages: Natural
     partitions_sent: Natural
+    thread_times_s: Any
+    delay_s: Any
+    delays_s: Any
+    ready_s: Any
+    returned_s: Any
+    arrived_s: Any
+    joined_s: Any
+    completed_s: Any
+    compute_s: Any
+    seed: Any
+    work_per_s: Any
+    line_hot_s: Any
+    line_cold_s: Any
+    flushed_bytes: Any
+    split_s: Any
+    clock: Any
+    clock_residual_s: Any
+    clock_round_trip_s: Any
 
 
 # Of records that may leave out what all points have in common.
@@ -251,6 +446,16 @@ ANY_CONFIG_TYPES = {"config": Config}
 
 
 class Summary(TypedDict, total=False):
+    """What is said of a recording as a whole, in `recording.json`.
+
+    Attributes
+    ----------
+    command : as given to `earlybird record`.
+    started : date and time in ISO 8601.
+    versions : of earlybird and the MPI.
+    host : the node on which it was started, as `machine` of a run.
+    """
+
     command: list[str] | None
     started: Text
     versions: dict[str, Text] | None
@@ -258,6 +463,14 @@ class Summary(TypedDict, total=False):
 
 
 class Interface(TypedDict, total=False):
+    """A network interface, or a port of InfiniBand.
+
+    Attributes
+    ----------
+    mtu, state, rate_mbit, driver : of a network interface, as the kernel shows them.
+    rate : of an InfiniBand port.
+    """
+
     mtu: Plain
     state: Plain
     rate_mbit: Plain
@@ -266,6 +479,33 @@ class Interface(TypedDict, total=False):
 
 
 class Facts(TypedDict, total=False):
+    """What a node has and allows.
+
+    Attributes
+    ----------
+    kernel : version of Linux.
+    hardware_threads : of the node.
+    cores, cpus : that the job may use, one CPU per core.
+    compute_s, compute_cpu_s : elapsed and CPU time of the reference computation on each of `cpus`.
+    cpu_limit : cores that the control group allows; absent without a limit.
+    governor : of the frequency of cores.
+    numa_nodes : their number.
+    memory_bytes : of the node.
+    transparent_huge_pages : the setting of the kernel.
+    shm_bytes : size of /dev/shm.
+    ptrace_scope : the setting of the kernel.
+    smt : `on` or `off`.
+    interfaces : by name.
+    load : the mean of a minute.
+    load_of_others : processes that ran or waited for a core before and after the messages, without the rank.
+    stolen_share : of CPU time, by the hypervisor.
+    mpi_version, mpi_file : of the MPI library that is loaded.
+    settings : variables of the environment that concern the MPI.
+    device : that carried the messages.
+    huge_pages : the number reserved.
+    single_copy : whether a process may copy from the memory of another one.
+    """
+
     kernel: Text
     hardware_threads: Amount
     cores: Amount
@@ -289,6 +529,7 @@ class Facts(TypedDict, total=False):
     mpi_file: Text
     settings: dict[str, Plain] | None
     device: Text
+    ptrace_scope: Any
 
 
 def check_header(header: dict[str, Any], where: str) -> None:

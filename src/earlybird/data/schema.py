@@ -49,6 +49,11 @@ def form(pattern: str, allowed: str) -> msgspec.Meta:
     return msgspec.Meta(pattern=pattern)
 
 
+def allowed_form(pattern: str) -> str:
+    """Return what a text of the form `pattern` is, as errors ask for it."""
+    return _FORMS[pattern]
+
+
 Extra = Mapping[str, Any]  # the unknown keys of a record
 # Metadata of a field that is written only if it is neither empty nor zero.
 OMIT_EMPTY = {"omit_empty": True}
@@ -86,7 +91,8 @@ class Record:
 
     Unknown keys are kept in the field that `unknown_keys` names; a record without it refuses them. `schema`
     names the format if the record is a whole file. `__post_init__` raises ValueError for what types do not
-    express.
+    express. `tools.file_tables` copies the meaning of each key from the section "Attributes" of the docstring
+    to docs/files/, also from those of the TypedDicts of `key_types`.
     """
 
     schema: ClassVar[str] = ""
@@ -94,11 +100,15 @@ class Record:
     # By the name of a field that is a JSON object, such as `extra`, a TypedDict of the keys that this version
     # reads, or a function that gives it for a record; other keys are free.
     key_types: ClassVar[Mapping[str, Any]] = {}
+    # Fields that are no keys of the object: what contains it has them, such as the name of a level.
+    given_elsewhere: ClassVar[tuple[str, ...]] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object; without values that are None by default, and without empty ones of OMIT_EMPTY."""
         value: dict[str, Any] = {"schema": self.schema} if self.schema else {}
         for one in fields(self):  # type: ignore[arg-type]  # its subclasses are dataclasses
+            if one.name in self.given_elsewhere:
+                continue
             item = getattr(self, one.name)
             if one.name == self.unknown_keys:
                 value |= dict(item)

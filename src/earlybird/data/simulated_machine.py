@@ -62,7 +62,6 @@ class SimulatedMachine(Record):
 
     Attributes
     ----------
-    levels : cost of one message on each of LEVELS.
     socket_bandwidth_bytes_per_s : shared by all messages that start or end in one socket.
     sockets_bandwidth_bytes_per_s : shared by all messages between sockets of a node in one direction, to
         higher or to lower numbers.
@@ -71,6 +70,8 @@ class SimulatedMachine(Record):
     eager_bytes : a larger message starts only after its receive is posted.
     fat_tree, dragonfly : the network between the nodes; without either one switch that limits nothing.
     sources : where these numbers come from.
+    nodes, sockets, cores : nodes, sockets of a node, cores of a socket.
+    levels : cost of one message: `intra_socket`, `inter_socket`, `inter_node`.
     """
 
     schema: ClassVar[str] = SCHEMA

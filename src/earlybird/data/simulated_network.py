@@ -28,9 +28,10 @@ class FatTree(Record):
 
     Attributes
     ----------
-    nodes_per_leaf : consecutive nodes have the same leaf switch. With as many uplinks, as fast as the NICs,
-        the bisection is full.
-    uplinks_per_leaf : and spine switches; a message to node d goes over number d modulo these (D-mod-k).
+    nodes_per_leaf : divides `nodes`; consecutive nodes have the same leaf switch.
+    uplinks_per_leaf : each leaf switch has one link to each of so many spine switches. A message to node d
+        goes over spine switch d modulo this number (D-mod-k). As many as `nodes_per_leaf` give full
+        bisection, half as many a network tapered 2:1.
     bandwidth_bytes_per_s : of each direction of an uplink; default that of a node's NIC.
     hop_latency_s : added for each link between switches.
     """

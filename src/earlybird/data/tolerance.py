@@ -29,8 +29,13 @@ def growth_text(growth: float) -> str:
 
 @dataclass(frozen=True)
 class Tolerated(Record):
-    """The `factor` of the parameter at which the slowest rank takes longer by the fraction `growth`; None if
-    it does not within the searched range."""
+    """The factor of a parameter at which the slowest rank takes longer by a fraction.
+
+    Attributes
+    ----------
+    growth : by which fraction the slowest rank takes longer.
+    factor : of the parameter; null if none up to 1000 times slower does it.
+    """
 
     growth: Positive
     factor: Positive | None
@@ -43,10 +48,10 @@ class ToleranceCurve(Record):
 
     Attributes
     ----------
-    level, parameter : one of LEVELS; LATENCY or BANDWIDTH.
     value : as it is now, in seconds or bytes/s: of the protocol with the most messages (latency) or bytes
         (bandwidth, BW(1)) of the level.
-    factors, time_s : of the same length, factors ascending.
+    level, parameter : `latency` or `bandwidth` of a level.
+    factors, time_s : the time of the slowest rank if the parameter is multiplied by each factor.
     tolerated : one for each growth.
     """
 
@@ -99,7 +104,13 @@ class ToleranceCurve(Record):
 
 @dataclass(frozen=True)
 class Tolerance(Record):
-    """Of one exchange by one model; `time_s` is the slowest rank's time now."""
+    """How slow latency and bandwidth may become before an exchange takes longer.
+
+    Attributes
+    ----------
+    time_s : of the slowest rank, now.
+    curves : one for each parameter of a level.
+    """
 
     schema: ClassVar[str] = SCHEMA
 

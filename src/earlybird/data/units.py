@@ -21,6 +21,7 @@ _MIN_LEVEL = 1e-12
 MIN_BYTES_PER_S = 1e-3
 _MAX_HZ = 1e15
 
+_TRIPLE = re.compile("x".join(["([0-9]{1,8})"] * 3))  # as many digits as native/kernels/motifs/grid.cpp reads
 _WHOLE = re.compile(r"0*[0-9]{1,18}")
 
 # Each digit has one place in it: otherwise thousands of digits take minutes.
@@ -94,6 +95,15 @@ def whole_number(text: str) -> int | None:
     """A number of digits alone, None of other text and of more digits than 64 bits hold, which int() takes
     time and memory for, or refuses."""
     return int(text.lstrip("0") or "0") if _WHOLE.fullmatch(text) else None
+
+
+def parse_triple(text: str, what: str, example: str = "4x4x2") -> tuple[int, int, int]:
+    """`64x32x16` -> (64, 32, 16), from 1 up; raises InputError naming `what`."""
+    match = _TRIPLE.fullmatch(text.strip())
+    sides = tuple(map(int, match.groups())) if match else (0, 0, 0)
+    if min(sides) < 1:
+        raise InputError(f"{what} has {shortened(text)}; give three numbers from 1 up, such as {example}")
+    return sides[0], sides[1], sides[2]
 
 
 def number_in(text: str) -> float:
@@ -260,6 +270,11 @@ def format_bandwidth(bandwidth_bytes_per_s: float) -> str:
         if bandwidth_bytes_per_s >= factor:
             return f"{_three_digits(bandwidth_bytes_per_s / factor)} {name}"
     return f"{_three_digits(bandwidth_bytes_per_s)} B/s"
+
+
+def format_delay_rate(seconds_per_byte: float) -> str:
+    """1e-9 -> `1000 us/MB`."""
+    return f"{seconds_per_byte * 1e12:.6g} us/MB"
 
 
 def _three_digits(value: float) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas
 
+from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.fit import collective
@@ -14,7 +15,15 @@ from earlybird.fit.collective import PointReader
 from earlybird.fit.collective_judgement import Judgement, extrapolation_split, judge
 from earlybird.fit.collective_samples import Collectives
 from earlybird.fit.collective_search import Points
-from earlybird.fit.insaghi_forms import US, Grid, InsaghiFit, fit_insaghi_form, grid
+from earlybird.fit.insaghi_forms import (
+    US,
+    Grid,
+    InsaghiFit,
+    Regression,
+    fit_insaghi_form,
+    grid,
+    regressions,
+)
 from earlybird.fit.stepwise import errors_left_out, relative_errors
 
 ALL_SIZES, ALL_MAPPINGS = "all sizes", "all mappings"
@@ -268,3 +277,12 @@ def _exponential(row: Mapping[str, Any]) -> str:
 
 def _per_cent(error: float) -> str:
     return f"{100 * error:.3g} %"
+
+
+def compare_forms(
+    collectives: Collectives, forms: Sequence[CollectiveForm], times: str
+) -> tuple[list[Regression], list[str]]:
+    """Return Insaghi's regressions, and a verdict on the forms of every algorithm."""
+    results = regressions(collectives.table, cores_per_node(collectives), time_column(times))
+    verdicts = [verdict(form.operation, form.algorithm, form.extra.get("alternatives", ())) for form in forms]
+    return results, verdicts

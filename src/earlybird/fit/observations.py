@@ -10,7 +10,7 @@ import numpy as np
 import pandas
 
 from earlybird.compare.results import results
-from earlybird.data import kernels
+from earlybird.data import files, kernels
 from earlybird.data.benchmark_parameters import parameter_texts
 from earlybird.data.collective_algorithms import unmodelled_hint
 from earlybird.data.errors import InputError
@@ -22,7 +22,7 @@ from earlybird.data.packing_form import PackingForm
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample, as_completion, require_validated
 from earlybird.data.statistics import MEAN
-from earlybird.data.tables import load_pingpong_table
+from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_table
 from earlybird.data.units import MIN_S
 from earlybird.fit import pipelined
 from earlybird.fit.collective_samples import (
@@ -499,3 +499,28 @@ def _observation(run: Run, sample: Sample) -> dict[str, Any]:
         "oversubscribed": sample.oversubscribed,
         "converged": sample.converged,
     }
+
+
+def read_sources(sources: Sequence[Path], mpi: str | None = None) -> Observations:
+    """Read run folders, or one table of ping-pong times; raise InputError for a mixture and for other
+    files."""
+    tables = [path for path in sources if path.is_file() or path.is_fifo()]
+    if not tables:
+        return read_runs(sources, mpi)
+    if len(sources) > 1:
+        raise InputError(
+            f"{tables[0]} is a table, given with {len(sources) - 1} more; give one table only, or run folders"
+        )
+    text = files.read_text(tables[0], "table")
+    if text.lstrip().startswith(("{", "[")):
+        inside = tables[0].parent / "run.json"
+        run = f", such as {inside.parent}" if inside.is_file() else ""
+        raise InputError(
+            f"{tables[0]} is JSON and no table of times; give run folders{run}, or a table with the columns "
+            f"{','.join(PINGPONG_HEADER)}"
+        )
+    if text.partition("\n")[0].strip() == ",".join(THUNE_HEADER):
+        raise InputError(
+            f"{tables[0]} contains fitted parameters, not times; give run folders or a table of times"
+        )
+    return read_table(tables[0])

@@ -57,6 +57,20 @@ class Choice:
     kept_switches_error: float | None
     held_out_error: float | None
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {
+            "level": self.level,
+            "segments": self.segmentation.num_segments,
+            "min_bytes": list(self.segmentation.min_bytes),
+            "parameters": self.segmentation.num_parameters,
+            "criterion": self.segmentation.criterion,
+            "in_sample_error": self.in_sample_error,
+            "kept_switches_error": self.kept_switches_error,
+            "held_out_error": self.held_out_error,
+            "chosen": self.chosen,
+        }
+
 
 @dataclass(frozen=True)
 class _Division:

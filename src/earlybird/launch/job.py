@@ -65,7 +65,7 @@ def run_kernel(
     """Write the kernel's request, run the process tree, read the kernel's output."""
     mpi, out = job.mpi, scratch / "samples.ndjson"
     arguments = [*invocation.before_program, str(kernel_path(mpi, request.kernel)), *invocation.after_program]
-    arguments.append(str(_write_request(request, job.threads, out)))
+    arguments.append(str(write_request(request, job.threads, out)))
     of_points = context_variables(mpi.family, request.vcis, request.streams) | dict(request.environment)
     refuse_conflicts(mpi.settings, invocation.by_arguments)
     refuse_placement(mpi.settings, invocation.placing, invocation.sets())
@@ -156,7 +156,7 @@ def refuse_conflicts_ahead(
 
 
 def _collect(request: Request, record: dict[str, Any], out: Path, ended: Ended, job: Job) -> Launched:
-    header, samples = _read_scratch(out, request.id)
+    header, samples = read_scratch(out, request.id)
     observed = placement.observed_layout(header.pop("placement", []))
     num_hosts = len({entry["host"] for entry in observed})
     if "clock" in header:
@@ -187,8 +187,8 @@ def _clock_residual_s(samples: Sequence[Sample], one_clock: bool) -> float | Non
     return max(residuals_s) if residuals_s else 0.0 if one_clock else None
 
 
-def _write_request(request: Request, threads: int, out: Path) -> Path:
-    """Write what the kernel reads next to `out`; return its path."""
+def write_request(request: Request, threads: int, out: Path) -> Path:
+    """Write what the kernel reads next to `out`, where it writes; return its path."""
     options: dict[str, Any] = {"out": str(out), "threads": threads, "seed": request.seed}
     options["ranks"] = request.layout.num_ranks
     options |= vars(request.rules)
@@ -226,9 +226,9 @@ class _GrowingLines:
         return new.splitlines()
 
 
-def _read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample]]:
-    """The launch record and the complete samples of a scratch file; a line cut short by a death is left
-    out."""
+def read_scratch(path: Path, launch_id: str) -> tuple[dict[str, Any], list[Sample]]:
+    """Return the launch record and the complete samples that a kernel wrote; a line cut short by a death is
+    left out."""
     lines = (
         [files.parse_json(line) for line in files.read_whole_lines(path, _SCRATCH)] if path.exists() else []
     )

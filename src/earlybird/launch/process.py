@@ -28,6 +28,7 @@ _WATCH_S = 1.0  # looking costs time on the cores that are measured
 # this often later. Segments are made in MPI_Init.
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.1, 60.0
 _GRACE_S = 3.0
+_END_LIMIT_S = 10.0  # of a command after SIGTERM
 # Not code between fork and exec, which may deadlock, because checks launch pairs of nodes in threads.
 _GUARDIAN = Path(__file__).with_name("guardian.py")
 
@@ -291,3 +292,22 @@ def _processes_of(job: str) -> list[psutil.Process]:
             if process.environ().get(MARKER) == job and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
+
+
+def run_to_completion(arguments: list[str], environment: Mapping[str, str]) -> int:
+    """Run a command and return its exit status; Ctrl-C terminates it with SIGTERM, so that mpiexec ends its
+    ranks."""
+    begin_s = time.time()
+    process = subprocess.Popen(arguments, env=environment)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.terminate()
+        try:
+            process.wait(_END_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        raise
+    finally:
+        temporary_files.remove_left(begin_s, pids=[process.pid])

@@ -102,7 +102,7 @@ def _statistic(text: str, _: Mapping[str, Any]) -> str:
 
 COLLECTIVE_OPTIONS = (
     SuiteOption("op", f"One or more of {', '.join(OPERATIONS)}.  [default: {', '.join(DEFAULT_OPERATIONS)}]",
-                "operations", listed(str)),
+                "operations", choices=OPERATIONS),
     SuiteOption("algorithm", "Algorithms, such as linear,pipeline:8KiB,own-binomial; own (all of "
                 "Earlybird's), persistent (the persistent operation), all-persistent, all or default.  "
                 f"[default: default,{','.join(DEFAULT_ALGORITHMS)} "
@@ -122,12 +122,12 @@ COLLECTIVE_OPTIONS = (
                 "[default: 8KiB for pipelines of all, own and the default, else 0]", "segments_bytes",
                 byte_counts("--segments")),
     SuiteOption("map-by", "core, socket or node; several separated by commas.  [default: core]", "map_by",
-                listed(str)),
+                choices=MAPPINGS),
     SuiteOption("layout", "Nodes x sockets x ranks of a socket that the ranks fill, such as 4x1x1.  "
                 "[default: all cores]", "layout", _layout),
     SuiteOption("root", "The root rank.  [default: 0]", "root", number("--root", "a rank, such as 0")),
     SuiteOption("verify", f"Rank counts at which to verify the tree: {', '.join(VERIFY_CHOICES)}.  "
-                f"[default: {VERIFY_CHOICES[0]}]", "verify"),
+                f"[default: {VERIFY_CHOICES[0]}]", "verify", values=VERIFY_CHOICES),
     SuiteOption("statistic", "The time of a collective: completion, until the last rank is done, or mean, "
                 f"over the ranks; the other one is kept too.  [default: {COMPLETION}]", "statistic",
                 _statistic, values=STATISTICS),
@@ -148,11 +148,7 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
     if resources.family is None:  # a script, for an MPI that is seen later: the one with most algorithms
         resources = replace(resources, family="openmpi")
     operations = options.operations or DEFAULT_OPERATIONS
-    _check_names("--op", operations, OPERATIONS, "operations")
     mappings = options.map_by or ("core",)
-    _check_names("--map-by", mappings, MAPPINGS, "mappings")
-    if options.verify is not None:
-        _check_names("--verify", (options.verify,), VERIFY_CHOICES, "choices")
     ranks = options.ranks or _default_ranks(resources)
     _check_ranks(ranks, options, operations, resources)
     _check_variants(options, operations, resources)
@@ -243,12 +239,6 @@ def _alike(options: Options, resources: Resources) -> list[str]:
         for names in named.values()
         if len(names) > 1
     ]
-
-
-def _check_names(option: str, given: Sequence[str], known: Sequence[str], what: str) -> None:
-    for name in given:
-        if name not in known:
-            raise InputError(f"{option} has {name!r}; the {what} are {', '.join(known)}")
 
 
 def _check_ranks(

@@ -22,12 +22,6 @@ def _computation(text: str) -> float:
     return compute_s
 
 
-def _noise_model(text: str) -> str:
-    if text not in NOISE_MODELS:
-        raise InputError(f"--noise has {text!r}; the models are {', '.join(NOISE_MODELS)}")
-    return text
-
-
 def _noise_share(text: str) -> float:
     """`4` -> 0.04."""
     try:
@@ -49,7 +43,7 @@ NOISE = SuiteOption(
     "noise",
     "Noise of the computation: none; single: one thread takes --noise-percent longer; uniform: each by a "
     f"random part of that; gaussian: that is the standard deviation.  [default: {NO_NOISE}]",
-    "noise_models", listed(_noise_model),
+    "noise_models", choices=NOISE_MODELS,
 )  # fmt: skip
 NOISE_PERCENT = SuiteOption(
     "noise-percent", "Strength of the noise in percent of the computation, such as 0,4,10.  [default: 4]",

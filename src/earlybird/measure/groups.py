@@ -11,7 +11,6 @@ from earlybird.data.collective_algorithms import Forcing
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import KERNELS, sweep_blocks, sweep_steps
 from earlybird.data.layout import Layout, parse_layout
-from earlybird.data.levels import LEVELS
 from earlybird.data.pattern import Pattern
 from earlybird.measure.options import FIELDS, SuiteOption
 
@@ -240,8 +239,6 @@ def levels_of(options: Options, resources: Resources) -> tuple[str, ...]:
     if options.levels is None:
         return tuple(resources.cores)
     for level in options.levels:
-        if level not in LEVELS:
-            raise InputError(f"--levels has {level!r}; the levels are {', '.join(LEVELS)}")
         if level not in resources.cores:
             raise InputError(
                 f"--levels has {level!r}, which is not available; the levels are {', '.join(resources.cores)}"

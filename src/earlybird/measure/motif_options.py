@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from earlybird.data import kernels
-from earlybird.data.errors import InputError
 from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import STYLES
+from earlybird.data.units import parse_triple
 from earlybird.measure import computing
-from earlybird.measure.motif_shapes import Triple, parse_triple, triple_text
+from earlybird.measure.motif_shapes import Triple, triple_text
 from earlybird.measure.options import Parser, SuiteOption, counts, listed, number, threads_option
 
 STRONG, WEAK = SCALINGS = ("strong", "weak")
@@ -41,15 +41,6 @@ COMB = MotifKind(kernels.COMB.name, 3, variables=3, stencil=27, buffers=(PACKED,
 SWEEP3D = MotifKind(kernels.SWEEP3D.name, 2, variables=8, computes_s=(0.0, 1e-4))
 
 
-def _choices(option: str, allowed: tuple[str, ...]) -> Parser:
-    def parse(text: str) -> str:
-        if text not in allowed:
-            raise InputError(f"{option} has {text!r}; choose {' or '.join(allowed)}")
-        return text
-
-    return listed(parse)
-
-
 def _triples(option: str, example: str) -> Parser:
     parse: Callable[[str], Triple] = lambda text: parse_triple(text, option, example)  # noqa: E731
     return listed(parse)
@@ -71,7 +62,7 @@ def _grid_options(kind: MotifKind) -> tuple[SuiteOption, ...]:
         ),
         SuiteOption(
             "scaling", "strong, weak or both (strong,weak).  [default: strong]",
-            "scalings", _choices("--scaling", SCALINGS),
+            "scalings", choices=SCALINGS,
         ),
         SuiteOption(
             "process-grid", f"Ranks along x, y and z, such as 2x2x1.  [default: near a {shape}]",
@@ -79,7 +70,7 @@ def _grid_options(kind: MotifKind) -> tuple[SuiteOption, ...]:
         ),
         SuiteOption(
             "map-by", "core, socket or node; several separated by commas.  [default: core]",
-            "map_by", _choices("--map-by", MAPPINGS),
+            "map_by", choices=MAPPINGS,
         ),
         SuiteOption(
             "variables", f"Numbers of {what}, such as 1,4.  [default: {kind.variables}]",
@@ -98,16 +89,16 @@ def _exchange_options(kind: MotifKind) -> tuple[SuiteOption, ...]:
     return (
         SuiteOption(
             "stencil", f"Points of the stencil: 7, 27 or both (7,27).  [default: {kind.stencil}]",
-            "stencils", _choices("--stencil", ("7", "27")),
+            "stencils", choices=("7", "27"),
         ),
         SuiteOption(
             "periodic", "yes, no or both (yes,no): the grid continues at its opposite side.  [default: no]",
-            "periodic", _choices("--periodic", (YES, NO)),
+            "periodic", choices=(YES, NO),
         ),
         SuiteOption(
             "buffers", "packed, or derived: sent straight from the cells by derived datatypes.  "
             f"[default: {','.join(kind.buffers)}]",
-            "cell_buffers", _choices("--buffers", (PACKED, DERIVED)),
+            "cell_buffers", choices=(PACKED, DERIVED),
         ),
     )  # fmt: skip
 
@@ -131,6 +122,6 @@ def options_of(kind: MotifKind) -> tuple[SuiteOption, ...]:
         computing.NOISE_PERCENT,
         SuiteOption(
             "methods", f"Styles: some of {', '.join(STYLES)}.  [default: all available]",
-            "methods", listed(str),
+            "methods", choices=STYLES,
         ),
     )  # fmt: skip

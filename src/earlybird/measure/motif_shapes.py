@@ -1,28 +1,16 @@
 """Process grids and blocks of cells of motifs, and the size of the messages that they exchange."""
 
-import re
 from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from earlybird.data.errors import InputError
-
 Triple = tuple[int, int, int]
 
 _VALUE_BYTES = 8  # a double
-_MAX = 99_999_999  # that native/kernels/motifs/grid.cpp reads
-
-
-def parse_triple(text: str, option: str, example: str) -> Triple:
-    """`64x32x16` -> (64, 32, 16); InputError naming `option`."""
-    match = re.fullmatch(r"([0-9]{1,8})x([0-9]{1,8})x([0-9]{1,8})", text)
-    found = tuple(int(number) for number in match.groups()) if match else (0,)
-    if min(found) < 1 or max(found) > _MAX:
-        raise InputError(f"{option} has {text!r}; give three numbers from 1 up, such as {example}")
-    return found  # type: ignore[return-value]
 
 
 def triple_text(triple: Sequence[int]) -> str:
+    """Write (64, 32, 16) as `64x32x16`."""
     return "x".join(map(str, triple))
 
 

@@ -11,7 +11,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import EARLYBIRD, FUNNELLED, OWN_CALLS, PERSISTENT, STYLES
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, parse_triple
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure import computing
 from earlybird.measure.collective import first_ranks
@@ -43,7 +43,6 @@ from earlybird.measure.motif_shapes import (
     largest_face_bytes,
     largest_halo_bytes,
     near_cubic,
-    parse_triple,
     triple_text,
 )
 
@@ -126,10 +125,6 @@ def _methods(kind: MotifKind, options: Options, resources: Resources) -> tuple[s
     if options.methods is None:
         return tuple(method for method in possible if is_here(method, resources))
     for method in options.methods:
-        if method not in STYLES:
-            raise InputError(
-                f"--methods has {method!r}; the methods of {kind.kernel} are {', '.join(STYLES)}"
-            )
         if method not in possible:
             cause = "simulated ranks have no threads and no partitioned calls"
             if method == PERSISTENT:

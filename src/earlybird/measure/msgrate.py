@@ -20,7 +20,6 @@ from earlybird.measure.options import (
     BUFFERS,
     LEVELS,
     SuiteOption,
-    listed,
     number,
     sizes_option,
     threads_option,
@@ -38,8 +37,7 @@ MSGRATE_OPTIONS = (
                 number("--window", f"a number of messages, such as {WINDOW}")),
     threads_option("1, 2, 4, ... up to the cores of a rank"),
     SuiteOption("methods", f"One or more of {', '.join(MSGRATE_METHODS)}.  "
-                f"[default: all but {', '.join(LOWER_LEVELS)}]", "methods",
-                listed(str)),
+                f"[default: all but {', '.join(LOWER_LEVELS)}]", "methods", choices=MSGRATE_METHODS),
 )  # fmt: skip
 
 
@@ -126,11 +124,6 @@ def _default_methods(resources: Resources) -> tuple[str, ...]:
 
 
 def _check_methods(methods: tuple[str, ...], options: Options, resources: Resources, mpi: str) -> None:
-    for method in methods:
-        if method not in MSGRATE_METHODS:
-            raise InputError(
-                f"--methods has {method!r}; the methods of msgrate are {', '.join(MSGRATE_METHODS)}"
-            )
     if options.methods is None or CONTEXTS not in methods:
         return
     most = most_contexts(resources, mpi)

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from earlybird.data import units
+from earlybird.data import labels, units
 from earlybird.data.errors import InputError
+from earlybird.data.levels import LEVELS as NAMES
 from earlybird.data.run_keys import MAX_THREADS
 
 # Each one is a point at least, and takes time.
@@ -35,7 +36,8 @@ class SuiteOption:
         run. The options of one field are parsed together: by each that is given, with the same result.
     type : of the value on the command line and in the settings.
     setting : its key in the settings of a run; by default `name`.
-    values : all that it may have, for options that have one of a few.
+    values, choices : all that it may have, for options that have one of a few values, or some of them,
+        separated by commas; these need no `parse`.
     """
 
     name: str
@@ -45,6 +47,7 @@ class SuiteOption:
     type: type = str
     setting: str = ""
     values: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         FIELDS.add(self.field)
@@ -57,6 +60,14 @@ class SuiteOption:
     @property
     def key(self) -> str:
         return self.setting or self.name
+
+    def read(self, value: Any, settings: Mapping[str, Any]) -> Any:
+        """Return what the field gets; raise InputError for a value that is not allowed."""
+        if self.choices:
+            return labels.choose(value, self.choices, self.option)
+        if self.values:
+            return labels.choose(value, self.values, self.option, is_list=False)[0]
+        return self.parse(value, settings)
 
 
 def listed(parse: Callable[[str], Any]) -> Parser:
@@ -149,24 +160,12 @@ def sizes_option(default: str, what: str = "messages") -> SuiteOption:
     return SuiteOption("sizes", text, "sizes_bytes", _sizes)
 
 
-LEVELS = SuiteOption(
-    "levels", "intra_socket, inter_socket, inter_node.  [default: all available]", "levels", listed(str)
-)
-
-
-_BUFFERS = ("vary", "reuse")
-
-
-def _buffers(text: str, _: Mapping[str, Any]) -> str:
-    if text not in _BUFFERS:
-        raise InputError(f"--buffers is {text!r}; choose vary or reuse")
-    return text
+LEVELS = SuiteOption("levels", f"{', '.join(NAMES)}.  [default: all available]", "levels", choices=NAMES)
 
 
 BUFFERS = SuiteOption(
     "buffers",
     "Vary or reuse the contents of messages (OSU reuses).  [default: vary]",
     "buffers",
-    _buffers,
-    values=_BUFFERS,
+    values=("vary", "reuse"),
 )

@@ -33,7 +33,6 @@ from earlybird.measure.options import (
     LEVELS,
     SuiteOption,
     counts,
-    listed,
     sizes_option,
     threads_option,
 )
@@ -47,12 +46,6 @@ _PARTITIONS, _QUICK_PARTITIONS = (1, 4, 16), (1, 4)
 _MAX_PARTITIONS = 32_000  # as in the suite pipeline: `many` has a tag for each
 
 
-def _cache(text: str) -> str:
-    if text not in CACHES:
-        raise InputError(f"--cache has {text!r}; choose hot, cold or both (hot,cold)")
-    return text
-
-
 PARTITIONED_OPTIONS = (
     sizes_option("1 KiB to 4 MiB", "whole buffers, rounded down to multiples of the partitions"), LEVELS,
     SuiteOption("partitions", "Partitions of all threads together, such as 1,4,16.  [default: 1,4,16]",
@@ -63,10 +56,9 @@ PARTITIONED_OPTIONS = (
             "[default: none,single]"),
     computing.NOISE_PERCENT,
     SuiteOption("cache", "hot, or cold: all caches of the CPUs in use are emptied before each iteration.  "
-                "[default: hot]", "caches", listed(_cache)),
+                "[default: hot]", "caches", choices=CACHES),
     SuiteOption("methods", f"Send methods: some of {', '.join(PARTITIONED_METHODS)}.  "
-                "[default: all available]", "methods", listed(str)),
-    SuiteOption("reproduce", "Measure the figures of a paper: temucin (Temucin et al. 2022).", "reproduce"),
+                "[default: all available]", "methods", choices=PARTITIONED_METHODS),
 )  # fmt: skip
 
 
@@ -131,10 +123,6 @@ def _methods(options: Options, resources: Resources) -> tuple[str, ...]:
             "it; run `earlybird build`, or give another --mpi"
         )
     for method in options.methods:
-        if method not in PARTITIONED_METHODS:
-            raise InputError(
-                f"--methods has {method!r}; the methods of partitioned are {', '.join(PARTITIONED_METHODS)}"
-            )
         if resources.library is not None and not is_here(method, resources):
             raise InputError(f"--methods has {method} and {unavailable_reason(method, resources)}")
     return tuple(dict.fromkeys((SINGLE, *options.methods)))

@@ -111,7 +111,6 @@ PIPELINE_OPTIONS = (
                 "[default: 100us/MB, or by the rate of the link]", "gammas_s_per_byte",
                 listed(lambda item: units.parse_delay_rate(item, "--gamma"))),
     *NOISE_OPTIONS,
-    SuiteOption("reproduce", "Measure the figures of a paper: gillis (Gillis et al. 2023).", "reproduce"),
 )  # fmt: skip
 
 

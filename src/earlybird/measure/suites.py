@@ -13,8 +13,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.machine.flavours import SIMULATED
-from earlybird.measure import collective, motif_options, motifs, partitioned, temucin
-from earlybird.measure import reproduce as reproduction
+from earlybird.measure import collective, motif_options, motifs, partitioned
 from earlybird.measure.groups import (
     MIB,
     Group,
@@ -31,8 +30,8 @@ from earlybird.measure.groups import (
 from earlybird.measure.msgrate import MSGRATE_OPTIONS, msgrate_groups
 from earlybird.measure.options import BUFFERS, LEVELS, MAX_POINTS, SuiteOption, counts, sizes_option
 from earlybird.measure.packing import PACKING_OPTIONS, packing_groups
-from earlybird.measure.partitioned import PARTITIONED_OPTIONS
-from earlybird.measure.pipeline import PIPELINE_OPTIONS
+from earlybird.measure.partitioned import PARTITIONED_OPTIONS, partitioned_groups
+from earlybird.measure.pipeline import PIPELINE_OPTIONS, pipeline_groups
 
 DEFAULT_LAUNCHES = 5
 QUICK_LAUNCHES = 3
@@ -193,19 +192,18 @@ SUITES = {
             kernels.PIPELINE.name,
             "methods to send a buffer that threads fill in partitions, and what each gains",
             PIPELINE_OPTIONS,
-            reproduction.groups_of_pipeline,
+            pipeline_groups,
             "earlybird measure pipeline --sizes 1MiB,4MiB --partitions 4 --gamma 100us/MB -o run",
-            remarks=reproduction.remarks,
         ),
         Suite(
             kernels.PARTITIONED.name,
             "overhead, perceived bandwidth, availability and early-bird share of partitioned communication",
             PARTITIONED_OPTIONS,
-            temucin.groups_of_partitioned,
+            partitioned_groups,
             "earlybird measure partitioned --sizes 64KiB,1MiB --partitions 1,8 --noise none,single -o run",
             budgets_s=(partitioned.BUDGET_S, partitioned.QUICK_BUDGET_S),
             draws_threads=True,
-            remarks=temucin.remarks,
+            remarks=partitioned.remarks,
         ),
         _motif_suite(
             motif_options.HALO3D,
@@ -264,9 +262,19 @@ _JSON_KINDS = {str: "text in quotes", int: "a whole number", float: "a number", 
 
 
 def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
-    """The options of `suites` that the settings of a run contain, parsed; InputError if one is invalid."""
+    """Return the options of `suites` that the settings of a run contain; InputError if one is invalid."""
+    if paper := settings.get("reproduce"):
+        raise InputError(
+            f"the run has the figures of {paper}, which an earlier version measured with --reproduce; "
+            f"measure them again with `earlybird reproduce {paper} -o DIR`"
+        )
+    return read_options([option for suite in suites for option in suite.takes], settings)
+
+
+def read_options(takes: Sequence[SuiteOption], settings: Mapping[str, Any]) -> Options:
+    """Return the values of the options that the settings of a run contain; InputError if one is invalid."""
     values = {}
-    for option in (option for suite in suites for option in suite.takes):
+    for option in takes:
         value = settings.get(option.key)
         if value is None:
             continue
@@ -276,7 +284,7 @@ def options_of(suites: Sequence[Suite], settings: Mapping[str, Any]) -> Options:
                 f"settings.{option.key} of the run is {value!r}; give what {option.option} takes, as "
                 f"{_JSON_KINDS[option.type]}"
             )
-        values[option.field] = option.parse(value, settings)
+        values[option.field] = option.read(value, settings)
     num_points = math.prod(len(value) for value in values.values() if isinstance(value, tuple))
     if num_points > MAX_POINTS:
         raise InputError(

@@ -432,3 +432,20 @@ def _messages(series: Mapping[int, _Series], epoch: int, pairs: np.ndarray, size
     counts = np.zeros(len(pairs), np.int64)
     np.add.at(counts, np.searchsorted(pairs, pair[is_wanted]), rows[is_wanted, 2])
     return counts
+
+
+def which_epoch(phase: int, exchanges: RecordedExchanges, number: int, epoch: int | None) -> str:
+    """Describe which epoch is written, and how many others have the same messages."""
+    epochs, kept = exchanges.epochs, len(exchanges.sampled)
+    if len(exchanges) == 1:
+        least, most = exchanges.least_epochs, exchanges.most_epochs
+        count = f"there were {epochs}" if least == most else f"ranks had {least} to {most}"
+        return f"one epoch of phase {phase}, of which {count}"
+    known = f"{epochs} epochs" if kept == epochs else f"the {kept} of {epochs} epochs that were kept"
+    is_most_frequent = number == 0 and exchanges.counts[0] > 1
+    which = f"epoch {exchanges.epoch_of(number) + 1 if epoch is None else epoch}"
+    return (
+        f"{known} of phase {phase} have {len(exchanges)} different exchanges; this is that of {which}, "
+        f"{'the most frequent one, ' if is_most_frequent else ''}which {exchanges.counts[number]} have; give "
+        "--epoch for another one"
+    )

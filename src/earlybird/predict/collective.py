@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -201,6 +202,15 @@ class AlgorithmPrediction:
     tree: str | None = None
     time_interval_s: tuple[float, float] | None = None
     extrapolated: tuple[str, ...] = ()
+
+    def to_json(self, forms: Sequence[CollectiveForm]) -> dict[str, Any]:
+        """Return the JSON object of a prediction from `forms`, with the error of the form at rank counts left
+        out of the fit, as `fit` prints it; an interpolated time has none."""
+        errors = (form.extra.get("held_out_error") for form in forms if form.algorithm == self.algorithm)
+        error = None if self.form == "interpolated" else next(errors)
+        value = {name: item for name, item in vars(self).items() if item is not None}
+        value |= {} if error is None else {"held_out_error": error}
+        return {name: list(item) if isinstance(item, tuple) else item for name, item in value.items()}
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class ChosenModel(NamedTuple):
 def choose_model(levels: Collection[str], profile: Profile, named: str | None = None) -> ChosenModel:
     """Return the model `named`, or the one that erred least in exchanges that go as far as those of `levels`.
 
-    Those are the replays of the profile; without one, the exchanges whose errors docs/results.md lists.
+    Those are the replays of the profile; without one, the exchanges whose errors docs/results lists.
     Raises InputError for an unknown name.
     """
     if named is not None:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -110,6 +111,11 @@ class MethodPrediction:
     source: str
     time_interval_s: tuple[float, float] | None = None
     speed_up_interval: tuple[float, float] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON object; a speed-up that is unknown is null."""
+        value = {name: item for name, item in vars(self).items() if item is not None}
+        return value | {"message_bytes": round(self.message_bytes), "speed_up": self.speed_up}
 
 
 def pipeline_level(profile: Profile, asked: str | None) -> str:

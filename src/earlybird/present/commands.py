@@ -22,7 +22,7 @@ _SLOTS = re.compile(r"([0-9]+x[0-9]+x[0-9]+)(?: by (\w+))?")
 
 
 def size(size_bytes: float) -> str:
-    """An exact size: `1MiB`; in bytes if a unit would round it."""
+    """Return an exact size: `1MiB`; in bytes if a unit would round it."""
     whole = int(size_bytes)
     for unit in (1 << 30, 1 << 20, 1 << 10):
         if whole and whole % unit == 0:
@@ -35,7 +35,7 @@ def measure(launch: LaunchOptions = ANYWHERE) -> str:
 
 
 def fit(material: Material) -> str:
-    """Fits the runs of messages; `run` if the report has none."""
+    """Fit the runs of messages; `run` if the report has none."""
     runs = [
         run for run in material.runs if any(kernels.kernel_of(name).fit == "levels" for name in _kernels(run))
     ]
@@ -59,7 +59,8 @@ def advise_buffer(material: Material) -> str:
 
 
 def advise_operation(material: Material) -> str:
-    """With a profile of collectives, else with one fitted to a run of them, which is measured if needed."""
+    """Advise on a collective operation with a profile of collectives, else with one fitted to a run of them,
+    which is measured if needed."""
     advise = "earlybird advise collective --op {} --ranks {} --profile {} --json > advice.json"
     for k, profile in enumerate(material.profiles):
         for what in _subjects(profile):
@@ -78,10 +79,10 @@ def _fit_of(name: str) -> str:
 
 
 def _operation(run: MeasuredRun) -> tuple[str, int]:
-    """An operation of the run and the most ranks."""
+    """Return an operation of the run and the most ranks."""
     configs = [sample.config for sample in run.samples if sample.kernel == kernels.COLLECTIVE.name]
     first = str(configs[0].get("operation", "bcast"))
-    ranks = [whole_number(str(one.get("ranks", ""))) or 0 for one in configs]
+    ranks = [whole_number(str(config.get("ranks", ""))) or 0 for config in configs]
     return first, max(ranks, default=0) or 4
 
 
@@ -93,8 +94,8 @@ def advice(
     output: str,
     is_fitted: Callable[[Mapping[str, Any]], bool],
 ) -> str:
-    """What to run for the calls and settings of the best method: `command` with the first profile of this MPI
-    with a form for which `is_fitted`, or with one fitted to `run` and written to `output`."""
+    """Return what to run for the calls and settings of the best method: `command` with the first profile of
+    this MPI with a form for which `is_fitted`, or with one fitted to `run` and written to `output`."""
     for k, profile in enumerate(material.profiles):
         if profile_mpi(profile) == mpi and any(map(is_fitted, _subjects(profile))):
             path = material.path_of("profiles", k) or PROFILE
@@ -106,16 +107,16 @@ def advice(
 
 
 def _subjects(profile: Profile) -> list[Mapping[str, Any]]:
-    """What the forms of a profile describe."""
+    """Return what the forms of a profile describe."""
     whats = [form.get("what") for form in profile.forms if isinstance(form, Mapping)]
     return [what for what in whats if isinstance(what, Mapping)]
 
 
 def profile_of(material: Material, id: str = "", mpi: str = "") -> str:
-    """The path of the profile with this id, else of the first with messages and of this MPI."""
+    """Return the path of the profile with this id, else of the first with messages and of this MPI."""
 
-    def misfit(one: tuple[int, Profile]) -> tuple:
-        profile = one[1]
+    def misfit(numbered: tuple[int, Profile]) -> tuple[bool, ...]:
+        profile = numbered[1]
         return profile.id != id, not profile.levels, bool(mpi) and profile_mpi(profile) != mpi
 
     ordered = sorted(enumerate(material.profiles), key=misfit)
@@ -130,7 +131,7 @@ def pattern_of(material: Material, digest: str) -> str:
 
 
 def placed(layout: str, num_ranks: int, map_by: str = "") -> str:
-    """`--layout 1x1x4`, one node for all ranks if the layout is unknown."""
+    """Return `--layout 1x1x4`, one node for all ranks if the layout is unknown."""
     slots = _SLOTS.fullmatch(layout)
     if slots is None:
         return f"--layout {quoted(layout or f'1x1x{num_ranks}')}"
@@ -154,7 +155,7 @@ def _recorded(material: Material) -> str:
 
 
 def _profile_first(material: Material) -> str:
-    """What makes the profile that a command needs, if the report has none."""
+    """Return what makes the profile that a command needs, if the report has none."""
     has_messages = any(profile.levels for profile in material.profiles)
     launch = launch_of(material.recordings[0]) if material.recordings else ANYWHERE
     return "" if has_messages else f"{measure(launch)} && {_fit((), PROFILE)} && "

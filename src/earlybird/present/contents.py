@@ -1,6 +1,6 @@
 """The contents of a report: the answers first, then how far to trust them, then the chapters in order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,12 +63,21 @@ class Contents:
 
     @property
     def trust_line(self) -> str:
-        """`142 of 144 points converged, 2 noisy. 3 warnings.`"""
+        """Return `142 of 144 points converged, 2 noisy. 3 warnings.`"""
         counted = f" {labels.counted(len(self.warnings), 'warning')}." if self.warnings else ""
         return self.trust + counted
 
 
-def contents(material: Material) -> Contents:
+# Makes chapters that other packages have on a material.
+MoreChapters = Callable[[Material], Sequence[Chapter]]
+
+
+def no_chapters(material: Material) -> Sequence[Chapter]:
+    return ()
+
+
+def contents(material: Material, more: MoreChapters = no_chapters) -> Contents:
+    """Return the report on a material, with the chapters that `more` makes of it."""
     all_exchanges = exchanges(material)
     chapters = [
         advice_chapter(material),
@@ -83,6 +92,7 @@ def contents(material: Material) -> Contents:
         partitioned_chapter(material),
         motif_chapter(material),
         collective_chapter(material),
+        *more(material),
         accuracy_chapter(all_exchanges, material),
         measured_chapter(material),
     ]

@@ -48,7 +48,7 @@ class MeasuredRun:
 
     @property
     def machine(self) -> Mapping[str, Any]:
-        """The machine in run.json; empty if it has none."""
+        """Return the machine in run.json; empty if it has none."""
         value = self.header.get("machine")
         return value if isinstance(value, dict) else {}
 
@@ -106,8 +106,8 @@ class Material:
     histories: tuple[History, ...] = ()
     guidelines: tuple[GuidelineChecks, ...] = ()
     checks: tuple[Check, ...] = ()
-    fitted_pipelines: Mapping[tuple, float] = field(default_factory=dict)
-    fitted_collectives: Mapping[tuple, float] = field(default_factory=dict)
+    fitted_pipelines: Mapping[tuple[Any, ...], float] = field(default_factory=dict)
+    fitted_collectives: Mapping[tuple[Any, ...], float] = field(default_factory=dict)
     references: tuple[ReferenceCurve, ...] = ()
     verifications: tuple[Verification, ...] = ()
     layout: Layout | None = None
@@ -115,11 +115,11 @@ class Material:
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def name_of(self, part: str, k: int) -> str:
-        """The name of the file of the k-th item of a part; "" if it did not come from a file."""
+        """Return the name of the file of the k-th item of a part; "" if it did not come from a file."""
         return _item(self.names, part, k)
 
     def named(self, part: str) -> list[tuple[Any, str]]:
-        """The items of a part, each with the name of its file if there are several, else \"\"."""
+        """Return the items of a part, each with the name of its file if there are several, else \"\"."""
         items = getattr(self, part)
         return [
             (item, (self.name_of(part, k) or f"#{k + 1}") if len(items) > 1 else "")
@@ -127,7 +127,7 @@ class Material:
         ]
 
     def path_of(self, part: str, k: int) -> str:
-        """The path of the file of the k-th item of a part; "" if it did not come from a file."""
+        """Return the path of the file of the k-th item of a part; "" if it did not come from a file."""
         return _item(self.paths, part, k)
 
 
@@ -150,7 +150,7 @@ def collect(
     kinds = ("runs", "profiles", "predictions", "tolerances", "node_counts", "comparisons", "patterns",
              "advice", "projections", "recordings", "run_comparisons", "histories", "guidelines",
              "checks")  # fmt: skip
-    found: dict[str, list[tuple[Any, str, str]]] = {kind: [] for kind in kinds}
+    items_of: dict[str, list[tuple[Any, str, str]]] = {kind: [] for kind in kinds}
     given = [path.parent if path.name in ("run.json", SUMMARY) else path for path in map(Path, paths)]
     name_of = _short_names(given)
     seen: set[Path] = set()
@@ -159,28 +159,30 @@ def collect(
             if _real(path) not in seen:
                 seen.add(_real(path))
                 kind, values = _load(path, name_of[_real(argument)], read_pattern)
-                found[kind] += [(value, name_of[_real(argument)], _path_text(path)) for value in values]
+                items_of[kind] += [(value, name_of[_real(argument)], _path_text(path)) for value in values]
+    parts: dict[str, Any] = {kind: tuple(value for value, _, _ in items) for kind, items in items_of.items()}
     return Material(
-        **{kind: tuple(value for value, _, _ in items) for kind, items in found.items()},
+        **parts,
         layout=layout,
-        names={kind: tuple(name for _, name, _ in items) for kind, items in found.items()},
-        paths={kind: tuple(path for _, _, path in items) for kind, items in found.items()},
+        names={kind: tuple(name for _, name, _ in items) for kind, items in items_of.items()},
+        paths={kind: tuple(path for _, _, path in items) for kind, items in items_of.items()},
     )
 
 
 def _real(path: Path) -> Path:
-    """Without links; of a loop of links, which `Path.resolve` fails for, a path that is refused when read."""
+    """Return a path without links; of a loop of links, which `Path.resolve` fails for, a path that is refused
+    when it is read."""
     return Path(os.path.realpath(path))
 
 
 def _path_text(path: Path) -> str:
-    """`path` for a command: relative to the working directory if it is inside, else as given."""
+    """Return `path` for a command: relative to the working directory if it is inside, else as given."""
     whole, here = _real(path), Path.cwd()
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(path)
 
 
 def _short_names(paths: Iterable[Path]) -> dict[Path, str]:
-    """The last part of each resolved path, with as many folders as distinguish it from the others."""
+    """Return the last part of each resolved path, with as many folders as distinguish it from the others."""
     whole = {_real(path) for path in paths}
     names = {}
     for path in whole:
@@ -192,7 +194,7 @@ def _short_names(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def _expand(path: Path) -> list[Path]:
-    """A run folder and the files of a replay or a check inside it."""
+    """Return a run folder and the files of a replay or a check inside it."""
     if not path.is_dir():
         return [path]
     inside = ("pattern.npz", "comparison.json", "check.json")
@@ -200,7 +202,7 @@ def _expand(path: Path) -> list[Path]:
 
 
 def _load(path: Path, name: str, read_pattern: Callable[[Path], Pattern]) -> tuple[str, Sequence[Any]]:
-    """The part of the material, and the items for it."""
+    """Return the part of the material, and the items for it."""
     if (path / SUMMARY).exists():
         return "recordings", [load_recording(path)]
     if path.is_dir():
@@ -236,7 +238,7 @@ def profile_mpi(profile: Profile) -> str:
 
 
 def labelled_profiles(material: Material) -> list[tuple[Profile, str]]:
-    """Each profile with its flavour, and with the name of its file if several share a flavour."""
+    """Return each profile with its flavour, and with the name of its file if several share a flavour."""
     names = [profile_mpi(profile) for profile in material.profiles]
     return [
         (

@@ -40,7 +40,8 @@ class FileKind:
 
 def _function(package: str, name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
-    return getattr(import_module(f"earlybird.{package}.{module}"), function)
+    named: Callable[..., Any] = getattr(import_module(f"earlybird.{package}.{module}"), function)
+    return named
 
 
 _KINDS = {
@@ -114,6 +115,6 @@ def kind_of(schema: object) -> FileKind | None:
 
 
 def nouns(kinds: Sequence[FileKind]) -> str:
-    """`a profile, prediction or check`."""
+    """Return `a profile, prediction or check`."""
     *names, last = dict.fromkeys(kind.noun for kind in kinds)
     return f"{', '.join(names)} or {last}"

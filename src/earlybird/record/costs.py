@@ -18,9 +18,9 @@ from earlybird.predict.ranges import interval
 from earlybird.record.measured_phase import MeasuredPhase, PhaseExchange, RecordedCollective
 from earlybird.record.thread_messages import ThreadMessageCost
 
-# More than the slowest rank of an exchange is off in nine of ten on virtual clusters; see docs/results.md.
+# More than the slowest rank of an exchange is off in nine of ten on virtual clusters; see docs/results.
 MODEL_ERROR = 0.16
-# The same on another layout or MPI than that of the recording; see docs/results.md for how it was chosen.
+# The same on another layout or MPI than that of the recording; see docs/results for how it was chosen.
 MOVED_ERROR = 0.35
 
 

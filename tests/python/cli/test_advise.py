@@ -96,7 +96,7 @@ def test_the_delay_rate_follows_from_the_computation(earlybird):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--threads", 0], "--threads is 0"),
+        (["--threads", 0], "'--threads': 0 is not 1 or more"),
         (["--size", "9"], "9 bytes, which is not divisible into 8 partitions"),
         (["--size", "0"], "--size is 0 bytes"),
         (["--size", "big"], "--size is 'big'"),

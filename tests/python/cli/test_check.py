@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from earlybird.check.plan import make_plan
-from earlybird.cli.session import checking
+from earlybird.cli.commands import check as command
 from earlybird.data.check import NODE, Check, CheckedNode, Finding
 from earlybird.data.errors import WorkError
+from earlybird.measure import planned_check
 
 SENTENCE = "the check ended after 1 s: mpiexec reports that a rank on <node1> failed"
 
@@ -21,8 +22,8 @@ def failed(earlybird, monkeypatch, request):
         raise WorkError(SENTENCE)
 
     plan = make_plan(4)
-    monkeypatch.setattr(checking, "planned_check", lambda *arguments: SimpleNamespace(plan=plan))
-    monkeypatch.setattr(checking, request.param, fail)
+    monkeypatch.setattr(planned_check, "planned_check", lambda *arguments: SimpleNamespace(plan=plan))
+    monkeypatch.setattr(planned_check if request.param == "planned_check" else command, request.param, fail)
 
     def run(*arguments):
         ended = earlybird("check", *arguments, check=False)
@@ -55,13 +56,13 @@ def test_without_a_good_node_there_is_no_file_of_good_hosts(earlybird, monkeypat
     findings = tuple(Finding(NODE, (f"n{k}",), "outcast", 1.0, 2.0, "", "expected") for k in bad)
     nodes = tuple(CheckedNode(f"n{k}") for k in range(3))
     check = Check("mpich", "hosts", 1, 1, 0.1, 1.0, 1.0, 1, nodes, size, size, size, size, findings)
-    monkeypatch.setattr(checking, "planned_check", lambda *arguments: SimpleNamespace(plan=make_plan(3)))
+    monkeypatch.setattr(planned_check, "planned_check", lambda *arguments: SimpleNamespace(plan=make_plan(3)))
 
     def perform(*arguments):
         (tmp_path / "c").mkdir()  # as the run in which samples are kept
         return check
 
-    monkeypatch.setattr(checking, "perform_check", perform)
+    monkeypatch.setattr(command, "perform_check", perform)
     ended = earlybird("check", "-o", tmp_path / "c", check=False)
     assert ended.returncode == status
     assert (tmp_path / "c" / "ok.txt").exists() == (status < 3)
@@ -75,8 +76,8 @@ def test_bad_nodes_of_slurm_can_be_excluded_and_drained_as_printed(earlybird, mo
     findings = tuple(Finding(NODE, (f"n{k}",), "outcast", 1.0, 2.0, "", "expected") for k in bad)
     nodes = tuple(CheckedNode(f"n{k}") for k in range(4))
     check = Check("mpich", launcher, 1, 1, 0.1, 1.0, 1.0, 1, nodes, size, size, size, size, findings)
-    monkeypatch.setattr(checking, "planned_check", lambda *arguments: SimpleNamespace(plan=make_plan(4)))
-    monkeypatch.setattr(checking, "perform_check", lambda *arguments: check)
+    monkeypatch.setattr(planned_check, "planned_check", lambda *arguments: SimpleNamespace(plan=make_plan(4)))
+    monkeypatch.setattr(command, "perform_check", lambda *arguments: check)
     monkeypatch.setattr("earlybird.launch.slurm._scontrol", lambda *arguments: "n[1-2]\n")
     (*_, last) = earlybird("check", check=False).stderr.splitlines()
     if launcher != "srun" or not bad:

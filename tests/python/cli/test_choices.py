@@ -6,7 +6,9 @@ import pytest
 import typer
 
 from earlybird.cli.commands import predict
-from earlybird.cli.options.command import OneOf, make_command
+from earlybird.cli.options.command import make_command
+from earlybird.cli.options.values import ListOf, OneOf
+from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import MODELS
 
 
@@ -52,3 +54,14 @@ def test_values_are_completed():
     (option,) = [one for one in exchange.params if "--model" in one.opts]
     context = exchange.make_context("exchange", [], resilient_parsing=True)
     assert [item.value for item in option.shell_complete(context, "sta")] == ["staircase"]
+
+
+def test_every_item_of_a_list_is_checked_and_completed():
+    methods = ListOf("single", "many", "stream")
+    assert methods.value("many, single,many", "--methods") == ("many", "single")
+    assert methods.value(None, "--methods") is None
+    assert methods.complete("many,s") == ["many,single", "many,stream"]
+    with pytest.raises(
+        InputError, match=r"--methods has 'singel', did you mean single\? Give some of single"
+    ):
+        methods.value("many,singel", "--methods")

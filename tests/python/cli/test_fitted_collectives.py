@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from earlybird.cli.session.fitted import with_collectives
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
+from earlybird.present.fitted import with_collectives
 from earlybird.present.material import Material, MeasuredRun
 
 ALPHA_S, BETA, FAR_S = 1e-6, 1e-9, 1e-5

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from earlybird.cli.session.fitted import with_pipelines
 from earlybird.data.profile import profile_from_json
 from earlybird.data.run import Sample
+from earlybird.present.fitted import with_pipelines
 from earlybird.present.material import Material, MeasuredRun
 
 LEVEL = {"protocols": [{"latency_s": 2e-6, "bandwidth_bytes_per_s": {"1": 1e9}}]}

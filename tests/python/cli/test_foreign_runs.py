@@ -3,17 +3,17 @@
 import json
 import os
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from earlybird.cli.commands import advise, measure
+from earlybird.cli.commands import measure
 from earlybird.cli.commands import replay as replay_command
-from earlybird.cli.session.foreign_runs import unstated
 from earlybird.data.errors import InputError
 from earlybird.data.mpi_settings import alternatives, options_of
 from earlybird.data.profile import load_profile
+from earlybird.measure.foreign_runs import unstated
+from earlybird.toolchain.selection import selection_of
 
 PLANTED = Path(__file__).parents[2] / "e2e" / "profile.json"
 SMALL = ("--sizes", "8", "--launches", "1", "--quiet")
@@ -93,7 +93,7 @@ def test_what_a_folder_names_is_not_run(
     assert sorted(tmp_path.rglob("*")) == before
 
     # What is quoted is what is missing.
-    def reach(settings, seed):
+    def reach(settings, seed, note):
         raise InputError(f"reached with {settings['mpi']}")
 
     monkeypatch.setattr(measure, "launchers_of", reach)
@@ -121,7 +121,7 @@ def test_a_compiler_that_a_folder_names_by_its_name_on_path_is_not_run(
 def test_a_profile_starts_no_compiler(program, tmp_path):
     profile = load_profile(PLANTED)
     context = profile.context | {"flavour": str(program), "version": "4.0"}
-    assert advise._selection_of(replace(profile, context=context)) is None
+    assert selection_of(context) is None
     assert not (tmp_path / "ran").exists()
 
 
@@ -186,7 +186,7 @@ def test_the_command_that_continues_a_run_states_what_the_folder_does_not_choose
     ended = in_process("show", "foreign", check=False)
     refused(ended, "no samples yet; continue it with `earlybird measure --resume ")
 
-    def reach(settings, seed):
+    def reach(settings, seed, note):
         raise InputError("reached")
 
     monkeypatch.setattr(measure, "launchers_of", reach)

@@ -77,7 +77,7 @@ def test_one_partition_gains_nothing(gain):
 
 def test_table_and_csv(gain):
     arguments = ["--threads", 8, "--theta", 8, "--bandwidth", "25GB/s", "--gamma", "1000us/MB"]
-    assert gain(*arguments)[1].split() == ["eta", "gamma", "1.6410", "1000", "us/MB"]
+    assert gain(*arguments)[1].split() == ["delay", "rate", "ideal", "speed-up", "1000", "us/MB", "1.6410"]
     assert gain(*arguments, "--format", "csv")[1].startswith("eta,gamma_s_per_byte\n1.641")
 
 
@@ -93,7 +93,7 @@ def test_table_and_csv(gain):
         ),
         (["--bandwidth", "1GB/s", "--gamma", "fast"], "--gamma is 'fast'"),
         (["--bandwidth", "1GHz", "--gamma", "1"], "'1GHz'"),
-        (["--bandwidth", "1GB/s", "--gamma", "1", "--threads", "0"], "--threads is 0; give 1 or more"),
+        (["--bandwidth", "1GB/s", "--gamma", "1", "--threads", "0"], "'--threads': 0 is not 1 or more"),
         (["--bandwidth", "1GB/s", "--gamma", "1", "--size", "-4"], "--size is '-4'"),
         (["--bandwidth", "1GB/s", "--ai", "1", "--ci", "1e-308", "--frequency", "1GHz"], "--ci is '1e-308'"),
         (["--bandwidth", "1GB/s", "--ai", "1e9", "--ci", "1", "--frequency", "1GHz"], "--ai is '1e9'"),

@@ -241,7 +241,10 @@ def test_the_window_can_be_given(earlybird, refused, tmp_path):
     imported = earlybird("import", "imb", *band, "--window", "64", "-o", "run")
     assert "64 messages in a window" in imported.stderr
     assert {one.config["window"] for one in Run.open(tmp_path / "run").samples()} == {64}
-    refused(earlybird("import", "imb", *band, "--window", "0", "-o", "other", check=False), "--window is 0")
+    refused(
+        earlybird("import", "imb", *band, "--window", "0", "-o", "other", check=False),
+        "'--window': 0 is not 1 or more",
+    )
 
 
 def test_every_run_is_shown_reported_and_compared_with_itself(earlybird, tmp_path):
@@ -407,7 +410,10 @@ def test_bad_options_are_refused(earlybird, refused):
     where = ("--mpi", "mpich", "--level")
     refused(earlybird("import", "osu", path, *where, "intra_socket", "-o", "run", check=False), "--ranks")
     refused(earlybird("import", "osu", path, *where, "near", "-o", "run", check=False), "--level")
-    refused(earlybird("import", "osu", path, *OSU, "--ranks", "0", "-o", "run", check=False), "--ranks is 0")
+    refused(
+        earlybird("import", "osu", path, *OSU, "--ranks", "0", "-o", "run", check=False),
+        "'--ranks': 0 is not 1 or more",
+    )
     refused(earlybird("import", "imb", "missing.txt", *IMB, "-o", "run", check=False), "missing.txt")
 
 

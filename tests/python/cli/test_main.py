@@ -233,7 +233,7 @@ def test_every_command_is_offered(own_process):
         (("advise", "partition", "--imbalance", "5"), "'--imbalance': 5.0 is not from 0.001 to 1;"),
         (
             ("advise", "partition", "--layout", "1x1x2", "--imbalance", "nan"),
-            "--imbalance is nan; give 0.001",
+            "'--imbalance': nan is not from 0.001 to 1;",
         ),
         (("compare", "a", "b", "--format", "xml"), "'--format': 'xml' is not one of "),
     ],

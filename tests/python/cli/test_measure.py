@@ -292,7 +292,9 @@ def test_a_replay_predicts_once(planted, tmp_path, monkeypatch, capsys):
     """A second prediction would repeat its notes and double the time for large patterns."""
     calls = []
     original = replay.predict_stages
-    monkeypatch.setattr(replay, "predict_stages", lambda *given: calls.append(given) or original(*given))
+    monkeypatch.setattr(
+        replay, "predict_stages", lambda *given, **more: calls.append(given) or original(*given, **more)
+    )
     monkeypatch.chdir(tmp_path)
     arguments = [
         "replay",
@@ -335,7 +337,8 @@ def test_the_help_of_a_suite_lists_its_options_and_no_others(earlybird):
     for name, suite in SUITES.items():
         own = {option.option for option in suite.takes}
         assert options_in_help(earlybird, name) == own | common and own - common
-    assert "several separated by commas" in earlybird("measure", "collective", "--help").stdout
+    printed = earlybird("measure", "collective", "--help").stdout
+    assert "several separated by commas" in " ".join(printed.split())
 
 
 def test_the_suites_that_compare_thread_counts_are_named(earlybird, refused):
@@ -446,19 +449,6 @@ def test_times_with_a_large_clock_residual_are_reported(earlybird, planted, tmp_
     # The pause of a late receiver is long compared with the clock residual.
     assert (
         "up to 100 us" in output and "4 samples" in output and "completion up to 1 KiB are doubtful" in output
-    )
-
-
-def test_a_papers_figures_are_printed_next_to_ours_and_continued_with_resume(earlybird, planted):
-    arguments = ("measure", "pipeline", "--reproduce", "gillis", "--quick", *SYNTHETIC, "--quiet")
-    output = earlybird(*arguments, "--launches", "1", "-o", "run")
-    assert "Figures of Gillis et al. 2023" in output.stdout and "29.76" in output.stdout
-    assert "(paper: 32)" in output.stderr and "earlybird report run -o report.html" in output.stderr
-    again = earlybird("measure", "--resume", "-o", "run", "--launches", "2", "--quiet")
-    assert "29.76" in again.stdout
-    other = earlybird("measure", "--resume", "-o", "run", "--reproduce", "temucin", check=False)
-    assert (
-        other.returncode == 2 and "--reproduce is temucin" in other.stderr and "with gillis" in other.stderr
     )
 
 

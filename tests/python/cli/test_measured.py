@@ -5,15 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from earlybird.cli.session.osu_format import check_one_column
-from earlybird.compare.results import results
+from earlybird.compare.results import ordered, results
 from earlybird.compare.trees import verify, with_trees
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.run import Run, Sample
+from earlybird.interop.osu_format import check_one_column
 from earlybird.measure.groups import Group
 from earlybird.present.core.table import Table
-from earlybird.present.subjects.measured.columns import columns_of, ordered
+from earlybird.present.subjects.measured.columns import columns_of
 from earlybird.present.subjects.measured.remarks import remarks
 from earlybird.present.subjects.measured.terminal import print_osu, print_samples
 

@@ -10,7 +10,8 @@ from earlybird.data.run import Run, Sample
 from earlybird.present.core.table import Column, Table
 from earlybird.present.subjects.measured.columns import column_of
 from earlybird.present.subjects.measured.terminal import print_samples
-from earlybird.present.subjects.motifs.terminal import scaling_columns, slower_text
+from earlybird.present.subjects.motifs.answer import slower_text
+from earlybird.present.subjects.motifs.tables import Row, scaling_table
 
 CONFIG = {
     "mpi": "mpich", "ranks": 2, "layout": "1x1x2", "process_grid": "2x1x1", "cells": "8x8x8", "variables": 1,
@@ -91,8 +92,9 @@ def test_points_that_differ_in_one_setting_have_different_labels(other):
         other = other | {"layout": "2x1x2_by_node"}
     if "process_grid" in other:
         other = {"process_grid": "4x1x1"}
-    rows = scaling([*both, *measured(**planes | four), *measured(**planes | four | other)])
-    assert len(set(labels(scaling_columns(rows), rows))) == len(rows) == 4
+    scaled = scaling([*both, *measured(**planes | four), *measured(**planes | four | other)])
+    table = scaling_table([Row(row.result, row) for row in scaled])
+    assert len(set(labels(table.columns, table.items))) == len(scaled) == 4
 
 
 def test_tables_have_no_columns_for_what_is_the_same_in_all_rows():

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from earlybird.cli.session import memory as session_memory
 from earlybird.data import memory
 from earlybird.data.errors import InputError
-from earlybird.data.pattern import Pattern, save_pattern
+from earlybird.data.pattern import Pattern, load_fitting_pattern, save_pattern
 from earlybird.data.run import Run
 
 
@@ -16,9 +15,9 @@ def test_more_messages_than_memory_are_refused_with_what_they_take(tmp_path, mon
     save_pattern(Pattern(np.zeros(5000, np.int64), np.ones(5000, np.int64), np.full(5000, 8)), path)
     monkeypatch.setattr(memory, "available_memory_bytes", lambda: 1 << 20)
     with pytest.raises(InputError, match=r"has 500\d messages, which take about 1.91 MiB .* 1 MiB are"):
-        session_memory.load_fitting_pattern(path)
+        load_fitting_pattern(path)
     monkeypatch.setattr(memory, "available_memory_bytes", lambda: 1 << 22)
-    assert session_memory.load_fitting_pattern(path).num_messages == 5000
+    assert load_fitting_pattern(path).num_messages == 5000
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ def test_a_file_that_is_no_pattern_is_refused_as_always(tmp_path):
     (tmp_path / "broken.npz").write_bytes(b"PK no archive")
     for name, expected in (("broken.npz", "not a readable"), ("missing.csv", "does not exist")):
         with pytest.raises(InputError, match=expected):
-            session_memory.load_fitting_pattern(tmp_path / name)
+            load_fitting_pattern(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["pattern.npz", "replay/pattern.npz"])

@@ -78,30 +78,6 @@ def test_a_sample_without_its_moments_is_refused(measured, run_main, tmp_path):
     assert status == 2 and "has no valid arrived_s" in err
 
 
-def test_the_statements_of_the_paper_are_compared(run_main, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "known.json").write_text(json.dumps(PROFILE))
-    given = ("--reproduce", "temucin", "--quick", "--launcher", "synthetic:known.json", "--launches", "1")
-    status, out, err = run_main("measure", "partitioned", *given, "-o", "run")
-    assert status == 0, err
-    lines = out.splitlines()
-    # The known MPI sends all at the last MPI_Pready: no noise gains anything.
-    at = next(k for k, line in enumerate(lines) if line.startswith("availability depends on the noise model"))
-    assert "earlybird" in lines[at] and lines[at].split()[-1] == "agrees"
-    assert "partitioned" in lines[at + 1] and lines[at + 1].split()[-1] == "differs"
-    at = next(k for k, line in enumerate(lines) if line.startswith("without noise the perceived bandwidth"))
-    assert lines[at + 1].split()[-1] == "agrees"
-    assert "Sweep3D and Halo3D are left out" in err and "Sweep3D" not in out
-    status, out, _ = run_main("report", "run", "--terminal")
-    assert status == 0
-    status, _, err = run_main("measure", "partitioned", *given, "--sizes", "8", "-o", "other")
-    assert status == 2 and "chooses --sizes itself" in err
-    status, _, err = run_main(
-        "measure", "partitioned", "--reproduce", "gillis", "--quick", *given[3:], "-o", "other"
-    )
-    assert status == 2 and "the paper of this suite is temucin" in err
-
-
 @pytest.mark.parametrize("noise", ["single", "uniform", "gaussian"])
 def test_metrics_with_noise_are_those_of_the_recorded_computation_times(measured, noise):
     """Two threads with a partition each, which compute longer than the other one is in flight: what is in

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.cli.session import batch_script
-from earlybird.cli.session.settings import write_settings
 from earlybird.data.collective_configuration import Region, configuration
 from earlybird.data.plain_text import plain_line
 from earlybird.data.shell_commands import quoted
+from earlybird.interop.settings_file import write_settings
+from earlybird.launch import batch_script
 
 ROOT = Path(__file__).parents[3]
 MPICH = ROOT / "tests" / "recorded" / "epyc-two-cores" / "mpich"
@@ -70,11 +70,11 @@ def test_settings_of_algorithms(in_process, folder, tmp_path):
     assert any(argument.endswith(whole) for argument in pasted(advised.stderr, "use it with: "))
 
 
-def test_settings_that_name_a_file_next_to_them(folder, tmp_path, capsys):
+def test_settings_that_name_a_file_next_to_them(folder, tmp_path):
     path = tmp_path / folder / "settings.sh"
     settings = configuration("mpich", [Region("bcast", "linear", 8)])
-    write_settings(replace(settings, text='export SELECTION="FILE.json"\n'), path)
-    command = " ".join(map(quoted, pasted(capsys.readouterr().err, "use it with: ")))
+    remarks = write_settings(replace(settings, text='export SELECTION="FILE.json"\n'), path)
+    command = " ".join(map(quoted, pasted("\n".join(map(plain_line, remarks)), "use it with: ")))
     set_to = subprocess.run(
         ["bash", "-c", f'{command}; printf "%s" "$SELECTION"'],
         cwd=tmp_path,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.cli.commands import record
 from earlybird.data import labels
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.recording import load_recording
+from earlybird.launch import recorded_command
 from earlybird.present.contents import contents
 from earlybird.present.material import collect
 from earlybird.present.render.data import Format
@@ -33,8 +33,10 @@ def test_functions_that_cannot_be_written_leave_the_recording_readable(
         raise error
 
     folder = recordings.on_disk(tmp_path / "my rec", 4, recordings.ring(4))
-    monkeypatch.setattr(record, "function_names", lambda module, places: dict.fromkeys(places, "main"))
-    monkeypatch.setattr(record, "save_functions", refuse)
+    monkeypatch.setattr(
+        recorded_command, "function_names", lambda module, places: dict.fromkeys(places, "main")
+    )
+    monkeypatch.setattr(recorded_command, "save_functions", refuse)
     result = in_process("record", "--merge", folder)
     assert result.returncode == 0 and "4 of 4 ranks" in result.stdout
     warning, following = result.stderr.splitlines()
@@ -140,8 +142,9 @@ def test_ranks_that_hung_are_named_with_their_call(in_process, tmp_path):
 
 # Runs a command as `record` does, with much patience, and prints its status.
 RUN = (
-    "import os, sys; from earlybird.cli.commands.record import _run; from earlybird.launch import process;"
-    "process._GRACE_S = 1000; print(_run('/bin/sh', ['sh', *sys.argv[1:]], dict(os.environ), False))"
+    "import os, sys; from earlybird.launch import process;"
+    "from earlybird.launch.recorded_command import run_recorded;"
+    "process._GRACE_S = 1000; print(run_recorded('/bin/sh', ['sh', *sys.argv[1:]], dict(os.environ), False))"
 )
 
 

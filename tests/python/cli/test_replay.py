@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.cli.session.exchange import compare_run, predict_all
 from earlybird.data.exchange_models import MODELS
 from earlybird.data.labels import percent
 from earlybird.data.layout import parse_layout
 from earlybird.data.pattern import load_pattern
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
+from earlybird.measure.replays import compare_run, predict_all
 from tests.python.cli.test_fit import write_run
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -108,7 +108,7 @@ LINKS = "virtual links of 200 Mbit/s each way"
 
 
 @pytest.fixture
-def noted(replay, tmp_path, capsys):
+def noted(replay, tmp_path):
     """The notes on a replay with MPICH whose launches have `launch`, compared with profiles of these "
     "contexts."""
 
@@ -124,9 +124,10 @@ def noted(replay, tmp_path, capsys):
         pattern = load_pattern(EXAMPLES / "fan-out" / "pattern.csv")
         where = parse_layout("3x1x1")
         predictions = predict_all(pattern, where, profile)
-        compared = compare_run(Run.open(tmp_path / "run"), pattern, where, parts, profile, predictions)
-        warnings = capsys.readouterr().err
-        assert all(f"warning: {one}" in warnings for one in compared.extra["notes"])
+        printed = []
+        run = Run.open(tmp_path / "run")
+        compared = compare_run(run, pattern, where, parts, profile, predictions, note=printed.append)
+        assert {f"warning: {one}" for one in compared.extra["notes"]} <= set(printed)
         return compared.extra["notes"]
 
     return run
@@ -244,7 +245,7 @@ def test_a_replay_that_ends_while_it_is_created_begins_again(earlybird, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"earlybird.cli.commands.replay.{part}", interrupt)
+        patch.setattr(f"earlybird.measure.replays.{part}", interrupt)
         assert earlybird(*arguments, check=False).returncode == 130
     assert not (tmp_path / "run").exists()
     earlybird(*arguments)

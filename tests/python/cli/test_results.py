@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from earlybird.compare.results import results
+from earlybird.compare.results import ordered, results
 from earlybird.data.run import Run, Sample
 from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.table import Table
-from earlybird.present.subjects.measured.columns import columns_of, ordered
+from earlybird.present.subjects.measured.columns import columns_of
 from earlybird.present.subjects.measured.remarks import remarks
 from earlybird.present.subjects.measured.terminal import print_samples
 from tests.kernel_runs import CONFIGS, samples_of
@@ -85,7 +85,7 @@ def test_single_comes_first_and_the_slowest_method_last():
     assert text["method"] == ["single", "many", "earlybird:512", "rma-fence"]
     assert text["speed-up over single"] == ["", "2.00", "1.60", "0.50"]
     # Once per point: 4000 B in 8 us are 0.5 GB/s, times 1000 us/MB: 4/(4 - 0.5).
-    assert text["eq. (4)"] == ["1.14", "", "", ""]
+    assert text["ideal speed-up"] == ["1.14", "", "", ""]
     assert text["level"] == ["same socket", "", "", ""]
     assert "threads" not in text and "contexts" not in text and "interval" not in text
 
@@ -93,7 +93,7 @@ def test_single_comes_first_and_the_slowest_method_last():
 def test_threads_and_contexts_have_columns_if_used():
     two = ("single", "many")
     text = columns([*pipelines(two), *pipelines(two, threads=2, vcis=4)])
-    assert text["threads"] == ["", "", "2", ""] and text["contexts"] == ["", "", "4", ""]
+    assert text["threads"] == ["1", "", "2", ""] and text["contexts"] == ["default", "", "4", ""]
 
 
 def test_rates_of_threads_are_listed_or_shown_as_a_range():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.cli.session.sides import asked_mpis, sides_against
+from earlybird.measure.sides import asked_mpis, sides_against
 
 RUN = Path("/runs/before")
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.cli.commands import exec_start
 from earlybird.data.errors import InputError
-from earlybird.launch import command_programs, interpose
+from earlybird.launch import command_programs, execution, interpose
 from earlybird.machine.flavours import Flavour
 from tests.python.launch.conftest import compile_program, make_libmpi
 
@@ -227,24 +226,24 @@ def test_a_launcher_with_a_suffix_has_a_shim(tmp_path, monkeypatch):
 def built(tmp_path, monkeypatch):
     """MPICH and Open MPI, of which MPICH is the default."""
     mpis = {name: flavour(name) for name in ("mpich", "openmpi")}
-    monkeypatch.setattr(exec_start, "choose_flavour", lambda name: mpis[name or "mpich"])
-    monkeypatch.setattr(exec_start, "built_flavours", lambda: iter(mpis.values()))
+    monkeypatch.setattr(execution, "choose_flavour", lambda name: mpis[name or "mpich"])
+    monkeypatch.setattr(execution, "built_flavours", lambda: iter(mpis.values()))
     (tmp_path / "libearlybird.so").touch()
-    monkeypatch.setattr(exec_start, "library_path", lambda mpi: tmp_path / "libearlybird.so")
+    monkeypatch.setattr(execution, "library_path", lambda mpi: tmp_path / "libearlybird.so")
     monkeypatch.setenv("EARLYBIRD_HOME", str(tmp_path / "home"))
     return tmp_path
 
 
 def test_without_a_choice_the_mpi_that_is_built_and_suits_the_program_is_used(built, capsys):
     app = compile_program(built, "app", *make_libmpi(built, "libmpi.so.40"))
-    _, _, environment = exec_start.prepare(exec_start.Request([app]))
+    _, _, environment = execution.prepare(execution.Request([app]))
     assert environment[interpose.FLAVOUR] == "openmpi"
     assert "--mpi openmpi is used" in capsys.readouterr().err
     with pytest.raises(InputError, match="is built against Open MPI"):
-        exec_start.prepare(exec_start.Request([app], "mpich", records=True))
+        execution.prepare(execution.Request([app], "mpich", records=True))
 
 
 def test_where_no_mpi_suits_the_program_it_is_reported_as_before(built, capsys):
     app = compile_program(built, "app", *make_libmpi(built, "libmpi_abi.so.0"))
-    exec_start.prepare(exec_start.Request([app]))
+    execution.prepare(execution.Request([app]))
     assert "is built against the MPI standard's own ABI" in capsys.readouterr().err

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from earlybird.cli import main
-from earlybird.cli.commands import exec_start
-from earlybird.cli.session.mpi import built_flavours, choose_flavour
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
+from earlybird.launch import execution
+from earlybird.launch.choice import built_flavours, choose_flavour
 from earlybird.launch.local import MpiexecLauncher
 from earlybird.machine import discovery, flavours
 from earlybird.machine.compilers import is_compiler_name
@@ -274,7 +274,7 @@ def test_the_mpi_of_a_job_is_found_by_the_builds_without_a_search(
         build = tmp_path / "home" / "native" / f"x-{name * 12}"
         describe_build(build, str(machine.root / name / "bin" / "mpicc"))
     monkeypatch.setattr(discovery, "find_mpis", None)
-    monkeypatch.setattr("earlybird.cli.session.mpi.is_built", lambda flavour: True)
+    monkeypatch.setattr("earlybird.launch.choice.is_built", lambda flavour: True)
     assert [flavour.name for flavour in built_flavours()] == names
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{machine.root}/b/bin")
     assert [flavour.name for flavour in built_flavours()] == ["system", *reversed(names)]
@@ -318,7 +318,7 @@ def test_without_a_folder_to_write_to_an_mpi_is_used_and_its_names_are_in_doubt(
     monkeypatch.setattr(flavours, "scripts_folder", refuse)
     environment = flavours.find_flavour("mpicc.mpich").environment()
     assert environment["PATH"].split(os.pathsep)[0] == str(machine.root / "bin")
-    exec_start.prepare(exec_start.Request(["true"], "mpicc.mpich", no_interpose=True))
+    execution.prepare(execution.Request(["true"], "mpicc.mpich", no_interpose=True))
     assert "mpicc and mpiexec may be another MPI's: cannot write" in capsys.readouterr().err
 
 

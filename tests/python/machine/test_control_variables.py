@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from earlybird.cli.session import launchers
 from earlybird.machine.control_variables import control_variables
 from earlybird.machine.flavours import Flavour
+from earlybird.measure import launchers
 
 
 def mpi(folder: Path, family="mpich", name="bin/mpicc") -> Flavour:

@@ -9,9 +9,7 @@ from earlybird.measure.groups import Options
 
 def parsed(compute=None, noise=None, percent=None) -> tuple[Computation, ...]:
     given = ((COMPUTE, compute), (NOISE, noise), (NOISE_PERCENT, percent))
-    return computations(
-        Options(**{one.field: one.parse(text, {}) for one, text in given if text is not None})
-    )
+    return computations(Options(**{one.field: one.read(text, {}) for one, text in given if text is not None}))
 
 
 def test_without_a_choice_threads_do_not_compute():
@@ -39,7 +37,7 @@ def test_percents_are_exact_shares():
         ({"compute": "10"}, None),
         ({"compute": "11"}, "--compute has 11, which is 11 s; give 0 to 10s"),
         ({"compute": "-1ms"}, "--compute is '-1ms'"),
-        ({"noise": "pink"}, "--noise has 'pink'; the models are none, single"),
+        ({"noise": "pink"}, "--noise has 'pink'; give some of none, single"),
         ({"noise": "single", "percent": "101"}, "--noise-percent has '101'; give 0 to 100"),
         ({"noise": "single", "percent": "nan"}, "--noise-percent has 'nan'"),
         ({"percent": "4"}, "--noise is missing"),

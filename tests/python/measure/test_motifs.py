@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from earlybird.data.errors import InputError
+from earlybird.data.units import parse_triple
 from earlybird.machine.flavours import SIMULATED
 from earlybird.measure.groups import Library
 from earlybird.measure.motif_options import COMB, HALO3D, SWEEP3D, options_of
@@ -13,7 +14,6 @@ from earlybird.measure.motif_shapes import (
     largest_face_bytes,
     largest_halo_bytes,
     near_cubic,
-    parse_triple,
 )
 from earlybird.measure.suites import SUITES, Options, Resources
 from earlybird.toolchain.build import native_sources
@@ -33,7 +33,7 @@ def parsed(suite, texts):
     """The options in the form that a user types."""
     settings = {"quick": False}
     by_name = {option.name: option for option in options_of(KINDS[suite])}
-    return {by_name[name].field: by_name[name].parse(text, settings) for name, text in texts.items()}
+    return {by_name[name].field: by_name[name].read(text, settings) for name, text in texts.items()}
 
 
 def groups(suite, resources=MPICH, quick=True, **texts):
@@ -257,11 +257,11 @@ def test_starts_until_libearlybird_has_settled():
         ),
         ("sweep3d", {"planes_per_block": "33"}, "--planes-per-block is 33 and there are 32 planes"),
         ("halo3d", {"noise": "single", "compute": "0"}, "--noise changes .* and --compute is 0"),
-        ("halo3d", {"stencil": "9"}, "--stencil has '9'; choose 7 or 27"),
-        ("halo3d", {"periodic": "perhaps"}, "--periodic has 'perhaps'; choose yes or no"),
+        ("halo3d", {"stencil": "9"}, "--stencil has '9'; give some of 7, 27"),
+        ("halo3d", {"periodic": "perhaps"}, "--periodic has 'perhaps'; give some of yes, no"),
         ("halo3d", {"scaling": "none"}, "--scaling has 'none'"),
         ("halo3d", {"variables": "5000"}, "--variables has 5000; give 1 to 4096"),
-        ("halo3d", {"methods": "single"}, "the methods of halo3d are funnelled, persistent"),
+        ("halo3d", {"methods": "single"}, "--methods has 'single'; give some of funnelled, persistent"),
         ("halo3d", {"cells": "90000x9000x9000"}, "a message has"),
     ],
 )

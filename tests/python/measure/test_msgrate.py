@@ -108,7 +108,6 @@ def test_contexts_are_taken_at_their_word_where_the_mpi_is_not_known_yet():
         ({"window": 0}, "--window is 0; give 1 to 65536"),
         ({"sizes_bytes": (1 << 31,)}, "2147483648 bytes"),
         ({"sizes_bytes": (1 << 24,), "threads": (2,)}, "2147483648 bytes at once"),
-        ({"methods": ("pigeon",)}, "'pigeon'; the methods of msgrate are shared, per-thread"),
         ({"methods": ("per-thread-contexts",), "threads": (1,)}, "from 2 threads on"),
         ({"methods": MSGRATE_METHODS, "threads": (2, 32)},
          "32 and mpich has at most 31 communication contexts"),

@@ -68,3 +68,20 @@ def test_more_points_than_can_be_measured_are_refused_before_they_take_memory(gi
     with pytest.raises(InputError) as refused:
         options(**given)
     assert says in str(refused.value) and len(str(refused.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("suite", "option"),
+    [
+        (suite, option)
+        for suite in SUITES.values()
+        for option in suite.takes
+        if option.choices or option.values
+    ],
+    ids=lambda item: item.name,
+)
+def test_another_value_than_an_option_states_is_refused_in_the_same_way(suite, option):
+    allowed = option.choices or option.values
+    assert option.read(allowed[-1], {}) == ((allowed[-1],) if option.choices else allowed[-1])
+    with pytest.raises(InputError, match=f"^{option.option} has 'qqq'; give (one|some) of {allowed[0]}, "):
+        option.read("qqq", {})

@@ -292,10 +292,11 @@ def test_forms_are_in_one_table_with_a_sentence_on_which_to_use():
     forms = form("linear", 0.05, 0.2, 0.3), form("binomial", 0.2, 0.2, 0.1)
     result = chapter(samples(), profiles=(profile(*forms),))
     (table,) = result.closing
-    assert [row[2] for row in table.rows] == ["linear", "linear", "binomial tree", "binomial tree"]
-    assert table.rows[0][3:5] == ["all sizes", "latency and bytes per hop (linear)"]
-    assert table.rows[0][5:] == ["-900", "5.0 %", "-", "20 %"]
-    assert "Insaghi (paper) 3" in table.rows[1][4] and table.rows[1][8] == "140 %"
+    assert [row[2] for row in table.rows] == ["linear", "linear", "binomial", "binomial"]
+    assert table.rows[0][3:5] == ["all sizes", "alpha-beta (linear)"]
+    assert table.rows[0][5:] == ["-900.0", "5.0 %", "", "20.0 %"]
+    assert table.rows[1][4] == "insaghi-3" and table.rows[1][8] == "140.0 %"
+    assert any("insaghi-3 (Insaghi (paper) 3" in line for line in result.lines)
     assert any("in 1 of 2 comparisons at held-out rank counts and in 2 of 2" in line for line in result.lines)
     assert any(
         "Their median errors: " in line and "% at held-out rank counts" in line for line in result.lines
@@ -313,9 +314,8 @@ def test_forms_compared_on_the_same_points_replace_the_main_form():
     ]
     table = chapter(samples(), profiles=(profile(value),)).closing[0]
     assert [row[3] for row in table.rows] == ["all sizes", "all sizes", "1 B by node", "1 B by node"]
-    assert [row[5] for row in table.rows] == ["-50", "-70", "-50", "-70"]
-    result = render(material(samples(), profiles=(profile(value),)))
-    assert result.count("broadcast, linear") == 1
+    assert [row[5] for row in table.rows] == ["-70.0", "-50.0", "-70.0", "-50.0"]
+    assert len(chapter(samples(), profiles=(profile(value),)).brief[-1].rows) == 1
 
 
 def test_invalid_forms_do_not_stop_the_report():
@@ -324,7 +324,7 @@ def test_invalid_forms_do_not_stop_the_report():
         {"what": {"operation": "bcast", "algorithm": "linear"}, "alternatives": "none", "aicc": "low"},
     ]
     result = chapter(samples(), profiles=(profile(*strange),))
-    assert result.closing[0].rows[0][5:] == ["-", "-", "-", "-"]
+    assert result.closing[0].rows[0][5:] == ["", "", "", ""]
 
 
 def test_a_contradicted_algorithm_is_named():

@@ -1,8 +1,8 @@
 """`earlybird advise`: the recommended method or algorithm, with the setting or command to use it."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,53 +14,41 @@ from earlybird.advise.layout import COUNT, INTERRUPT, SWAPS, Swaps, advise_layou
 from earlybird.advise.pipelined import advise_pipeline
 from earlybird.cli.options.command import FORMAT, given_arguments, make_group
 from earlybird.cli.options.delay_rate import DelayOptions, refuse_long_delay
-from earlybird.cli.options.mesh import (
-    BytesPerCell,
-    CellsOption,
-    DimsOption,
-    HaloWidth,
-    MeshArgument,
-    RefineOption,
-    adjacency_of,
-    check_output,
-    check_pattern_output,
-)
+from earlybird.cli.options.mesh import MeshOptions
 from earlybird.cli.options.nodes import EqualNodes, PatternPlace
+from earlybird.cli.options.outputs import check_output, check_pattern_output, write_parts
 from earlybird.cli.options.projection import ChangeOptions, PhaseOption, RecordingArgument
 from earlybird.cli.options.shared import (
     MAPPING,
     BufferOptions,
     CollectiveOptions,
     ModelOption,
+    PatternArgument,
     ProfilesOption,
     QuietOption,
-    call_bytes,
+    check_size,
     load_profiles,
 )
-from earlybird.cli.session.memory import load_fitting_pattern
-from earlybird.cli.session.progress import ProgressLine
-from earlybird.cli.session.settings import write_settings
-from earlybird.data import files
+from earlybird.cli.options.values import SIZE, ListOf, above_zero
+from earlybird.cli.session.progress import ProgressLine, shown_progress
 from earlybird.data.advice import Advice
 from earlybird.data.collective_algorithms import OPERATIONS
 from earlybird.data.errors import InputError
-from earlybird.data.exchange_models import exchange_model
 from earlybird.data.layout import is_shape, parse_layout, require_csv_name, save_layout
 from earlybird.data.levels import MAPPINGS
-from earlybird.data.measure_commands import LaunchOptions
-from earlybird.data.mpich_selection import Selection, find_selection
-from earlybird.data.pattern import save_pattern
+from earlybird.data.measure_commands import replay_command
+from earlybird.data.pattern import load_fitting_pattern, save_pattern
 from earlybird.data.profile import Profile
-from earlybird.data.shell_commands import command_text, no_option, path_argument
-from earlybird.data.units import format_seconds, parse_bytes, parse_duration
-from earlybird.machine.flavours import NAMES, find_flavour
+from earlybird.data.shell_commands import command_text, path_argument
+from earlybird.data.units import format_seconds
+from earlybird.interop.settings_file import write_settings
 from earlybird.predict.collective import operations_of
 from earlybird.present.render.data import Format
 from earlybird.present.render.notes import note
 from earlybird.present.subjects.advice.terminal import print_advice, print_collectives_advice
 from earlybird.present.subjects.program.terminal import MORE_CHANGES
 from earlybird.record.advice import advise_program
-from earlybird.toolchain.build import names_of_builds
+from earlybird.toolchain.selection import selection_of
 
 
 def pipeline(buffer: BufferOptions, delay: DelayOptions, format: Format = FORMAT) -> None:
@@ -73,11 +61,12 @@ def pipeline(buffer: BufferOptions, delay: DelayOptions, format: Format = FORMAT
     of partitions; with --ai, --ci and --frequency it depends on the number of partitions per thread.
     """
     joined = load_profiles(buffer.profile)
-    threads = buffer.threads
-    size_bytes = buffer.size_bytes(partitions=threads)
+    size_bytes = buffer.size_bytes(partitions=buffer.threads)
     rate = delay.rate()
-    refuse_long_delay(rate(1), size_bytes // threads)
-    advice = advise_pipeline(joined, size_bytes, threads, rate, level=buffer.level, asked=delay.given())
+    refuse_long_delay(rate(1), size_bytes // buffer.threads)
+    advice = advise_pipeline(
+        joined, size_bytes, buffer.threads, rate, level=buffer.level, asked=delay.given()
+    )
     print_advice(advice, format)
 
 
@@ -88,14 +77,19 @@ _ALL_OPERATIONS = "all"
 class CollectivesOptions(CollectiveOptions):
     """One collective operation or several."""
 
-    op: Annotated[str, typer.Option(help="Operations such as bcast,allreduce, or all of the profile: all.")]
+    op: Annotated[
+        tuple[str, ...],
+        typer.Option(help="Operations such as bcast,allreduce, or all of the profile: all."),
+        ListOf(*OPERATIONS, _ALL_OPERATIONS),
+    ]
 
 
 def collective(
     call: CollectivesOptions,
     size: Annotated[
-        str | None,
+        int | None,
         typer.Option(help="Size at which to rank the algorithms.  [default: the largest measured]"),
+        SIZE,
     ] = None,
     mpi_only: Annotated[
         bool,
@@ -121,28 +115,26 @@ def collective(
     """
     joined = load_profiles(call.profile)
     operations = _operations(call.op, joined)
+    if size is not None:
+        check_size(size, operations)
     several, settings = advise_collectives(
-        joined, operations, call.ranks, None if size is None else call_bytes(size, operations),
-        layout=call.layout, map_by=call.map_by, root=call.root, mpi_only=mpi_only,
-        selection=None if config is None else _selection_of(joined),
+        joined, operations, call.ranks, size, layout=call.layout, map_by=call.map_by, root=call.root,
+        mpi_only=mpi_only, selection=None if config is None else selection_of(joined.context),
     )  # fmt: skip
-    if config is not None:
-        write_settings(settings, config)
+    for remark in () if config is None else write_settings(settings, config):
+        note(remark)
     if len(operations) == 1:
         print_advice(several.pieces()[0], format, with_sizes=config is None)
     else:
         print_collectives_advice(several, format, with_sizes=config is None)
 
 
-def _operations(text: str, profile: Profile) -> list[str]:
-    """The operations of `--op`, each once."""
-    found: list[str] = []
-    for name in map(str.strip, text.split(",")):
-        if name not in (*OPERATIONS, _ALL_OPERATIONS):
-            known = ", ".join([*operations_of(profile), _ALL_OPERATIONS])
-            raise InputError(f"--op is {name!r}; give some of {known}")
-        found += operations_of(profile) if name == _ALL_OPERATIONS else [name]
-    return list(dict.fromkeys(found))
+def _operations(names: Sequence[str], profile: Profile) -> list[str]:
+    """Return the operations of `--op`, each once."""
+    every = operations_of(profile) if _ALL_OPERATIONS in names else []
+    return list(
+        dict.fromkeys(one for name in names for one in (every if name == _ALL_OPERATIONS else [name]))
+    )
 
 
 def program(
@@ -167,10 +159,7 @@ def program(
 
 def layout(
     context: typer.Context,
-    pattern: Annotated[
-        Path,
-        typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
-    ],
+    pattern: PatternArgument,
     place: EqualNodes,
     profile: ProfilesOption = None,
     map_by: Annotated[
@@ -187,7 +176,9 @@ def layout(
         ),
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="Time for the swaps, such as 60s.  [default: none]")
+        float | None,
+        typer.Option(help="Time for the swaps, such as 60s.  [default: none]"),
+        above_zero("60s, or --swaps 0 for no swaps"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the swaps.")] = 1,
     output: Annotated[
@@ -208,20 +199,41 @@ def layout(
     far is advised, which only -o keeps. `earlybird replay --layout FILE` checks the result.
     """
     place.check()
-    limits = _swaps(swaps, budget, seed)
+    limits = Swaps(SWAPS if swaps is None and budget is None else swaps, budget, seed)
     joined = load_profiles(profile)
-    if model is not None:
-        exchange_model(model)  # before the work
     if output is not None:
         require_csv_name(output, "-o")
         check_output(output)
     exchange = load_fitting_pattern(pattern)
-    orders = {one: place.of(exchange, joined, one) for one in (map_by, *MAPPINGS)}
-    progress = ProgressLine(quiet, silent_s=1.0)
+    orders = {order: place.of(exchange, joined, order) for order in (map_by, *MAPPINGS)}
+    with shown_progress(quiet, silent_s=1.0) as progress:
+        on_swap = partial(_show_swaps, progress, limits)
+        advised = advise_layout(exchange, joined, orders, model=model, swaps=limits, on_swap=on_swap)
+    advice = advised.advice
+    best, ended_by = advice.ranked[0].method, advice.extra.get("swaps_ended_by", COUNT)
+    family = joined.context.get("flavour")
+    target = family if family in ("mpich", "intel") else "openmpi"
+    path = path_argument(output or Path("layout.csv"))
+    export = f"earlybird export {path} --to {target} --hosts ... -o FILE"
+    if output is not None:
+        save_layout(advised.layouts[best], output)
+    if best not in MAPPINGS:
+        how = f"in {output}" if output else f"which `{_again(context, 'layout.csv')}` writes"
+        is_same_again = output or ended_by == COUNT
+        how = f"{how}; then `{export}` writes a file for mpiexec" if is_same_again else "give -o to keep it"
+        advice = _with_action(advice, how)
+    print_advice(advice, format)
+    if output is not None:
+        replay = replay_command([pattern], str(output), profile, joined)
+        note(f"wrote {output}, the layout {best}; next: {export} for mpiexec, or, to check it, {replay}")
+    elif best in MAPPINGS and best != map_by:
+        note(f"-o layout.csv writes the layout {best}")
+    if ended_by == INTERRUPT:
+        raise typer.Exit(130)
 
-    def on_swap(done: int, spent_s: float, best_s: float) -> None:
-        if not progress.is_due():
-            return
+
+def _show_swaps(progress: ProgressLine, limits: Swaps, done: int, spent_s: float, best_s: float) -> None:
+    if progress.is_due():
         left_s = limits.left_s(done, spent_s)
         progress.search(
             spent_s / max(spent_s + left_s, 1e-9),
@@ -230,83 +242,26 @@ def layout(
             f"slowest rank {format_seconds(best_s)}",
         )
 
-    try:
-        found = advise_layout(exchange, joined, orders, model=model, swaps=limits, on_swap=on_swap)
-    finally:
-        progress.close()
-    best = found.advice.ranked[0].method
-    ended_by = found.advice.extra.get("swaps_ended_by", COUNT)
-    family = joined.context.get("flavour")
-    target = family if family in ("mpich", "intel") else "openmpi"
-    advice = found.advice
-    if output is not None:
-        save_layout(found.layouts[best], output)
-    if best not in MAPPINGS:
-        path = output or Path("layout.csv")
-        export = f"earlybird export {path_argument(path)} --to {target} --hosts ... -o FILE"
-        use = f"`{export}` writes a file for mpiexec"
-        how = f"in {path}" if output else f"which `{_again(context, path)}` writes"
-        is_same_again = output or ended_by == COUNT
-        advice = _with_action(advice, f"{how}; then {use}" if is_same_again else "give -o to keep it")
-    print_advice(advice, format)
-    if output is not None:
-        replay = _replay([pattern], str(output), profile, joined)
-        note(
-            f"wrote {output}, the layout {best}; next: earlybird export {path_argument(output)} --to "
-            f"{target} --hosts ... -o FILE for mpiexec, or, to check it, {replay}"
-        )
-    elif best in MAPPINGS and best != map_by:
-        note(f"-o layout.csv writes the layout {best}")
-    if ended_by == INTERRUPT:
-        raise typer.Exit(130)
-
-
-def _replay(patterns: Sequence[Path], layout: str, profiles: Sequence[str] | None, profile: Profile) -> str:
-    """Return the command that runs these exchanges, one after the other, where the profile was measured."""
-    first, *then = map(no_option, patterns)
-    launch = LaunchOptions.of(profile)
-    words = ["earlybird", "replay", first, *(word for one in then for word in ("--then", one))]
-    words += ["--layout", layout, *(["--profile", profiles[0]] if profiles and len(profiles) == 1 else [])]
-    missing = "" if launch.launcher or launch.hosts else ", with --launcher or --hosts for its nodes"
-    return command_text([*words, *launch.arguments]) + missing
-
 
 def _with_action(advice: Advice, how: str) -> Advice:
-    """With how to use the first alternative after its name."""
+    """Return the advice with how to use its first alternative after the name."""
     first, *others = advice.ranked
     return replace(advice, ranked=(replace(first, action=f"{first.action}, {how}"), *others))
 
 
-def _again(context: typer.Context, output: Path) -> str:
-    """The command line that was given, with -o."""
+def _again(context: typer.Context, output: str) -> str:
+    """Return the command line that was given, with -o."""
     arguments, options = given_arguments(context, ("output", "pattern_out", "format", "json", "all_rows"))
-    return command_text([*context.command_path.split(), *arguments, *options, "-o", str(output)])
-
-
-def _swaps(count: int | None, budget: str | None, seed: int) -> Swaps:
-    """The limits that the options give; raises InputError."""
-    if budget is None:
-        return Swaps(SWAPS if count is None else count, seed=seed)
-    budget_s = parse_duration(budget, "--budget")
-    if budget_s <= 0:
-        raise InputError(
-            f"--budget is {budget!r}; give more than 0 s, such as 60s, or --swaps 0 for no swaps"
-        )
-    return Swaps(count, budget_s, seed)
+    return command_text([*context.command_path.split(), *arguments, *options, "-o", output])
 
 
 def partition(
     context: typer.Context,
     *,
-    mesh: MeshArgument = None,
     shape: Annotated[
         str, typer.Option("--layout", help="Nodes x sockets x ranks of a socket; a part for each rank.")
     ],
-    cells: CellsOption = None,
-    dims: DimsOption = None,
-    refine: RefineOption = None,
-    halo_width: HaloWidth = 1,
-    bytes_per_cell: BytesPerCell = "8",
+    mesh: MeshOptions,
     profile: ProfilesOption = None,
     model: ModelOption = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds of METIS to try.")] = 8,
@@ -334,42 +289,32 @@ def partition(
     """
     from earlybird.advise.partition import advise_partition  # imported late: it needs scipy
 
-    if math.isnan(imbalance):  # which is in every range of the parser
-        raise InputError("--imbalance is nan; give 0.001 to 1, such as 0.03")
     joined = load_profiles(profile)
-    if model is not None:
-        exchange_model(model)  # before the work
-    if output is not None:
-        check_output(output)
-    if pattern_out is not None:
-        check_pattern_output(pattern_out)
-    found = advise_partition(
-        adjacency_of(mesh, cells, dims, refine, seed), parse_layout(shape), joined,
-        halo_width=halo_width, bytes_per_cell=parse_bytes(bytes_per_cell, "--bytes-per-cell"), model=model,
-        num_seeds=seeds, most_imbalance=imbalance, seed=seed,
+    check_output(output)
+    check_pattern_output(pattern_out)
+    advised = advise_partition(
+        mesh.adjacency(seed), parse_layout(shape), joined, halo_width=mesh.halo_width,
+        bytes_per_cell=mesh.bytes_per_cell, model=model, num_seeds=seeds, most_imbalance=imbalance, seed=seed,
     )  # fmt: skip
-    best = found.advice.ranked[0].method
+    advice = advised.advice
+    best = advice.ranked[0].method
     if output is not None:
-        files.write_text(output, "".join(f"{number}\n" for number in found.parts[best].tolist()))
+        write_parts(output, advised.parts[best])
     if pattern_out is not None:
-        save_pattern(found.patterns[best], pattern_out)
-    advice = found.advice
+        save_pattern(advised.patterns[best], pattern_out)
     if best != advice.baseline:
-        again = f"which `{_again(context, Path('partition.txt'))}` writes"
+        again = f"which `{_again(context, 'partition.txt')}` writes"
         advice = _with_action(advice, f"the part of each cell in {output}" if output else again)
     print_advice(advice, format)
     if output is not None:
         note(f"wrote {output}, the partition {best}")
     if pattern_out is not None:
-        note(f"wrote {pattern_out}; to check it: {_replay([pattern_out], shape, profile, joined)}")
+        note(f"wrote {pattern_out}; to check it: {replay_command([pattern_out], shape, profile, joined)}")
 
 
 def aggregate(
     context: typer.Context,
-    pattern: Annotated[
-        Path,
-        typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
-    ],
+    pattern: PatternArgument,
     place: PatternPlace,
     profile: ProfilesOption = None,
     model: ModelOption = None,
@@ -393,25 +338,23 @@ def aggregate(
     """
     place.check()
     joined = load_profiles(profile)
-    if model is not None:
-        exchange_model(model)  # before the work
     if output is not None and output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise InputError(f"-o is {output}, which exists already; give a new folder")
     exchange = load_fitting_pattern(pattern)
     where = place.of(exchange, joined)
-    found = advise_aggregation(exchange, where, joined, model=model)
-    best = next(one.method for one in found.advice.ranked if one.method in found.stages)
-    advice = found.advice
+    advised = advise_aggregation(exchange, where, joined, model=model)
+    advice = advised.advice
+    best = next(ranked.method for ranked in advice.ranked if ranked.method in advised.stages)
     if best == advice.ranked[0].method:
-        again = f"whose exchanges `{_again(context, Path('aggregated'))}` writes"
+        again = f"whose exchanges `{_again(context, 'aggregated')}` writes"
         advice = _with_action(advice, f"whose exchanges are in {output}" if output else again)
     if output is None:
         print_advice(advice, format)
         note(f"-o FOLDER writes the three exchanges with {best} per node")
         return
     output.mkdir(parents=True, exist_ok=True)
-    for name, exchange in found.stages[best].all().items():
-        save_pattern(exchange, output / f"{name}.csv")
+    for name, stage in advised.stages[best].all().items():
+        save_pattern(stage, output / f"{name}.csv")
     print_advice(advice, format)
     shown = where.text
     if place.layout is None and not is_shape(shown):
@@ -420,23 +363,8 @@ def aggregate(
     stages = [output / f"{name}.csv" for name in ("collect", "between", "distribute")]
     note(
         f"wrote {output}: collect.csv, between.csv and distribute.csv, with {best} per node; check it: "
-        f"{_replay(stages, shown, profile, joined)}"
+        f"{replay_command(stages, shown, profile, joined)}"
     )
-
-
-def _selection_of(profile: Profile) -> Selection | None:
-    """The trees in the library of the MPICH that was measured; None if that is not installed here."""
-    name, version = profile.context.get("flavour"), profile.context.get("version")
-    # A profile may come from others: the path of a compiler in it is run only if this user has built with it.
-    if name not in NAMES and name not in names_of_builds():
-        return None
-    try:
-        flavour = find_flavour(name)
-    except InputError:
-        return None
-    if flavour.family != "mpich" or flavour.version != version:
-        return None
-    return find_selection(flavour.mpicc.resolve().parent.parent)
 
 
 _PIPELINE = "earlybird advise pipeline --threads 8 --size 64MiB --gamma 100us/MB --profile profile.json"

@@ -1,6 +1,5 @@
 """`earlybird baseline`: keeps what a run measured under a name, to compare later runs with."""
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,49 +7,25 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
 from earlybird.data import files
-from earlybird.data.baseline import is_baseline, load_baseline, save_baseline
-from earlybird.data.errors import InputError, write_error
+from earlybird.data.baseline import FOLDER, baseline_path, load_baseline, make_folder, save_baseline
+from earlybird.data.errors import InputError
 from earlybird.data.labels import counted, flavour
 from earlybird.data.run import Run
-from earlybird.data.shell_commands import command_text, path_argument
+from earlybird.data.shell_commands import command_text
 from earlybird.present.render.data import Format, print_data, print_json
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_rows
 
-FOLDER = Path("baselines")
 CHECK = "earlybird.check/1"
 FolderOption = Annotated[
     Path, typer.Option("--folder", help="Folder of the baselines, which can live in git.")
 ]
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
-def baseline_path(name: str, folder: Path) -> Path:
-    """The file of a baseline; InputError for a name that is no file name."""
-    if not _NAME.fullmatch(name):
-        raise InputError(
-            f"the baseline is named {name!r}; give letters, digits, '.', '_' and '-', such as mpich-5.0"
-        )
-    return folder / f"{name}.json"
-
-
-def find_baseline(name: str, folder: Path) -> Path:
-    """The same of one that exists; InputError names those that do."""
-    path = baseline_path(name, folder)
-    if not path.exists():
-        there = sorted(one.stem for one in folder.glob("*.json") if is_baseline(one))
-        known = f"; it has {', '.join(there)}" if there else ""
-        raise InputError(
-            f"there is no baseline {name} in {folder}{known}; save one with "
-            f"`earlybird baseline save {path_argument(name)} RUN/`"
-        )
-    return path
 
 
 def baselines_like(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The names with which the shell completes `incomplete`."""
+    """Return the names with which the shell completes `incomplete`."""
     folder = Path(ctx.params.get("folder") or FOLDER)
-    return sorted(one.stem for one in folder.glob("*.json") if one.stem.startswith(incomplete))
+    return sorted(file.stem for file in folder.glob("*.json") if file.stem.startswith(incomplete))
 
 
 def save(
@@ -84,7 +59,6 @@ def save(
             f"{source} is of `earlybird check` and has no check.json, because it did not complete; give one "
             "that did, or a run of `earlybird measure`"
         )
-    _make_folder(folder)
     save_baseline(baseline_of(side, name, run), path)
     note(f"wrote {path}: {counted(len(side.times_s), 'point')} of {flavour(side.mpi)}")
     of_folder = [] if folder == FOLDER else ["--folder", str(folder)]
@@ -99,15 +73,8 @@ def save(
         print_json({"file": str(path), "mpi": side.mpi, "points": len(side.times_s), "launches": least})
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise write_error(f"create the folder {folder}", error) from error
-
-
 def _check_in(source: Path):
-    """The check in a run folder, or None."""
+    """Return the check in a run folder, or None."""
     path = source / "check.json"
     if not path.exists():
         return None
@@ -117,7 +84,7 @@ def _check_in(source: Path):
 
 
 def _save_check(check, path: Path, prints_json: bool) -> None:
-    _make_folder(path.parent)
+    make_folder(path.parent)
     files.write_json(path, check.to_json())
     note(f"wrote {path}: a check of {counted(len(check.nodes), 'node')}")
     expected = path.stem if path.parent == FOLDER else str(path)
@@ -152,10 +119,10 @@ def _row(path: Path) -> dict[str, Any]:
         links = len(check.nodes) * (len(check.nodes) - 1) // 2
         values = (flavour, version, hosts, "", links, check.launches)
     else:
-        one = load_baseline(path)
-        launches = min((len(point.launch_medians_s) for point in one.points), default=0)
-        place = one.circumstances.get("version", ""), one.circumstances.get("host", "")
-        values = (one.mpi, *place, one.started, len(one.points), launches)
+        baseline = load_baseline(path)
+        launches = min((len(point.launch_medians_s) for point in baseline.points), default=0)
+        place = baseline.circumstances.get("version", ""), baseline.circumstances.get("host", "")
+        values = (baseline.mpi, *place, baseline.started, len(baseline.points), launches)
     keys = ("mpi", "version", "host", "started", "points", "launches")
     return {"name": path.stem} | dict(zip(keys, values, strict=True))
 

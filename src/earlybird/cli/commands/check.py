@@ -3,28 +3,33 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from earlybird.cli.options.command import make_command
 from earlybird.cli.options.shared import MpiOption, PlaceOptions, PrintScriptOption, QuietOption
-from earlybird.data import files, units
+from earlybird.cli.options.values import FRACTION, SIZE, OneOf, above_zero
+from earlybird.data import files
 from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError, WriteError
 from earlybird.data.shell_commands import quoted
+from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line
 
+if TYPE_CHECKING:
+    from earlybird.check.expectations import Expected
+    from earlybird.check.plan import CheckPlan
+    from earlybird.data.check import Check
+    from earlybird.measure.planned_check import PlannedCheck
 
-class CheckFormat(StrEnum):
-    """`--format`; `--json` is short for `--format json`."""
 
-    table = "table"
-    csv = "csv"
-    json = "json"
-    junit = "junit"
+CheckFormat = Annotated[
+    str,
+    typer.Option("--format", help="How to print the result on stdout."),
+    OneOf("table", "csv", "json", "junit"),
+]
 
 
 def check(
@@ -39,11 +44,14 @@ def check(
     mpi: MpiOption = None,
     place: PlaceOptions,
     budget: Annotated[
-        str, typer.Option(help="Planned time of both measurements; messages are as large as it allows.")
+        float,
+        typer.Option(help="Planned time of both measurements; messages are as large as it allows."),
+        above_zero("60s"),
     ] = "120s",
     size: Annotated[
-        str | None,
+        int | None,
         typer.Option(help="Size of messages between two nodes.  [default: 16KiB to 1MiB, as time allows]"),
+        SIZE,
     ] = None,
     expect: Annotated[
         list[str] | None,
@@ -53,16 +61,14 @@ def check(
             "or its name in baselines/), or bandwidth=11GB/s, latency=2us, computation, incast, outcast.",
         ),
     ] = None,
-    min_effect: Annotated[str, typer.Option(help="A smaller difference counts as none.")] = "10%",
+    min_effect: Annotated[float, typer.Option(help="A smaller difference counts as none."), FRACTION] = "10%",
     stall_limit: Annotated[
-        str, typer.Option(help="End the check if it makes no progress for this long.")
+        float, typer.Option(help="End the check if it makes no progress for this long."), above_zero("60s")
     ] = "30s",
     plan: Annotated[bool, typer.Option("--plan", help="Print what would be measured and how long.")] = False,
     print_script: PrintScriptOption = None,
     quiet: QuietOption = False,
-    format: Annotated[
-        CheckFormat, typer.Option(help="How to print the result on stdout.")
-    ] = CheckFormat.table,
+    format: CheckFormat = "table",
 ) -> int:
     """Check whether every node and link of this job is as fast as the others.
 
@@ -77,39 +83,24 @@ def check(
     3 if no node is left (then there is no ok.txt), if the check could not complete, if nothing could be
     decided (busy nodes, or two nodes without --expect), or if the result cannot be written.
     """
+    # Imported late: these take longer than an error in the options.
+    from earlybird.check.expectations import expected_values
     from earlybird.cli.session import batch_script
-    from earlybird.cli.session.checking import expected_values, perform_check, planned_check
+    from earlybird.measure.planned_check import planned_check
     from earlybird.present.subjects.check.terminal import print_check
 
-    effect = units.parse_fraction(min_effect, "--min-effect")
-    budget_s = units.parse_duration(budget, "--budget")
-    stall_limit_s = units.parse_duration(stall_limit, "--stall-limit")
-    if budget_s <= 0 or stall_limit_s <= 0:
-        raise InputError("--budget and --stall-limit must be more than 0 s, such as 60s")
-    size_bytes = units.parse_bytes(size, "--size") if size is not None else None
     expected = expected_values(expect or [])
-    if expected is not None and expected.size_bytes:
-        if size_bytes not in (None, expected.size_bytes):
-            raise InputError(
-                f"--size is {units.format_bytes(size_bytes)} and the check of --expect had messages of "
-                f"{units.format_bytes(expected.size_bytes)}, so bandwidths would differ for that reason; "
-                "omit --size"
-            )
-        size_bytes = expected.size_bytes
+    if expected is not None:
+        size = expected.size_with(size)
     if print_script is not None:
         batch_script.check_script(place)
         if plan:
             raise InputError("--plan and --print-script are both given; omit one")
-        batch_script.print_check_script(context, output, budget_s)
+        batch_script.print_check_script(context, output, budget)
         return 0
     with _failure_printed(format):
-        planned = planned_check(vars(place) | {"mpi": mpi}, budget_s, size_bytes)
-    longest_s = planned.plan.longest_point_s()
-    if longest_s > stall_limit_s:
-        raise InputError(
-            f"one round or incast takes up to {units.format_seconds(round(longest_s, 1))} and --stall-limit "
-            f"is {units.format_seconds(stall_limit_s)}; give a longer --stall-limit, or a smaller --size"
-        )
+        planned = planned_check(vars(place) | {"mpi": mpi}, budget, size, note)
+    planned.plan.require_stall_limit(stall_limit)
     if output is not None and output.exists():
         raise InputError(f"{output} exists already; give another folder")
     if plan:
@@ -118,31 +109,52 @@ def check(
     note(planned.plan.sentence())
     scratch = tempfile.TemporaryDirectory(prefix=".earlybird-check-", dir=_shared_folder(output))
     with scratch as folder, _failure_printed(format):
-        found = perform_check(planned, effect, stall_limit_s, expected, Path(folder), output, quiet)
+        result = perform_check(planned, min_effect, stall_limit, expected, Path(folder), output, quiet)
     if output is not None:
-        _write(found, output)
-    print_check(found, format)
-    _print_exclusion(found)
-    if not _good_hosts(found):
+        _write(result, output)
+    print_check(result, format)
+    _print_exclusion(result)
+    if not result.good_hosts():
         return FAILED_VERDICT
-    if found.findings:
+    if result.findings:
         return 1
-    return FAILED_VERDICT if found.is_open(expected is not None) else 0
+    return FAILED_VERDICT if result.is_open(expected is not None) else 0
 
 
-def _print_plan(plan, format: str) -> None:
-    from earlybird.present.render.data import print_data
+def perform_check(
+    planned: "PlannedCheck",
+    min_effect: float,
+    stall_limit_s: float,
+    expected: "Expected | None",
+    folder: Path,
+    output: Path | None,
+    quiet: bool,
+) -> "Check":
+    """Run the check: temporary files go to `folder`, launches and samples to a run folder `output`."""
+    from earlybird.cli.session.measuring import create_check_run
+    from earlybird.cli.session.progress import shown_progress
+    from earlybird.launch.local import MpiexecLauncher
+    from earlybird.measure.check import CheckSettings, run_check
 
-    value = plan.to_json()
-    if format == CheckFormat.junit:
+    launcher = planned.launcher
+    hosts = launcher.hosts if isinstance(launcher, MpiexecLauncher) else ()
+    settings = CheckSettings(hosts, min_effect, stall_limit_s, expected)
+    run = create_check_run(output, launcher, planned.settings) if output is not None else None
+    with shown_progress(quiet) as progress:
+        return run_check(launcher, planned.plan, settings, folder, run, progress.step, progress.say)
+
+
+def _print_plan(plan: "CheckPlan", format: str) -> None:
+    if format == "junit":
         raise InputError("--plan has no testcases for --format junit; give table, csv or json")
+    value = plan.to_json()
     if not print_data(format, value, [value]):
         print_line(plan.sentence())
 
 
 @contextmanager
 def _failure_printed(format: str) -> Iterator[None]:
-    """A check that cannot complete has a result, too, in the formats that programs read."""
+    """Print the failure of a check that cannot complete in the formats that programs read."""
     from earlybird.present.subjects.check.terminal import print_failure
 
     try:
@@ -155,20 +167,15 @@ def _failure_printed(format: str) -> Iterator[None]:
 
 
 def _shared_folder(output: Path | None) -> Path:
-    """All nodes must see it: the folder in which that of -o is made, else the current one."""
+    """Return a folder that all nodes see: that in which the folder of -o is made, else the current one."""
     return output.parent if output is not None and output.parent.is_dir() else Path.cwd()
 
 
-def _good_hosts(found) -> list[str]:
-    bad = found.bad_hosts()
-    return [host for host in found.hosts if host not in bad]
-
-
-def _print_exclusion(found) -> None:
+def _print_exclusion(result: "Check") -> None:
     """Say how Slurm leaves the bad nodes out, of this job and of all."""
     from earlybird.launch.slurm import node_expression
 
-    if found.launcher != "srun" or not (bad := found.bad_hosts()):
+    if result.launcher != "srun" or not (bad := result.bad_hosts()):
         return
     nodes = quoted(node_expression(bad))
     note(
@@ -177,9 +184,9 @@ def _print_exclusion(found) -> None:
     )
 
 
-def _write(found, output: Path) -> None:
-    good, bad = _good_hosts(found), found.bad_hosts()
-    files.write_json(output / "check.json", found.to_json())
+def _write(result: "Check", output: Path) -> None:
+    good, bad = result.good_hosts(), result.bad_hosts()
+    files.write_json(output / "check.json", result.to_json())
     files.write_text(output / "bad.txt", "".join(f"{host}\n" for host in bad))
     if not good:
         # Given an empty file of hosts, mpiexec would start the application on this machine.

@@ -3,8 +3,6 @@
 import os
 import subprocess
 import tempfile
-import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,35 +10,48 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
 from earlybird.cli.options.shared import LAYOUT_HELP, MapByOption, MpiOption, ThreadsOption
-from earlybird.cli.session.mpi import choose_flavour
-from earlybird.data import units
+from earlybird.cli.options.values import SIZE, Parsed
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.levels import MAPPINGS
-from earlybird.launch import interpose, temporary_files
-from earlybird.launch.cluster import control, link, state
+from earlybird.data.units import is_plain_number, parse_bandwidth
+from earlybird.launch import interpose
+from earlybird.launch.choice import choose_flavour
+from earlybird.launch.cluster import control, link, state, summary
 from earlybird.launch.cluster.node import TEMPORARY
 from earlybird.launch.cluster.state import Cluster
+from earlybird.launch.process import run_to_completion
 from earlybird.launch.variables import variables_to_set
 from earlybird.present.render.data import Format, print_data, print_json
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_rows
 from earlybird.toolchain.build import require_library
 
-_END_LIMIT_S = 10.0
-
 NameOption = Annotated[
     str, typer.Option("--name", help="Name of the cluster; optional if only one is running.")
 ]
 
 
+def parse_rate(text: str, option: str) -> float:
+    """Return bytes per second of a rate, which must have a unit."""
+    if is_plain_number(text):
+        raise InputError(f"{option} is {text!r} without a unit; give 10mbit to 32gbit, such as 100mbit")
+    try:
+        return parse_bandwidth(text, option)
+    except InputError as error:
+        raise InputError(f"{option} is {text!r}; give 10mbit to 32gbit, such as 200mbit or 2gbit") from error
+
+
 def up(
     nodes: Annotated[int, typer.Option(help="Number of nodes.")] = 2,
     rate: Annotated[
-        str, typer.Option(help="Bandwidth of every node's link in each direction, such as 200mbit.")
+        float,
+        typer.Option(help="Bandwidth of every node's link in each direction, such as 200mbit."),
+        Parsed(parse_rate),
     ] = "200mbit",
     send_buffer: Annotated[
-        str,
+        int,
         typer.Option(help="Buffer of each TCP connection where it sends; about half of it holds data."),
+        SIZE,
     ] = "4MiB",
     name: Annotated[str, typer.Option(help="Name of the cluster.")] = "virtual",
     check: Annotated[bool, typer.Option(help="Measure the links, which takes 3 s.")] = True,
@@ -53,13 +64,12 @@ def up(
     cluster and leaves nothing behind.
     """
     cluster = control.up(
-        name, nodes, _parse_rate(rate), link.measure_link if check else None,
-        send_buffer_bytes=units.parse_bytes(send_buffer, "--send-buffer"),
+        name, nodes, rate, link.measure_link if check else None, send_buffer_bytes=send_buffer,
     )  # fmt: skip
     if json:
         print_json(cluster.to_json())
     else:
-        print_line(_sentence(cluster))
+        print_line(summary.describe(cluster))
     if mismatch := link.describe_mismatch(cluster.link):
         note(f"warning: {mismatch}")
     suites = "pingpong contention completion"
@@ -70,16 +80,10 @@ def list_(format: Format = FORMAT) -> None:
     """List the running clusters."""
     clusters = state.all_running()
     values = [cluster.to_json() | {"lost_nodes": cluster.lost_nodes()} for cluster in clusters]
-    csv = ("name", "nodes", "rate_bytes_per_s", "tcp_bytes_per_s", "latency_s", "lost_nodes")
-    rows = [
-        (one.name, len(one.nodes), one.rate_bytes_per_s, *_measured(one), one.lost_nodes())
-        for one in clusters
-    ]
-    if print_data(format, {"clusters": values}, [dict(zip(csv, row, strict=True)) for row in rows], csv):
+    if print_data(format, {"clusters": values}, map(summary.record, clusters), summary.COLUMNS):
         return
     if clusters:
-        header = ("name", "nodes", "rate", "TCP bandwidth", "latency", "state")
-        print_rows(header, list(map(_cells, clusters)))
+        print_rows(summary.HEADER, list(map(summary.cells, clusters)))
     else:
         print_line("no cluster is running; start one with: earlybird cluster up --nodes 4 --rate 200mbit")
 
@@ -94,11 +98,13 @@ def run(
 ) -> None:
     """Run a command on a node; the exit status is that of the command."""
     cluster = state.find(name)
-    nodes = {key: one for k, one in enumerate(cluster.nodes) for key in (str(k), one.name, one.address)}
+    nodes = {
+        key: member for k, member in enumerate(cluster.nodes) for key in (str(k), member.name, member.address)
+    }
     if node not in nodes:
         raise InputError(
             f"the cluster {cluster.name} has no node {node!r}; its nodes are "
-            f"{', '.join(one.name for one in cluster.nodes)}"
+            f"{', '.join(member.name for member in cluster.nodes)}"
         )
     if not nodes[node].process.runs():
         raise WorkError(cluster.trouble() or f"{nodes[node].name} has died")
@@ -132,7 +138,7 @@ def mpiexec(
     from earlybird.launch.cluster.launcher import ClusterLauncher
 
     cluster = state.find(name)
-    launcher = ClusterLauncher(choose_flavour(mpi), cluster, threads=threads)
+    launcher = ClusterLauncher(choose_flavour(mpi, note), cluster, threads=threads)
     placement = parse_layout(layout, map_by)
     launcher.check(placement)
     arguments = _without_dashes(command)
@@ -146,7 +152,7 @@ def mpiexec(
         if interpose.inside():
             require_library(launcher.mpi)
             arguments, environment = interpose.through_shim(arguments, launcher.mpi, environment)
-        status = _run_to_completion(arguments, environment)
+        status = run_to_completion(arguments, environment)
     cluster.require_whole()  # Open MPI's mpiexec may end with 0 when a node dies
     raise typer.Exit(status)
 
@@ -168,17 +174,8 @@ def down(
         print_json({"down": names})
 
 
-def _parse_rate(text: str) -> float:
-    if units.is_plain_number(text):
-        raise InputError(f"--rate is {text!r} without a unit; give 10mbit to 32gbit, such as 100mbit")
-    try:
-        return units.parse_bandwidth(text, "--rate")
-    except InputError as error:
-        raise InputError(f"--rate is {text!r}; give 10mbit to 32gbit, such as 200mbit or 2gbit") from error
-
-
 def _without_dashes(command: list[str]) -> list[str]:
-    """The command to run, without a leading --."""
+    """Return the command to run, without a leading --."""
     arguments = command[1:] if command[0] == "--" else command
     if not arguments or arguments[0].startswith("-"):
         raise InputError(
@@ -191,60 +188,6 @@ def _without_dashes(command: list[str]) -> list[str]:
 def _warn_of_job(cluster: Cluster) -> None:
     if (job := state.job_on(cluster)) is not None:
         note(f"warning: {job} is measuring on the cluster {cluster.name}; this command disturbs it")
-
-
-def _run_to_completion(arguments: list[str], environment: Mapping[str, str]) -> int:
-    """The exit status of a command; Ctrl-C terminates it with SIGTERM, so that mpiexec ends its ranks."""
-    begin_s = time.time()
-    process = subprocess.Popen(arguments, env=environment)
-    try:
-        return process.wait()
-    except KeyboardInterrupt:
-        process.terminate()
-        try:
-            process.wait(_END_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        raise
-    finally:
-        temporary_files.remove_left(begin_s, pids=[process.pid])
-
-
-def _sentence(cluster: Cluster) -> str:
-    first, last = cluster.nodes[0].name, cluster.nodes[-1].name
-    text = f"{cluster.name} is up: {first} to {last}, links of {_rate(cluster)} each way"
-    if not cluster.link:
-        return text
-    measured = {n: units.format_bandwidth(rate) for n, rate in cluster.link["bandwidth_bytes_per_s"].items()}
-    shared = ", ".join(f"{rate} in {n} streams" for n, rate in measured.items() if n != "1")
-    expected, incast = (
-        units.format_bandwidth(cluster.link[f"{name}_bytes_per_s"]) for name in ("expected", "incast")
-    )
-    return (
-        f"{text}; TCP bandwidth {measured['1']} of {expected} ({shared}; {incast} if all send to one), "
-        f"latency {units.format_seconds(cluster.link['latency_s'])}"
-    )
-
-
-def _measured(cluster: Cluster) -> tuple[float | None, float | None]:
-    """TCP bandwidth in B/s and latency in s of one link; None if the links were not measured."""
-    return cluster.link.get("bandwidth_bytes_per_s", {}).get("1"), cluster.link.get("latency_s")
-
-
-def _cells(cluster: Cluster) -> list[str]:
-    bandwidth, latency_s = _measured(cluster)
-    measured = ["not measured", ""]
-    if cluster.link:
-        measured = [units.format_bandwidth(bandwidth), units.format_seconds(latency_s)]
-    lost = cluster.lost_nodes()
-    status = f"lost {', '.join(lost)}: stop it with down" if lost else "up"
-    return [cluster.name, str(len(cluster.nodes)), _rate(cluster), *measured, status]
-
-
-def _rate(cluster: Cluster) -> str:
-    bits = 8 * cluster.rate_bytes_per_s
-    return f"{bits / 1e9:g} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:g} Mbit/s"
 
 
 command = make_group(

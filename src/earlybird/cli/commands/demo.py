@@ -13,11 +13,10 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption, QuietOption
+from earlybird.cli.options.values import DURATION
 from earlybird.cli.session.demo_place import chosen_place
-from earlybird.cli.session.exchange import compare_run, predict_all
-from earlybird.cli.session.launchers import make_launcher
-from earlybird.cli.session.measuring import Effort, create_run, run_session, suited_to
-from earlybird.data import kernels, units
+from earlybird.cli.session.measuring import create_run, run_session
+from earlybird.data import kernels
 from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
 from earlybird.data.files import write_json
@@ -27,6 +26,9 @@ from earlybird.data.profile import save_profile
 from earlybird.data.shell_commands import path_argument
 from earlybird.machine import hardware
 from earlybird.measure import suites
+from earlybird.measure.effort import Effort, suited_to
+from earlybird.measure.launchers import make_launcher
+from earlybird.measure.replays import compare_run, predict_all
 from earlybird.predict import Predictor
 from earlybird.present.render.data import print_json
 from earlybird.present.render.notes import note
@@ -59,7 +61,7 @@ def demo(
         int | None,
         typer.Option(help="Ranks of the exchange.  [default: one per core, or as suits the launcher]"),
     ] = None,
-    budget: Annotated[str, typer.Option(help="Approximate time for everything.")] = "60s",
+    budget: Annotated[float, typer.Option(help="Approximate time for everything."), DURATION] = "60s",
     output: Annotated[Path, typer.Option("-o", "--output", help="Page to write.")] = Path("report.html"),
     keep: Annotated[
         Path | None, typer.Option(help="Folder for the raw data.  [default: demo-runs/TIME]")
@@ -74,12 +76,11 @@ def demo(
     then, and ended again. If that is not possible, there are as many ranks as cores.
     """
     begin_s = time.monotonic()
-    budget_s = units.parse_duration(budget, "--budget")
     with contextlib.ExitStack() as stack:
         if launcher is None and ranks is None:
             launcher, ranks = stack.enter_context(chosen_place(mpi))
         launcher = launcher or "local"
-        folder, layout, comparison, text = _run(mpi, launcher, ranks, budget_s, output, keep, seed, quiet)
+        folder, layout, comparison, text = _run(mpi, launcher, ranks, budget, output, keep, seed, quiet)
     spent_s = time.monotonic() - begin_s
     if json:
         done = {"page": str(output), "data": str(folder), "launcher": launcher, "layout": layout.text}
@@ -104,9 +105,9 @@ def _run(
     seed: int,
     quiet: bool,
 ) -> tuple[Path, Layout, Comparison, str]:
-    """The folder and the layout of a demo, the comparison, and the text for the terminal."""
+    """Return the folder and the layout of a demo, the comparison, and the text for the terminal."""
     place = {"launcher": launcher, "mpi": mpi}
-    starter, resources = make_launcher(place, seed)
+    starter, resources = make_launcher(place, seed, note)
     layout = _layout(ranks, resources)
     num_ranks = layout.num_ranks
     starter.check(layout)
@@ -146,7 +147,7 @@ def _run(
     size_bytes = BYTES_PER_CELL if resources.link_bytes_per_s is None else LINK_BYTES_PER_CELL
     pattern = ghost_exchange(graph, part, bytes_per_cell=size_bytes, halo_width=HALO_WIDTH)
     save_pattern(pattern, folder / "mesh.csv")
-    predictions = predict_all(pattern, layout, profile)
+    predictions = predict_all(pattern, layout, profile, note=note)
     write_json(folder / "prediction.json", Predictor(pattern, layout).predict(profile).to_json())
 
     _say(4, "replaying the exchange on real MPI")
@@ -157,7 +158,7 @@ def _run(
     )  # fmt: skip
     groups = suites.exchange_groups(pattern, layout, starter.flavour, resources.link_bytes_per_s)
     run_session(replayed, starter, groups, effort, quiet, resumable=False)
-    comparison = compare_run(replayed, pattern, layout, [profile], profile, predictions)
+    comparison = compare_run(replayed, pattern, layout, [profile], profile, predictions, note=note)
 
     _say(5, f"writing {output}")
     material = collect([run.path, folder / "profile.json", folder / "prediction.json", replayed.path])
@@ -178,7 +179,8 @@ def _new_folder(keep: Path | None) -> Path:
 
 
 def _layout(ranks: int | None, resources: suites.Resources) -> Layout:
-    """One node with a rank per core of a socket, at least MIN_RANKS; on a cluster, two ranks on each node."""
+    """Return one node with a rank per core of a socket, at least MIN_RANKS; on a cluster, two ranks on each
+    node."""
     nodes = resources.nodes
     if nodes > 1:
         ranks = 2 * nodes if ranks is None else ranks
@@ -196,7 +198,7 @@ def _layout(ranks: int | None, resources: suites.Resources) -> Layout:
 
 
 def _competitors(num_ranks: int) -> tuple[int, ...]:
-    """1, 2, 4, ... and `num_ranks` rounded up to an even number."""
+    """Return 1, 2, 4, ... and `num_ranks` rounded up to an even number."""
     last = num_ranks + num_ranks % 2
     return tuple(sorted({1, 2, last} | {1 << k for k in range(1, last.bit_length()) if 1 << k < last}))
 

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from earlybird.cli.commands.exec_start import Request, start
 from earlybird.cli.options.command import make_command
 from earlybird.cli.options.shared import MpiOption
+from earlybird.launch.execution import Request, start
+from earlybird.present.render.notes import note
 
 
 def exec_(
@@ -33,7 +34,7 @@ def exec_(
     program, or one linked to another MPI, is started without the library if it is among the arguments, and a
     message says so.
     """
-    start(Request(command, mpi, no_interpose, profile))
+    start(Request(command, mpi, no_interpose, profile), note)
 
 
 command = make_command(exec_, name="exec", example="earlybird exec --mpi mpich -- mpiexec -n 2 ./app")

@@ -1,32 +1,28 @@
 """`earlybird import`: makes a run of what other benchmarks printed."""
 
-import hashlib
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from earlybird import __version__
-from earlybird.cli.options.command import AS_JSON, OneOf, make_group
+from earlybird.cli.options.command import AS_JSON, make_group
+from earlybird.cli.options.values import OneOf
 from earlybird.data import files
 from earlybird.data.errors import EarlybirdError, InputError
-from earlybird.data.kernels import COLLECTIVE
-from earlybird.data.labels import FLAVOURS, OTHER_MPIS, counted, listed, percent
+from earlybird.data.labels import counted, listed
 from earlybird.data.levels import LEVELS
-from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import save_profile
-from earlybird.data.run import UNNAMED_HOST, Run, Sample, sample_from_json
+from earlybird.data.run import UNNAMED_HOST
 from earlybird.data.shell_commands import path_argument
-from earlybird.data.statistics import STATISTICS, Statistic
 from earlybird.data.tables import THUNE_HEADER, load_thune_table
 from earlybird.interop.imb_outputs import read_imb
-from earlybird.interop.imported import Imported, positive
-from earlybird.interop.line_prefixes import bare
+from earlybird.interop.imported import Imported
+from earlybird.interop.imports import UNKNOWN, Measured, Read, import_run
 from earlybird.interop.osu_outputs import read_osu
 from earlybird.interop.pingpong_table import read_pingpong_table
 from earlybird.interop.reprompi import read_repro
@@ -37,41 +33,45 @@ FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Outputs, as printed; each is one launch.")
 ]
 OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Run folder to create.")]
-UNKNOWN = "unknown"
 MpiOption = Annotated[
     str, typer.Option(help="The MPI that was measured: mpich, craympich-8.1 or mpich+MPIR_CVAR_X=1.")
 ]
 LevelOption = Annotated[str, typer.Option(help="Where the two ranks of a pair were."), OneOf(*LEVELS)]
-HostOption = Annotated[str, typer.Option(help="The machine, so that runs of others are not compared.")]
-VersionOption = Annotated[str, typer.Option(help="Version of the MPI.")]
-StartedOption = Annotated[
-    str | None,
-    typer.Option(
-        help="When it was measured (ISO 8601), by which `history` orders runs.  [default: as "
-        "the output says, or now]"
-    ),
-]
 
-_FEW_VALUES = 3
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What the texts do not say of the measurement, besides the MPI."""
+
+    host: Annotated[str, typer.Option(help="The machine, so that runs of others are not compared.")] = (
+        UNNAMED_HOST
+    )
+    version: Annotated[str, typer.Option(help="Version of the MPI.")] = ""
+    started: Annotated[
+        str | None,
+        typer.Option(
+            help="When it was measured (ISO 8601), by which `history` orders runs.  [default: as "
+            "the output says, or now]"
+        ),
+    ] = None
 
 
 def osu(
+    *,
     sources: FilesArgument,
     mpi: MpiOption,
     level: LevelOption,
     output: OutputOption,
     ranks: Annotated[
-        int | None, typer.Option(help="Ranks of a collective, which OSU does not print.")
+        int | None, typer.Option(min=1, help="Ranks of a collective, which OSU does not print.")
     ] = None,
     window: Annotated[
         int | None,
         typer.Option(
-            help="Window of osu_bw and osu_bibw (their -W), which they do not print.  [default: 64]"
+            min=1, help="Window of osu_bw and osu_bibw (their -W), which they do not print.  [default: 64]"
         ),
     ] = None,
-    host: HostOption = UNNAMED_HOST,
-    version: VersionOption = "",
-    started: StartedOption = None,
+    circumstances: Circumstances,
     json: bool = AS_JSON,
 ) -> None:
     """Import outputs of the OSU Micro-Benchmarks, also with -f, -c and -z 50.
@@ -82,12 +82,12 @@ def osu(
     printed, with -z 50 the median, too, which is preferred: a file is one launch with one value per point.
     Outputs of buffers in a GPU and of other tests are refused.
     """
-    _check({"--ranks": ranks, "--window": window})
-    read = partial(read_osu, ranks=ranks, window=window)
-    _import(sources, _one(read), mpi, level, output, host, version, started, json)
+    read = _one_launch(partial(read_osu, ranks=ranks, window=window))
+    _import(sources, read, Measured(mpi, **vars(circumstances), level=level), output, json)
 
 
 def imb(
+    *,
     sources: FilesArgument,
     mpi: MpiOption,
     level: LevelOption,
@@ -95,13 +95,12 @@ def imb(
     window: Annotated[
         int | None,
         typer.Option(
+            min=1,
             help="Window of Uniband and Biband (-window_size), if the output does not repeat its arguments.  "
-            "[default: 256, before 2021.2 64]"
+            "[default: 256, before 2021.2 64]",
         ),
     ] = None,
-    host: HostOption = UNNAMED_HOST,
-    version: VersionOption = "",
-    started: StartedOption = None,
+    circumstances: Circumstances,
     json: bool = AS_JSON,
 ) -> None:
     """Import outputs of the Intel MPI Benchmarks (IMB-MPI1).
@@ -112,17 +111,16 @@ def imb(
     sequence that change what is measured are part of the points; outputs of IMB-P2P and other parts are
     refused.
     """
-    _check({"--window": window})
-    _import(sources, _one(partial(read_imb, window=window)), mpi, level, output, host, version, started, json)
+    read = _one_launch(partial(read_imb, window=window))
+    _import(sources, read, Measured(mpi, **vars(circumstances), level=level), output, json)
 
 
 def repro(
+    *,
     sources: FilesArgument,
     mpi: MpiOption,
     output: OutputOption,
-    host: HostOption = UNNAMED_HOST,
-    version: VersionOption = "",
-    started: StartedOption = None,
+    circumstances: Circumstances,
     json: bool = AS_JSON,
 ) -> None:
     """Import outputs of ReproMPI (mpibenchmark), also with -v.
@@ -130,10 +128,11 @@ def repro(
     A file is one launch with all iterations of its collectives, the slowest rank's time of each; with -v the
     times of every rank too. Iterations that missed their window are left out. Summaries are refused.
     """
-    _import(sources, _one(read_repro), mpi, LEVELS[0], output, host, version, started, json)
+    _import(sources, _one_launch(read_repro), Measured(mpi, **vars(circumstances)), output, json)
 
 
 def table(
+    *,
     source: Annotated[
         Path, typer.Argument(metavar="FILE.csv", help="Columns level,placement,pairs,bytes,time_s.")
     ],
@@ -141,9 +140,7 @@ def table(
         Path, typer.Option("-o", "--output", help="Run folder to create; of Table I, folder of profiles.")
     ],
     mpi: MpiOption = UNKNOWN,
-    host: HostOption = UNNAMED_HOST,
-    version: VersionOption = "",
-    started: StartedOption = None,
+    circumstances: Circumstances,
     json: bool = AS_JSON,
 ) -> None:
     """Import a table of ping-pong times of another site, or of fitted parameters.
@@ -155,33 +152,21 @@ def table(
     """
     header = files.read_text(source, "table").partition("\n")[0].strip()
     if header == ",".join(THUNE_HEADER):
-        given = {
-            "--mpi": mpi != UNKNOWN,
-            "--host": host != UNNAMED_HOST,
-            "--version": version,
-            "--started": started,
-        }
+        given = {"mpi": mpi != UNKNOWN, "host": circumstances.host != UNNAMED_HOST}
+        given |= {"version": circumstances.version, "started": circumstances.started}
         if useless := [name for name, is_given in given.items() if is_given]:
             raise InputError(
                 f"{source} is laid out as Table I of Thune et al. 2023, whose profiles have no "
-                f"{listed([name.removeprefix('--') for name in useless])}; omit {listed(useless)}"
+                f"{listed(useless)}; omit {listed([f'--{name}' for name in useless])}"
             )
         _import_profiles(source, output, json)
         return
-    _import(
-        [source],
-        lambda _, where: read_pingpong_table(where),
-        mpi,
-        LEVELS[0],
-        output,
-        host,
-        version,
-        started,
-        json,
-    )
+    measured = Measured(mpi, **vars(circumstances))
+    _import([source], lambda _, where: read_pingpong_table(where), measured, output, json)
 
 
 def _import_profiles(source: Path, output: Path, json: bool) -> None:
+    """Write a profile for each CPU of a table into the folder `output`."""
     if output.exists():
         raise InputError(f"{output} exists already; choose another folder")
     profiles = load_thune_table(source)
@@ -201,168 +186,22 @@ def _import_profiles(source: Path, output: Path, json: bool) -> None:
         print_json({"profiles": list(map(str, written))})
 
 
-def _check(counts: Mapping[str, int | None]) -> None:
-    for name, value in counts.items():
-        if value is not None and value < 1:
-            raise InputError(f"{name} is {value}; give 1 or more")
-
-
-def _check_mpi(mpi: str) -> None:
-    """InputError unless it begins with the name of an MPI, which a label or settings may follow."""
-    name, hyphen, label = split_settings(mpi)[0].partition("-")
-    known = (*(one for one in FLAVOURS if one != "system"), *OTHER_MPIS, UNKNOWN)
-    if name not in known or (hyphen and not re.fullmatch(r"[\w.-]+", label)):
-        raise InputError(
-            f"--mpi is {mpi!r}; give one of {', '.join(known)}, with a label after a hyphen if needed, such "
-            "as mpich-4.2, or with its settings, such as mpich+MPIR_CVAR_X=1"
-        )
-
-
-Read = Callable[[str, str], Sequence[Imported]]  # text, name of the file -> what each launch in it holds
-
-
-def _one(read: Callable[[str, str], Imported]) -> Read:
-    """Of texts that are one launch each."""
+def _one_launch(read: Callable[[str, str], Imported]) -> Read:
+    """Return the reader of texts that are one launch each."""
     return lambda text, where: [read(text, where)]
 
 
-def _import(
-    sources: Sequence[Path],
-    read: Read,
-    mpi: str,
-    level: str,
-    output: Path,
-    host: str,
-    version: str,
-    started: str | None,
-    json: bool,
-) -> None:
-    _check_mpi(mpi)
-    texts = [_whole_text(source) for source in sources]
-    found = [
-        (source, text, one)
-        for text, source in zip(texts, sources, strict=True)
-        for one in read(bare(text), str(source))
-    ]
-    _refuse_repeated(found)
-    _refuse_other_datatypes(found)
-    _refuse_other_statistics(found)
-    if not any(positive(one.points) for _, _, one in found):
-        raise InputError(f"every value in {', '.join(map(str, sources))} was printed as 0; nothing to import")
-    samples = [
-        _samples(one, f"import-{number}", mpi, level, source) for number, (source, _, one) in enumerate(found)
-    ]
-    dates = [one.started.isoformat() for _, _, one in found if one.started is not None]
-    begun = started or min(dates, default=None)
-    when = {} if begun is None else {"started": _time(begun)}
-
-    def save_launches(folder: Path) -> None:
-        run = Run(folder, {})
-        for number, (source, text, one) in enumerate(found):
-            run.append_launch({
-                "id": f"import-{number}", "launcher": "import", "flavour": mpi, "version": version,
-                "tool": f"{one.tool} {one.version}".strip(), "hidden": one.hidden, "file": source.name,
-                "sha256": hashlib.sha256(text.encode()).hexdigest(), "datatype": one.datatype,
-            })  # fmt: skip
-            run.append_samples(samples[number])
-
-    Run.create(
-        output,
-        machine={"host": host},
-        command=["earlybird", "import", *map(str, sources)],
-        seed=0,
-        earlybird=__version__,
-        settings={"imported": True, "mpi": mpi},
-        contents=save_launches,
-        **when,
-    )
-    count = sum(len(positive(one.points)) for _, _, one in found)
-    note(f"wrote {output}: {counted(count, 'value')} from {counted(len(found), 'launch', 'launches')}")
-    if zeros := sum(len(one.points) for _, _, one in found) - count:
-        note(f"left out: {counted(zeros, 'value')} printed as 0")
-    for hidden in dict.fromkeys(one.hidden for _, _, one in found):
-        note(f"warning: {hidden}")
-    if rough := [point.rounding for _, _, one in found for point in positive(one.points) if point.rounding]:
-        note(
-            f"warning: {counted(len(rough), 'value')} printed with one digit, rounded by up to "
-            f"{percent(max(rough))}"
-        )
+def _import(sources: Sequence[Path], read: Read, measured: Measured, output: Path, json: bool) -> None:
+    """Make the run, and say what is in it."""
+    imports = import_run(sources, read, measured, output)
+    launches = counted(imports.launches, "launch", "launches")
+    note(f"wrote {output}: {counted(imports.values, 'value')} from {launches}")
+    for remark in imports.remarks:
+        note(remark)
     run = path_argument(output)
     note(f"next: earlybird show {run}, or earlybird compare {run} OTHER_RUN/")
     if json:
-        print_json({"run": str(output), "launches": len(found), "values": count})
-
-
-def _refuse_repeated(found: Sequence[tuple[Path, str, Imported]]) -> None:
-    """Two launches print the same few values by chance, but not the same table, whatever a log wrote before
-    its lines."""
-    first: dict[str, Path] = {}
-    for source, text, one in found:
-        before = first.setdefault(bare(text), source)
-        is_table = len(one.points) > _FEW_VALUES
-        if before is not source and (is_table or before.resolve() == source.resolve()):
-            raise InputError(
-                f"{source} and {before} hold the same text; a file is a launch: give each one once"
-            )
-
-
-def _refuse_other_datatypes(found: Sequence[tuple[Path, str, Imported]]) -> None:
-    first: dict[str, Path] = {}
-    for source, _, one in found:
-        if one.datatype:
-            first.setdefault(one.datatype, source)
-    if len(first) > 1:
-        raise InputError(
-            f"{listed([f'{source} has {datatype}' for datatype, source in first.items()])}, which are no "
-            "launches of one measurement; import each datatype into a run of its own"
-        )
-
-
-def _refuse_other_statistics(found: Sequence[tuple[Path, str, Imported]]) -> None:
-    """Raise InputError for means and medians that would be launches of one point."""
-    first: dict[tuple, tuple[Path, Statistic]] = {}
-    for source, _, one in found:
-        for point in one.points:
-            if point.statistic is None:
-                continue
-            key = (point.kernel, point.quantity, point.method, *sorted(point.config.items()))
-            before, statistic = first.setdefault(key, (source, point.statistic))
-            if statistic != point.statistic:
-                kinds = STATISTICS[statistic], STATISTICS[point.statistic]
-                raise InputError(
-                    f"{before} has the {kinds[0]}, {source} the {kinds[1]}: these "
-                    "are no launches of one measurement; import each kind into a run of its own"
-                )
-
-
-def _time(started: str) -> str:
-    try:
-        return datetime.fromisoformat(started).astimezone(UTC).isoformat(timespec="seconds")
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"--started is {started!r}; give a time such as 2026-11-01T03:00") from error
-
-
-def _whole_text(source: Path) -> str:
-    text = files.read_text(source, "output")
-    if text and not text.endswith("\n"):
-        last = text.splitlines()[-1].strip()[:60]
-        raise InputError(f"{source} ends within the line {last!r}; it was cut off: give the whole output")
-    return text
-
-
-def _samples(imported: Imported, launch: str, mpi: str, level: str, source: Path) -> list[Sample]:
-    """The samples of a launch; InputError for values that a run cannot have."""
-    samples = []
-    for point in positive(imported.points):
-        config = {"mpi": mpi} | ({} if point.kernel == COLLECTIVE.name else {"level": level}) | point.config
-        ranks_s = point.rank_times_s
-        value = {
-            "kernel": point.kernel, "quantity": point.quantity, "config": config, "launch": launch,
-            "times_s": point.times_s.tolist(), "method": point.method, "statistic": point.statistic,
-            "rank_times_s": None if ranks_s is None else ranks_s.tolist(), "rounding": point.rounding,
-        }  # fmt: skip
-        samples.append(sample_from_json(value, f"{source}, a value of {point.kernel}"))
-    return samples
+        print_json({"run": str(output), "launches": imports.launches, "values": imports.values})
 
 
 command = make_group(

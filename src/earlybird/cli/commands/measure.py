@@ -1,7 +1,7 @@
 """`earlybird measure`: run suites into a run folder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,28 +9,26 @@ import typer
 
 from earlybird.cli.options.shared import MpisOption, PlaceOptions, RunOption, SessionOptions
 from earlybird.cli.options.suites import make_suite_group
-from earlybird.cli.session import batch_script, measuring, sides
-from earlybird.cli.session.foreign_runs import refuse_unstated, unstated
-from earlybird.cli.session.launchers import is_simulated, launchers_of
-from earlybird.cli.session.osu_format import check_one_column
-from earlybird.cli.session.synthetic_times import is_drawn
-from earlybird.data import kernels, labels, units
-from earlybird.data.errors import InputError
+from earlybird.cli.options.values import DURATION
+from earlybird.cli.session import batch_script, measuring
+from earlybird.data import labels
+from earlybird.data.errors import FAILED_VERDICT, InputError
 from earlybird.data.run import Run
+from earlybird.data.run_comparison import SLOWER
 from earlybird.data.shell_commands import command_text, no_option
+from earlybird.interop.osu_format import check_one_column
 from earlybird.interop.osu_tables import ONE_COLUMN
-from earlybird.measure import reproduce, suites
-from earlybird.measure.groups import Group, Library, Options, Resources, Suite
-from earlybird.measure.options import thread_counts
-from earlybird.measure.session import refuse_conflicts_of
+from earlybird.measure import continued, planned, sides, suites
+from earlybird.measure.effort import Effort, suited_to
+from earlybird.measure.groups import Group, Options, Suite
+from earlybird.measure.launchers import launchers_of
 from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_rows
-from earlybird.present.subjects.measured.terminal import print_run, print_with_paper
+from earlybird.present.subjects.changes.terminal import print_run_comparisons
+from earlybird.present.subjects.measured.terminal import print_run
 
 SETTINGS = ("suites", "mpi", "launcher", "hosts", "quick")
-FIRST_PIPELINE_METHODS = "single,many"  # of runs that store no methods
-
 
 _OF_RUN = "`earlybird export RUN --to {} -o FILE`"
 _OF_PROFILE = "`earlybird export PROFILE.json --to {} -o FILE`, of a profile from `earlybird fit RUN`,"
@@ -42,6 +40,16 @@ _OTHER_FORMATS = {
     **{name: _OF_TWO_RUNS.format(name) for name in ("markdown", "junit")},
     "otava": "`earlybird history RUN... --format otava`",
 }
+_BUDGETS = "; ".join(
+    [
+        "{:g}s per suite, with --quick {:g}s".format(*Suite.budgets_s),
+        *(
+            "for {} {:g}s and {:g}s".format(suite.name, *suite.budgets_s)
+            for suite in suites.SUITES.values()
+            if suite.budgets_s != Suite.budgets_s
+        ),
+    ]
+)
 
 
 def measure(
@@ -73,18 +81,7 @@ def measure(
         ),
     ] = None,
     budget: Annotated[
-        str | None,
-        typer.Option(
-            help="Time for all suites together.  [default: {:g}s per suite, with --quick {:g}s".format(
-                *Suite.budgets_s
-            )
-            + "".join(
-                "; for {} {:g}s and {:g}s".format(suite.name, *suite.budgets_s)
-                for suite in suites.SUITES.values()
-                if suite.budgets_s != Suite.budgets_s
-            )
-            + "]"
-        ),
+        float | None, typer.Option(help=f"Time for all suites together.  [default: {_BUDGETS}]"), DURATION
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes and launches, less time.")] = False,
     paper: Annotated[
@@ -110,100 +107,96 @@ def measure(
     With --against, or several --mpi or values of --env, the exit status is that of `earlybird compare`: 1 if
     a point is slower, 3 if there is no comparison.
     """
-    if format not in (*Format, "osu"):
-        instead = f"; {way} writes {format}" if (way := _OTHER_FORMATS.get(format)) else ""
-        raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
+    _check_format(format)
     if session.print_script is not None:
         batch_script.check_script(place, resume=session.resume)
         if not suite and against is None:
             raise InputError(f"--print-script needs a suite: {', '.join(suites.SUITES)}")
-    names = list(dict.fromkeys(suite))
-    given = _Given(place, threads, quick, of_suites)
+    names, mpis, variables = list(dict.fromkeys(suite)), mpi or [], env or []
+    given = {"hosts": place.hosts, "agent": place.agent, "srun": place.srun, "quick": quick}
     run: Run | None = None
-    if session.resume:
-        run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget, session)
-        given.refuse_changes(run, settings)
-        if names and names != settings["suites"]:
-            raise InputError(
-                f"{run.path} measures {' '.join(settings['suites'])}; omit the suite with --resume"
+    if session.resume or against is not None:
+        start = output if session.resume else against
+        started, settings, effort = measuring.open_run(start, SETTINGS, launches, budget, session)
+        continued.refuse_other_options(started, settings, given, threads, of_suites)
+        if session.resume:
+            run = started
+            if names and names != settings["suites"]:
+                raise InputError(
+                    f"{run.path} measures {' '.join(settings['suites'])}; omit the suite with --resume"
+                )
+            continued.refuse_changes(run, settings, {"against": against and str(against.absolute())})
+        else:
+            settings, effort = _repeated(
+                started, settings, effort, names, place, mpis, variables, seed, budget
             )
-        repeated = against and str(against.absolute())
-        measuring.refuse_changes(run, settings, {"against": repeated})
-        _refuse_other_mpis(run, settings, mpi, env)
-        _refuse_unstated(run, settings, place, mpi, env)
-    elif against is not None:
-        before, settings, effort = measuring.open_run(against, SETTINGS, launches, budget, session)
-        given.refuse_changes(before, settings)
-        if place.launcher != PlaceOptions.launcher:
-            measuring.refuse_changes(before, settings, {"launcher": place.launcher})
-        if not set(names) <= set(settings["suites"]):
-            raise InputError(
-                f"{against} measures {' '.join(settings['suites'])}; omit the suite with --against, or give "
-                "one of these"
-            )
-        settings = settings | sides.sides_against(against, settings["mpi"], mpi, env)
-        _refuse_unstated(before, settings, place, mpi, env)
-        settings["suites"] = names or settings["suites"]
-        effort = replace(effort, seed=seed)
-        if budget is None:
-            effort = replace(effort, budget_s=effort.budget_s * sides.growth(before, settings))
+        continued.refuse_other_mpis(
+            started, settings, vars(place), mpis, variables, is_continued=session.resume
+        )
     elif not names:
         _list_suites(format)
         return 0
     else:
         chosen = suites.find_suites(names)
-        if len(chosen) > 1 and (first := given.of_suites()):
-            _refuse_option_of_suite(next(iter(first)))
-        mpis = sides.asked_mpis(mpi, env)
-        num_launches, budget_s = _default_effort(quick, chosen, of_suites.get("reproduce"))
-        if is_simulated(place.launcher):
-            num_launches = 1  # further launches give the same times
+        if len(chosen) > 1:
+            planned.refuse_options_of_suites(of_suites)
+        compared = sides.asked_mpis(mpis, variables)
         effort = measuring.new_effort(
             session,
-            num_launches if launches is None else launches,
-            units.parse_duration(budget, "--budget") if budget else budget_s * max(len(mpis), 1),
+            planned.default_launches(quick, place.launcher) if launches is None else launches,
+            planned.default_budget_s(chosen, quick, compared) if budget is None else budget,
             seed,
             paper,
         )
-        settings = {"suites": names, "mpi": sides.mpi_setting(mpis), **vars(place)}
-        settings |= {"threads": _threads(threads), "quick": quick}
+        settings = {"suites": names, "mpi": sides.mpi_setting(compared), **vars(place)}
+        settings |= {"threads": planned.launcher_threads(threads), "quick": quick}
         settings |= of_suites if len(names) == 1 else {}
     chosen = suites.find_suites(settings["suites"])
     options = suites.options_of(chosen, settings)
     if session.print_script is not None:
-        several = len(sides.listed_mpis(settings["mpi"])) > 1
-        _print_script(context, output or Path("run"), chosen, options, effort.budget_s, fits=not several)
+        _print_script(
+            context, output or Path("run"), settings, planned.groups_anywhere(chosen, options), effort
+        )
         return 0
     with sides.failing_without_verdict(settings):
         return _measure(run, settings, effort, chosen, options, output, session, format)
 
 
-def _refuse_other_mpis(
-    run: Run, settings: dict[str, Any], mpi: list[str] | None, env: list[str] | None
-) -> None:
-    """Raise InputError if --mpi and --env are not those of `run`: all, or those that must be stated again."""
-    asked, stored = sides.asked_mpis(mpi, env, settings["mpi"]), sides.listed_mpis(settings["mpi"])
-    if not (set(asked) <= set(stored) and (env or any(map(unstated, stored)))):
-        measuring.refuse_changes(run, settings, {"mpi": sides.mpi_setting(asked)})
+def _check_format(format: str) -> None:
+    if format not in (*Format, "osu"):
+        instead = f"; {command} writes {format}" if (command := _OTHER_FORMATS.get(format)) else ""
+        raise InputError(f"--format is {format!r}; choose table, osu, csv or json{instead}")
 
 
-def _refuse_unstated(
-    run: Run,
+def _repeated(
+    before: Run,
     settings: dict[str, Any],
+    effort: Effort,
+    names: list[str],
     place: PlaceOptions,
-    mpi: list[str] | None,
-    env: list[str] | None,
-) -> None:
-    refuse_unstated(
-        run, settings, place,
-        mpis=sides.listed_mpis(settings["mpi"]), stated_mpis=mpi or (), stated_variables=env or (),
-    )  # fmt: skip
+    mpis: list[str],
+    variables: list[str],
+    seed: int,
+    budget_s: float | None,
+) -> tuple[dict[str, Any], Effort]:
+    """Return settings and effort of a run that measures `before` again, to be compared with it."""
+    if place.launcher != PlaceOptions.launcher:
+        continued.refuse_changes(before, settings, {"launcher": place.launcher})
+    if not set(names) <= set(settings["suites"]):
+        raise InputError(
+            f"{before.path} measures {' '.join(settings['suites'])}; omit the suite with --against, or give "
+            "one of these"
+        )
+    settings = settings | sides.sides_against(before.path, settings["mpi"], mpis, variables)
+    settings["suites"] = names or settings["suites"]
+    factor = sides.growth(before, settings) if budget_s is None else 1.0
+    return settings, replace(effort, seed=seed, budget_s=effort.budget_s * factor)
 
 
 def _measure(
     run: Run | None,
     settings: dict[str, Any],
-    effort: measuring.Effort,
+    effort: Effort,
     chosen: Sequence[Suite],
     options: Options,
     output: Path | None,
@@ -211,189 +204,66 @@ def _measure(
     format: str,
 ) -> int:
     """Measure, print, and return the exit status; `run` is the one to continue."""
-    starter, resources = launchers_of(settings, effort.seed)
-    if starter.name == "synthetic":
-        _refuse_undrawn(chosen, options)
-    if is_simulated(settings["launcher"]):
-        _refuse_without_threads(chosen)
-    groups = [
-        group
-        for name, of_mpi in resources.items()
-        for suite in chosen
-        for group in suite.groups(options, of_mpi, name)
-    ]
-    for remark in dict.fromkeys(
-        r for one in resources.values() for suite in chosen for r in suite.remarks(options, one)
-    ):
-        note(remark)
-    if not groups:
-        raise InputError(
-            f"there is nothing to measure: {', '.join(suite.name for suite in chosen)} has no points with "
-            "these options on this machine; give other options or another suite"
-        )
+    starter, resources = launchers_of(settings, effort.seed, note)
+    groups, remarks = planned.planned_groups(chosen, options, resources, starter, settings["launcher"])
     if len(resources) > 1:
-        note(f"measuring {' and '.join(resources)}, their launches interleaved")
-    for group in groups:
-        starter.check(group.layout)
-    refuse_conflicts_of(groups, starter)
+        remarks.append(f"measuring {' and '.join(resources)}, their launches interleaved")
+    for remark in remarks:
+        note(remark)
     if format == "osu":
         check_one_column(groups)
     if run is not None:
-        measuring.refuse_other_network(run, settings, starter)
+        continued.refuse_other_network(run, settings, starter)
     else:
-        effort = measuring.suited_to(next(iter(resources.values())), effort)
+        effort = suited_to(next(iter(resources.values())), effort)
         run = measuring.create_run(output, "run", effort, starter, settings)
     result = measuring.run_session(run, starter, groups, effort, session.quiet)
-    compares_paper = options.reproduce and format == "table"
-    if compares_paper:
-        print_with_paper(run)
-    else:
-        print_run(run, result.samples, format)
-    status = sides.compare_measured(run, settings, prints=format == "table")
-    fitted = _can_be_fitted(groups) and not compares_paper
+    print_run(run, result.samples, format)
+    status = _compare(run, settings, prints=format == "table")
+    fitted = planned.can_be_fitted(groups)
     of_one = ["--mpi", next(iter(resources))] if len(resources) > 1 else []
     name = no_option(run.path)
     next_command = ["fit", name, *of_one] if fitted else ["report", name]
-    output_name = _profile_name(settings["suites"]) if fitted else "report.html"
-    following = command_text(["earlybird", *next_command, "-o", output_name])
+    written = planned.profile_name(settings["suites"]) if fitted else "report.html"
+    following = command_text(["earlybird", *next_command, "-o", written])
     note(f"samples of {labels.listed(list(resources))} are in {run.path}; next: {following}")
     return status
 
 
-@dataclass(frozen=True)
-class _Given:
-    """The options that a run stores and that are given again, to continue or to repeat it."""
-
-    place: PlaceOptions
-    threads: str | None
-    quick: bool
-    suite_options: dict[str, Any]
-
-    def of_suites(self) -> dict[str, Any]:
-        return {name: value for name, value in self.suite_options.items() if value is not None}
-
-    def refuse_changes(self, run: Run, settings: dict[str, Any]) -> None:
-        """InputError for an option that differs from what `run` stores."""
-        if kernels.PIPELINE.name in settings["suites"]:
-            settings = {"methods": FIRST_PIPELINE_METHODS} | settings
-        of_suites, threads = self.of_suites(), self.threads
-        given = {
-            "hosts": self.place.hosts, "agent": self.place.agent, "srun": self.place.srun,
-            "quick": self.quick,
-        }  # fmt: skip
-        measuring.refuse_changes(run, settings, given)
-        chosen = suites.find_suites(settings["suites"])
-        compares_threads = len(chosen) == 1 and chosen[0].compares_threads  # several suites do not
-        key = "thread_counts" if compares_threads else "threads"
-        threads = of_suites.pop(key, threads)
-        measuring.refuse_changes(
-            run, {"threads": settings.get(key) and str(settings[key])}, {"threads": threads}
-        )
-        measuring.refuse_changes(run, settings, of_suites)
-
-
-def _profile_name(names: Sequence[str]) -> str:
-    """A name that does not overwrite the profile of messages, to which others are added."""
-    profiles = {kernels.KERNELS[name].profile for name in names}
-    return profiles.pop() if len(profiles) == 1 else kernels.PINGPONG.profile
-
-
-def _default_effort(quick: bool, chosen: Sequence[Suite], paper: str | None) -> tuple[int, float]:
-    """Launches, and seconds for all suites or to reproduce a paper."""
-    launches = suites.QUICK_LAUNCHES if quick else suites.DEFAULT_LAUNCHES
-    if paper is not None:
-        # An unknown paper is refused later, with the known ones.
-        return launches, reproduce.BUDGETS_S.get(paper, reproduce.BUDGETS_S["gillis"])[quick]
-    return launches, sum(suite.budgets_s[quick] for suite in chosen)
-
-
-def _refuse_option_of_suite(key: str) -> None:
-    taking = [
-        (suite.name, one.option) for suite in suites.SUITES.values() for one in suite.takes if one.key == key
-    ]
-    names = ", ".join(name for name, _ in taking)
-    raise InputError(
-        f"{taking[0][1]} is an option of {names}, and several suites take the common options only; measure "
-        "one suite, or omit it"
-    )
+def _compare(run: Run, settings: dict[str, Any], *, prints: bool) -> int:
+    """Compare the sides of a run that has several, or another run to be compared with; return the exit
+    status: 1 if a point is slower, 3 if they cannot be compared."""
+    try:
+        comparisons = sides.comparisons_of(run, settings)
+    except InputError as error:  # what was measured is stored; the other run may be missing by now
+        note(f"warning: not compared: {error}")
+        return FAILED_VERDICT
+    if prints and comparisons:
+        print_line()
+        print_run_comparisons(comparisons, "table")
+    return int(any(comparison.count(SLOWER) for comparison in comparisons))
 
 
 def _list_suites(format: str) -> None:
-    listed = [{"suite": one.name, "measures": one.help} for one in suites.SUITES.values()]
+    listed = [{"suite": suite.name, "measures": suite.help} for suite in suites.SUITES.values()]
     if not print_data(format, {"suites": listed}, listed):
         header = list(listed[0])
-        print_rows(header, [list(one.values()) for one in listed], left=header)
+        print_rows(header, [list(row.values()) for row in listed], left=header)
         print_line()
         print_line("earlybird measure " + " ".join(suites.SUITES) + " -o run")
         print_line("earlybird measure SUITE --help    the options of a suite")
 
 
-def _can_be_fitted(groups: Sequence[Group]) -> bool:
-    """Whether `fit` can make a profile from these groups alone."""
-    points: dict[str, list[dict[str, Any]]] = {}
-    for group in groups:
-        points.setdefault(group.kernel, []).extend(group.points)
-    return any(kernels.KERNELS[name].is_fitted(of_kernel) for name, of_kernel in points.items())
-
-
-def _threads(text: str | None) -> int:
-    """The threads of all launches; suites that compare thread counts have an option of their own."""
-    counts = thread_counts(text) or (1,)
-    if len(counts) > 1:
-        comparing = [suite.name for suite in suites.SUITES.values() if suite.compares_threads]
-        raise InputError(
-            f"--threads is {text}, but only {labels.listed(comparing)}, measured alone, take several thread "
-            "counts; give one"
-        )
-    return counts[0]
-
-
-def _refuse_without_threads(chosen: Sequence[Suite]) -> None:
-    for suite in chosen:
-        if suite.compares_threads and not suite.simulated:
-            others = [
-                other.name
-                for other in suites.SUITES.values()
-                if other.simulated or not other.compares_threads
-            ]
-            raise InputError(
-                f"{suite.name} measures threads or partitions, which simulated ranks do not support; measure "
-                f"{', '.join(others)}, or give another --launcher"
-            )
-
-
-def _refuse_undrawn(chosen: Sequence[Suite], options: Options) -> None:
-    """Raise InputError for what the launcher synthetic cannot draw."""
-    for suite in chosen:
-        if not is_drawn(suite.name):
-            raise InputError(
-                f"the launcher synthetic draws times from a profile, which does not describe {suite.name}; "
-                f"measure {suite.name} with another --launcher"
-            )
-    most = max(options.threads or (options.launcher_threads,))
-    if most > 1 and not all(suite.draws_threads for suite in chosen):
-        raise InputError(
-            f"--threads is {most}, but the launcher synthetic draws times from a profile and ignores "
-            "threads; omit --threads"
-        )
-
-
 def _print_script(
-    context: typer.Context,
-    run: Path,
-    chosen: Sequence[Suite],
-    options: Options,
-    budget_s: float,
-    *,
-    fits: bool,
+    context: typer.Context, run: Path, settings: dict[str, Any], groups: Sequence[Group], effort: Effort
 ) -> None:
-    """With `fits`, the script fits the run; a run of several MPIs has no one to fit."""
-    # The levels of the nodes are known on the nodes only: request two unless --levels needs only one.
-    anywhere = replace(Resources.of(2, 2, 2), library=Library("mpi"))
-    groups = [group for suite in chosen for group in suite.groups(options, anywhere, "mpi")]
-    fit = ["fit", str(run), "-o", "profile.json"] if fits and _can_be_fitted(groups) else None
+    """Print a batch script for as many nodes as the groups need, which fits the run if it is of one MPI."""
+    fits = len(sides.listed_mpis(settings["mpi"])) <= 1 and planned.can_be_fitted(groups)
     nodes = max(group.layout.num_nodes for group in groups)
-    batch_script.print_slurm_script(context, run, nodes, budget_s, next_command=fit)
+    batch_script.print_slurm_script(
+        context, run, nodes, effort.budget_s,
+        next_command=["fit", str(run), "-o", "profile.json"] if fits else None,
+    )  # fmt: skip
 
 
 command = make_suite_group(

@@ -1,27 +1,20 @@
 """`earlybird pattern`: creates the pattern of an exchange from a mesh, a halo, a recording, a trace,
 Open MPI's monitoring or at random, or converts one."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from earlybird.cli.options.command import FORMAT, OneOf, make_group
-from earlybird.cli.options.mesh import (
-    BytesPerCell,
-    CellsOption,
-    DimsOption,
-    HaloWidth,
-    MeshArgument,
-    RefineOption,
-    adjacency_of,
-    check_output,
-    check_pattern_output,
-    three_sides,
-)
-from earlybird.data import files, memory, units
+from earlybird.cli.options.command import FORMAT, make_group
+from earlybird.cli.options.mesh import BytesPerCell, HaloWidth, MeshOptions
+from earlybird.cli.options.outputs import check_output, check_pattern_output, write_parts
+from earlybird.cli.options.values import SIZE, OneOf, Parsed
+from earlybird.data import memory
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
+from earlybird.data.units import parse_triple
 from earlybird.patterns.halo import RANK_ORDERS
 from earlybird.patterns.random_exchange import DISTRIBUTIONS
 from earlybird.present.render.data import Format, print_data
@@ -29,24 +22,20 @@ from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line
 
 if TYPE_CHECKING:
-    from earlybird.patterns.recorded_epochs import RecordedExchanges
+    from earlybird.data.recording import PairTotals
 
 Output = Annotated[
     Path, typer.Option("-o", "--output", help="Pattern to write: .csv, .npz or .mtx.", metavar="FILE")
 ]
+Combined = Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same pattern.")]
 
 
 def mesh(
     *,
-    mesh: MeshArgument = None,
     output: Output,
     parts: Annotated[int, typer.Option(help="Number of parts, one for each rank.")],
-    cells: CellsOption = None,
-    dims: DimsOption = None,
-    refine: RefineOption = None,
-    halo_width: HaloWidth = 1,
-    bytes_per_cell: BytesPerCell = "8",
+    mesh: MeshOptions,
     seed: Seed = 1,
     partition_out: Annotated[
         Path | None, typer.Option(help="Also write the part of each cell, one per line.", metavar="FILE")
@@ -64,23 +53,29 @@ def mesh(
 
     # Before the mesh is made or read, which may take minutes.
     check_pattern_output(output)
-    if partition_out is not None:
-        check_output(partition_out)
+    check_output(partition_out)
     require_ranks(parts, "the number of parts")
-    size_bytes = units.parse_bytes(bytes_per_cell, "--bytes-per-cell")
-    adjacency = adjacency_of(mesh, cells, dims, refine, seed)
+    adjacency = mesh.adjacency(seed)
     part = partition_cells(adjacency, parts, seed)
-    pattern = ghost_exchange(adjacency, part, halo_width=halo_width, bytes_per_cell=size_bytes)
+    pattern = ghost_exchange(adjacency, part, halo_width=mesh.halo_width, bytes_per_cell=mesh.bytes_per_cell)
     if partition_out is not None:
-        files.write_text(partition_out, "".join(f"{number}\n" for number in part.tolist()))
+        write_parts(partition_out, part)
     mesh_facts = {"cells": adjacency.shape[0], "edge_cut": edge_cut(adjacency, part)}
     _finish(pattern, output, parts, mesh_facts, format)
 
 
 def halo(
     output: Output,
-    grid: Annotated[str, typer.Option(help="Ranks along each axis.", metavar="PXxPYxPZ")],
-    cells: Annotated[str, typer.Option(help="Cells of each rank.", metavar="NXxNYxNZ")] = "64x64x64",
+    grid: Annotated[
+        tuple[int, int, int],
+        typer.Option(help="Ranks along each axis.", metavar="PXxPYxPZ"),
+        Parsed(parse_triple),
+    ],
+    cells: Annotated[
+        tuple[int, int, int],
+        typer.Option(help="Cells of each rank.", metavar="NXxNYxNZ"),
+        Parsed(parse_triple),
+    ] = "64x64x64",
     halo_width: HaloWidth = 1,
     bytes_per_cell: BytesPerCell = "8",
     neighbours: Annotated[int, typer.Option(help="6 (faces) or 26 (with edges and corners).")] = 6,
@@ -96,26 +91,25 @@ def halo(
     from earlybird.patterns.halo import halo_exchange
 
     check_pattern_output(output)
-    ranks = three_sides(grid, "--grid")
     pattern = halo_exchange(
-        ranks,
-        three_sides(cells, "--cells"),
+        grid,
+        cells,
         halo_width=halo_width,
-        bytes_per_cell=units.parse_bytes(bytes_per_cell, "--bytes-per-cell"),
+        bytes_per_cell=bytes_per_cell,
         neighbours=neighbours,
         periodic=periodic,
         rank_order=rank_order,
         available_bytes=memory.available_memory_bytes(),
     )
-    _finish(pattern, output, ranks[0] * ranks[1] * ranks[2], {}, format)
+    _finish(pattern, output, math.prod(grid), {}, format)
 
 
 def random(
     output: Output,
     ranks: Annotated[int, typer.Option(help="Ranks that may send and receive.")],
     messages: Annotated[int, typer.Option(help="Number of messages.")],
-    min_size: Annotated[str, typer.Option(help="Smallest message.")] = "8",
-    max_size: Annotated[str, typer.Option(help="Largest message.")] = "1MiB",
+    min_size: Annotated[int, typer.Option(help="Smallest message."), SIZE] = "8",
+    max_size: Annotated[int, typer.Option(help="Largest message."), SIZE] = "1MiB",
     distribution: Annotated[
         str, typer.Option(help="Distribution of the sizes."), OneOf(*DISTRIBUTIONS)
     ] = DISTRIBUTIONS[0],
@@ -129,8 +123,8 @@ def random(
     pattern = random_exchange(
         ranks,
         messages,
-        min_size_bytes=units.parse_bytes(min_size, "--min-size"),
-        max_size_bytes=units.parse_bytes(max_size, "--max-size"),
+        min_size_bytes=min_size,
+        max_size_bytes=max_size,
         distribution=distribution,
         seed=seed,
         available_bytes=memory.available_memory_bytes(),
@@ -145,7 +139,7 @@ def near(
         float | None,
         typer.Option(help="Messages that a rank sends, mean.  [default: 26, or one to each other rank]"),
     ] = None,
-    mean_size: Annotated[str, typer.Option(help="Mean message size.")] = "4KiB",
+    mean_size: Annotated[int, typer.Option(help="Mean message size."), SIZE] = "4KiB",
     unevenness: Annotated[
         float, typer.Option(help="About how many times the mean the rank with most messages sends, at least.")
     ] = 2,
@@ -163,7 +157,7 @@ def near(
     pattern = near_exchange(
         ranks,
         min(26, max(ranks - 1, 1)) if per_rank is None else per_rank,
-        mean_size_bytes=units.parse_bytes(mean_size, "--mean-size"),
+        mean_size_bytes=mean_size,
         unevenness=unevenness,
         seed=seed,
         available_bytes=memory.available_memory_bytes(),
@@ -205,7 +199,7 @@ def recording(
         ),
     ] = None,
     whole: Annotated[bool, typer.Option("--all", help="All messages of the run, not one epoch.")] = False,
-    combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    combined: Combined = False,
     one_sided: Annotated[
         bool, typer.Option("--one-sided", help="Include what MPI_Put, MPI_Get and the like moved.")
     ] = False,
@@ -220,7 +214,7 @@ def recording(
     """
     from earlybird.data.recording import load_recording
     from earlybird.patterns.recorded import check_messages, exchange_of_all, heaviest_phase, phase_of
-    from earlybird.patterns.recorded_epochs import exchanges_of_phase
+    from earlybird.patterns.recorded_epochs import exchanges_of_phase, which_epoch
 
     check_pattern_output(output)
     if whole and (phase is not None or epoch is not None):
@@ -236,7 +230,7 @@ def recording(
         exchanges = exchanges_of_phase(loaded, chosen, combined=combined, one_sided=one_sided)
         number = 0 if epoch is None else exchanges.number_of(epoch - 1)
         made = exchanges.exchange(number)
-        note(_which_epoch(chosen.number, exchanges, number, epoch))
+        note(which_epoch(chosen.number, exchanges, number, epoch))
         facts = {"phase": chosen.number, "epochs": exchanges.epochs, "distinct_exchanges": len(exchanges)}
     if not one_sided and (moves := int(loaded.one_sided().messages.sum())):
         note(f"left out {moves} one-sided transfers; give --one-sided to include them")
@@ -249,30 +243,13 @@ def recording(
     _finish(made.pattern, output, loaded.size, facts, format)
 
 
-def _which_epoch(phase: int, exchanges: "RecordedExchanges", number: int, epoch: int | None) -> str:
-    """Say which epoch is written, and how many others have the same messages."""
-    epochs, kept = exchanges.epochs, len(exchanges.sampled)
-    if len(exchanges) == 1:
-        least, most = exchanges.least_epochs, exchanges.most_epochs
-        count = f"there were {epochs}" if least == most else f"ranks had {least} to {most}"
-        return f"one epoch of phase {phase}, of which {count}"
-    known = f"{epochs} epochs" if kept == epochs else f"the {kept} of {epochs} epochs that were kept"
-    is_most_frequent = number == 0 and exchanges.counts[0] > 1
-    which = f"epoch {exchanges.epoch_of(number) + 1 if epoch is None else epoch}"
-    return (
-        f"{known} of phase {phase} have {len(exchanges)} different exchanges; this is that of {which}, "
-        f"{'the most frequent one, ' if is_most_frequent else ''}which {exchanges.counts[number]} have; give "
-        "--epoch for another one"
-    )
-
-
 def monitoring(
     sources: Annotated[
         list[Path],
         typer.Argument(help="PREFIX of the files PREFIX.RANK.prof, or such files.", metavar="PREFIX..."),
     ],
     output: Output,
-    combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    combined: Combined = False,
     internal: Annotated[
         bool, typer.Option("--internal", help="Also the messages that Open MPI sent for collectives.")
     ] = False,
@@ -285,16 +262,12 @@ def monitoring(
     two powers of two get equal sizes. Several prefixes, such as those of phases, are added up.
     """
     from earlybird.interop.monitoring import load_monitoring
-    from earlybird.patterns.recorded import exchange_of
 
     check_pattern_output(output)
     loaded = load_monitoring(sources, internal=internal)
-    pattern, left_out = exchange_of(loaded.totals, combined=combined)
-    for sentence in loaded.remarks():
-        note(f"warning: {sentence}")
-    if left_out:
-        note(f"left out {left_out} messages from a rank to itself")
-    _finish(pattern, output, loaded.num_ranks, {}, format)
+    for remark in loaded.remarks():
+        note(f"warning: {remark}")
+    _finish_totals(loaded.totals, loaded.num_ranks, combined, output, format)
 
 
 def otf2(
@@ -302,7 +275,7 @@ def otf2(
         Path, typer.Argument(help="Anchor file of a trace, or the folder with traces.otf2.", metavar="TRACE")
     ],
     output: Output,
-    combined: Annotated[bool, typer.Option("--combined", help="One message for each pair of ranks.")] = False,
+    combined: Combined = False,
     format: Format = FORMAT,
 ) -> None:
     """Write all point-to-point messages of an OTF2 trace, such as one of Score-P, as one exchange.
@@ -310,81 +283,47 @@ def otf2(
     Sizes are exact. This needs the Python package otf2: `pip install otf2`.
     """
     from earlybird.interop.otf2_trace import load_trace
-    from earlybird.patterns.recorded import exchange_of
 
     check_pattern_output(output)
     loaded = load_trace(source)
-    pattern, left_out = exchange_of(loaded.totals, combined=combined)
+    _finish_totals(loaded.totals, loaded.num_ranks, combined, output, format)
+
+
+def _finish_totals(totals: "PairTotals", num_ranks: int, combined: bool, output: Path, format: str) -> None:
+    """Write the exchange of these sums of messages."""
+    from earlybird.patterns.recorded import exchange_of
+
+    pattern, left_out = exchange_of(totals, combined=combined)
     if left_out:
         note(f"left out {left_out} messages from a rank to itself")
-    _finish(pattern, output, loaded.num_ranks, {}, format)
+    _finish(pattern, output, num_ranks, {}, format)
 
 
-def _finish(pattern: Pattern, output: Path, num_ranks: int, facts: dict[str, Any], format: Format) -> None:
+def _finish(pattern: Pattern, output: Path, num_ranks: int, facts: dict[str, Any], format: str) -> None:
+    """Write the pattern, and print its summary after the `facts`."""
+    from earlybird.patterns.summary import summary_lines, summary_of
+
     save_pattern(pattern, output)
     summary = {"file": str(output)} | facts | summary_of(pattern, num_ranks)
     if not print_data(format, summary, [summary]):
-        print_summary(summary)
+        for line in summary_lines(summary):
+            print_line(line)
 
 
-def summary_of(pattern: Pattern, num_ranks: int) -> dict[str, Any]:
-    """Numbers and sizes of the messages of a pattern."""
-    import numpy as np
-
-    sizes = pattern.bytes if pattern.num_messages else np.zeros(1, dtype=np.int64)
-    sent = np.bincount(pattern.src, minlength=num_ranks)
-    received = np.bincount(pattern.dst, minlength=num_ranks)
-    return {
-        "ranks": num_ranks,
-        "messages": pattern.num_messages,
-        "total_bytes": pattern.total_bytes,
-        "smallest_bytes": int(sizes.min()),
-        "median_bytes": float(np.median(sizes)),
-        "largest_bytes": int(sizes.max()),
-        "fewest_sent_by_a_rank": int(sent.min(initial=pattern.num_messages)),
-        "most_sent_by_a_rank": int(sent.max(initial=0)),
-        "fewest_received_by_a_rank": int(received.min(initial=pattern.num_messages)),
-        "most_received_by_a_rank": int(received.max(initial=0)),
-        "pattern_sha256": pattern.sha256(),
-    }
-
-
-def print_summary(summary: dict[str, Any]) -> None:
-    """Print what `summary_of` found, in lines."""
-    smallest, median, largest, total = (
-        units.format_bytes(summary[key])
-        for key in ("smallest_bytes", "median_bytes", "largest_bytes", "total_bytes")
-    )
-    if "cells" in summary:
-        print_line(f"mesh      {summary['cells']} cells, {summary['edge_cut']} pairs of neighbours separated")
-    print_line(
-        f"pattern   {summary['file']}: {summary['messages']} messages, {summary['ranks']} ranks, {total}"
-    )
-    print_line(f"a message {smallest} to {largest}, median {median}")
-    print_line(
-        f"a rank    sends {summary['fewest_sent_by_a_rank']} to {summary['most_sent_by_a_rank']} messages, "
-        f"receives {summary['fewest_received_by_a_rank']} to {summary['most_received_by_a_rank']}"
-    )
-
-
-_MESH = "earlybird pattern mesh --parts 8 --cells 100000 --bytes-per-cell 8 -o mesh.csv"
-_HALO = "earlybird pattern halo --grid 2x2x2 --cells 64x64x64 --neighbours 26 -o halo.csv"
-_RANDOM = "earlybird pattern random --ranks 8 --messages 100 --max-size 64KiB -o random.csv"
-_NEAR = "earlybird pattern near --ranks 1024 --per-rank 26 --mean-size 4KiB -o near.npz"
-_RECORDING = "earlybird pattern recording rec -o exchange.csv"
-_MONITORING = "earlybird pattern monitoring prof/app -o exchange.csv"
-_OTF2 = "earlybird pattern otf2 scorep-app/traces.otf2 -o exchange.csv"
-_CONVERT = "earlybird pattern convert messages.mtx -o messages.csv"
 command = make_group(
     [
-        ("mesh", mesh, _MESH),
-        ("halo", halo, _HALO),
-        ("random", random, _RANDOM),
-        ("near", near, _NEAR),
-        ("recording", recording, _RECORDING),
-        ("monitoring", monitoring, _MONITORING),
-        ("otf2", otf2, _OTF2),
-        ("convert", convert, _CONVERT),
+        ("mesh", mesh, "earlybird pattern mesh --parts 8 --cells 100000 --bytes-per-cell 8 -o mesh.csv"),
+        ("halo", halo, "earlybird pattern halo --grid 2x2x2 --cells 64x64x64 --neighbours 26 -o halo.csv"),
+        (
+            "random",
+            random,
+            "earlybird pattern random --ranks 8 --messages 100 --max-size 64KiB -o random.csv",
+        ),
+        ("near", near, "earlybird pattern near --ranks 1024 --per-rank 26 --mean-size 4KiB -o near.npz"),
+        ("recording", recording, "earlybird pattern recording rec -o exchange.csv"),
+        ("monitoring", monitoring, "earlybird pattern monitoring prof/app -o exchange.csv"),
+        ("otf2", otf2, "earlybird pattern otf2 scorep-app/traces.otf2 -o exchange.csv"),
+        ("convert", convert, "earlybird pattern convert messages.mtx -o messages.csv"),
     ],
     name="pattern",
     long_tables=False,

@@ -4,19 +4,12 @@ their own."""
 from dataclasses import replace
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from earlybird.cli.commands.predict_collective import collective
 from earlybird.cli.commands.predict_pipeline import pipeline
-from earlybird.cli.options.command import FORMAT, OneOf, make_group
-from earlybird.cli.options.nodes import (
-    SocketsOption,
-    check_nodes,
-    cores_of_sockets,
-    equal_nodes,
-    node_numbers,
-)
+from earlybird.cli.options.command import FORMAT, make_group
+from earlybird.cli.options.nodes import SocketsOption, check_nodes
 from earlybird.cli.options.shared import (
     LAYOUT_HELP,
     CombineOption,
@@ -24,18 +17,18 @@ from earlybird.cli.options.shared import (
     MixedOption,
     ProfilesOption,
     ShareOption,
+    check_map_by,
     load_profiles,
 )
-from earlybird.cli.session.memory import load_fitting_pattern
-from earlybird.data import labels
+from earlybird.cli.options.values import OneOf
 from earlybird.data.errors import InputError
-from earlybird.data.exchange_models import MODELS, SHARING
-from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.exchange_models import MODELS, variant_of
+from earlybird.data.layout import parse_layout
 from earlybird.data.levels import MAPPINGS
-from earlybird.data.pattern import Pattern
-from earlybird.data.profile import Profile
+from earlybird.data.pattern import load_fitting_pattern
 from earlybird.data.simulated_machine import parse_simulated_machine
 from earlybird.predict import COMBINE, MIXED, SHARES, Predictor, choose_model, predict_exchange
+from earlybird.predict.equal_nodes import equal_nodes, node_numbers, one_node
 from earlybird.predict.exchange import used_levels
 from earlybird.predict.node_counts import node_counts
 from earlybird.predict.on_machine import MODEL as LINKS
@@ -131,15 +124,16 @@ def predict(
             f"predict takes one pattern, but {len(patterns)} are given; give one file, such as mesh.csv"
         )
     _check_options(layout, map_by, nodes, sockets, sensitivity, tolerance)
+    map_by = map_by or MAPPINGS[0]
     if machine is not None:
         others = {
             "--profile": profile, "--model": model != LINKS and model, "--share": share, "--mixed": mixed,
-            "--combine": combine,
-            "--set": settings, "--nodes": nodes, "--sensitivity": sensitivity, "--tolerance": tolerance,
+            "--combine": combine, "--set": settings, "--nodes": nodes, "--sensitivity": sensitivity,
+            "--tolerance": tolerance,
         }  # fmt: skip
         _check_machine_options([name for name, value in others.items() if value], layout)
         pattern, described = load_fitting_pattern(patterns[0]), parse_simulated_machine(machine)
-        where = parse_layout(str(layout), map_by or MAPPINGS[0])
+        where = parse_layout(str(layout), map_by)
         print_prediction(predict_on_machine(pattern, where, described), format, pattern)
         return
     if model == LINKS:
@@ -147,64 +141,44 @@ def predict(
     joined = changed_profile(load_profiles(profile), settings or ())
     pattern = load_fitting_pattern(patterns[0])
     if nodes is not None:
-        layouts = [
-            equal_nodes(pattern, number, sockets, joined, map_by or MAPPINGS[0])
-            for number in node_numbers(nodes)
-        ]
-    elif layout is None:
-        layouts = [_one_node(pattern, joined)]
+        layouts = [equal_nodes(pattern, count, sockets, joined, map_by) for count in node_numbers(nodes)]
+    elif layout is not None:
+        layouts = [parse_layout(layout, map_by)]
     else:
-        layouts = [parse_layout(layout, map_by or MAPPINGS[0])]
+        assumed, remark = one_node(pattern, joined)
+        layouts = [assumed]
+        note(remark)
     chosen = choose_model(used_levels(pattern, layouts), joined, model)
-    options = _model_options(chosen.name, share, mixed, combine)
+    options = variant_of(chosen.name, share, mixed, combine)
     asked = {"settings": settings, "combine": combine if combine != COMBINE[0] else None}
     given = chosen.to_json() | {name: value for name, value in asked.items() if value}
-    _note_unused(settings, pattern, layouts)
+    for remark in unused_settings(settings or (), pattern, layouts):
+        note(remark)
     if nodes is not None:
-        found = node_counts(pattern, layouts, joined, chosen.name, **options)
-        print_node_counts(replace(found, extra=given), format)
-        return
-    if sensitivity or tolerance:
+        counts = node_counts(pattern, layouts, joined, chosen.name, **options)
+        print_node_counts(replace(counts, extra=given), format)
+    elif sensitivity or tolerance:
         predictor = Predictor(pattern, *layouts, mixed=mixed or MIXED[0], combine=combine or COMBINE[0])
         arguments = predictor, joined, chosen.name, share or SHARES[0]
         if sensitivity:
             print_sensitivities(list(sensitivities(*arguments)), chosen.name, format, given)
         else:
             print_tolerance(replace(tolerances(*arguments), extra=given), format)
-        return
-    prediction = predict_exchange(pattern, *layouts, joined, chosen.name, **options)
-    more = {name: value for name, value in given.items() if name != "combine"}  # which it has if it matters
-    print_prediction(replace(prediction, extra={**prediction.extra, **more}), format, pattern)
-
-
-def _note_unused(settings: list[str] | None, pattern: Pattern, layouts: list[Layout]) -> None:
-    for sentence in unused_settings(settings or (), pattern, layouts):
-        note(sentence)
+    else:
+        prediction = predict_exchange(pattern, *layouts, joined, chosen.name, **options)
+        more = {
+            name: value for name, value in given.items() if name != "combine"
+        }  # which it has if it matters
+        print_prediction(replace(prediction, extra={**prediction.extra, **more}), format, pattern)
 
 
 def _check_machine_options(others: list[str], layout: str | None) -> None:
-    """InputError for `others`, options that need a profile, and without a layout."""
+    """Raise InputError for `others`, options that need a profile, and without a layout."""
     if others:
         needs = "" if others[0] == "--profile" else ", which needs a profile,"
         raise InputError(f"--machine and {others[0]}{needs} are both given; give one of them")
     if layout is None:
         raise InputError("--machine needs the nodes of the ranks; add --layout, such as 8x1x2")
-
-
-def _one_node(pattern: Pattern, profile: Profile) -> Layout:
-    """One node with the ranks of `pattern`, which fill the sockets of the measured machine one after the
-    other; all on one socket if these are unknown or messages between them were not measured."""
-    num_ranks = max(pattern.num_ranks_named, 1)
-    cores = cores_of_sockets(profile)
-    per_socket = max(min(cores), -(-num_ranks // len(cores))) if len(cores) > 1 else num_ranks
-    per_socket = min(per_socket, num_ranks)  # fewer ranks than cores of a socket
-    rank = np.arange(num_ranks)
-    sockets = -(-num_ranks // per_socket)
-    filled = f"{sockets} sockets of at most {per_socket}" if sockets > 1 else "one socket"
-    note(f"no --layout is given: assuming 1 node of {num_ranks} ranks on {filled}")
-    is_full = sockets * per_socket == num_ranks
-    text = f"1x{sockets}x{per_socket}" if is_full else f"1 node of {num_ranks} ranks"
-    return Layout(np.zeros_like(rank), rank // per_socket, text)
 
 
 def _check_options(
@@ -215,42 +189,29 @@ def _check_options(
     sensitivity: bool,
     tolerance: bool,
 ) -> None:
-    """InputError for options that exclude each other or lack what they are for."""
-    if map_by is not None and layout is None and nodes is None:
-        raise InputError(
-            f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
-        )
+    """Raise InputError for options that exclude each other or lack what they are for."""
+    check_map_by(map_by, layout or nodes)
     check_nodes(layout, nodes, sockets)
-    given = {"--sensitivity": sensitivity, "--tolerance": tolerance}
+    given = {"--nodes": nodes is not None, "--sensitivity": sensitivity, "--tolerance": tolerance}
     excluded = [name for name, value in given.items() if value]
-    if nodes is not None and excluded:
-        raise InputError(f"--nodes and {excluded[0]} are both given; give one of them")
-    if sensitivity and tolerance:
-        raise InputError("--sensitivity and --tolerance are both given; give one of them")
+    if len(excluded) > 1:
+        raise InputError(f"{excluded[0]} and {excluded[1]} are both given; give one of them")
 
 
-def _model_options(model: str, share: str | None, mixed: str | None, combine: str | None) -> dict[str, str]:
-    """The options given; InputError for one that the model does not use."""
-    if share is not None and model != SHARING.name:
-        raise InputError(f"--share applies to --model {SHARING.name}, but the model is {model}; omit --share")
-    if mixed is not None and not MODELS[model].is_joint:
-        joint = labels.listed([name for name, record in MODELS.items() if record.is_joint])
-        raise InputError(f"--mixed applies to the models {joint}, but the model is {model}; omit --mixed")
-    given = {"share": share, "mixed": mixed, "combine": combine}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-_EXCHANGE = "earlybird predict mesh.csv --profile profile.json --layout 1x1x4"
-_PIPELINE = (
-    "earlybird predict pipeline --threads 8 --partitions 64 --size 64MiB --gamma 100us/MB "
-    "--profile profile.json"
-)
-_COLLECTIVE = "earlybird predict collective --op bcast --ranks 256 --size 1 --map-by node --profile p.json"
 command = make_group(
     [
-        ("exchange", predict, _EXCHANGE),
-        ("pipeline", pipeline, _PIPELINE),
-        ("collective", collective, _COLLECTIVE),
+        ("exchange", predict, "earlybird predict mesh.csv --profile profile.json --layout 1x1x4"),
+        (
+            "pipeline",
+            pipeline,
+            "earlybird predict pipeline --threads 8 --partitions 64 --size 64MiB --gamma 100us/MB "
+            "--profile profile.json",
+        ),
+        (
+            "collective",
+            collective,
+            "earlybird predict collective --op bcast --ranks 256 --size 1 --map-by node --profile p.json",
+        ),
     ],
     name="predict",
     help="Predict the cost of communication. `earlybird predict PATTERN` is short for "

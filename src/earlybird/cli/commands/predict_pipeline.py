@@ -1,6 +1,6 @@
 """`earlybird predict pipeline`: the time of every method to send a buffer in partitions."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,6 @@ from earlybird.data.errors import InputError
 from earlybird.data.measure_commands import LaunchOptions
 from earlybird.data.method_predictions import PIPELINE_SCHEMA, pipeline_prediction_from_json
 from earlybird.predict.pipelined import (
-    MethodPrediction,
     measure_pipelines_command,
     method_models,
     pipeline_level,
@@ -62,13 +61,8 @@ def pipeline(
         "size_bytes": size_bytes,
         "gamma_s_per_byte": rate,
         "delay_s": delay_s,
-        "methods": [_to_json(prediction) for _, prediction in chosen],
+        "methods": [prediction.to_json() for _, prediction in chosen],
         "profile_id": joined.id,
         "notes": reservations([model for model, _ in chosen], size_bytes, num_partitions, rate, command),
     }
     print_pipeline_prediction(pipeline_prediction_from_json(value), format)
-
-
-def _to_json(prediction: MethodPrediction) -> dict[str, Any]:
-    value = {name: item for name, item in vars(prediction).items() if item is not None}
-    return value | {"message_bytes": round(prediction.message_bytes), "speed_up": prediction.speed_up}

@@ -1,6 +1,7 @@
 """`earlybird replay`: runs the exchange of a pattern on real MPI and, with a profile, reports the prediction
 error."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,34 +9,38 @@ import typer
 
 from earlybird.cli.options import shared
 from earlybird.cli.options.command import FORMAT, make_command
+from earlybird.cli.options.values import DURATION
 from earlybird.cli.session import batch_script, measuring
-from earlybird.cli.session.exchange import (
-    check_exchange,
-    compare_run,
-    note_other_combination,
-    predict_stages,
-    replayed_exchange,
-)
-from earlybird.cli.session.foreign_runs import refuse_unstated
-from earlybird.cli.session.launchers import make_launcher
-from earlybird.cli.session.memory import load_fitting_pattern
-from earlybird.cli.session.sides import in_full, listed_mpis
-from earlybird.data import units
 from earlybird.data.errors import InputError
-from earlybird.data.layout import parse_layout, save_layout
+from earlybird.data.layout import parse_layout
 from earlybird.data.levels import MAPPINGS
-from earlybird.data.pattern import Pattern, load_pattern, save_pattern
+from earlybird.data.pattern import Pattern, load_fitting_pattern, load_pattern
 from earlybird.data.profile import load_profile
 from earlybird.data.run import Run
+from earlybird.measure.continued import refuse_changes, refuse_other_network
+from earlybird.measure.effort import suited_to
+from earlybird.measure.foreign_runs import refuse_unstated
+from earlybird.measure.launchers import make_launcher
+from earlybird.measure.replays import (
+    better_combination,
+    check_exchange,
+    compare_run,
+    exchange_settings,
+    predict_stages,
+    replayed_exchange,
+    save_exchange,
+    stored_profiles,
+)
+from earlybird.measure.sides import in_full, listed_mpis
 from earlybird.measure.suites import exchange_groups, staged_group
-from earlybird.predict import COMBINE, MIXED, SHARES, merge_profiles
+from earlybird.predict import merge_profiles
 from earlybird.present.render.data import Format
 from earlybird.present.render.notes import note
 from earlybird.present.subjects.exchange.terminal import print_comparison, print_measured
 
 SETTINGS = ("mpi", "launcher", "hosts", "layout", "layout_text")
 DEFAULT_LAUNCHES = 5
-DEFAULT_BUDGET = "20s"
+DEFAULT_BUDGET_S = 20.0
 
 
 def replay(
@@ -72,7 +77,9 @@ def replay(
     place: shared.PlaceOptions,
     threads: shared.ThreadsOption = 1,
     budget: Annotated[
-        str | None, typer.Option(help=f"Time for all launches together.  [default: {DEFAULT_BUDGET}]")
+        float | None,
+        typer.Option(help=f"Time for all launches together.  [default: {DEFAULT_BUDGET_S:g}s]"),
+        DURATION,
     ] = None,
     launches: Annotated[
         int | None, typer.Option(help=f"Number of launches.  [default: {DEFAULT_LAUNCHES}]")
@@ -87,79 +94,57 @@ def replay(
     """
     if session.print_script is not None:
         batch_script.check_script(place, resume=session.resume)
+    paths = [path for path in (pattern, *(then or ())) if path is not None]
+    variant = {"share": share, "mixed": mixed, "combine": combine}
     if session.resume:
         run, settings, effort = measuring.open_run(output, SETTINGS, launches, budget, session)
-        mpi = mpi and in_full(mpi)
-        measuring.refuse_changes(
-            run, settings,
-            {"mpi": mpi, "hosts": place.hosts, "agent": place.agent, "srun": place.srun, "layout": layout},
-        )  # fmt: skip
-        refuse_unstated(
-            run, settings, place,
-            mpis=listed_mpis(settings["mpi"]), stated_mpis=listed_mpis(mpi), has_env=False,
-        )  # fmt: skip
-        profile = profile or _stored_profiles(run, settings)
-        share, mixed, combine = (
-            given or settings.get(name)
-            for name, given in (("share", share), ("mixed", mixed), ("combine", combine))
-        )
+        _check_given(run, settings, place, mpi, layout)
+        profile = profile or stored_profiles(run)
+        variant = {name: given or settings.get(name) for name, given in variant.items()}
         stages, where = replayed_exchange(run)
-        messages = Pattern.joined(stages)
-        given = [load_pattern(path) for path in (pattern, *(then or ())) if path is not None]
-        if given and [one.sha256() for one in given] != [stage.sha256() for stage in stages]:
-            paths = " and ".join(str(path) for path in (pattern, *(then or ())) if path is not None)
+        if paths and [load_pattern(path).sha256() for path in paths] != [stage.sha256() for stage in stages]:
             raise InputError(
-                f"{run.path} replays another pattern than {paths}; omit the pattern and --then with --resume"
+                f"{run.path} replays another pattern than {' and '.join(map(str, paths))}; omit the pattern "
+                "and --then with --resume"
             )
     else:
         if pattern is None or layout is None:
             missing = "a pattern, such as mesh.csv" if pattern is None else "a layout, such as --layout 1x1x4"
             raise InputError(f"replay needs {missing}; see `earlybird replay --help`")
-        stages = [load_fitting_pattern(path) for path in (pattern, *(then or ()))]
+        stages, where = [load_fitting_pattern(path) for path in paths], parse_layout(layout, map_by)
         if len(stages) > 1 and empty:
             raise InputError("--empty applies to one exchange; omit it, or --then")
-        messages = Pattern.joined(stages)
-        where = parse_layout(layout, map_by)
-        settings = {"mpi": mpi, **vars(place), "threads": threads, "layout": layout}
-        settings["layout_text"] = where.text
-        if profile:
-            settings["profile"] = [str(path.absolute()) for path in profile]
-            variants = {"share": share, "mixed": mixed, "combine": combine}
-            settings |= {name: given for name, given in variants.items() if given}
-        if len(stages) > 1:
-            settings["stages"] = [stage.num_messages for stage in stages]
+        place_settings = {"mpi": mpi, **vars(place), "threads": threads, "layout": layout}
+        settings = place_settings | exchange_settings(stages, where, profile or (), variant)
         effort = measuring.new_effort(
             session,
             DEFAULT_LAUNCHES if launches is None else launches,
-            units.parse_duration(DEFAULT_BUDGET if budget is None else budget, "--budget"),
+            DEFAULT_BUDGET_S if budget is None else budget,
             seed,
         )
-    if (share or mixed or combine) and not profile:
+    if any(variant.values()) and not profile:
         raise InputError("--share, --mixed and --combine apply to predictions; add --profile, or omit them")
+    messages = Pattern.joined(stages)
     profiles = [load_profile(path) for path in profile or ()]
-    joined = merge_profiles(profiles) if profiles else None
     if session.print_script is not None:
         messages.check_ranks(where.num_ranks)
         run_path = output or Path("replay")
         batch_script.print_slurm_script(context, run_path, where.num_nodes, effort.budget_s)
         return
-    starter, resources = make_launcher(settings, effort.seed)
+    starter, resources = make_launcher(settings, effort.seed, note)
     check_exchange(messages, where, starter)
     # Refuse an unsuitable profile before measuring.
-    variant = (share or SHARES[0], mixed or MIXED[0], combine or COMBINE[0])
-    predictions = predict_stages(stages, where, joined, *variant) if joined else {}
+    joined = merge_profiles(profiles) if profiles else None
+    predicted_by = {name: given for name, given in variant.items() if given}
+    predictions = predict_stages(stages, where, joined, note=note, **predicted_by) if joined else {}
     if session.resume:
-        measuring.refuse_other_network(run, settings, starter)
+        refuse_other_network(run, settings, starter)
     else:
         shared_cores = len(stages) == 1 and joined is not None and starter.shares_cores(where)
         settings["empty"] = shared_cores if empty is None else empty
-        effort = measuring.suited_to(resources, effort)
-
-        def save_exchange(folder: Path) -> None:
-            save_pattern(messages, folder / "pattern.npz")
-            save_layout(where, folder / "layout.csv")
-
-        run = measuring.create_run(output, "replay", effort, starter, settings, save_exchange)
+        effort = suited_to(resources, effort)
+        save = partial(save_exchange, messages, where)
+        run = measuring.create_run(output, "replay", effort, starter, settings, save)
     on = where, starter.flavour, resources.link_bytes_per_s
     if len(stages) > 1:
         groups = [staged_group(stages, *on)]
@@ -168,26 +153,29 @@ def replay(
     measuring.run_session(run, starter, groups, effort, session.quiet)
     if starter.name == "synthetic" and settings.get("threads", 1) > 1:
         note(f"warning: --threads {settings['threads']} has no effect: times are drawn from a profile")
-    if predictions:
-        compared = compare_run(run, messages, where, profiles, joined, predictions, *variant)
+    if joined is not None:
+        compared = compare_run(run, messages, where, profiles, joined, predictions, note=note, **predicted_by)
         print_comparison(compared, format)
-        if len(stages) == 1:
-            note_other_combination(compared, messages, where, joined, *variant)
+        if len(stages) == 1 and (
+            better := better_combination(compared, messages, where, joined, **predicted_by)
+        ):
+            note(better)
     else:
         print_measured(run, format)
     note(f"samples are in {run.path}")
 
 
-def _stored_profiles(run: Run, settings: dict[str, Any]) -> list[Path]:
-    """The profiles with which `run` was started; InputError if one does not exist any more."""
-    paths = [Path(path) for path in settings.get("profile", ())]
-    missing = next((path for path in paths if not path.is_file()), None)
-    if missing is not None:
-        raise InputError(
-            f"{run.path} was started with the profile {missing}, which does not exist any more; "
-            "give its present path with --profile"
-        )
-    return paths
+def _check_given(
+    run: Run, settings: dict[str, Any], place: shared.PlaceOptions, mpi: str | None, layout: str | None
+) -> None:
+    """Raise InputError for options that differ from what `run` stores, and for those that must be stated."""
+    stated = mpi and in_full(mpi)
+    given = {"mpi": stated, "hosts": place.hosts, "agent": place.agent, "srun": place.srun, "layout": layout}
+    refuse_changes(run, settings, given)
+    refuse_unstated(
+        run, settings, vars(place),
+        mpis=listed_mpis(settings["mpi"]), stated_mpis=listed_mpis(stated), has_env=False,
+    )  # fmt: skip
 
 
 command = make_command(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from earlybird.cli.options.command import make_command
-from earlybird.cli.options.shared import LAYOUT_HELP, LayoutMapByOption
+from earlybird.cli.options.shared import LAYOUT_HELP, LayoutMapByOption, check_map_by
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
 from earlybird.data.levels import MAPPINGS
@@ -44,13 +44,11 @@ def report(
     """
     if terminal and json:
         raise InputError("--terminal and --json are both given; give one of them")
-    if layout is None and map_by is not None:
-        raise InputError(
-            f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
-        )
-    from earlybird.cli.session.fitted import with_fitted
-    from earlybird.cli.session.memory import load_fitting_pattern
+    check_map_by(map_by, layout)
+    from earlybird.data.pattern import load_fitting_pattern
+    from earlybird.papers.registry import paper_chapters
     from earlybird.present import material
+    from earlybird.present.fitted import with_fitted
     from earlybird.present.render import html as page
     from earlybird.present.render import text as tables
 
@@ -60,12 +58,12 @@ def report(
         raise InputError(f"--layout {layout} is for patterns, but none is given; add one, such as mesh.csv")
     if output is not None or not terminal:
         output = output or Path("report.html")
-        page.write_page(collected, output)
+        page.write_page(collected, output, paper_chapters)
         if json:
             print_json({"page": str(output)})
         note(f"wrote {output}")
     if terminal:
-        print_text(tables.render(collected))
+        print_text(tables.render(collected, paper_chapters))
 
 
 command = make_command(

@@ -1,16 +1,16 @@
 """`earlybird show`: prints any file or run folder of earlybird again."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from earlybird.cli.options.command import make_command
+from earlybird.cli.options.values import OneOf
 from earlybird.data import files, kernels
 from earlybird.data.errors import InputError
 from earlybird.data.layout import LAYOUT_HEADER, Layout, parse_layout
-from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_pattern
+from earlybird.data.pattern import HEADER, MATRIX_MARKET_SUFFIXES, Pattern, load_fitting_pattern, load_pattern
 from earlybird.data.recording import SUMMARY, load_recording
 from earlybird.data.run import SCHEMA as RUN_SCHEMA
 from earlybird.data.run import Run
@@ -19,16 +19,6 @@ from earlybird.present.registry import KINDS, kind_of, nouns
 from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_rows
-
-
-class ShowFormat(StrEnum):
-    """`--format`; `--json` is short for `--format json`."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    junit = "junit"
-
 
 ALLOWED = (
     f"give a run folder, a recording, a {nouns(list(KINDS.values()))} (.json), a pattern (.csv, .npz, .mtx) "
@@ -45,9 +35,10 @@ def show(
         typer.Option(help="Of a pattern: the layout for which to print how much stays on sockets and nodes."),
     ] = None,
     format: Annotated[
-        ShowFormat,
+        str,
         typer.Option(help="How to print it on stdout; junit for checks, comparisons and guidelines."),
-    ] = ShowFormat.table,
+        OneOf("table", "csv", "json", "junit"),
+    ] = "table",
 ) -> None:
     """Print a result file or run folder as a table, CSV or JSON.
 
@@ -56,7 +47,7 @@ def show(
     """
     if not source.exists():
         raise InputError(f"{source} does not exist; {ALLOWED}")
-    if format is ShowFormat.junit and not _has_testcases(source):
+    if format == "junit" and not _has_testcases(source):
         raise InputError(
             f"{source} has no testcases for --format junit, which checks, comparisons of runs and guidelines "
             "have; give table, csv or json"
@@ -79,7 +70,7 @@ def show(
 
 
 def _has_testcases(source: Path) -> bool:
-    """Whether the JSON file that is shown of `source` has testcases."""
+    """Tell whether the JSON file that is shown of `source` has testcases."""
     if source.is_dir():
         source = next((path for name in _OF_RUNS if (path := source / name).exists()), source)
     if source.is_dir() or files.suffix_of(source) != ".json":
@@ -88,7 +79,7 @@ def _has_testcases(source: Path) -> bool:
     return kind is not None and kind.has_testcases
 
 
-def _show_table(source: Path, format: ShowFormat) -> None:
+def _show_table(source: Path, format: str) -> None:
     header = next(iter(files.read_text(source, "file").splitlines()), "").replace(" ", "")
     if header == HEADER:
         _show_pattern(load_pattern(source), source, format)
@@ -98,7 +89,7 @@ def _show_table(source: Path, format: ShowFormat) -> None:
         raise InputError(f"{source} is no file that earlybird wrote; {ALLOWED}")
 
 
-def _show_json(source: Path, format: ShowFormat) -> None:
+def _show_json(source: Path, format: str) -> None:
     value = files.read_json(source, "file")
     schema = value.get("schema")
     if schema == RUN_SCHEMA:
@@ -111,7 +102,7 @@ def _show_json(source: Path, format: ShowFormat) -> None:
         raise InputError(f"{source} has the schema {schema!r}, which this version does not print; {ALLOWED}")
 
 
-def _show_recording(source: Path, format: ShowFormat) -> None:
+def _show_recording(source: Path, format: str) -> None:
     from earlybird.present.subjects.recording.terminal import print_recording
 
     print_recording(load_recording(source), format)
@@ -121,7 +112,7 @@ def _show_recording(source: Path, format: ShowFormat) -> None:
 _OF_RUNS = ("comparison.json", "check.json")
 
 
-def _show_run(run: Run, format: ShowFormat) -> None:
+def _show_run(run: Run, format: str) -> None:
     from earlybird.present.subjects.exchange.terminal import print_measured
     from earlybird.present.subjects.measured.terminal import print_run
 
@@ -139,20 +130,19 @@ def _show_run(run: Run, format: ShowFormat) -> None:
         print_measured(run, format)
 
 
-def _show_pattern(pattern: Pattern, source: Path, format: ShowFormat) -> None:
-    from earlybird.cli.commands.pattern import print_summary, summary_of
+def _show_pattern(pattern: Pattern, source: Path, format: str) -> None:
+    from earlybird.patterns.summary import summary_lines, summary_of
 
     header, rows = HEADER.split(","), pattern.triples().tolist()
     messages = [dict(zip(header, row, strict=True)) for row in rows]
     summary = {"file": str(source)} | summary_of(pattern, pattern.num_ranks_named)
     if not print_data(format, summary | {"exchange": messages}, messages, header):
-        print_summary(summary)
-        print_line()
+        for line in (*summary_lines(summary), ""):
+            print_line(line)
         print_rows(header, rows)
 
 
-def _show_traffic(source: Path, layout: str, format: ShowFormat) -> None:
-    from earlybird.cli.session.memory import load_fitting_pattern
+def _show_traffic(source: Path, layout: str, format: str) -> None:
     from earlybird.present.subjects.exchange.terminal import print_traffic
 
     if source.is_dir() or files.suffix_of(source) == ".json":
@@ -161,7 +151,7 @@ def _show_traffic(source: Path, layout: str, format: ShowFormat) -> None:
     print_traffic(load_fitting_pattern(source), where, format)
 
 
-def _show_layout(layout: Layout, format: ShowFormat) -> None:
+def _show_layout(layout: Layout, format: str) -> None:
     header = LAYOUT_HEADER.split(",")
     places = zip(layout.node.tolist(), layout.socket.tolist(), strict=True)
     rows = [(rank, *place) for rank, place in enumerate(places)]

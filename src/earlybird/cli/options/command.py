@@ -1,6 +1,5 @@
 """Makes commands of functions whose parameters are options, or groups of options."""
 
-import copy
 import dataclasses
 import functools
 import inspect
@@ -8,16 +7,15 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from earlybird.cli.options.values import check_numbers, option_name, values_of
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import no_option
-from earlybird.data.units import require_plain_digits
 from earlybird.present.render.data import Format
 from earlybird.present.render.terminal import set_prints_all
 
@@ -32,14 +30,6 @@ _EXAMPLE_WIDTH = 96
 _PROGRAM = "command"
 # Parameters that name a file to write, and their options.
 _OUTPUTS = {"output": "-o", "pattern_out": "--pattern-out", "partition_out": "--partition-out"}
-
-
-class OneOf:
-    """The values of an option of type str or None, in its annotation: the parser shows, checks and completes
-    them; the function gets a str."""
-
-    def __init__(self, *values: str):
-        self.type = StrEnum("OneOf", {value: value for value in values})
 
 
 def example_text(*examples: str) -> str:
@@ -68,27 +58,7 @@ def make_command(
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     examples = [example] if isinstance(example, str) else example
     app.command(name=name, epilog=example_text(*examples))(_with_options(function, long_tables))
-    return _with_plain_numbers(typer.main.get_command(app))
-
-
-def _with_plain_numbers(command: Any) -> Any:
-    """Have the number of every option refused that has digits of other scripts or underscores, which int()
-    and float() take."""
-    for subcommand in getattr(command, "commands", {}).values():
-        _with_plain_numbers(subcommand)
-    for parameter in command.params:
-        if parameter.type.name.split()[0] in ("int", "integer", "float"):
-            parameter.type = copy.copy(parameter.type)  # commands share it
-            parameter.type.convert = functools.partial(_convert_plain, parameter.type, parameter.type.convert)
-    return command
-
-
-def _convert_plain(kind: Any, convert: Callable[..., Any], value: Any, parameter: Any, context: Any) -> Any:
-    try:
-        require_plain_digits(str(value))
-    except ValueError:
-        kind.fail(f"{value!r} is not a valid {kind.name}", parameter, context)
-    return convert(value, parameter, context)
+    return check_numbers(typer.main.get_command(app))
 
 
 class _GroupWithDefault(TyperGroup):
@@ -143,7 +113,7 @@ def make_group(
     for subcommand, function, example in functions:
         app.command(name=subcommand, epilog=example_text(example))(_with_options(function, long_tables))
     app.callback()(lambda: None)  # otherwise typer turns a single subcommand into the command
-    return _with_plain_numbers(typer.main.get_command(app))
+    return check_numbers(typer.main.get_command(app))
 
 
 def given_arguments(
@@ -194,10 +164,16 @@ def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[.
     if has_format and long_tables:
         parameters.append(_option("all_rows", Annotated[bool, _ALL], False))
 
-    chosen = {one.name: one_of for one in parameters if (one_of := _one_of(one.annotation))}
+    converted = {
+        parameter.name: (kind, option_name(parameter.name, parameter.annotation))
+        for parameter in parameters
+        if (kind := values_of(parameter.annotation)) is not None
+    }
     parameters = [
-        one.replace(annotation=_checked(one.annotation, chosen[one.name].type)) if one.name in chosen else one
-        for one in parameters
+        parameter.replace(annotation=converted[parameter.name][0].declare(parameter.annotation))
+        if parameter.name in converted
+        else parameter
+        for parameter in parameters
     ]
 
     @functools.wraps(function)
@@ -205,10 +181,10 @@ def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[.
         if has_format:
             set_prints_all(given.pop("all_rows", False))
             given["format"] = Format.json if given.pop("json") else given["format"]
-        for name in chosen:
-            given[name] = None if given[name] is None else str(given[name])
         _refuse_dashes(given)
         _refuse_shared_files(given)
+        for name, (kind, option) in converted.items():
+            given[name] = kind.value(given[name], option)
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
         return function(**given)
@@ -248,16 +224,6 @@ def _is_file(value: Any, path: Path) -> bool:
         return isinstance(value, str | Path) and path.is_file() and path.samefile(value)
     except (OSError, ValueError):
         return False
-
-
-def _one_of(annotation: Any) -> OneOf | None:
-    return next((one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, OneOf)), None)
-
-
-def _checked(annotation: Any, values: type[StrEnum]) -> Any:
-    """Return the annotation of a str, or of one or None, with `values` in its place."""
-    type_given = annotation.__origin__
-    return Annotated[(values if type_given is str else values | None, *annotation.__metadata__)]
 
 
 def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:

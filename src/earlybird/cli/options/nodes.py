@@ -8,8 +8,7 @@ import typer
 
 from earlybird.cli.options.shared import LAYOUT_HELP
 from earlybird.data.errors import InputError
-from earlybird.data.layout import MAX_RANKS, Layout, even_layout, is_shape, parse_layout
-from earlybird.data.units import shortened, whole_number
+from earlybird.data.layout import Layout, is_shape, parse_layout
 
 if TYPE_CHECKING:
     from earlybird.data.pattern import Pattern
@@ -33,13 +32,15 @@ class PatternPlace:
     sockets: SocketsOption = None
 
     def check(self) -> None:
-        """InputError, before the pattern is read, unless exactly one is given and --nodes is one number."""
+        """Raise InputError, before the pattern is read, unless one is given and --nodes is one number."""
         check_nodes(self.layout, self.nodes, self.sockets)
         if self.layout is None and self.nodes is None:
             raise InputError(
                 "the nodes of the ranks are missing; give --layout NODESxSOCKETSxRANKS, ranks per socket, "
                 "such as 4x2x16, or their number, such as --nodes 4"
             )
+        from earlybird.predict.equal_nodes import node_numbers
+
         if self.nodes is not None and len(numbers := node_numbers(self.nodes)) > 1:
             raise InputError(
                 f"--nodes is {self.nodes!r}, but advice is for one number of nodes; give one, such as "
@@ -47,15 +48,17 @@ class PatternPlace:
             )
 
     def of(self, pattern: "Pattern", profile: "Profile", map_by: str = "core") -> Layout:
-        """The layout; raises InputError."""
+        """Return the layout; raise InputError."""
         if self.nodes is None:
             return parse_layout(str(self.layout), map_by)
+        from earlybird.predict.equal_nodes import equal_nodes, node_numbers
+
         return equal_nodes(pattern, node_numbers(self.nodes)[0], self.sockets, profile, map_by)
 
 
 @dataclass(frozen=True)
 class EqualNodes(PatternPlace):
-    """The same of nodes of equal shape, whose ranks are to be placed."""
+    """Nodes of equal shape, on which the ranks of a pattern are to be placed."""
 
     layout: Annotated[
         str | None,
@@ -72,39 +75,8 @@ class EqualNodes(PatternPlace):
 
 
 def check_nodes(layout: str | None, nodes: str | None, sockets: int | None) -> None:
-    """InputError for --layout and --nodes together, and for sockets without nodes."""
+    """Raise InputError for --layout and --nodes together, and for sockets without nodes."""
     if sockets is not None and nodes is None:
         raise InputError(f"--sockets {sockets} is for --nodes, which is missing; give both, or a --layout")
     if nodes is not None and layout is not None:
         raise InputError("--nodes and --layout are both given; give one of them")
-
-
-def node_numbers(nodes: str) -> list[int]:
-    """The numbers in `--nodes`, each once; InputError."""
-    numbers = [whole_number(text.strip()) or 0 for text in nodes.split(",")]
-    if not all(0 < number <= MAX_RANKS for number in numbers):
-        raise InputError(
-            f"--nodes is {shortened(nodes)}; give whole numbers from 1 to {MAX_RANKS}, such as 1,2,4"
-        )
-    return list(dict.fromkeys(numbers))
-
-
-def equal_nodes(
-    pattern: "Pattern", nodes: int, sockets: int | None, profile: "Profile", map_by: str
-) -> Layout:
-    """So many nodes with equally many ranks; raises InputError."""
-    num_ranks = max(pattern.num_ranks_named, 1)
-    try:
-        return even_layout(num_ranks, nodes, sockets or len(cores_of_sockets(profile)), map_by)
-    except InputError as error:
-        raise InputError(
-            f"{error}; the last rank of the pattern that has messages is {num_ranks - 1}"
-        ) from None
-
-
-def cores_of_sockets(profile: "Profile") -> list[int]:
-    """The cores of each socket of the measured machine, [0] if these are unknown or messages between sockets
-    were not measured."""
-    cores = profile.machine.get("cores_per_socket")
-    known = isinstance(cores, list) and len(cores) > 1 and "inter_socket" in profile.levels
-    return cores if known else [0]

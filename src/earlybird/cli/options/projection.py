@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from earlybird.cli.options.shared import LAYOUT_HELP, LayoutMapByOption, ProfilesOption, load_profiles
+from earlybird.cli.options.shared import (
+    LAYOUT_HELP,
+    LayoutMapByOption,
+    ProfilesOption,
+    check_map_by,
+    load_profiles,
+)
+from earlybird.cli.options.values import DURATION
 from earlybird.data.errors import InputError
 from earlybird.data.layout import parse_layout
-from earlybird.data.units import parse_duration
 
 if TYPE_CHECKING:
     from earlybird.data.projection import Projection
@@ -47,30 +53,34 @@ class ChangeOptions:
     partitions: Annotated[
         int | None,
         typer.Option(
+            min=2,
             help="Send each message in this many partitions, early.  [default: one per thread, if the "
-            "arrivals of threads were recorded]"
+            "arrivals of threads were recorded]",
         ),
     ] = None
     delay: Annotated[
-        str | None,
+        float | None,
         typer.Option(
             help="How much later the last partition is ready, such as 400us.  [default: as recorded]"
         ),
+        DURATION,
     ] = None
     noise_percent: Annotated[
         float | None,
         typer.Option(
-            help="The same, in percent of the computation of an epoch.  [default: 4 if nothing was recorded]"
+            min=0,
+            max=1000,
+            help="The same, in percent of the computation of an epoch.  [default: 4 if nothing was recorded]",
         ),
     ] = None
 
     @property
     def are_given(self) -> bool:
-        """Whether the user has named changes."""
+        """Tell whether the user has named changes."""
         return bool(self.to_layout or self.to_profile or self.partitions)
 
     def project(self, recording_path: Path, phase: int | None) -> "Projection":
-        """Project the recording; raises InputError."""
+        """Project the recording; raise InputError."""
         from earlybird.data.profile import load_profile
         from earlybird.data.recording import load_recording
         from earlybird.record.projection import Changes, other_mappings, project, recorded_place
@@ -81,8 +91,7 @@ class ChangeOptions:
                 f"the recording {recording_path} has no rank; record a program that calls MPI_Init"
             )
         joined = load_profiles(self.profile)
-        if self.layout is None and self.map_by is not None:
-            raise InputError("--map-by says how ranks fill --layout; give --layout too, or leave it out")
+        check_map_by(self.map_by, self.layout)
         place = (
             recorded_place(recording)
             if self.layout is None
@@ -99,15 +108,10 @@ class ChangeOptions:
     def _early(self) -> "EarlySending":
         from earlybird.record.projection import EarlySending
 
-        if self.partitions is not None and self.partitions < 2:
-            raise InputError(f"--partitions is {self.partitions}; give 2 or more")
         if self.delay is not None and self.noise_percent is not None:
             raise InputError("--delay and --noise-percent say the same; give one of them")
-        if self.noise_percent is not None and not 0 <= self.noise_percent <= 1000:
-            raise InputError(f"--noise-percent is {self.noise_percent:g}; give 0 to 1000")
-        delay_s = None if self.delay is None else parse_duration(self.delay, "--delay")
         share = None if self.noise_percent is None else self.noise_percent / 100
-        return EarlySending(self.partitions, delay_s, share)
+        return EarlySending(self.partitions, self.delay, share)
 
 
 def _with_mapping(text: str) -> tuple[str, str]:

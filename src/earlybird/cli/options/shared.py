@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from earlybird.cli.options.command import OneOf
+from earlybird.cli.options.values import DURATION, SIZE, OneOf
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import COMBINE, MIXED, MODELS, SHARES, SHARING
 from earlybird.data.levels import LEVELS, MAPPINGS
-from earlybird.data.units import parse_bytes
 
 if TYPE_CHECKING:
     from earlybird.data.profile import Profile
@@ -34,6 +33,10 @@ PrintScriptOption = Annotated[
     str | None,
     typer.Option(help="Print a batch script for this scheduler and do not measure."),
     OneOf(*SCHEDULERS),
+]
+PatternArgument = Annotated[
+    Path,
+    typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")]
 ProfilesOption = Annotated[
@@ -97,31 +100,45 @@ class PlaceOptions:
 
 
 @dataclass(frozen=True)
-class SessionOptions:
-    """How a run is started, ended and continued."""
+class LimitOptions:
+    """How a run is ended and continued."""
 
-    time_limit: Annotated[str | None, typer.Option(help="Time limit of a launch.  [default: 1h]")] = None
+    time_limit: Annotated[
+        float | None, typer.Option(help="Time limit of a launch.  [default: 1h]"), DURATION
+    ] = None
     stall_limit: Annotated[
-        str | None,
+        float | None,
         typer.Option(
             help="End a launch that completes no point for this long, time in Slurm's queue included.  "
             "[default: 60s]"
         ),
+        DURATION,
     ] = None
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in -o with the options it was started with.")
     ] = False
-    print_script: PrintScriptOption = None
     quiet: QuietOption = False
+
+    def limits(self) -> dict[str, float]:
+        """Return the limits that are given, by their names in the effort of a run."""
+        given = {"time_limit_s": self.time_limit, "stall_limit_s": self.stall_limit}
+        return {name: limit_s for name, limit_s in given.items() if limit_s is not None}
+
+
+@dataclass(frozen=True)
+class SessionOptions(LimitOptions):
+    """How a run is started, ended and continued."""
+
+    print_script: PrintScriptOption = None
 
 
 @dataclass(frozen=True)
 class BufferOptions:
     """A buffer that threads fill, and the profile with which to predict its transfer."""
 
-    size: Annotated[str, typer.Option(help="Size of the buffer, such as 64MiB.")]
+    size: Annotated[int, typer.Option(help="Size of the buffer, such as 64MiB."), SIZE]
     profile: ProfilesOption = None
-    threads: Annotated[int, typer.Option(help="Threads that fill the buffer.")] = 1
+    threads: Annotated[int, typer.Option(min=1, help="Threads that fill the buffer.")] = 1
     level: Annotated[
         str | None,
         typer.Option(help="[default: the farthest that the profile has]"),
@@ -129,21 +146,18 @@ class BufferOptions:
     ] = None
 
     def size_bytes(self, partitions: int) -> int:
-        """Bytes of the buffer; InputError if the threads or partitions do not divide it."""
-        size_bytes = parse_bytes(self.size, "--size")
-        if self.threads < 1:
-            raise InputError(f"--threads is {self.threads}; give 1 or more")
+        """Return the bytes of the buffer; raise InputError if the threads or partitions do not divide it."""
         if partitions < 1 or partitions % self.threads:
             raise InputError(
                 f"--partitions is {partitions} for all {self.threads} threads together; give a multiple of "
                 f"{self.threads}"
             )
-        if size_bytes < 1 or size_bytes % partitions:
+        if self.size < 1 or self.size % partitions:
             raise InputError(
-                f"--size is {size_bytes} bytes, which is not divisible into {partitions} partitions; give a "
+                f"--size is {self.size} bytes, which is not divisible into {partitions} partitions; give a "
                 f"multiple of {partitions}"
             )
-        return size_bytes
+        return self.size
 
 
 @dataclass(frozen=True)
@@ -167,23 +181,28 @@ class CollectiveOptions:
     root: Annotated[int, typer.Option(help="The root rank.")] = 0
 
 
-def call_bytes(text: str, operations: Sequence[str]) -> int:
-    """Bytes in `--size`; InputError if there are only barriers and they have a size, or another operation has
-    none."""
-    size_bytes = parse_bytes(text, "--size")
+def check_size(size_bytes: int, operations: Sequence[str]) -> None:
+    """Raise InputError if there are only barriers and they have a size, or another operation has none."""
     others = [operation for operation in operations if operation != "barrier"]
     if not others and size_bytes:
         raise InputError(f"--size is {size_bytes} bytes for barrier; give 0, because a barrier has no data")
     if others and not size_bytes:
         raise InputError(f"--size is 0 bytes for {others[0]}; give bytes, such as --size 64KiB")
-    return size_bytes
 
 
 def load_profiles(names: list[str] | None) -> "Profile":
-    """The profiles of `--profile`, merged."""
+    """Load the profiles of `--profile` and merge them."""
     from earlybird.data.profile import load_profile
     from earlybird.predict import merge_profiles
 
     if not names:
         raise InputError("no profile is given; add --profile, a file written by `earlybird fit`")
     return merge_profiles([load_profile(name) for name in names])
+
+
+def check_map_by(map_by: str | None, layout: str | None) -> None:
+    """Raise InputError for --map-by without a layout that it fills."""
+    if map_by is not None and layout is None:
+        raise InputError(
+            f"--map-by {map_by} is how ranks fill --layout, which is missing; give both, or omit it"
+        )

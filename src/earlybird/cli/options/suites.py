@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from earlybird.cli.options.command import OneOf, example_text, make_command
+from earlybird.cli.options.command import example_text, make_command
+from earlybird.cli.options.values import ListOf, OneOf
 from earlybird.measure.groups import Suite
 from earlybird.measure.options import SuiteOption
 from earlybird.measure.suites import SUITES
@@ -68,28 +69,58 @@ def make_suite_group(measure: Callable[..., Any], *, examples: Sequence[str]):
 def _command(
     measure: Callable[..., Any], options: Iterable[SuiteOption], example: str, suite: Suite | None = None
 ):
-    """The command of `suite`, or of several; its signature is what typer makes options of."""
-    common = {one.name: one for one in signature(measure).parameters.values() if one.kind is _KEYWORD}
+    """The command of `suite`, or of several."""
+    return make_own_command(
+        measure,
+        options,
+        name=suite.name if suite else "measure",
+        doc=f"The suite {suite.name}: {suite.help}" if suite else str(measure.__doc__),
+        example=example,
+        subject=[suite.name] if suite else None,
+        arguments=[] if suite else [Parameter("suite", _KEYWORD, default=None, annotation=_SUITES)],
+    )
+
+
+def make_own_command(
+    function: Callable[..., Any],
+    options: Iterable[SuiteOption],
+    *,
+    name: str,
+    doc: str,
+    example: str | Sequence[str],
+    subject: Any,
+    arguments: Sequence[Parameter] = (),
+):
+    """Return the command `name` with the options of one subject, and the common ones of `function`, which is
+    called with the context, the subject and the values of `options` by their keys.
+
+    Without a subject, it gets those of the argument `suite`, and the options are hidden.
+    """
+    common = {one.name: one for one in signature(function).parameters.values() if one.kind is _KEYWORD}
     own = {option.name.replace("-", "_"): option for option in options}
 
     def command(context: typer.Context, **given):
-        names = [suite.name] if suite else given.pop("suite") or []
-        of_suites = {option.key: given.pop(name) for name, option in own.items()}
-        return measure(context, names, of_suites, **{name: given.get(name) for name in common})
+        chosen = given.pop("suite") or [] if subject is None else subject
+        of_subject = {option.key: given.pop(name) for name, option in own.items()}
+        return function(context, chosen, of_subject, **{name: given.get(name) for name in common})
 
-    command.__doc__ = f"The suite {suite.name}: {suite.help}" if suite else measure.__doc__
-    parameters = [] if suite else [Parameter("suite", _KEYWORD, default=None, annotation=_SUITES)]
-    for name, option in own.items():
-        declared = typer.Option(option.option, help=option.help, hidden=suite is None)
+    command.__doc__ = doc
+    parameters = list(arguments)
+    for option_name, option in own.items():
+        # The run checks the choices, which it may also have from its folder.
+        complete = ListOf(*option.choices).complete if option.choices else None
+        declared = typer.Option(
+            option.option, help=option.help, hidden=subject is None, autocompletion=complete
+        )
         # Several suites may have options of one name with other values.
-        values = [OneOf(*option.values)] if suite and option.values else []
+        values = [OneOf(*option.values)] if subject is not None and option.values else []
         annotation = Annotated[(option.type | None, declared, *values)]  # type: ignore[name-defined]
-        parameters.append(Parameter(name, _KEYWORD, default=None, annotation=annotation))
-    parameters += [one for name, one in common.items() if name not in own]
+        parameters.append(Parameter(option_name, _KEYWORD, default=None, annotation=annotation))
+    parameters += [one for common_name, one in common.items() if common_name not in own]
     context = Parameter("context", _KEYWORD, annotation=typer.Context)
     command.__signature__ = Signature([context, *parameters])  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in (context, *parameters)}
-    return make_command(command, name=suite.name if suite else "measure", example=example)
+    return make_command(command, name=name, example=example)
 
 
 def _suites_like(incomplete: str) -> list[tuple[str, str]]:

@@ -6,13 +6,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from earlybird.cli.session.launchers import make_launcher
 from earlybird.data.errors import EarlybirdError
 from earlybird.data.kernels import PINGPONG
 from earlybird.data.layout import parse_layout
 from earlybird.launch.cluster import control
 from earlybird.launch.launcher import Request, Rules
 from earlybird.machine import hardware
+from earlybird.measure.launchers import make_launcher
 from earlybird.present.render.notes import note
 
 # From this many cores on, ranks with a core each show contention.
@@ -24,7 +24,8 @@ NODES, RANKS, RATE_BYTES_PER_S = 4, 8, 200e6 / 8
 
 @contextlib.contextmanager
 def chosen_place(mpi: str | None) -> Iterator[tuple[str, int]]:
-    """The launcher and the number of ranks that suit this machine; a note on stderr says which and why."""
+    """Select the launcher and the number of ranks that suit this machine; a note on stderr says which and
+    why."""
     cores = max(len(socket) for socket in hardware.cores_by_socket())
     if cores >= ENOUGH_CORES:
         ranks = cores - cores % 2
@@ -50,7 +51,7 @@ def chosen_place(mpi: str | None) -> Iterator[tuple[str, int]]:
 
 @contextlib.contextmanager
 def _cluster(mpi: str | None) -> Iterator[str]:
-    """The name of a cluster on which a ping-pong was possible; it ends with the block."""
+    """Start a cluster, and yield its name, on which a ping-pong was possible; it ends with the block."""
     name = f"demo-{os.getpid()}"
     control.up(name, NODES, RATE_BYTES_PER_S)
     try:
@@ -62,7 +63,7 @@ def _cluster(mpi: str | None) -> Iterator[str]:
 
 def _require_launch(name: str, mpi: str | None) -> None:
     """Raise EarlybirdError if this MPI cannot start ranks on the cluster with files in the current folder."""
-    launcher, _ = make_launcher({"launcher": f"cluster:{name}", "mpi": mpi})
+    launcher, _ = make_launcher({"launcher": f"cluster:{name}", "mpi": mpi}, note=note)
     point = {"mpi": launcher.flavour, "level": "inter_node", "size_bytes": 8, "buffers": "vary"}
     request = Request(
         "trial", PINGPONG.name, [point], parse_layout("2x1x1"), Rules(budget_s=0.01), time_limit_s=20.0

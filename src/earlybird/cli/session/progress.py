@@ -4,6 +4,8 @@ plain lines."""
 import math
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from earlybird.data.collective_algorithms import VERIFICATION
@@ -30,26 +32,25 @@ class ProgressLine:
         self._begin_s = time.monotonic()
 
     def update(self, done: int, total: int, what: str, left_s: float, last: Sample | None) -> None:
-        """`what` is being measured; `last` is the sample before it."""
+        """Show what is being measured; `last` is the sample before it."""
         if not self.is_due():
             return
         # A budget may end before all points are measured.
         spent_s = time.monotonic() - self._begin_s
         share = max(done / max(total, 1), spent_s / max(spent_s + left_s, 1e-9))
         more = [what]
-        if (
-            last is not None and last.quantity != VERIFICATION
-        ):  # the time of a verification is the injected delay
+        # The time of a verification is the injected delay.
+        if last is not None and last.quantity != VERIFICATION:
             half_width = relative_half_width(last.steady_times_s())
             more.append(f"(previous: {format_seconds(last.median_s())} +- {half_width:.1%})")
         self._show(share, f"{done} of up to {total} samples", left_s, more)
 
-    def search(self, share: float, done: str, left_s: float, found: str) -> None:
-        """So much of a search is `done`, which has `found` something; to be called if it `is_due`."""
-        self._show(share, done, left_s, [found])
+    def search(self, share: float, done: str, left_s: float, result: str) -> None:
+        """Show that so much of a search is `done`, and its `result` so far; to be called if it `is_due`."""
+        self._show(share, done, left_s, [result])
 
     def is_due(self) -> bool:
-        """Whether the line is old enough to be printed again."""
+        """Tell whether the line is old enough to be printed again."""
         now_s = time.monotonic()
         if self._quiet or now_s - self._begin_s < self._silent_s:
             return False
@@ -71,6 +72,15 @@ class ProgressLine:
             self._bar.start()
         self._bar.update(self._task, completed=share, description=text, refresh=True)
 
+    def step(self, done: int, total: int, what: str, left_s: float) -> None:
+        """Show so many of `total` steps as done; `what` is being measured."""
+        self.update(done, total, what, left_s, None)
+
+    def say(self, text: str) -> None:
+        """Print a remark between the lines of progress."""
+        self.close()
+        note(text)
+
     def close(self) -> None:
         """Clear the line for the next output."""
         if self._bar is not None:
@@ -78,7 +88,17 @@ class ProgressLine:
             self._bar = None
 
 
-def _new_bar():
+@contextmanager
+def shown_progress(quiet: bool = False, silent_s: float = 0.0) -> Iterator[ProgressLine]:
+    """Show progress during the block, and clear its line afterwards."""
+    progress = ProgressLine(quiet, silent_s)
+    try:
+        yield progress
+    finally:
+        progress.close()
+
+
+def _new_bar() -> Any:
     # Only here: importing rich takes longer than many commands.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn

@@ -34,70 +34,47 @@ def series(k: int) -> str:
 
 # name -> (light, dark, marker). Hues follow Okabe and Ito (2008), with more contrast with the background.
 _LOOKS: Mapping[str, _Look] = {
-    "measured": ("#2b3038", "#e4e7ec", "circle"),
     **dict(zip(MODELS, _MODEL_LOOKS, strict=False)),
     **{series(k): look for k, look in enumerate(_SERIES_LOOKS)},
-    "funnelled": ("#5a6068", "#b6bcc6", "square"),
-    "persistent": ("#00786a", "#4bd0bd", "triangle-up"),
-    "multiple": ("#8d3a9c", "#d78fe3", "circle"),
-    "shared": ("#9c3d1e", "#ff9d76", "square"),
-    "per-thread": ("#3d6fb0", "#8fb8ee", "diamond"),
+    "measured": ("#2b3038", "#e4e7ec", "circle"), "funnelled": ("#5a6068", "#b6bcc6", "square"),
+    "persistent": ("#00786a", "#4bd0bd", "triangle-up"), "multiple": ("#8d3a9c", "#d78fe3", "circle"),
+    "shared": ("#9c3d1e", "#ff9d76", "square"), "per-thread": ("#3d6fb0", "#8fb8ee", "diamond"),
     "per-thread-contexts": ("#1c7c7c", "#55cfcf", "circle"),
-    "funneled": ("#8a6d00", "#e0c34a", "triangle-down"),
-    "serialized": ("#a03a7a", "#e58fc4", "pentagon"),
-    "processes": ("#3a3f47", "#cfd4dc", "triangle-up"),
-    "mpich": ("#00845f", "#2ec99c", "circle"),
-    "openmpi": ("#c47a00", "#f2b134", "square"),
-    "intel": ("#2f7fc1", "#7cc4f5", "diamond"),
-    "system": ("#8a4b9e", "#c79bd8", "triangle-up"),
-    "simgrid": ("#7b5231", "#d9ab81", "cross"),
-    "single": ("#4a5a7b", "#a8b8da", "square"),
-    "many": ("#a3283f", "#ff8095", "circle"),
-    "partitioned": ("#e8590c", "#ffc528", "diamond"),
-    "earlybird": ("#0069a8", "#5ebcf2", "star"),
-    "earlybird-partition": ("#0069a8", "#5ebcf2", "star-triangle-up"),
-    "earlybird-segments": ("#0069a8", "#5ebcf2", "star-triangle-down"),
+    "funneled": ("#8a6d00", "#e0c34a", "triangle-down"), "serialized": ("#a03a7a", "#e58fc4", "pentagon"),
+    "processes": ("#3a3f47", "#cfd4dc", "triangle-up"), "mpich": ("#00845f", "#2ec99c", "circle"),
+    "openmpi": ("#c47a00", "#f2b134", "square"), "intel": ("#2f7fc1", "#7cc4f5", "diamond"),
+    "system": ("#8a4b9e", "#c79bd8", "triangle-up"), "simgrid": ("#7b5231", "#d9ab81", "cross"),
+    "single": ("#4a5a7b", "#a8b8da", "square"), "many": ("#a3283f", "#ff8095", "circle"),
+    "partitioned": ("#e8590c", "#ffc528", "diamond"), "earlybird": ("#0069a8", "#5ebcf2", "star"),
+    "earlybird-partition": ("#3f6d93", "#9accee", "star-triangle-up"),
+    "earlybird-segments": ("#16507a", "#7fb4da", "star-triangle-down"),
     "stream": ("#1a9273", "#62e08a", "triangle-up"),
     "rma-single-passive": ("#3e2088", "#a276fd", "triangle-down"),
     "rma-many-passive": ("#9138f3", "#ecd9ff", "triangle-down-open"),
     "rma-single-active": ("#641807", "#a8742f", "pentagon"),
-    "rma-many-active": ("#9b834e", "#fbe7c6", "pentagon-open"),
-    "rma-fence": ("#538f1a", "#8a9c2f", "x"),
-    "default": ("#555c66", "#bcc4cf", "star"),
-    "linear": ("#c8500c", "#ff9a57", "square"),
-    "pipeline": ("#1168a9", "#6abdf1", "diamond"),
-    "binomial": ("#0d7f5e", "#3dd0a6", "circle"),
-    "chain": ("#7c51a9", "#c4a1eb", "triangle-right"),
-    "binary": ("#5f7d00", "#b9d646", "triangle-up"),
+    "rma-many-active": ("#9b834e", "#fbe7c6", "pentagon-open"), "rma-fence": ("#538f1a", "#8a9c2f", "x"),
+    "default": ("#555c66", "#bcc4cf", "star"), "linear": ("#c8500c", "#ff9a57", "square"),
+    "pipeline": ("#1168a9", "#6abdf1", "diamond"), "binomial": ("#0d7f5e", "#3dd0a6", "circle"),
+    "chain": ("#7c51a9", "#c4a1eb", "triangle-right"), "binary": ("#5f7d00", "#b9d646", "triangle-up"),
     "split-binary": ("#4d6b1c", "#9dbb62", "triangle-left"),
     "in-order-binary": ("#74722a", "#cfcc78", "triangle-down"),
-    "knomial": ("#00808e", "#4ed1de", "pentagon"),
-    "scatter-allgather": ("#b14580", "#f19bc7", "hexagram"),
+    "knomial": ("#00808e", "#4ed1de", "pentagon"), "scatter-allgather": ("#b14580", "#f19bc7", "hexagram"),
     "scatter-ring-allgather": ("#8d3f6b", "#d98fb8", "star-triangle-up"),
-    "ring": ("#8d6e1f", "#ddc063", "bowtie"),
-    "recursive-doubling": ("#a43a2f", "#ff9285", "star-square"),
-    "rabenseifner": ("#4658c5", "#a0abff", "star-diamond"),
-    "bruck": ("#5d6c2f", "#aec079", "cross"),
-    "pairwise": ("#8f502b", "#dda37d", "x"),
-    "segmented-ring": ("#2d6d75", "#86c3ca", "hourglass"),
+    "ring": ("#8d6e1f", "#ddc063", "bowtie"), "recursive-doubling": ("#a43a2f", "#ff9285", "star-square"),
+    "rabenseifner": ("#4658c5", "#a0abff", "star-diamond"), "bruck": ("#5d6c2f", "#aec079", "cross"),
+    "pairwise": ("#8f502b", "#dda37d", "x"), "segmented-ring": ("#2d6d75", "#86c3ca", "hourglass"),
     "double-ring": ("#75611d", "#c4ad5c", "circle-cross"),
     "neighbor-exchange": ("#9a4a66", "#e0a0b5", "hexagon2"),
     "dissemination": ("#6a45b8", "#b59cf5", "diamond-tall"),
     "reduce-bcast": ("#3f6f3a", "#93c68c", "star-triangle-down"),
     "linear-sync": ("#a65a2a", "#e8a878", "square-cross"),
-    "linear-nonblocking": ("#b4442f", "#f59a80", "square-x"),
-    "sparbit": ("#4a5fa0", "#a3b4ea", "octagon"),
-    "tree": ("#2f7a4f", "#7fcf9f", "triangle-ne"),
-    "two-ranks": ("#737373", "#a8a8a8", "diamond-wide"),
-    "blocked": ("#6b5b95", "#b3a6d9", "diamond-x"),
-    "gather-bcast": ("#3b6ea5", "#8fb8e3", "triangle-se"),
-    "plum": ("#8e4585", "#d39bcd", "circle-x"),
-    "recursive-exchange": ("#7a5c3e", "#c6a98a", "triangle-sw"),
-    "intra_socket": ("#5b93cf", "#79b3f2", "circle"),
-    "inter_socket": ("#c98a1b", "#e8b04a", "square"),
-    "inter_node": ("#8a2846", "#e8789c", "diamond"),
-    "other": ("#6b7280", "#9ca3af", "asterisk-open"),
-}
+    "linear-nonblocking": ("#b4442f", "#f59a80", "square-x"), "sparbit": ("#4a5fa0", "#a3b4ea", "octagon"),
+    "tree": ("#2f7a4f", "#7fcf9f", "triangle-ne"), "two-ranks": ("#737373", "#a8a8a8", "diamond-wide"),
+    "blocked": ("#6b5b95", "#b3a6d9", "diamond-x"), "gather-bcast": ("#3b6ea5", "#8fb8e3", "triangle-se"),
+    "plum": ("#8e4585", "#d39bcd", "circle-x"), "recursive-exchange": ("#7a5c3e", "#c6a98a", "triangle-sw"),
+    "intra_socket": ("#5b93cf", "#79b3f2", "circle"), "inter_socket": ("#c98a1b", "#e8b04a", "square"),
+    "inter_node": ("#8a2846", "#e8789c", "diamond"), "other": ("#6b7280", "#9ca3af", "asterisk-open"),
+}  # fmt: skip
 PALETTE = {name: (light, dark) for name, (light, dark, _) in _LOOKS.items()}
 # Methods of one family share a hue and differ in line style, for colour-blind readers and for print.
 DASHES = {"rma-many-passive": "dash", "rma-many-active": "dash", "rma-fence": "dashdot", "stream": "longdash",
@@ -113,17 +90,16 @@ BAR_SHAPES = {**dict(zip(MODELS, _MODEL_SHAPES, strict=False)), "inter_socket": 
 AMOUNTS = ((0.0, "#2a5591"), (0.33, "#6d7681"), (0.67, "#b3a570"), (1.0, "#fde643"))
 HEIGHT = 350  # of a figure without its legend, pixels; the page adds the height of the legend
 _ROW_HEIGHT, _AROUND_ROWS, _MIN_ROWS = 28, 90, 4
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 LEGEND: Mapping[str, Any] = {
-    "orientation": "h",
-    "xref": "container",
-    "x": 0,
-    "yref": "container",
-    "y": 0,
-    "yanchor": "bottom",
-    "itemsizing": "constant",
+    "orientation": "h", "xref": "container", "x": 0, "yref": "container", "y": 0, "yanchor": "bottom",
+    "itemsizing": "constant", "font": {"size": 12},
     "maxheight": 10_000,  # never a legend that scrolls
-    "font": {"size": 12},
-}
+}  # fmt: skip
+_AXIS: Mapping[str, Any] = {
+    "automargin": True, "gridcolor": "var(--grid)", "linecolor": "var(--line)", "zeroline": False,
+    "showline": True, "ticks": "outside", "ticklen": 4, "tickcolor": "var(--line)",
+}  # fmt: skip
 MAX_COUNTS = 8  # tick labels on a log axis of counts
 _MAX_NUMBERS = 16  # ranks or threads with a tick each
 # Ratios whose ends differ by less than this factor have at most so many ticks, at multiples of 0.05 to 0.5.
@@ -132,15 +108,16 @@ ZERO_BYTES_AT = 0.5  # where a log axis shows messages of 0 bytes
 
 
 def color(name: str, faint: bool = False) -> str:
-    """CSS variable of a flavour, model or method. `earlybird:4096` has the colour of `earlybird`, and
-    `own-linear` and `persistent-linear` that of `linear`. `faint` selects the variant for shading and raw
+    """Return the CSS variable of a flavour, model or method. `earlybird:4096` has the colour of `earlybird`,
+    and `own-linear` and `persistent-linear` that of `linear`. `faint` selects the variant for shading and raw
     samples."""
     name = name if name in PALETTE else _base(name)
     return f"var(--{name if name in PALETTE else 'other'}{'-faint' if faint else ''})"
 
 
 def symbol(name: str) -> str:
-    """The marker of a flavour, model or method, the same in every figure; open for our own collectives."""
+    """Return the marker of a flavour, model or method, the same in every figure; open for our own
+    collectives."""
     base = _base(name)
     if name.startswith(SEGMENTED):
         return _LOOKS[SEGMENTED.removesuffix(":")][2]
@@ -152,7 +129,8 @@ def symbol(name: str) -> str:
 
 
 def dash(method: str) -> str:
-    """The line style of a method, the same in every figure; for collectives it shows the segment size."""
+    """Return the line style of a method, the same in every figure; for collectives it shows the segment
+    size."""
     usual = DASHES.get(method) or _ENGINE_DASHES.get(_engine(method), "solid")
     return _by_bound(method, _BOUND_DASHES, usual)
 
@@ -167,7 +145,8 @@ def _engine(name: str) -> tuple[bool, bool]:
 
 
 def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:
-    """One of `choices` by the log2 of the bound in `earlybird:4096`; a bound of 0 counts as no bound."""
+    """Return one of `choices` by the log2 of the bound in `earlybird:4096`; a bound of 0 counts as no
+    bound."""
     bound = name.partition(":")[2]
     if whole_number(bound) is None:
         return choices[0] if bound else otherwise
@@ -175,12 +154,12 @@ def _by_bound(name: str, choices: Sequence[str], otherwise: str) -> str:
 
 
 def label(text: str) -> str:
-    """Escaped text from a file: plotly interprets tags."""
+    """Return text from a file escaped: plotly interprets tags."""
     return html.escape(text, quote=False)
 
 
 def bar_pattern(shape: str) -> dict[str, Any]:
-    """The hatching of bars, as part of their marker; none for an empty shape."""
+    """Return the hatching of bars, as part of their marker; none for an empty shape."""
     if not shape:
         return {}
     look = {"fillmode": "overlay", "fgcolor": "var(--card)", "size": 7, "solidity": 0.25, "shape": shape}
@@ -188,15 +167,11 @@ def bar_pattern(shape: str) -> dict[str, Any]:
 
 
 def layout(x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The common layout with the two axes; the legend is at the bottom."""
+    """Return the common layout with the two axes; the legend is at the bottom."""
     return {
-        "xaxis": _axis_look() | dict(x),
-        "yaxis": _axis_look() | dict(y),
-        "font": {
-            "family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
-            "size": 12.5,
-            "color": "var(--ink)",
-        },
+        "xaxis": {**_AXIS, **x},
+        "yaxis": {**_AXIS, **y},
+        "font": {"family": _FONT, "size": 12.5, "color": "var(--ink)"},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 12, "r": 12, "t": 12, "b": 12},
@@ -218,40 +193,19 @@ def height_of_rows(num_rows: int, extra: int = 0) -> int:
 
 
 def color_bar(ticks: Sequence[float], texts: Sequence[str], y: float) -> dict[str, Any]:
-    """A horizontal colour bar below the axis title."""
-    return {
-        "tickvals": list(ticks),
-        "ticktext": list(texts),
-        "thickness": 12,
-        "outlinewidth": 0,
-        "orientation": "h",
-        "y": y,
-        "yanchor": "top",
-        "tickangle": 0,
-    }
-
-
-def _axis_look() -> dict[str, Any]:
-    return {
-        "automargin": True,
-        "gridcolor": "var(--grid)",
-        "linecolor": "var(--line)",
-        "zeroline": False,
-        "showline": True,
-        "ticks": "outside",
-        "ticklen": 4,
-        "tickcolor": "var(--line)",
-    }
+    """Return a horizontal colour bar below the axis title."""
+    look = {"thickness": 12, "outlinewidth": 0, "orientation": "h", "yanchor": "top", "tickangle": 0}
+    return {"tickvals": list(ticks), "ticktext": list(texts), "y": y} | look
 
 
 def titled(text: str) -> dict[str, Any]:
-    """An axis title in the font size of the tick labels."""
+    """Return an axis title in the font size of the tick labels."""
     return {"text": text, "standoff": 8, "font": {"size": 12.5}}
 
 
 def size_axis(sizes_bytes: Iterable[float], title: str = "message size") -> dict[str, Any]:
-    """Log axis with a tick at every power of 32 bytes, and one for 0 B if such messages exist; at every size
-    if these are close to each other."""
+    """Return a log axis with a tick at every power of 32 bytes, and one for 0 B if such messages exist; at
+    every size if these are close to each other."""
     sizes = [float(size) for size in sizes_bytes]
     top = max([size for size in sizes if size > 0], default=1.0)
     bottom = min([size for size in sizes if size > 0], default=1.0)
@@ -267,7 +221,7 @@ def size_axis(sizes_bytes: Iterable[float], title: str = "message size") -> dict
 
 
 def log_count_axis(counts: Iterable[int], title: str) -> dict[str, Any]:
-    """Log axis with a tick at every count; with many counts, at the powers of two among them."""
+    """Return a log axis with a tick at every count; with many counts, at the powers of two among them."""
     ticks = sorted(set(counts))
     ends = ticks[0] / 1.3, ticks[-1] * 1.3
     if len(ticks) > MAX_COUNTS:
@@ -315,8 +269,13 @@ def number_axis(numbers: Sequence[int], title: str) -> dict[str, Any]:
     return {"title": titled(title), "showgrid": False} | ticks
 
 
+def span_text(noun: str, first: int, last: int) -> str:
+    """Return `rank 3`, or `ranks 3 to 7`."""
+    return f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
+
+
 def percent_axis(fractions: Iterable[float], title: str) -> dict[str, Any]:
-    """Linear axis of signed fractions as percent, including 0."""
+    """Return a linear axis of signed fractions as percent, including 0."""
     values = [0.0, *fractions]
     low, high = min(*values, -0.05), max(*values, 0.05)
     power = 10.0 ** math.floor(math.log10(high - low))
@@ -334,7 +293,7 @@ def percent_axis(fractions: Iterable[float], title: str) -> dict[str, Any]:
 
 
 def ratio_axis(ratios: Iterable[float], title: str) -> dict[str, Any]:
-    """Log axis around 1; values below 1 are fractions, or decimals if all are close to 1."""
+    """Return a log axis around 1; values below 1 are fractions, or decimals if all are close to 1."""
     positive = [1.0, *(ratio for ratio in ratios if ratio > 0)]
     low, high = min(*positive, 0.8) / 1.15, max(*positive, 1.25) * 1.15
     if high / low < _CLOSE_RATIOS:
@@ -349,7 +308,7 @@ def ratio_axis(ratios: Iterable[float], title: str) -> dict[str, Any]:
 
 
 def _linear(maximum: float, title: str, text: Callable[[float], str]) -> dict[str, Any]:
-    """Linear axis from 0 with four to eight ticks at 1, 2 or 5 times a power of ten."""
+    """Return a linear axis from 0 with four to eight ticks at 1, 2 or 5 times a power of ten."""
     maximum = maximum if maximum > 0 and math.isfinite(maximum) else 1.0
     power = 10.0 ** math.floor(math.log10(maximum / 4))
     step = next(step for step in (5 * power, 2 * power, power) if maximum / step >= 3.9 or step == power)
@@ -363,7 +322,7 @@ def _linear(maximum: float, title: str, text: Callable[[float], str]) -> dict[st
 
 
 def linear_size_axis(maximum_bytes: float, title: str) -> dict[str, Any]:
-    """Linear axis of bytes from 0, in one binary unit."""
+    """Return a linear axis of bytes from 0, in one binary unit."""
     power = math.floor(math.log(max(maximum_bytes, 1.0), 1024))
     unit_bytes = 1024.0**power
     name = format_bytes(unit_bytes).partition(" ")[2]
@@ -372,7 +331,7 @@ def linear_size_axis(maximum_bytes: float, title: str) -> dict[str, Any]:
 
 
 def factor_axis(factors: Sequence[float], title: str) -> dict[str, Any]:
-    """Log axis with a tick at every power of two within the factors."""
+    """Return a log axis with a tick at every power of two within the factors."""
     least, most = min(factors, default=1.0), max(factors, default=1.0)
     powers = range(math.ceil(math.log2(least)), math.floor(math.log2(most)) + 1)
     texts = [str(2**k) if k >= 0 else f"1/{2**-k}" for k in powers]

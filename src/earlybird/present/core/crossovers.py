@@ -1,36 +1,53 @@
 """Rows of crossovers: the best method of small sizes, and each size at which it changes."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from earlybird.compare.ranking import Crossover
 from earlybird.data import labels
 from earlybird.data.units import format_bytes
-from earlybird.present.core.table import Table, text_table
+from earlybird.present.core.notation import range_text
+from earlybird.present.core.table import Column, Table
 
-BETWEEN = "observed between"
-Setting = Mapping[str, str]  # column title -> text
+
+class _Row(NamedTuple):
+    """The best method from the first of the sizes on, and the next change (None if there is none)."""
+
+    setting: Mapping[str, str]  # column title -> text
+    best: str
+    sizes: tuple[int, int]
+    change: Crossover | None
 
 
 def crossovers_table(
-    caption: str, rows: Sequence[tuple[Setting, Sequence[int], str, Sequence[Crossover]]]
+    caption: str, of_settings: Sequence[tuple[Mapping[str, str], Sequence[int], str, Sequence[Crossover]]]
 ) -> Table:
-    """A row per change; for a setting without one, its best method at every one of its sizes."""
-    cells = []
-    for setting, sizes, first, changes in rows:
-        if not changes:
-            low, high = format_bytes(sizes[0]), format_bytes(sizes[-1])
-            cells.append([*setting.values(), labels.method(first), "-", "-", f"{low} to {high}"])
-        for change in changes:
-            low, high = map(format_bytes, change.between)
-            ends = [labels.method(change.before), _about(change.size_bytes), labels.method(change.after)]
-            cells.append([*setting.values(), *ends, f"{low} to {high}"])
-    names = list(rows[0][0]) if rows else []
-    return text_table(caption, [*names, "best", "until", "then", BETWEEN], cells)
+    """Return a row per change; for a setting without one, its best method at every one of its sizes."""
+    rows = [
+        row
+        for setting, sizes, best, changes in of_settings
+        for row in [_Row(setting, change.before, change.between, change) for change in changes]
+        or [_Row(setting, best, (sizes[0], sizes[-1]), None)]
+    ]
+    names = of_settings[0][0] if of_settings else ()
+    return Table(caption, [*map(_setting_column, names), *_COLUMNS], rows, wide=True)
+
+
+def _setting_column(name: str) -> Column:
+    return Column(name, lambda row: row.setting[name], common=True)
 
 
 def _about(size_bytes: float) -> str:
-    """A size with two digits, the precision of an interpolated size."""
+    """Return a size with two digits, the precision of an interpolated size."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if size_bytes >= unit:
             return f"{float(f'{size_bytes / unit:.2g}'):g} {name}"
     return f"{float(f'{size_bytes:.2g}'):g} B"
+
+
+_COLUMNS = (
+    Column("best", lambda row: labels.method(row.best)),
+    Column("until", lambda row: row.change and _about(row.change.size_bytes)),
+    Column("then", lambda row: row.change and labels.method(row.change.after)),
+    Column("observed between", lambda row: range_text(row.sizes, format_bytes), detail=True),
+)

@@ -1,11 +1,12 @@
 """Lines of figures: measured medians with shading, fitted models, and raw samples."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from earlybird.data import labels
+from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.present.core import axes
@@ -17,7 +18,7 @@ MEASURED = "Line: median over iterations, then launches. Shading: its interval o
 
 def line(
     name: str,
-    x: Sequence[float | None],
+    x: Sequence[float | str | None],
     y: Sequence[float | None],
     hover: Sequence[str | None],
     color: str,
@@ -27,7 +28,7 @@ def line(
     symbol: str | Sequence[str] = "",
     **more: Any,
 ) -> dict[str, Any]:
-    """A line; with markers if there is a `symbol`, or if it has a single point."""
+    """Return a line; with markers if there is a `symbol`, or if it has a single point."""
     markers = bool(symbol) or len(x) == 1
     return {
         "x": list(x),
@@ -41,13 +42,37 @@ def line(
          if markers else {}) | more  # fmt: skip
 
 
+def markers(
+    name: str,
+    x: Sequence[float | None],
+    y: Sequence[float | str | None],
+    hover: Sequence[str],
+    look: str,
+    *,
+    size: float = 9,
+    opacity: float = 1,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return points with the colour and marker of `look`."""
+    marker = {"color": axes.color(look), "symbol": axes.symbol(look), "size": size, "opacity": opacity}
+    return {
+        "mode": "markers",
+        "name": name,
+        "x": list(x),
+        "y": list(y),
+        "marker": marker,
+        "hoverinfo": "text",
+        "hovertext": list(hover),
+    } | more
+
+
 def error_bars(estimates: Sequence[Estimate]) -> dict[str, Any]:
     """Return the intervals of points, as `error_x` or `error_y` of their trace."""
     return {
         "type": "data",
         "symmetric": False,
-        "array": [estimate.high - estimate.value for estimate in estimates],
-        "arrayminus": [estimate.value - estimate.low for estimate in estimates],
+        "array": [max(estimate.high - estimate.value, 0) for estimate in estimates],
+        "arrayminus": [max(estimate.value - estimate.low, 0) for estimate in estimates],
         "thickness": 1.2,
         "width": 4,
     }
@@ -61,17 +86,9 @@ def whiskers(
     hover: Sequence[str],
     less: float = 0.0,
 ) -> dict[str, Any]:
-    """A point with its interval for each of `rows`, along x, where `less` is 0."""
-    return {
-        "mode": "markers",
-        "name": name,
-        "x": [one.value - less for one in estimates],
-        "y": [axes.label(row) for row in rows],
-        "marker": {"color": axes.color(look), "symbol": axes.symbol(look), "size": 9},
-        "error_x": error_bars(estimates),
-        "hoverinfo": "text",
-        "hovertext": list(hover),
-    }
+    """Return a point with its interval for each of `rows`, along x, where `less` is 0."""
+    values = [estimate.value - less for estimate in estimates]
+    return markers(name, values, list(map(axes.label, rows)), hover, look, error_x=error_bars(estimates))
 
 
 def spread_traces(
@@ -85,8 +102,8 @@ def spread_traces(
     dash: str = "",
     symbols: str | Sequence[str] = "",
 ) -> list[dict[str, Any]]:
-    """The medians of one method or MPI with shading over their intervals; if not `shown`, they are hidden
-    until the reader clicks the legend entry. `dash` and `symbols` replace the look of the method."""
+    """Return the medians of a method or MPI with shading over their intervals; if not `shown`, they are
+    hidden until the reader clicks the legend entry. `dash` and `symbols` replace the look of the method."""
     color = axes.color(method)
     common: dict[str, Any] = {"legendgroup": name} | ({} if shown else {"visible": "legendonly"})
     edge = common | {
@@ -98,15 +115,37 @@ def spread_traces(
         "showlegend": False,
     }
     values, lows, highs = zip(*spreads, strict=True)
-    look = {"dash": dash or axes.dash(method), "symbol": symbols or axes.symbol(method)}
+    dash, symbols = dash or axes.dash(method), symbols or axes.symbol(method)
     return [
         edge | {"y": list(lows)},
         edge | {"y": list(highs), "fill": "tonexty"},
-        line(name, x, values, hover, color, **look, **common),
+        line(name, x, values, hover, color, dash, symbol=symbols, **common),
     ]
 
 
+def method_traces(
+    points: Sequence[Point],
+    methods: Sequence[str],
+    estimate_of: Callable[[Result], Estimate | None],
+    text: Callable[[float], str],
+) -> tuple[list[dict[str, Any]], list[float]]:
+    """Return the traces of a value of every method against the size, and all values that are drawn."""
+    traces: list[dict[str, Any]] = []
+    drawn: list[float] = []
+    for method in methods:
+        results = [(point, point.results[method]) for point in points if method in point.results]
+        known = [(point, result, value) for point, result in results if (value := estimate_of(result))]
+        if not known:
+            continue
+        name, values = method_name(method), [value for *_, value in known]
+        texts = [hover(name, point.where, value, text, result.launches) for point, result, value in known]
+        traces += spread_traces(method, name, [size_x(point) for point, *_ in known], values, texts)
+        drawn += [end for value in values for end in value]
+    return traces, drawn
+
+
 def hover(name: str, where: str, estimate: Estimate, text: Callable[[float], str], num_launches: int) -> str:
+    """Return what a point shows on hover: its value, and its interval over launches."""
     launches = labels.counted(num_launches, "launch", "launches")
     return (
         f"{name}<br>{where}: <b>{text(estimate.value)}</b><br>"
@@ -115,6 +154,7 @@ def hover(name: str, where: str, estimate: Estimate, text: Callable[[float], str
 
 
 def time_hover(name: str, point: Point, method: str) -> str:
+    """Return what the time of a method shows on hover, with its speed-up."""
     result = point.results[method]
     gain = result.speed_up
     over = f"<br>speed-up {gain.value:.2f} over {labels.method(result.reference)}" if gain else ""
@@ -122,15 +162,20 @@ def time_hover(name: str, point: Point, method: str) -> str:
 
 
 def method_name(method: str) -> str:
+    """Return the name of a method in a legend."""
     return axes.label(labels.capital(labels.method(method)))
 
 
 class MethodLines:
-    """The lines of every method over `points`: measured `data`, `fitted` models, and all visible `times_s`.
+    """Lines of every method over `points`: measured `data`, `fitted` models, and all visible `times_s`.
     Methods that are not in `shown` are hidden."""
 
     def __init__(
-        self, points: Sequence[Point], methods: Sequence[str], x: Callable[[Point], float], shown=None
+        self,
+        points: Sequence[Point],
+        methods: Sequence[str],
+        x: Callable[[Point], float],
+        shown: Collection[str] | None = None,
     ):
         self.data: list[dict[str, Any]] = []
         self.fitted: list[dict[str, Any]] = []
@@ -146,7 +191,7 @@ class MethodLines:
                 self._add_fitted(method, [point for point in cells if method in point.fitted_s], x)
 
     def _add_fitted(self, method: str, points: Sequence[Point], x: Callable[[Point], float]) -> None:
-        """The fitted model of one method; all methods have one legend entry together."""
+        """Add the fitted model of a method; all methods have a legend entry together."""
         if not points:
             return
         name, times_s = "Fitted model", [point.fitted_s[method] for point in points]
@@ -156,18 +201,20 @@ class MethodLines:
             f"({labels.signed_percent(point.fitted_error(method) or 0)})"
             for point in points
         ]
-        more = {"legendgroup": name, "showlegend": not self.fitted, "legendrank": 2000}
+        more: dict[str, Any] = {"legendgroup": name, "showlegend": not self.fitted, "legendrank": 2000}
         xs, color = list(map(x, points)), axes.color(method)
         self.fitted.append(line(name, xs, times_s, texts, color, "3px,3px", width=1.4, **more))
         self.times_s += times_s
 
 
 def size_x(point: Point) -> float:
+    """Return where a log axis shows the size of a point."""
     return point.size_bytes or axes.ZERO_BYTES_AT
 
 
 def raw_samples(name: str, mpi: str, samples: Iterable[tuple[float, np.ndarray]]) -> dict[str, Any]:
-    """Faint dots, hidden until the reader clicks the legend entry; `samples` are x and all values there."""
+    """Return faint dots, hidden until the reader clicks the legend entry; `samples` are x and all values
+    there."""
     x, y = [], []
     for at, values in samples:
         chosen = [

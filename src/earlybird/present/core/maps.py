@@ -20,7 +20,7 @@ _LISTED = 5  # methods in the sentence
 
 @dataclass(frozen=True)
 class Cell:
-    """The best method at one point, which may stand for several with its letters and colour."""
+    """The best method at a point, which may stand for several with its letters and colour."""
 
     method: str
     point: Point
@@ -28,13 +28,13 @@ class Cell:
 
     @property
     def figure(self) -> str:
-        """The speed-up over the reference, for cells that are wide enough."""
+        """Return the speed-up over the reference, for cells that are wide enough."""
         gain = self.point.speed_up.get(self.best)
         return f"{gain.value:.1f}" if gain else ""
 
     @property
     def hover(self) -> str:
-        """The best method with its speed-up, and the time of every method, the fastest first."""
+        """Return the best method with its speed-up, and the time of every method, the fastest first."""
         result = self.point.results[self.best]
         gain = result.speed_up
         over = f", speed-up {gain.value:.2f} over {labels.method(result.reference)}" if gain else ""
@@ -54,7 +54,8 @@ def method_map(
     cells: Mapping[tuple[int, int], Cell],
     choice: Mapping[str, str],
 ) -> Figure | None:
-    """The best `noun` (method, algorithm) by (row, size); None with one row or size, or too few cells."""
+    """Draw the best `noun` (method, algorithm) by (row, size); None with one row or size, or too few
+    cells."""
     rows, sizes = (sorted({key[k] for key in cells}) for k in (0, 1))
     if len(rows) < 2 or len(sizes) < 2 or len(cells) < _FILLED * len(rows) * len(sizes):
         return None
@@ -101,7 +102,7 @@ def heat_map(
     gap: int,
     **more: Any,
 ) -> dict[str, Any]:
-    """Cells by row and column with colours of the scale `colors` between `ends`."""
+    """Return cells by row and column with colours of the scale `colors` between `ends`."""
     return {
         "type": "heatmap",
         "x": list(range(len(z[0]))),
@@ -123,7 +124,7 @@ def _text(cell: Cell, is_wide: bool) -> str:
 
 
 def _legend(method: str) -> dict[str, Any]:
-    """A trace for the legend, which heat maps lack."""
+    """Return a trace for the legend, which heat maps lack."""
     return {
         "type": "scatter",
         "x": [None],

@@ -10,19 +10,19 @@ if TYPE_CHECKING:  # numpy and msgspec would be imported for every help text
 
 
 def range_text(bounds: Sequence[float] | None, text: Callable[[float], str]) -> str:
-    """`1.2 us .. 1.4 us`, from (low, high); "" for None."""
+    """Return `1.2 us .. 1.4 us`, from (low, high); "" for None."""
     return f"{text(bounds[0])} .. {text(bounds[1])}" if bounds else ""
 
 
 def interval_text(estimate: "Estimate | None", text: Callable[[float], str]) -> str:
-    """The interval of an estimate; "" if its ends read the same."""
+    """Return the interval of an estimate; "" if its ends read the same."""
     if estimate is None or text(estimate.low) == text(estimate.high):
         return ""
     return range_text((estimate.low, estimate.high), text)
 
 
 def with_interval(estimate: "Estimate | None", text: Callable[[float], str]) -> str:
-    """`2.40 (2.20 .. 2.60)`; "" if it is unknown."""
+    """Return `2.40 (2.20 .. 2.60)`; "" if it is unknown."""
     if estimate is None:
         return ""
     interval = interval_text(estimate, text)
@@ -30,17 +30,17 @@ def with_interval(estimate: "Estimate | None", text: Callable[[float], str]) -> 
 
 
 def ratio_text(ratio: float) -> str:
-    """Two decimals, or two significant digits below 0.1."""
+    """Return two decimals, or two significant digits below 0.1."""
     return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
 
 
 def change_text(ratio: float) -> str:
-    """`+2.5 %` for a ratio of 1.025."""
+    """Return `+2.5 %` for a ratio of 1.025."""
     return labels.signed_percent(ratio - 1)
 
 
 def percent_text(error: float | None) -> str:
-    """`2.5 %`, two significant digits from 10000 % on; "" for None."""
+    """Return `2.5 %`, two significant digits from 10000 % on; "" for None."""
     if error is None:
         return ""
     return f"{100 * error:.1f} %" if error < 100 else f"{100 * error:.2g} %"

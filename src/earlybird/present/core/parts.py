@@ -12,7 +12,7 @@ Key = TypeVar("Key")
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """The items with the same key, in the order of their first item."""
+    """Return the items with the same key, in the order of their first item."""
     groups: dict[Key, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -20,7 +20,7 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 
 def few(count: int, most: int) -> list[int]:
-    """At most `most` of `count` indices, evenly from the first to the last."""
+    """Return at most `most` of `count` indices, evenly from the first to the last."""
     return sorted({round((count - 1) * k / (most - 1)) for k in range(most)})
 
 
@@ -34,6 +34,12 @@ class Answer:
     interval: str
     sentence: str
     do: str = ""
+
+    @property
+    def summary(self) -> str:
+        """Return what was asked, the number and the finding, for the chapter."""
+        number = f"{self.number}. " if self.number else ""
+        return f"{self.what}: {number}{self.sentence}"
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class Figure:
 
 
 def figures_left(kind: str, count: int, drawn: int) -> list[Figure]:
-    """What stands in the place of the figures of all settings but the first `drawn`."""
+    """Return what stands in the place of the figures of all settings but the first `drawn`."""
     if count <= drawn:
         return []
     reason = f"{drawn} settings have figures; the numbers of the others are in the tables."
@@ -85,12 +91,12 @@ class Light:
 
     @property
     def state(self) -> str:
-        """`good`, `warn` or `bad`: the colour and shape of the light."""
+        """Return `good`, `warn` or `bad`: the colour and shape of the light."""
         return "bad" if self.wrong else "warn" if self.noisy or self.of_shared_cores else "good"
 
     @property
     def text(self) -> str:
-        """`20 of 39 samples converged, 2 noisy`: the state as text."""
+        """Return `20 of 39 samples converged, 2 noisy`: the state as text."""
         return self.summary()
 
     def summary(self, why: str = "") -> str:
@@ -108,7 +114,7 @@ class Light:
 
     @property
     def of_shared_cores(self) -> int:
-        """The oversubscribed samples whose times the shared cores determine."""
+        """Count the oversubscribed samples whose times the shared cores determine."""
         return self.oversubscribed - self.link_limited
 
 

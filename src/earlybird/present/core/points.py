@@ -1,8 +1,9 @@
 """Points: the results of every method at one point, and the samples of each run, MPI and setting."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from earlybird.compare import ranking
 from earlybird.compare.ranking import Crossover
@@ -14,7 +15,7 @@ from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
 from earlybird.present.core.parts import grouped
-from earlybird.present.material import Material, MeasuredRun
+from earlybird.present.material import Material, MeasuredRun, number_or_none
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class Point:
         return self._any.config
 
     @property
+    def figures(self) -> Mapping[str, Any]:
+        """Return further values that all methods have in common."""
+        return self._any.figures
+
+    @property
     def size_bytes(self) -> int:
         return int(self.config["size_bytes"])
 
@@ -37,7 +43,7 @@ class Point:
 
     @property
     def where(self) -> str:
-        """`1 KiB among 8 ranks`, `1 KiB in 4 partitions`."""
+        """Return `1 KiB among 8 ranks` or `1 KiB in 4 partitions`."""
         size = format_bytes(self.size_bytes)
         if self._any.kernel == COLLECTIVE.name:
             return f"{size} among {labels.counted(self.ranks, 'rank')}"
@@ -49,24 +55,20 @@ class Point:
 
     @property
     def speed_up(self) -> dict[str, Estimate]:
-        """Over the reference, without the methods that no launch compares with it."""
+        """Return the speed-ups over the reference of the methods that a launch compares with it."""
         return {method: result.speed_up for method, result in self.results.items() if result.speed_up}
 
     @property
     def fitted_s(self) -> dict[str, float]:
-        """The times that fitted models predict."""
-        found = {method: result.fitted_s for method, result in self.results.items()}
-        return {method: time_s for method, time_s in found.items() if time_s is not None}
+        """Return the times that fitted models predict."""
+        times_s = {method: result.fitted_s for method, result in self.results.items()}
+        return {method: time_s for method, time_s in times_s.items() if time_s is not None}
 
     @property
     def ideal_speed_up(self) -> float | None:
-        """By equation (4) of Gillis et al. 2023, at the bandwidth of a single message."""
-        return self.figures["ideal_speed_up"]
-
-    @property
-    def figures(self) -> Mapping[str, Any]:
-        """Further values that all methods have in common."""
-        return self._any.figures
+        """Return the speed-up by equation (4) of Gillis et al. 2023 at the bandwidth of a single message."""
+        ideal: float | None = self.figures["ideal_speed_up"]
+        return ideal
 
     @property
     def num_launches(self) -> int:
@@ -84,35 +86,34 @@ class Point:
         return ranking.speeds(self.results)
 
     def fastest(self) -> str:
-        """The method with the highest speed, clearly or not."""
-        found = self.speeds()
-        return max(found, key=lambda method: found[method].value) if found else next(iter(self.results))
+        """Return the method with the highest speed, clearly or not."""
+        speeds = self.speeds()
+        return max(speeds, key=lambda method: speeds[method].value) if speeds else next(iter(self.results))
 
     def best(self, reference: str) -> str:
-        """The fastest of the methods that are clearly faster than `reference`, else `reference`; without it
-        the fastest."""
+        """Return the fastest of the methods that are clearly faster than `reference`, else `reference`;
+        without it the fastest."""
         return ranking.best_methods([self.speeds()], reference)[0] or self.fastest()
 
     def leads(self, method: str) -> bool:
-        """Whether a method is clearly faster than every other one."""
-        found = self.speeds()
+        """Return whether a method is clearly faster than every other one."""
+        speeds = self.speeds()
         return all(
-            ranking.is_clearly_faster(found[method], speed)
-            for other, speed in found.items()
+            ranking.is_clearly_faster(speeds[method], speed)
+            for other, speed in speeds.items()
             if other != method
         )
 
     def only(self, methods: Iterable[str]) -> "Point":
+        """Return the point with the results of these methods."""
         return Point({method: self.results[method] for method in methods if method in self.results})
 
     def fitted_error(self, method: str) -> float | None:
-        """(fitted - measured)/measured; None without a fitted model."""
-        fitted_s, time_s = self.results[method].fitted_s, self.results[method].time_s.value
-        return fitted_s / time_s - 1 if fitted_s is not None and time_s > 0 else None
+        return self.results[method].fitted_error
 
 
 def methods_of(points: Iterable[Point]) -> list[str]:
-    """In display order: the reference first."""
+    """Return the methods of all points in display order: the reference first."""
     return sorted({method for point in points for method in point.results}, key=labels.method_order)
 
 
@@ -123,26 +124,28 @@ class HasPoints(Protocol):
     def points(self) -> Sequence[Point]: ...
 
 
-_Measured = TypeVar("_Measured", bound=HasPoints)
+_HasPoints = TypeVar("_HasPoints", bound=HasPoints)
 
 
-def rows_of(measured: Iterable[_Measured]) -> list[tuple[_Measured, Point, str]]:
-    """Every result, for tables: by setting and point, then method."""
+def rows_of(measured: Iterable[_HasPoints]) -> list[tuple[_HasPoints, Point, str]]:
+    """Return every result, for tables: by setting and point, then method."""
     return [
-        (one, point, method)
-        for one in measured
-        for point in one.points
-        for method in methods_of(one.points)
+        (series, point, method)
+        for series in measured
+        for point in series.points
+        for method in methods_of(series.points)
         if method in point.results
     ]
 
 
 def best_methods(points: Sequence[Point], reference: str) -> list[str]:
-    """The best method at each size, "" if none was measured: `reference` until another is clearly faster."""
+    """Return the best method at each size, "" if none was measured: `reference` until another is clearly
+    faster."""
     return ranking.best_methods([point.speeds() for point in points], reference)
 
 
 def crossovers(points: Sequence[Point], reference: str) -> list[Crossover]:
+    """Return every change of the best method with the size."""
     sizes = [point.size_bytes for point in points]
     return ranking.crossovers(sizes, [point.speeds() for point in points], reference)
 
@@ -158,23 +161,25 @@ class Group:
     label: str
     samples: list[Sample]
 
-    def points(self, fitted: Mapping[tuple, float], *keys: str) -> tuple[Point, ...]:
-        """Sorted by these keys of the configuration."""
-        found = grouped(
+    def points(self, fitted: Mapping[tuple[Any, ...], float], *keys: str) -> tuple[Point, ...]:
+        """Return the points sorted by these keys of the configuration."""
+        at_points = grouped(
             results(self.samples, fitted), lambda result: tuple(int(result.config[key]) for key in keys)
         )
-        return tuple(Point({one.method: one for one in found[where]}) for where in sorted(found))
+        return tuple(
+            Point({result.method: result for result in at_points[where]}) for where in sorted(at_points)
+        )
 
 
 def groups(material: Material, setting_of: Callable[[Sample], Any]) -> list[Group]:
-    """The samples that have a setting (not None)."""
-    found: dict[tuple, list[Sample]] = {}
+    """Return the samples that have a setting (not None), by run, MPI and setting."""
+    samples_of: dict[tuple[str, Any, int], list[Sample]] = {}
     for number, run in enumerate(material.runs):
         for sample in run.samples:
             if (setting := setting_of(sample)) is not None:
                 key = str(sample.config.get("mpi", "other")), setting, number
-                found.setdefault(key, []).append(sample)
-    several = [key[:2] for key in found]
+                samples_of.setdefault(key, []).append(sample)
+    several = [key[:2] for key in samples_of]
     return [
         Group(
             material.runs[number],
@@ -183,5 +188,101 @@ def groups(material: Material, setting_of: Callable[[Sample], Any]) -> list[Grou
             labels.flavour(mpi) + f" ({material.runs[number].name})" * (several.count((mpi, setting)) > 1),
             samples,
         )
-        for (mpi, setting, number), samples in found.items()
+        for (mpi, setting, number), samples in samples_of.items()
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(ABC):
+    """How something was measured, apart from its MPI and size. The fields are keys of the configuration."""
+
+    level: str = ""
+
+    @property
+    def level_order(self) -> int:
+        return labels.level_order(self.level)
+
+    @property
+    def level_selector(self) -> tuple[str, int]:
+        return labels.level(self.level), self.level_order
+
+    @abstractmethod
+    def selectors(self) -> dict[str, tuple[str, Any]]:
+        """Return the text of the value of every selector of the page, and its sort key."""
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self | None:
+        """Return the setting of a sample; None if a field without a default is missing or is no number."""
+        values: dict[str, Any] = {}
+        for field in fields(cls):
+            value = config.get(field.name)
+            number = number_or_none(value)
+            if field.type is str and value:
+                values[field.name] = str(value)
+            elif field.type is not str and number is not None:
+                values[field.name] = int(number) if field.type is int else number
+            elif field.default is MISSING:
+                return None
+        return cls(**values)
+
+
+_Setting = TypeVar("_Setting", bound=Setting)
+
+
+@dataclass(frozen=True)
+class Measured(Generic[_Setting]):
+    """What one run measured of one MPI with one setting, sorted by size. `label` names the MPI, and the run
+    if several runs measured the same."""
+
+    label: str
+    mpi: str
+    run: MeasuredRun
+    setting: _Setting
+    samples: tuple[Sample, ...]
+    points: tuple[Point, ...]
+
+    @property
+    def oversubscribed(self) -> bool:
+        return any(point.oversubscribed for point in self.points)
+
+    def methods(self) -> list[str]:
+        return methods_of(self.points)
+
+    def selectors(self) -> dict[str, tuple[str, Any]]:
+        """Return the text of the value of every selector, and its sort key."""
+        return {"MPI": (self.label, self.label), **self.setting.selectors()}
+
+    def choice(self) -> dict[str, str]:
+        """Return the value of every selector."""
+        return {name: text for name, (text, _) in self.selectors().items()}
+
+
+_Series = TypeVar("_Series", bound=Measured[Any])
+
+
+def measured_series(
+    kind: type[_Series],
+    material: Material,
+    setting_of: Callable[[Sample], Any],
+    fitted: Mapping[tuple[Any, ...], float] | None = None,
+) -> list[_Series]:
+    """Return what every run measured of every MPI and setting, sorted by setting."""
+    series = [
+        kind(group.label, group.mpi, group.run, group.setting, tuple(group.samples),
+             group.points(fitted or {}, "size_bytes"))
+        for group in groups(material, setting_of)
+    ]  # fmt: skip
+    return sorted(
+        series, key=lambda item: (item.setting.level_order, *vars(item.setting).values(), item.label)
+    )
+
+
+def choices(measured: Sequence[Measured[Any]]) -> dict[str, list[str]]:
+    """Return the values of every selector, in order."""
+    values = grouped(
+        (item for series in measured for item in series.selectors().items()), lambda item: item[0]
+    )
+    return {
+        name: list(dict.fromkeys(text for _, (text, _) in sorted(items, key=lambda item: item[1][1])))
+        for name, items in values.items()
+    }

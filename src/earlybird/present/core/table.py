@@ -66,7 +66,7 @@ class Table:
 
     @cached_property
     def shown(self) -> list[int]:
-        """The places of the columns that are shown for these items."""
+        """Return the places of the columns that are shown for these items."""
         return [k for k, column in enumerate(self.columns) if column.is_shown(self.items)]
 
     @cached_property
@@ -75,14 +75,14 @@ class Table:
 
     @cached_property
     def rows(self) -> list[list[str]]:
-        """The cells of every row, also those of `last`."""
+        """Return the cells of every row, also those of `last`."""
         columns = [self.columns[k] for k in self.shown]
         rows = [[column.cell(item) for column in columns] for item in self.items]
         return [*rows, [self.last[k] for k in self.shown]] if self.last else rows
 
     @cached_property
     def sparse_rows(self) -> list[list[str]]:
-        """The same, with `common` cells only where one of them changes."""
+        """Return the cells of every row, with `common` cells only where one of them changes."""
         common = [j for j, k in enumerate(self.shown) if self.columns[k].common]
         rows, before = [], None
         for row in self.rows:
@@ -118,7 +118,7 @@ class Table:
         same = {
             column.head: column.cell(self.items[0])
             for column in (self.columns[k] for k in self.shown)
-            if column.common and self.items and len({str(column.text(one)) for one in self.items}) == 1
+            if column.common and self.items and len({str(column.text(item)) for item in self.items}) == 1
         }
         named = ", ".join(f"{head} {value}" for head, value in same.items() if value)
         return named, self.only(lambda column: not column.common or column.head not in same)
@@ -129,7 +129,7 @@ Columns = Mapping[str, Callable[[Any], str]]
 
 
 def more_text(num_left: int, noun: str, where: str = "on the page") -> str:
-    """`; 3 more rows on the page`."""
+    """Return `; 3 more rows on the page`."""
     from earlybird.data import labels  # imports numpy, which commands that start other programs must not
 
     return f"; {labels.counted(num_left, f'more {noun}')} {where}" if num_left > 0 else ""

@@ -1,28 +1,36 @@
 """Text that several chapters share: intervals, and the best method of a point and by size."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from earlybird.data import labels
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core.notation import interval_text, ratio_text
 from earlybird.present.core.parts import Answer
-from earlybird.present.core.points import Point
+from earlybird.present.core.points import HasPoints, Point, methods_of
 
 NOTHING = "nothing to do"
 _MAX_SPANS = 4  # of sizes in a sentence
 
 
 def star(is_crowded: bool, what: str = "threads") -> str:
-    """The end of the caption of a table that marks measurements with more threads or ranks than cores."""
+    """Return the end of the caption of a table that marks measurements with more threads or ranks than
+    cores."""
     return f" (*: more {what} than cores)" if is_crowded else ""
+
+
+def method_names(measured: Iterable[HasPoints]) -> str:
+    """Return the names of all methods as tables and options have them."""
+    methods = methods_of(point for series in measured for point in series.points)
+    listed = labels.listed([f"{labels.method(name)} ({name})" for name in methods])
+    return f"Methods, with their names in tables and options: {listed}."
 
 
 def finding(
     point: Point, noun: str, reference: str, name: Callable[[str], str] = labels.method
 ) -> tuple[str, str]:
-    """The best method of a point, and how clear that is: `no method is clearly faster than single message`,
-    `libearlybird is the fastest method`, `libearlybird is clearly faster than single message`."""
+    """Return the best method of a point, and how clear that is: `no method is clearly faster than single
+    message`, `libearlybird is the fastest method`, `libearlybird is clearly faster than single message`."""
     method = point.best(reference)
     if len(point.results) == 1:
         return method, f"{name(method)} is the only {noun} that was measured"
@@ -36,7 +44,7 @@ def finding(
 
 
 def time_text(point: Point, method: str) -> str:
-    """`30 us, speed-up 1.40 over the MPI's default`."""
+    """Return `30 us, speed-up 1.40 over the MPI's default`."""
     result = point.results[method]
     time = format_seconds(result.time_s.value)
     if result.speed_up is None:
@@ -45,7 +53,8 @@ def time_text(point: Point, method: str) -> str:
 
 
 def method_answer(what: str, point: Point, noun: str, reference: str, do: str, more: str = "") -> Answer:
-    """The answer that names the best method of a point; what to do is nothing if it is the reference."""
+    """Return the answer that names the best method of a point; what to do is nothing if it is the
+    reference."""
     method, found = finding(point, noun, reference)
     result = point.results[method]
     text = f"{labels.capital(found)}{more}."
@@ -67,7 +76,8 @@ def _reference_time(point: Point, reference: str) -> str:
 
 
 def best_by_size(noun: str, best: Sequence[str], sizes_bytes: Sequence[int]) -> str:
-    """`Best: single message up to 64 KiB and libearlybird from 128 KiB.`, from the best methods by size."""
+    """Return `Best: single message up to 64 KiB and libearlybird from 128 KiB.`, from the best methods by
+    size."""
     if "" in best:
         return "The clock did not resolve every time."
     spans = []
@@ -80,7 +90,8 @@ def best_by_size(noun: str, best: Sequence[str], sizes_bytes: Sequence[int]) -> 
 
 
 def spans_text(spans: Sequence[tuple[str, int, int]]) -> str:
-    """`single message up to 64 KiB and libearlybird from 128 KiB`, from names with first and last size."""
+    """Return `single message up to 64 KiB and libearlybird from 128 KiB`, from names with first and last
+    size."""
     (name, _, last), *others = spans
     texts = [f"{other} from {format_bytes(first)}" for other, first, _ in others]
     return labels.listed_briefly([f"{name} up to {format_bytes(last)}", *texts], _MAX_SPANS)

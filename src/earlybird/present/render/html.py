@@ -11,7 +11,7 @@ from typing import Any
 from earlybird import __version__
 from earlybird.data import files
 from earlybird.data.plain_text import plain, plain_line
-from earlybird.present.contents import contents
+from earlybird.present.contents import MoreChapters, contents, no_chapters
 from earlybird.present.core.axes import PALETTE
 from earlybird.present.core.parts import Chapter, Figure
 from earlybird.present.material import Material
@@ -20,16 +20,16 @@ TEMPLATES = Path(__file__).parent / "templates"
 FAINT = 0.22  # opacity of shading and raw samples
 
 
-def write_page(material: Material, path: str | Path) -> None:
-    """Write the page to `path` atomically."""
-    files.write_text(path, render(material))
+def write_page(material: Material, path: str | Path, more: MoreChapters = no_chapters) -> None:
+    """Write the page to `path` atomically; `more` makes further chapters."""
+    files.write_text(path, render(material, more))
 
 
-def render(material: Material) -> str:
-    """The page as HTML: style, scripts and figures inlined, all text from files escaped."""
+def render(material: Material, more: MoreChapters = no_chapters) -> str:
+    """Return the page as HTML: style, scripts and figures inlined, all text from files escaped."""
     import jinja2  # imported late: slow
 
-    report = contents(material)
+    report = contents(material, more)
     figures = _figures(report.chapters.values())
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -56,18 +56,19 @@ def render(material: Material) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """What an expression of the template shows: plain text. Parts of the page that are ready are kept."""
+    """Return what an expression of the template shows: plain text. Parts of the page that are ready are
+    kept."""
     return plain(value) if type(value) is str else value
 
 
 def _packed(text: str) -> str:
-    """`text` compressed, in base 85 (6 % shorter than base 64); the script of the page inflates it."""
+    """Compress `text`, in base 85 (6 % shorter than base 64); the script of the page inflates it."""
     return base64.b85encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 @cache
 def _packed_plotly() -> str:
-    """The script of plotly, which is the same in every page; packing it takes half a second."""
+    """Return the script of plotly, which is the same in every page; packing it takes half a second."""
     from plotly.offline import get_plotlyjs  # imported late: slow
 
     return _packed(get_plotlyjs())
@@ -79,7 +80,7 @@ def _title(material: Material) -> str:
 
 
 def _figures(all_chapters: Iterable[Chapter]) -> dict[str, dict[str, Any]]:
-    """id -> plotly figure, for the figures that can be drawn."""
+    """Return the plotly figures that can be drawn, by their id."""
     return {
         figure.id: _plain_texts({"data": figure.data, "layout": figure.layout})
         for chapter in all_chapters
@@ -100,12 +101,12 @@ def _plain_texts(value: Any) -> Any:
 
 
 def _choosers(chapter: Chapter) -> dict[str, list[str]]:
-    """The selectors of a chapter that have more than one value."""
+    """Return the selectors of a chapter that have more than one value."""
     return {name: list(values) for name, values in chapter.choices.items() if len(values) > 1}
 
 
 def _chosen(figure: Figure, selectors: Mapping[str, object]) -> dict[str, str]:
-    """What the selectors of its chapter must show for a figure to be visible."""
+    """Return what the selectors of its chapter must show for a figure to be visible."""
     return {plain(name): plain(value) for name, value in figure.choice.items() if name in selectors}
 
 

@@ -21,10 +21,10 @@ class PlainStream:
 
     def write(self, text: str) -> int:
         try:
-            return self.stream.write(self._show(text))
+            self.stream.write(self._show(text))
         except OSError:
             self._give_up()
-            return len(text)
+        return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -77,7 +77,7 @@ def prepare_streams() -> None:
             mode = "r" if number == 0 else "w"
             setattr(sys, name, os.fdopen(number, mode, buffering=1, closefd=False))
         if is_closed and name == "stdout":
-            sys.stdout = ClosedStream(sys.stdout)  # type: ignore[assignment]
+            sys.stdout = ClosedStream(sys.stdout)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, PlainStream):
@@ -108,7 +108,7 @@ def _is_open(number: int) -> bool:
 
 
 def _open_null(number: int) -> None:
-    """Child processes inherit it."""
+    """Open a file descriptor that writes to nowhere; child processes inherit it."""
     null = os.open(os.devnull, os.O_RDWR)
     if null == number:
         os.set_inheritable(null, True)

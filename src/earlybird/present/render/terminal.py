@@ -4,7 +4,7 @@ import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from earlybird.data.plain_text import markdown_text, plain_line
@@ -63,19 +63,62 @@ def print_table(table: Table) -> None:
 
 
 def cut_lines(table: Table) -> list[str]:
-    """Return the lines of a table of at most WIDE_TABLE characters; cells that are too long are cut. The
-    first column is aligned to the left."""
-    columns = [table.columns[k] for k in table.shown]
+    """Return the lines of a table of at most WIDE_TABLE characters. If it is wider, `common` columns become
+    headings of the rows that share their texts; then cells that are too long are cut. The first column is
+    aligned to the left."""
+    same = ""
+    if _total(_widths(table.header, table.rows)) > WIDE_TABLE and not table.last:
+        same, table = table.split()
+    in_headings = _columns_in_headings(table)
+    in_rows = [k for k in range(len(table.header)) if k not in in_headings]
+    columns = [table.columns[table.shown[k]] for k in in_rows]
     columns[0] = replace(columns[0], left=True)
-    rows = [[plain_line(cell) for cell in row] for row in (table.header, *table.rows)]
+    header, *texts = [[plain_line(cell) for cell in row] for row in (table.header, *table.sparse_rows)]
+    rows = [[row[k] for k in in_rows] for row in (header, *texts)]
+    widths = _cut(rows, columns)
+    lines = [*_heading_lines(same), *_aligned(columns, rows[:1], widths)]
+    heading = ""
+    for row, whole in zip(rows[1:], texts, strict=True):
+        next_heading = ", ".join(f"{header[k]} {whole[k]}" for k in in_headings if whole[k])
+        if next_heading not in ("", heading):
+            heading = next_heading
+            lines += _heading_lines(heading)
+        lines += _aligned(columns, [row], widths)
+    return lines
+
+
+def _columns_in_headings(table: Table) -> list[int]:
+    """Return the columns, as places in the header, without which a table is at most WIDE_TABLE wide, as far
+    as these are `common`: first those with the fewest changes."""
+    common = [k for k, place in enumerate(table.shown) if table.columns[place].common and not table.last]
+    common.sort(key=lambda k: sum(row[k] != after[k] for row, after in pairwise(table.rows)))
+    widths = dict(enumerate(_widths(table.header, table.rows)))
+    in_headings = []
+    while common and _total(list(widths.values())) > WIDE_TABLE:
+        in_headings.append(common.pop(0))
+        del widths[in_headings[-1]]
+    return sorted(in_headings)
+
+
+def _heading_lines(heading: str) -> list[str]:
+    return textwrap.wrap(f"{heading}:" if heading else "", WIDE_TABLE, break_on_hyphens=False)
+
+
+def _cut(rows: Sequence[list[str]], columns: Sequence[Column]) -> list[int]:
+    """Cut the cells of rows, the first of which is the header, and return the widths of the columns."""
     widths = _folded_widths(columns, rows[0], rows[1:])
-    while sum(widths) + _GAP * (len(widths) - 1) > WIDE_TABLE:
+    while _total(widths) > WIDE_TABLE:
         widths[widths.index(max(widths))] -= 1
     for row in rows:
         for k, width in enumerate(widths):
             if len(row[k]) > width and not columns[k].folded:
                 row[k] = row[k][: max(width - 3, 0)] + "..."[:width]
-    return list(_aligned(columns, rows, widths))
+    return widths
+
+
+def _total(widths: Sequence[int]) -> int:
+    """Return the width of a table with columns of these widths."""
+    return sum(widths) + _GAP * (len(widths) - 1)
 
 
 def _aligned(
@@ -108,7 +151,7 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], left: Colle
 def fits(table: Table) -> bool:
     """Return whether a table fits the terminal, or WIDE_TABLE elsewhere."""
     most = _console().width if sys.stdout.isatty() else WIDE_TABLE
-    return sum(_widths(table.header, table.rows)) + _GAP * (len(table.header) - 1) <= most
+    return _total(_widths(table.header, table.rows)) <= most
 
 
 def markdown_table(table: Table) -> list[str]:
@@ -129,7 +172,7 @@ def _folded_widths(
         for k, column in enumerate(columns)
         if column.folded
     }
-    for _ in range(sum(widths) + _GAP * (len(widths) - 1) - WIDE_TABLE):
+    for _ in range(_total(widths) - WIDE_TABLE):
         wide = [k for k in least if widths[k] > least[k]]
         if not wide:
             break
@@ -152,7 +195,7 @@ def _print_on_terminal(
     from rich.text import Text
 
     terminal = _console()
-    gap = _GAP if sum(_widths(header, rows)) + _GAP * (len(header) - 1) <= terminal.width else 1
+    gap = _GAP if _total(_widths(header, rows)) <= terminal.width else 1
     drawn = table.Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for column, head in zip(columns, header, strict=True):
         drawn.add_column(Text(head), justify="left" if column.left else "right", overflow="fold")
@@ -162,7 +205,7 @@ def _print_on_terminal(
 
 
 def prints_all() -> bool:
-    """Whether --all is given: print long tables completely."""
+    """Return whether --all is given: print long tables completely."""
     return _prints_all
 
 

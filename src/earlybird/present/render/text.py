@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable
 
 from earlybird.data.plain_text import plain_line
-from earlybird.present.contents import Absent, Contents, contents
+from earlybird.present.contents import Absent, Contents, MoreChapters, contents, no_chapters
 from earlybird.present.core.parts import Answer, Chapter
 from earlybird.present.core.table import Table
 from earlybird.present.material import Material
@@ -15,9 +15,9 @@ from earlybird.present.render.terminal import WIDE_TABLE, cut_lines
 _ARGUMENT = re.compile(r"""(?:\$'(?:\\.|[^'\\])*'|'[^']*'|"[^"]*"|[^\s'"])+""")
 
 
-def render(material: Material) -> str:
-    """Return the report as plain text with a final newline."""
-    report = contents(material)
+def render(material: Material, more: MoreChapters = no_chapters) -> str:
+    """Return the report as plain text with a final newline; `more` makes further chapters."""
+    report = contents(material, more)
     blocks = [_answers(report)]
     blocks += [_chapter(number, chapter) for number, chapter in enumerate(report.chapters.values(), start=1)]
     blocks += _list("Warnings", report.warnings) + _list("Not in this report", map(_missing, report.absent))
@@ -85,7 +85,8 @@ def _command(text: str, indent: str) -> str:
     arguments = _ARGUMENT.findall(text)
     if " ".join(arguments) != text:
         return f"{indent}  {text}"
-    width, lines = WIDE_TABLE - len(indent) - 9, []
+    width = WIDE_TABLE - len(indent) - 9
+    lines: list[str] = []
     for argument in arguments:
         if not lines or lines[-1].endswith("&&"):
             lines.append(argument)

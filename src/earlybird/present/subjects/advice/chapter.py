@@ -82,7 +82,7 @@ def _means(pieces: Sequence[Advice]) -> list[str]:
     exchanges = [advice for advice in pieces if advice.operation in view.OF_EXCHANGES]
     lines = [LAYOUT_MEANS] if exchanges else []
     if len(programs) + len(exchanges) < len(pieces):
-        has_own = any(view.is_own(alternative.method) for advice in pieces for alternative in advice.ranked)
+        has_own = any(labels.is_own(alternative.method) for advice in pieces for alternative in advice.ranked)
         lines.append(MEANS + OWN_MEANS * has_own)
     if programs:
         assumed = [text for advice in programs for text in advice.extra.get("assumptions", [])]

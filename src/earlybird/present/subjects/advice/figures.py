@@ -16,7 +16,7 @@ _MIN_LETTER_SHARE = 0.07  # share of the strip from which letters fit into a siz
 
 
 def strip_figure(advice: Advice, id: str) -> Figure | None:
-    """None if the advice has no size ranges."""
+    """Draw the advised method by size; None if the advice has no size ranges."""
     ranges = [
         size_range
         for size_range in view.size_ranges(advice)
@@ -25,7 +25,7 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
     if not ranges:
         return None
     names = [view.name(advice, size_range) for size_range in ranges]
-    data = [_block(one, names[k], names[k] not in names[:k]) for k, one in enumerate(ranges)]
+    data = [_block(size_range, names[k], names[k] not in names[:k]) for k, size_range in enumerate(ranges)]
     ends = [ranges[0].from_bytes, ranges[-1].to_bytes]
     axis = {"showticklabels": False, "ticks": "", "showgrid": False, "showline": False, "range": [0, 1]}
     return Figure(
@@ -33,13 +33,9 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
         f"Advised by size: {view.title(advice, 'size_bytes')}",
         "Each colour and letter is a method. Hover over or tap it to see what to do.",
         [*data, _letters(ranges)],
-        axes.layout(
-            axes.size_axis([max(size, 1) for size in ends]),
-            axis,
-            height=_HEIGHT,
-        ),
+        axes.layout(axes.size_axis([max(size, 1) for size in ends]), axis, height=_HEIGHT),
         wide=True,
-        sentence=_sentence(ranges, names),
+        sentence=_spans_sentence(ranges, names),
     )
 
 
@@ -64,7 +60,7 @@ def _block(size_range: SizeRange, name: str, first: bool) -> dict[str, Any]:
 
 
 def _letters(ranges: Sequence[SizeRange]) -> dict[str, Any]:
-    """Letters in the middle of each size range that is wide enough."""
+    """Return letters in the middle of each size range that is wide enough."""
     total = ranges[-1].to_bytes / max(ranges[0].from_bytes, 1)
     middles, texts = [], []
     for size_range in ranges:
@@ -83,9 +79,9 @@ def _letters(ranges: Sequence[SizeRange]) -> dict[str, Any]:
     }
 
 
-def _sentence(ranges: Sequence[SizeRange], names: Sequence[str]) -> str:
-    """`Advised: single message up to 105 KiB and libearlybird from 105 KiB.`"""
+def _spans_sentence(ranges: Sequence[SizeRange], names: Sequence[str]) -> str:
+    """Return `Advised: single message up to 105 KiB and libearlybird from 105 KiB.`"""
     if len(ranges) == 1:
         return f"Advised at every size: {names[0]}."
-    spans = [(name, one.from_bytes, one.to_bytes) for name, one in zip(names, ranges, strict=True)]
+    spans = [(name, item.from_bytes, item.to_bytes) for name, item in zip(names, ranges, strict=True)]
     return f"Advised: {spans_text(spans)}."

@@ -8,7 +8,7 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL, Advice, Alternative, SizeRange
 from earlybird.data.projection import is_bound, speed_up_text, time_text
-from earlybird.data.units import format_bytes, format_seconds
+from earlybird.data.units import format_bytes, format_seconds, number_or_none
 from earlybird.present.core.notation import interval_text, ratio_text, with_interval
 from earlybird.present.core.text import NOTHING
 
@@ -42,11 +42,6 @@ def gain(advice: Advice) -> float:
     """Return the speed-up of the advised alternative; 0 without one."""
     speed_up = advice.ranked[0].speed_up
     return speed_up.value if speed_up else 0.0
-
-
-def is_own(method: str) -> bool:
-    """Return whether it is an algorithm of Earlybird, which an MPI cannot select."""
-    return method.startswith(labels.OWN)
 
 
 def operation(advice: Advice) -> str:
@@ -124,7 +119,8 @@ def reference(advice: Advice) -> str:
 def name(advice: Advice, alternative: Alternative | SizeRange) -> str:
     """Return a method and the number of contexts that it requests from the MPI."""
     contexts = alternative.extra.get("vcis")
-    more = f", {labels.counted(int(contexts), 'context')}" if _is_number(contexts) else ""
+    known = number_or_none(contexts)
+    more = "" if known is None else f", {labels.counted(int(known), 'context')}"
     return _method(advice, alternative.method) + more
 
 
@@ -132,7 +128,7 @@ def action(advice: Advice, alternative: Alternative | SizeRange) -> str:
     """Return what to do: nothing for the reference, and no setting for what the MPI cannot select."""
     if alternative.method == advice.baseline:
         return alternative.action if advice.operation == PROGRAM else NOTHING
-    if is_own(alternative.method):
+    if labels.is_own(alternative.method):
         return NOT_SELECTABLE
     is_setting = _VARIABLES.fullmatch(alternative.action)
     return f"start the job with `{alternative.action} mpiexec ...`" if is_setting else alternative.action

@@ -14,8 +14,9 @@ from earlybird.present.core.lines import MEASURED, MethodLines, line, method_nam
 from earlybird.present.core.maps import Cell, method_map
 from earlybird.present.core.parts import Figure, grouped
 from earlybird.present.core.points import Point, methods_of
-from earlybird.present.core.text import best_by_size, finding, time_text
+from earlybird.present.core.text import best_by_size
 from earlybird.present.material import ReferenceCurve
+from earlybird.present.subjects.collectives.answer import best_text
 from earlybird.present.subjects.collectives.view import Collective, base, drawn_sizes, map_order, sized
 
 MAX_LINES = 10  # visible lines; the legend shows the others on request
@@ -29,11 +30,11 @@ _MAPPING_LOOKS = {"core": ("solid", "circle"), "socket": ("dash", "square"), "no
 def collective_figures(
     k: int, collective: Collective, measured: Sequence[Collective], references: Sequence[ReferenceCurve]
 ) -> list[Figure]:
-    """For one operation, MPI and mapping: figures against ranks for each drawn size, one against size."""
+    """Draw the times of an operation, MPI and mapping against ranks for each drawn size, and against size."""
     figures = []
     for size_bytes in drawn_sizes(collective, measured):
         wanted = collective.operation, collective.map_by, size_bytes
-        known = [one for one in references if (one.operation, one.map_by, one.size_bytes) == wanted]
+        known = [curve for curve in references if (curve.operation, curve.map_by, curve.size_bytes) == wanted]
         figures.append(_ranks_figure(f"collective-ranks-{k}-{size_bytes}", collective, size_bytes, known))
     return figures + (
         [_size_figure(f"collective-size-{k}", collective)] if len(collective.sizes()) > 1 else []
@@ -57,7 +58,7 @@ def _ranks_figure(
 
 
 def _size_figure(id: str, collective: Collective) -> Figure:
-    """At the largest number of ranks measured with several sizes."""
+    """Draw times at the largest number of ranks measured with several sizes."""
     counts = collective.ranks()
     ranks = next((count for count in reversed(counts) if len(collective.of_ranks(count)) > 1), counts[-1])
     points = collective.of_ranks(ranks)
@@ -85,7 +86,7 @@ def _figure(
     remarks = {
         f"Time until the last rank completes. {MEASURED}": True,
         "Open markers: Earlybird's algorithms, on point-to-point calls, for comparison; the MPI cannot "
-        "select them.": any(method.startswith(labels.OWN) for method in methods),
+        "select them.": any(map(labels.is_own, methods)),
         "Dashed, without markers: the fitted model.": lines.fitted,
         f"{labels.counted(hidden, 'more algorithm')} hidden: click the legend to show them.": hidden,
         "Published regressions, fitted to hundreds of ranks, are hidden: click the legend.": references,
@@ -104,11 +105,11 @@ def _figure(
 
 
 def _shown(methods: Sequence[str], points: Sequence[Point]) -> list[str]:
-    """At most MAX_LINES: the MPI's default, the fastest at any point, then the fastest at the last point."""
+    """Return at most MAX_LINES: the MPI's default, the fastest at any point, then those at the last point."""
     fastest = {point.fastest() for point in points}
     last = points[-1].time_s
 
-    def priority(method: str) -> tuple:
+    def priority(method: str) -> tuple[bool, bool, float]:
         return method != DEFAULT, method not in fastest, last[method].value if method in last else math.inf
 
     return sorted(methods, key=priority)[:MAX_LINES]
@@ -121,40 +122,26 @@ def _reference_trace(curve: ReferenceCurve, most: int) -> dict[str, Any]:
         for ranks, time_s in zip(curve.ranks, curve.time_s, strict=True)
     ]
     times_s = [time_s if time_s > 0 else None for time_s in curve.time_s]  # may be negative for few ranks
-    more = {"legendrank": 2500, "visible": True if most >= REFERENCE_RANKS else "legendonly"}
-    color = axes.color(curve.algorithm)
-    return line(name, curve.ranks, times_s, texts, color, "10px,3px,2px,3px", width=1.4, **more)
+    visible = True if most >= REFERENCE_RANKS else "legendonly"
+    color, dash = axes.color(curve.algorithm), "10px,3px,2px,3px"
+    return line(name, curve.ranks, times_s, texts, color, dash, width=1.4, legendrank=2500, visible=visible)
 
 
 def _visible_times(published: Sequence[dict[str, Any]], measured: Sequence[float]) -> list[float]:
-    """Times of the visible regressions, without values far below all measured times."""
+    """Return the times of the visible regressions, without values far below all measured times."""
     least = min((time_s for time_s in measured if time_s > 0), default=0.0) / 10
     drawn = [time_s for trace in published if trace["visible"] is True for time_s in trace["y"]]
     return [time_s for time_s in drawn if time_s is not None and time_s >= least]
 
 
-def best_text(point: Point) -> str:
-    """`binomial tree is the fastest algorithm (12 us, speed-up 1.30 over the MPI's default)`."""
-    method, found = finding(point, "algorithm", DEFAULT)
-    text = f"{found} ({time_text(point, method)})"
-    if not method.startswith(labels.OWN):
-        return text
-    of_mpi = point.only(name for name in point.results if not name.startswith(labels.OWN))
-    text += ", for comparison: the MPI cannot select it"
-    if not of_mpi.results:
-        return text
-    best, found = finding(of_mpi, "algorithm of the MPI", DEFAULT)
-    return f"{text}; {found} ({time_text(of_mpi, best)})"
-
-
 def mapping_figures(measured: Sequence[Collective]) -> list[Figure]:
-    """Figures for every operation and MPI with several mappings: each algorithm with each mapping."""
+    """Draw each algorithm with each mapping, for every operation and MPI with several mappings."""
     groups = grouped(measured, lambda collective: (collective.operation_text, collective.label))
     return [
         _mapping_figure(f"collective-mapping-{k}-{size_bytes}", parts, size_bytes)
         for k, group in enumerate(group for group in groups.values() if len(group) > 1)
-        for size_bytes in sorted({size for one in group for size in drawn_sizes(one, measured)})
-        if len(parts := [one for one in group if len(one.of_size(size_bytes)) > 1]) > 1
+        for size_bytes in sorted({size for collective in group for size in drawn_sizes(collective, measured)})
+        if len(parts := [item for item in group if len(item.of_size(size_bytes)) > 1]) > 1
     ]
 
 
@@ -186,15 +173,15 @@ def _mapping_figure(id: str, group: Sequence[Collective], size_bytes: int) -> Fi
 
 
 def _typical(collective: Collective) -> list[str]:
-    """One method per base algorithm: the MPI's, or ours if the MPI has none; the first segment size."""
+    """Return a method for each algorithm: the MPI's, or ours if the MPI has none; the first segment size."""
     chosen: dict[str, str] = {}
-    for method in sorted(collective.methods(), key=lambda method: method.startswith(labels.OWN)):
+    for method in sorted(collective.methods(), key=labels.is_own):
         chosen.setdefault(base(method).removeprefix(labels.OWN), method)
     return list(chosen.values())
 
 
 def _mapping_sentence(group: Sequence[Collective], size_bytes: int) -> str:
-    """How much faster the fastest mapping is than the slowest at the most ranks, for one common method."""
+    """Return how much faster the fastest mapping is than the slowest, with the most ranks and one method."""
     times_s: dict[tuple[int, str], dict[str, Estimate]] = {}
     for collective in group:
         for point in collective.of_size(size_bytes):
@@ -219,16 +206,16 @@ def _mapping_sentence(group: Sequence[Collective], size_bytes: int) -> str:
 
 
 def map_figures(k: int, collective: Collective) -> list[Figure]:
-    """Maps of the best MPI algorithm, and of the best including ours if one of ours is the best."""
+    """Draw maps of the best MPI algorithm, and of the best including ours if that is one of ours."""
     of_mpi = collective.of_mpi()
     kinds = [("mpi", "of the MPI's algorithms", of_mpi)]
     if collective.methods() != of_mpi.methods():
         kinds.append(("all", "of all algorithms, including Earlybird's", collective))
     figures, drawn = [], []
-    for kind, which, one in kinds:
-        cells = _best_cells(one)
+    for kind, which, algorithms in kinds:
+        cells = _best_cells(algorithms)
         best = {where: cell.best for where, cell in cells.items()}
-        if len(one.methods()) < 2 or best in drawn:
+        if len(algorithms.methods()) < 2 or best in drawn:
             continue
         drawn.append(best)
         id, title = f"collective-best-{kind}-{k}", f"The best {which}: {collective.setting_text}"
@@ -237,7 +224,7 @@ def map_figures(k: int, collective: Collective) -> list[Figure]:
 
 
 def _best_cells(collective: Collective) -> dict[tuple[int, int], Cell]:
-    """By ranks and size; of too many rank counts, the ends and the powers of two."""
+    """Return the best by ranks and size; of too many rank counts, the ends and the powers of two."""
     counts = collective.ranks()
     if len(counts) > MAX_ROWS:
         powers = [count for count in counts if count & (count - 1) == 0]

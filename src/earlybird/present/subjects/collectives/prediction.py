@@ -14,13 +14,13 @@ from earlybird.present.render.terminal import print_table
 _CSV = ("method", "algorithm", "segment_bytes", "time_s", "time_low_s", "time_high_s", "form", "tree",
         "extrapolated")  # fmt: skip
 _COLUMNS = (
-    Column("algorithm", lambda one: one["algorithm"]),
-    Column("segments", lambda one: format_bytes(one["segment_bytes"]) if one.get("segment_bytes") else ""),
-    Column("time", lambda one: format_seconds(one["time_s"])),
-    Column("95 %", lambda one: range_text(one.get("time_interval_s"), format_seconds)),
-    Column("form", lambda one: f"{one['form']}, {one['tree']}" if "tree" in one else one["form"]),
-    Column("held-out ranks", lambda one: percent_text(one.get("held_out_error"))),
-    Column("extrapolated", lambda one: ", ".join(one["extrapolated"])),
+    Column("algorithm", lambda item: item["algorithm"]),
+    Column("segments", lambda item: format_bytes(item["segment_bytes"]) if item.get("segment_bytes") else ""),
+    Column("time", lambda item: format_seconds(item["time_s"])),
+    Column("95 %", lambda item: range_text(item.get("time_interval_s"), format_seconds)),
+    Column("form", lambda item: f"{item['form']}, {item['tree']}" if "tree" in item else item["form"]),
+    Column("held-out ranks", lambda item: percent_text(item.get("held_out_error"))),
+    Column("extrapolated", lambda item: ", ".join(item["extrapolated"])),
 )
 
 
@@ -31,9 +31,9 @@ def print_collective_prediction(
     value = prediction.to_json()
     for reservation in prediction.notes:
         note(f"warning: {reservation}")
-    if not print_data(format, value, [_flat(one) for one in value["algorithms"]], _CSV):
-        shown = sorted(value["algorithms"], key=lambda one: one["time_s"])
-        published = [_published(one) for one in value["references"] if with_published]
+    if not print_data(format, value, [_flat(item) for item in value["algorithms"]], _CSV):
+        shown = sorted(value["algorithms"], key=lambda item: item["time_s"])
+        published = [_published(item) for item in value["references"] if with_published]
         print_table(Table("", _COLUMNS, [*shown, *published]))
         note(
             f"{prediction.operation} of {format_bytes(prediction.size_bytes)} among {prediction.ranks} ranks "
@@ -41,12 +41,12 @@ def print_collective_prediction(
         )
 
 
-def _flat(one: Mapping[str, Any]) -> dict[str, Any]:
-    low, high = one.get("time_interval_s") or (None, None)
-    return {**one, "time_low_s": low, "time_high_s": high}
+def _flat(item: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = item.get("time_interval_s") or (None, None)
+    return {**item, "time_low_s": low, "time_high_s": high}
 
 
-def _published(one: Mapping[str, Any]) -> dict[str, Any]:
-    """A published regression as an algorithm."""
-    form = f"Insaghi (paper), {one['form']}, table {one['table']}"
-    return {**one, "form": form, "extrapolated": ["two nodes of 128 cores"]}
+def _published(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a published regression as an algorithm."""
+    form = f"Insaghi (paper), {item['form']}, table {item['table']}"
+    return {**item, "form": form, "extrapolated": ["two nodes of 128 cores"]}

@@ -21,24 +21,23 @@ MAX_SIZES = 5  # with figures against ranks, from the smallest to the largest; t
 
 @dataclass(frozen=True)
 class Collective:
-    """What one run measured of one operation of an MPI with one mapping; points by ranks, then size."""
+    """An operation as a run measured it with an MPI and a mapping; points by ranks, then size."""
 
     label: str
     operation: str
     map_by: str
     variant: tuple[str, ...]  # the topology of neighbours, and how the counts differ
     points: tuple[Point, ...]
-    mpi: str = ""
-    run: MeasuredRun | None = None
+    mpi: str
+    run: MeasuredRun
 
     def methods(self) -> list[str]:
-        """The MPI's default first, our implementations last."""
+        """Return the methods, the MPI's default first, our implementations last."""
         return views.methods_of(self.points)
 
     def of_mpi(self) -> "Collective":
-        """Without our implementations."""
-        methods = [method for method in self.methods() if not method.startswith(labels.OWN)]
-        points = [point.only(methods) for point in self.points]
+        """Return what was measured without our implementations."""
+        points = map(mpi_point, self.points)
         return replace(self, points=tuple(point for point in points if point.results))
 
     def ranks(self) -> list[int]:
@@ -48,22 +47,22 @@ class Collective:
         return sorted({point.size_bytes for point in self.points})
 
     def of_ranks(self, ranks: int) -> list[Point]:
-        """The points of one number of ranks, by size."""
+        """Return the points of a number of ranks, by size."""
         return [point for point in self.points if point.ranks == ranks]
 
     def of_size(self, size_bytes: int) -> list[Point]:
-        """The points of one size, by ranks."""
+        """Return the points of a size, by ranks."""
         return [point for point in self.points if point.size_bytes == size_bytes]
 
     def best_methods(self, ranks: int) -> list[str]:
-        """The best method at each size; the MPI's default until another is clearly faster."""
+        """Return the best method at each size; the MPI's default until another is clearly faster."""
         return views.best_methods(self.of_ranks(ranks), DEFAULT)
 
     def crossovers(self, ranks: int) -> list[Crossover]:
         return views.crossovers(self.of_ranks(ranks), DEFAULT)
 
     def choice(self) -> dict[str, str]:
-        """The value of every selector except the size."""
+        """Return the value of every selector except the size."""
         return {"operation": self.operation_text, "MPI": self.label, "mapped by": self.map_by or "-"}
 
     @property
@@ -78,8 +77,13 @@ class Collective:
         return f"{self.operation_text}, {self.label}{mapped}"
 
 
+def mpi_point(point: Point) -> Point:
+    """Return the results of the MPI's algorithms at a point."""
+    return point.only(method for method in point.results if not labels.is_own(method))
+
+
 def base(method: str) -> str:
-    """`pipeline` of `pipeline:8192`, `own-pipeline` of `own-pipeline:8192`."""
+    """Return `pipeline` of `pipeline:8192`, `own-pipeline` of `own-pipeline:8192`."""
     return method.partition(":")[0]
 
 
@@ -96,25 +100,20 @@ def _order(name: str, known: Sequence[str]) -> tuple[int, str]:
 
 
 def collectives(material: Material) -> list[Collective]:
-    """The collectives of every run, MPI, operation and mapping; broadcasts first."""
-    found = [
-        Collective(
-            group.label,
-            *group.setting,  # type: ignore[call-arg]
-            group.points(material.fitted_collectives, "ranks", "size_bytes"),
-            group.mpi,
-            group.run,
-        )
-        for group in groups(material, _setting)
-    ]
+    """Return the collectives of every run, MPI, operation and mapping; broadcasts first."""
+    measured = []
+    for group in groups(material, _setting):
+        operation, map_by, variant = group.setting
+        points = group.points(material.fitted_collectives, "ranks", "size_bytes")
+        measured.append(Collective(group.label, operation, map_by, variant, points, group.mpi, group.run))
     return sorted(
-        found,
-        key=lambda one: (operation_order(one.operation), one.variant, one.label, map_order(one.map_by)),
+        measured,
+        key=lambda item: (operation_order(item.operation), item.variant, item.label, map_order(item.map_by)),
     )
 
 
 def _setting(sample: Sample) -> tuple[str, str, tuple[str, ...]] | None:
-    """Operation, mapping, and what else distinguishes points besides ranks and size."""
+    """Return operation, mapping, and what else distinguishes points besides ranks and size."""
     if not is_timed(sample):
         return None
     config = sample.config
@@ -125,11 +124,11 @@ def _setting(sample: Sample) -> tuple[str, str, tuple[str, ...]] | None:
 
 
 def is_timed(sample: Sample) -> bool:
-    """Whether `sample` is a timed collective with operation, ranks and size."""
+    """Return whether `sample` is a timed collective with operation, ranks and size."""
     if (sample.kernel, sample.quantity) != (COLLECTIVE.name, COMPLETION) or sample.method is None:
         return False
     ranks, size = (number_or_none(sample.config.get(key)) for key in ("ranks", "size_bytes"))
-    return "operation" in sample.config and None not in (ranks, size) and ranks >= 1 and size >= 0
+    return "operation" in sample.config and (ranks or 0) >= 1 and size is not None and size >= 0
 
 
 def sized(collective: Collective, size_bytes: int) -> dict[str, str]:
@@ -137,7 +136,7 @@ def sized(collective: Collective, size_bytes: int) -> dict[str, str]:
 
 
 def drawn_sizes(collective: Collective, measured: Sequence[Collective]) -> list[int]:
-    """At most MAX_SIZES of the sizes measured for the operation, or of its sizes if it has none of those."""
+    """Return at most MAX_SIZES of the sizes measured for the operation, or of its own if it has none."""
     same_operation = [other for other in measured if other.operation_text == collective.operation_text]
     for sizes in (sorted({size for other in same_operation for size in other.sizes()}), collective.sizes()):
         drawn = [sizes[k] for k in few(len(sizes), MAX_SIZES) if sizes[k] in collective.sizes()]
@@ -147,7 +146,7 @@ def drawn_sizes(collective: Collective, measured: Sequence[Collective]) -> list[
 
 
 def choices(measured: Sequence[Collective]) -> dict[str, list[str]]:
-    """The values of every selector, in order."""
+    """Return the values of every selector, in order."""
     sizes = sorted({size for collective in measured for size in drawn_sizes(collective, measured)})
     chosen = [collective.choice() for collective in measured]
     return {name: list(dict.fromkeys(label[name] for label in chosen)) for name in chosen[0]} | {

@@ -100,9 +100,9 @@ def accuracy_chapter(exchanges: Sequence[Exchange], material: Material) -> Chapt
         [ERROR_MEANS],
         answers=answers,
         figures=[
-            _titled(scatter_figure(exchange, f"scatter-{k}"), exchange)
+            _titled(scatter_figure(exchange, exchange.measured_s, f"scatter-{k}"), exchange)
             for k, exchange in enumerate(exchanges)
-            if exchange.error
+            if exchange.error and exchange.measured_s is not None
         ],
         shown=errors,
         brief=errors,
@@ -114,10 +114,11 @@ def _figures(exchanges: Sequence[Exchange]) -> list[Figure]:
     drawn = set()
     for k, exchange in enumerate(exchanges):
         own: list[Figure | None] = []
-        if exchange.pattern is not None and id(exchange.pattern) not in drawn:
-            own.append(matrix_figure(exchange, f"matrix-{k}"))
-            drawn.add(id(exchange.pattern))
-        if exchange.is_placed and exchange.pattern.num_messages:
+        pattern = exchange.pattern
+        if pattern is not None and id(pattern) not in drawn:
+            own.append(matrix_figure(pattern, exchange, f"matrix-{k}"))
+            drawn.add(id(pattern))
+        if pattern is not None and exchange.is_placed and pattern.num_messages:
             own += [
                 node_volumes_figure(exchange, f"nodes-{k}"),
                 rank_volumes_figure(exchange, f"volumes-{k}"),
@@ -171,7 +172,11 @@ def _absent(
 def _warnings(timed: Sequence[Exchange]) -> list[str]:
     """Return the notes of the comparisons; the report has its own text about more ranks than cores."""
     crowded = [exchange for exchange in timed if exchange.oversubscribed]
-    texts = [_link_text(exchange) for exchange in crowded if exchange.link_limited]
+    texts = [
+        _link_text(exchange, *exchange.link)
+        for exchange in crowded
+        if exchange.link and exchange.link_limited
+    ]
     texts += [CROWDED] if any(not exchange.link_limited for exchange in crowded) else []
     notes = dict.fromkeys(note for exchange in timed for note in exchange.notes)
     return texts + [
@@ -179,8 +184,7 @@ def _warnings(timed: Sequence[Exchange]) -> list[str]:
     ]
 
 
-def _link_text(exchange: Exchange) -> str:
-    node, share = exchange.link
+def _link_text(exchange: Exchange, node: int, share: float) -> str:
     name = f" ({exchange.name})" if exchange.name else ""
     return (
         f"There were more ranks than cores{name}, but the links were the bottleneck: the busiest link, that "

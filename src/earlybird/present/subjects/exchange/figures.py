@@ -1,12 +1,14 @@
 """Figures of exchanges: time of each rank, waiting for the slowest, predicted against measured."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from earlybird.data.units import format_seconds
 from earlybird.present.core import axes
-from earlybird.present.core.lines import line
+from earlybird.present.core.bars import bars
+from earlybird.present.core.lines import line, markers
 from earlybird.present.core.parts import Figure
 from earlybird.present.subjects.exchange.view import Exchange
 
@@ -44,9 +46,8 @@ def waiting_figure(exchange: Exchange, id: str) -> Figure:
     )
 
 
-def scatter_figure(exchange: Exchange, id: str) -> Figure:
+def scatter_figure(exchange: Exchange, measured: np.ndarray, id: str) -> Figure:
     """Draw predicted against measured times, a point per rank and model, with the diagonal."""
-    measured = exchange.measured_s
     values = np.concatenate([measured, *exchange.predicted_s.values()])
     positive = values[values > 0]
     if len(positive) and positive.max() > 10 * positive.min():
@@ -63,19 +64,24 @@ def scatter_figure(exchange: Exchange, id: str) -> Figure:
         "Predicted against measured",
         "One point per rank and model. Above the dashed diagonal, the prediction is larger than the "
         "measurement; below it, smaller.",
-        [diagonal, *(_points(exchange, model, ranks) for model in exchange.models())],
+        [
+            diagonal,
+            *(
+                _points(model, measured[ranks], exchange.predicted_s[model][ranks], ranks)
+                for model in exchange.models()
+            ),
+        ],
         axes.layout(x, y),
     )
 
 
-def _points(exchange: Exchange, model: str, ranks: np.ndarray) -> dict[str, Any]:
-    measured, predicted = exchange.measured_s[ranks], exchange.predicted_s[model][ranks]
+def _points(model: str, measured: np.ndarray, predicted: np.ndarray, ranks: np.ndarray) -> dict[str, Any]:
     name = axes.label(model)
     texts = [
         f"rank {rank}<br>measured {format_seconds(a)}<br>{name} <b>{format_seconds(b)}</b>"
         for rank, a, b in zip(ranks, measured, predicted, strict=True)
     ]
-    return _trace(name, measured.tolist(), predicted, texts, **_markers(model, len(ranks)))
+    return _markers(model, measured.tolist(), predicted.tolist(), texts)
 
 
 def _ranks(exchange: Exchange) -> np.ndarray:
@@ -104,34 +110,21 @@ def _order_note(exchange: Exchange) -> str:
 
 def _rank_trace(name: str, times: np.ndarray, ranks: np.ndarray, is_sort_key: bool) -> dict[str, Any]:
     """Return bars for few ranks; for many, a line if `is_sort_key` (it sorts them), else points."""
-    label, color = axes.label(name), axes.color(name)
+    label, places = axes.label(name), range(len(ranks))
     texts = [f"rank {r}, {label}<br><b>{format_seconds(t)}</b>" for r, t in zip(ranks, times, strict=True)]
     if len(ranks) <= MAX_BARS:
-        shape = axes.bar_pattern(axes.BAR_SHAPES.get(name, ""))
-        look: dict[str, Any] = {"type": "bar", "marker": {"color": color} | shape}
-    elif is_sort_key:
-        look = {"mode": "lines", "line": {"color": color, "width": 2.5}}
-    else:
-        look = _markers(name, len(ranks))
-    return _trace(label, list(range(len(ranks))), times, texts, **look)
+        return bars(name, places, times.tolist(), texts, name, axes.BAR_SHAPES.get(name, ""))
+    if is_sort_key:
+        return line(label, places, times.tolist(), texts, axes.color(name), width=2.5)
+    return _markers(name, places, times.tolist(), texts)
 
 
-def _trace(name: str, x: list[float], times: np.ndarray, texts: list[str], **look: Any) -> dict[str, Any]:
-    return {"x": x, "y": times.tolist(), "name": name, "hoverinfo": "text", "hovertext": texts} | look
-
-
-def _markers(name: str, count: int) -> dict[str, Any]:
-    size, opacity = (9, 0.85) if count <= MAX_BARS else (4, 0.45)
-    look = {"color": axes.color(name), "symbol": axes.symbol(name), "size": size, "opacity": opacity}
-    return {"mode": "markers", "marker": look}
+def _markers(name: str, x: Sequence[float], y: Sequence[float], texts: Sequence[str]) -> dict[str, Any]:
+    size, opacity = (9, 0.85) if len(x) <= MAX_BARS else (4, 0.45)
+    return markers(axes.label(name), x, y, texts, name, size=size, opacity=opacity)
 
 
 def _rank_axis(exchange: Exchange) -> dict[str, Any]:
     if exchange.num_ranks > MAX_BARS:
         return {"title": axes.titled("ranks, slowest first"), "showgrid": False, "showticklabels": False}
-    ticks = {"tickvals": list(range(exchange.num_ranks))} if exchange.num_ranks <= 16 else {}
-    return {
-        "title": axes.titled("rank"),
-        "showgrid": False,
-        "range": [-0.6, exchange.num_ranks - 0.4],
-    } | ticks
+    return axes.number_axis(range(exchange.num_ranks), "rank") | {"range": [-0.6, exchange.num_ranks - 0.4]}

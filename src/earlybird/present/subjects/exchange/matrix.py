@@ -1,5 +1,6 @@
 """The communication matrix: bytes from each sender to each receiver as a heat map."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,25 +24,24 @@ MAX_SPARSE_CELLS = 256  # the same if at most MAX_CELLS**2 pairs of ranks exchan
 MAX_NUMBERS = 16  # rows of a matrix with numbers in its cells
 
 
-def matrix_figure(exchange: Exchange, id: str) -> Figure:
+def matrix_figure(pattern: Pattern, exchange: Exchange, id: str) -> Figure:
     """Draw the bytes from each sender to each receiver, log colours; with many ranks, a cell sums several.
     Up to MAX_NUMBERS ranks with sizes as figure 2 of Thune et al. 2023; lines separate the nodes if known."""
     title = "Communication matrix"
-    if exchange.pattern.num_messages == 0:
+    if pattern.num_messages == 0:
         return Figure(id, title, "", absence="The pattern has no messages.")
-    block, volume, messages = _blocks(exchange.pattern, exchange.num_ranks)
-    names = _block_names(len(volume), block, exchange.num_ranks)
-    hover = [
-        [
-            cell_text(names[i], names[j], size, count) if count else ""
-            for j, (size, count) in enumerate(zip(*rows, strict=True))
-        ]
-        for i, rows in enumerate(zip(volume.tolist(), messages.tolist(), strict=True))
-    ]
+    block, volume, messages = _blocks(pattern, exchange.num_ranks)
+    last = exchange.num_ranks - 1
+    starts = range(0, len(volume) * block, block)
+    names = [axes.span_text("rank", start, max(min(start + block - 1, last), start)) for start in starts]
+    hover = _texts(volume, messages, lambda i, j, size, count: cell_text(names[i], names[j], size, count))
     trace = amounts_map(volume, messages, hover, gap=1 if len(volume) <= 32 else 0)
     has_numbers = len(volume) <= MAX_NUMBERS
     if has_numbers:
-        trace |= {"text": _numbers(volume, messages), "texttemplate": "%{text}"}
+        trace |= {
+            "text": _texts(volume, messages, lambda i, j, size, count: _short_size(size)),
+            "texttemplate": "%{text}",
+        }
     caption = amounts_caption("bytes")
     if block > 1:
         caption += f" Each cell is the sum over {block} by {block} ranks."
@@ -74,16 +74,18 @@ def _node_lines(where: Layout, block: int, num_cells: int) -> list[dict[str, Any
     return separators(((np.flatnonzero(steps) + 1) / block - 0.5).tolist(), num_cells)
 
 
-def _numbers(volume: np.ndarray, messages: np.ndarray) -> list[list[str]]:
-    """Return the bytes of each cell that has messages, in at most four characters."""
+def _texts(
+    volume: np.ndarray, messages: np.ndarray, text: Callable[[int, int, int, int], str]
+) -> list[list[str]]:
+    """Return the `text` of each cell that has messages, from its row, column, bytes and messages."""
     return [
-        [_short_size(size) if count else "" for size, count in zip(*rows, strict=True)]
-        for rows in zip(volume.tolist(), messages.tolist(), strict=True)
+        [text(i, j, *cell) if cell[1] else "" for j, cell in enumerate(zip(*rows, strict=True))]
+        for i, rows in enumerate(zip(volume.tolist(), messages.tolist(), strict=True))
     ]
 
 
 def _short_size(size_bytes: int) -> str:
-    """Return `1K` for 1024, 2836 -> `2.8K`, 64,000 -> `63K`."""
+    """Return a size in at most four characters: `1K` for 1024, 2836 -> `2.8K`, 64,000 -> `63K`."""
     value, units = float(size_bytes), iter(("", "K", "M", "G", "T", "P", "E"))
     unit = next(units)
     while value >= 999.5:
@@ -95,7 +97,8 @@ def _short_size(size_bytes: int) -> str:
 def _blocks(pattern: Pattern, num_ranks: int) -> tuple[int, np.ndarray, np.ndarray]:
     """Return (ranks per cell, bytes, messages); the last two are (cells, cells) with senders in rows."""
     num_ranks = max(num_ranks, pattern.num_ranks_named)
-    is_sparse = num_ranks <= MAX_SPARSE_CELLS and _num_pairs(pattern, num_ranks) <= MAX_CELLS**2
+    num_pairs = len(np.unique(pattern.src * num_ranks + pattern.dst))
+    is_sparse = num_ranks <= MAX_SPARSE_CELLS and num_pairs <= MAX_CELLS**2
     block = 1 if is_sparse else -(-num_ranks // MAX_CELLS)
     cells = -(-num_ranks // block)
     index = (pattern.src // block) * cells + pattern.dst // block
@@ -103,13 +106,3 @@ def _blocks(pattern: Pattern, num_ranks: int) -> tuple[int, np.ndarray, np.ndarr
     volume = np.zeros(cells * cells, dtype=np.int64)
     np.add.at(volume, index, pattern.bytes)
     return block, volume.reshape(cells, cells), messages
-
-
-def _num_pairs(pattern: Pattern, num_ranks: int) -> int:
-    return len(np.unique(pattern.src * num_ranks + pattern.dst))
-
-
-def _block_names(cells: int, block: int, num_ranks: int) -> list[str]:
-    if block == 1:
-        return [f"rank {k}" for k in range(cells)]
-    return [f"ranks {k * block} to {min((k + 1) * block, num_ranks) - 1}" for k in range(cells)]

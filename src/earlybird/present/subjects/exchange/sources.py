@@ -122,7 +122,7 @@ def compared_exchange(
         extra.get("oversubscribed") is True,
         tuple(filter(None, texts)),
         run,
-        [sample for sample in _timed_samples(run) if sample.rank_times_s.shape[1] == num_ranks],
+        [sample for sample in _timed_samples(run) if sample.num_timed_ranks == num_ranks],
         profile_id=str(extra.get("profile_id", "")),
         where=_placed(layout, num_ranks, run.layout if run else None),
         empty=comparison.empty,
@@ -131,11 +131,7 @@ def compared_exchange(
 
 def _timed_samples(run: MeasuredRun | None) -> list[Sample]:
     """Return the samples of exchanges of a run with times of ranks."""
-    return [
-        sample
-        for sample in exchange_samples(run.samples if run else ())
-        if sample.rank_times_s is not None and sample.rank_times_s.size
-    ]
+    return [sample for sample in exchange_samples(run.samples if run else ()) if sample.num_timed_ranks]
 
 
 def _measured_exchanges(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]:
@@ -143,7 +139,7 @@ def _measured_exchanges(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> li
 
     def key(sample: Sample) -> tuple[Any, ...]:
         values = (str(sample.config.get(name, "")) for name in ("mpi", "layout", "pattern_sha256"))
-        return *values, sample.rank_times_s.shape[1]
+        return *values, sample.num_timed_ranks
 
     return [
         Exchange(

@@ -107,8 +107,8 @@ def print_errors(comparison: Comparison) -> None:
 def print_traffic(pattern: Pattern, layout: Layout, format: str) -> None:
     """Print how much of a pattern stays on sockets and nodes of a layout, and what each node receives."""
     exchange = patterned_exchange("", pattern, layout)
-    value = {"layout": layout.text, "ranks": layout.num_ranks} | exchange.traffic.to_json()
-    nodes = value["nodes"]
+    traffic = exchange.traffic.to_json()
+    value, nodes = {"layout": layout.text, "ranks": layout.num_ranks, **traffic}, traffic["nodes"]
     if print_data(format, value, nodes, ("node", *(f"{level}_bytes" for level in LEVELS))):
         return
     print_line(volume_sentence(exchange))

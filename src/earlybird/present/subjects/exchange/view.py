@@ -122,7 +122,9 @@ class Exchange:
         rank, exact = int(self.measured_s.argmax()), Estimate.exact(float(self.measured_s.max()))
         if not self.samples:
             return exact
-        time_s, _ = over_launches([sample.rank_times_s[sample.warmup :, rank] for sample in self.samples])
+        time_s, _ = over_launches(
+            [np.asarray(sample.rank_times_s)[sample.warmup :, rank] for sample in self.samples]
+        )
         return time_s if time_s.low <= exact.value <= time_s.high else exact
 
     @property

@@ -9,6 +9,7 @@ from earlybird.data import labels
 from earlybird.data.levels import LEVELS
 from earlybird.data.units import format_bytes
 from earlybird.present.core import axes
+from earlybird.present.core.bars import bars, bars_layout
 from earlybird.present.core.parts import Figure, few
 from earlybird.present.subjects.exchange.view import Exchange
 
@@ -52,7 +53,7 @@ def node_volumes_figure(exchange: Exchange, id: str) -> Figure | None:
     volumes = np.add.reduceat(traffic.node_bytes, starts)
     first = traffic.nodes[starts].tolist()
     last = traffic.nodes[np.minimum(starts + block, len(traffic.nodes)) - 1].tolist()
-    names = [f"node {a}" if a == b else f"nodes {a} to {b}" for a, b in zip(first, last, strict=True)]
+    names = [axes.span_text("node", *ends) for ends in zip(first, last, strict=True)]
     return _stacked(id, "Volume that each node receives", caption, "node", first, names, volumes)
 
 
@@ -75,44 +76,40 @@ def _stacked(
     totals = volumes.sum(axis=1)
     if not totals.any():
         return Figure(id, title, "", absence="No message has any bytes.")
+    draw = _areas if len(numbers) > MAX_WIDE else _bars
     traces = []
-    for k, level in enumerate(LEVELS):
-        values = volumes[:, k].tolist()
-        if not any(values):
-            continue
-        traces.append(
-            {
-                "name": labels.level(level),
-                "x": list(range(len(values))),
-                "y": values,
-                "hoverinfo": "text",
-                "hovertext": [
-                    f"{name}<br>{labels.level(level)}: <b>{format_bytes(value)}</b> of {format_bytes(total)}"
-                    for name, value, total in zip(names, values, totals.tolist(), strict=True)
-                ],
-            }
-            | _look(level, is_narrow=len(values) > MAX_WIDE)
-        )
+    for level, values in zip(LEVELS, volumes.T.tolist(), strict=True):
+        texts = [
+            f"{name}<br>{labels.level(level)}: <b>{format_bytes(value)}</b> of {format_bytes(total)}"
+            for name, value, total in zip(names, values, totals.tolist(), strict=True)
+        ]
+        traces += [draw(level, values, texts)] if any(values) else []
     ticks = few(len(numbers), MAX_TICKS) if len(numbers) > 16 else range(len(numbers))
-    axis = {
-        "title": axes.titled(unit),
-        "showgrid": False,
+    axis = axes.number_axis(numbers, unit) | {
         "range": [-0.6, len(numbers) - 0.4],
         "tickvals": list(ticks),
         "ticktext": [str(numbers[k]) for k in ticks],
     }
     y = axes.linear_size_axis(float(totals.max()), "received")
-    more = {
-        "barmode": "stack",
-        "bargap": 0.2,
-        "legend": {**axes.LEGEND, "traceorder": "normal"},
-    }
-    return Figure(id, title, caption, traces, axes.layout(axis, y, **more), wide=len(numbers) > 32)
+    layout = bars_layout(axis, y, "stack", bargap=0.2)
+    return Figure(id, title, caption, traces, layout, wide=len(numbers) > 32)
 
 
-def _look(level: str, *, is_narrow: bool) -> dict[str, Any]:
+def _bars(level: str, values: Sequence[float], texts: Sequence[str]) -> dict[str, Any]:
+    shape = axes.BAR_SHAPES.get(level, "")
+    return bars(labels.level(level), range(len(values)), values, texts, level, shape)
+
+
+def _areas(level: str, values: Sequence[float], texts: Sequence[str]) -> dict[str, Any]:
     color = axes.color(level)
-    if is_narrow:
-        steps = {"shape": "hvh", "width": 0, "color": color}
-        return {"mode": "lines", "stackgroup": "levels", "line": steps, "fillcolor": color}
-    return {"type": "bar", "marker": {"color": color} | axes.bar_pattern(axes.BAR_SHAPES.get(level, ""))}
+    return {
+        "name": labels.level(level),
+        "x": list(range(len(values))),
+        "y": list(values),
+        "mode": "lines",
+        "stackgroup": "levels",
+        "line": {"shape": "hvh", "width": 0, "color": color},
+        "fillcolor": color,
+        "hoverinfo": "text",
+        "hovertext": list(texts),
+    }

@@ -1,48 +1,23 @@
 """Tables of results: the values and texts of the columns that kernels declare."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from earlybird.compare.motifs import mapping_of
+from earlybird.compare.results import ordered
 from earlybird.compare.trees import TREE_VERDICTS
 from earlybird.data import benchmark_parameters, kernels, labels, units
-from earlybird.data.collective_algorithms import COMPLETION, MEAN_OVER_RANKS
+from earlybird.data.collective_algorithms import MEAN_OVER_RANKS
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate, estimate_keys
 from earlybird.present.core.notation import interval_text, ratio_text
-from earlybird.present.core.table import Column
+from earlybird.present.core.points import Measured
+from earlybird.present.core.table import Column, Table
 
 LOCAL_METHOD = "MPI_Reduce_local"
+_MPI = kernels.Column("mpi", "MPI", "MPI", common=True)
 _MAX_LISTED = 4  # threads whose rates are listed individually
-
-
-def ordered(results: Sequence[Result]) -> list[Result]:
-    """Order results by kernel as in `results`, then as the kernel says: by point and method."""
-    names = list(dict.fromkeys(result.kernel for result in results))
-
-    def key(result: Result) -> tuple[Any, ...]:
-        return names.index(result.kernel), *kernels.kernel_of(result.kernel).sort_key(result)
-
-    return sorted(results, key=key)
-
-
-def merge_means(results: Sequence[Result]) -> list[Result]:
-    """Return one result for each collective: an import has the mean over ranks as a quantity of its own,
-    which becomes a figure of the completion, as measured ones have it. Without a completion it stays."""
-    means_s = {_call(one): one.time_s.value for one in results if one.quantity == MEAN_OVER_RANKS}
-    completed = {_call(one) for one in results if one.quantity == COMPLETION}
-    return [
-        replace(one, figures={"mean_s": means_s[_call(one)], **one.figures})
-        if one.quantity == COMPLETION and _call(one) in means_s
-        else one
-        for one in results
-        if one.quantity != MEAN_OVER_RANKS or _call(one) not in completed
-    ]
-
-
-def _call(result: Result) -> tuple[str, frozenset]:
-    return result.method, frozenset(result.config.items())
 
 
 def _size(result: Result) -> int | None:
@@ -76,6 +51,13 @@ def _tree(result: Result) -> str | None:
     return f"seen: {seen}" if seen else None
 
 
+def _fitted(result: Result) -> str | None:
+    """Return the time that a fitted model predicts, and its error: `1.2 ms (+3.0 %)`."""
+    if result.fitted_s is None or result.fitted_error is None:
+        return None
+    return f"{units.format_seconds(result.fitted_s)} ({labels.signed_percent(result.fitted_error)})"
+
+
 # Values that are no key of the configuration or of the figures.
 _VALUES: Mapping[str, Callable[[Result], Any]] = {
     "time_s": lambda result: result.time_s,
@@ -91,6 +73,7 @@ _VALUES: Mapping[str, Callable[[Result], Any]] = {
     "completion_s": _completion,
     "mean_s": _mean,
     "tree": _tree,
+    "fitted": _fitted,
 }
 
 
@@ -106,10 +89,11 @@ def _millions_of_each(rates_per_s: Sequence[float]) -> str:
     return f"{_millions(min(rates_per_s))} .. {_millions(max(rates_per_s))}"
 
 
-_TEXTS: Mapping[kernels.Kind, Callable[[Any], str]] = {
+TEXTS: Mapping[kernels.Kind, Callable[[Any], str]] = {
     "text": str,
     "name": str,
     "level": labels.level,
+    "MPI": labels.flavour,
     "bytes": units.format_bytes,
     "seconds": units.format_seconds,
     "bytes per second": lambda rate: units.format_bandwidth(rate) if rate else "",
@@ -117,7 +101,7 @@ _TEXTS: Mapping[kernels.Kind, Callable[[Any], str]] = {
     "fraction": "{:.2f}".format,
     "percent": labels.percent,
     "number": "{:g}".format,
-    "delay rate": lambda gamma: f"{gamma * 1e12:.6g} us/MB",
+    "delay rate": units.format_delay_rate,
     "millions": _millions,
     "millions of each": _millions_of_each,
 }
@@ -140,7 +124,7 @@ def _estimate_of(result: Result, key: str) -> Estimate | None:
 
 def column_of(column: kernels.Column) -> Column:
     """Return a column of results as a kernel declares it."""
-    text_of = _TEXTS[column.kind]
+    text_of = TEXTS[column.kind]
 
     def text(result: Result) -> str:
         if column.interval:
@@ -158,6 +142,7 @@ def column_of(column: kernels.Column) -> Column:
         varying=column.varying,
         default=column.default,
         left=column.kind == "name",
+        detail=column.detail,
     )
 
 
@@ -166,14 +151,47 @@ def compares_mpis(kernel: str) -> bool:
     return any(column.key == "mpi" for column in kernels.kernel_of(kernel).columns)
 
 
-def columns_of(results: Sequence[Result]) -> list[Column]:
+def columns_of(results: Sequence[Result], on_page: bool = False) -> list[Column]:
     """Return the columns of a table of results of one kernel; that of the MPI only if there are several."""
     several = len({result.config.get("mpi") for result in results}) > 1
-    declared = kernels.kernel_of(results[0].kernel).columns
+    kernel = kernels.kernel_of(results[0].kernel)
+    declared = kernel.columns if compares_mpis(kernel.name) else (_MPI, *kernel.columns)
     keys = [column.key for column in declared]
     after_size = keys.index("size_bytes") + 1 if "size_bytes" in keys else 1
     columns = [*declared[:after_size], *_parameters(results, keys), *declared[after_size:]]
-    return [column_of(column) for column in columns if several or column.key != "mpi"]
+    return [
+        column_of(column)
+        for column in columns
+        if (several or column.key != "mpi") and (on_page or not column.page_only)
+    ]
+
+
+def results_table(caption: str, results: Sequence[Result], on_page: bool = False) -> Table:
+    """Return the table of results of one kernel. On the page, the settings that all of them share are in the
+    caption; brief, a table has no details, such as intervals."""
+    table = Table(caption, columns_of(results, on_page), results)
+    if not on_page:
+        return table
+    same, table = table.split()
+    return replace(table, caption=f"{caption}: {same}" if same else caption)
+
+
+def labelled_results(measured: Iterable[Measured[Any]]) -> list[Result]:
+    """Return all results in the order of their kernel, by MPI if it does not compare these."""
+    rows = [
+        labelled(result, series.label)
+        for series in measured
+        for point in series.points
+        for result in point.results.values()
+    ]
+    return sorted(
+        ordered(rows), key=lambda result: "" if compares_mpis(result.kernel) else result.config["mpi"]
+    )
+
+
+def labelled(result: Result, label: str) -> Result:
+    """Return a result with a label as its MPI, which names the run too if several measured the same."""
+    return replace(result, config={**result.config, "mpi": label})
 
 
 def _parameters(results: Sequence[Result], keys: Sequence[str]) -> list[kernels.Column]:

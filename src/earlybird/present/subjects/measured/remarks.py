@@ -2,43 +2,43 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from earlybird.compare.pipelines import longer_delay_rates
 from earlybird.data import labels
 from earlybird.data.kernels import COLLECTIVE, MSGRATE, PIPELINE, kernel_of
-from earlybird.data.methods import CONTEXTS, PER_THREAD, SINGLE
+from earlybird.data.methods import CONTEXTS, PER_THREAD
 from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample
 from earlybird.data.statistics import statistics_text
-
-# Below this, equation (4) gives a speed-up of at most 1/40 with 4 partitions: less than launches differ.
-_MIN_GAMMA_BETA = 0.1
-_CLEAR_GAMMA_BETA = 2.5  # that of figure 8 of Gillis et al. 2023
+from earlybird.present.subjects.measured.columns import column_of
 
 
 def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample] = ()) -> list[str]:
-    """The lines to print below the table of `results`, all of one kernel and of `samples`."""
+    """Return the lines to print below the table of `results`, all of one kernel and of `samples`."""
     name = results[0].kernel
     columns = kernel_of(name).columns
-    lines = [*kernel_of(name).remarks, *(_REMARKS[name](run, results) if name in _REMARKS else [])]
+    explained = [column for column in columns if column.meaning and column_of(column).is_shown(results)]
+    lines = [f"{column.head}: {column.meaning}" for column in explained]
+    lines += _REMARKS[name](run, results) if name in _REMARKS else []
     lines += _imported(run, samples)
     if any(column.key == "speed_up" for column in columns):
         lines += _speed_up(results)
-    # Of a single launch with a single value there is none.
-    has_values = all(len(one.times_s) == 1 for one in samples) and bool(samples)
+    # A single launch with a single value has no interval.
+    has_values = all(len(sample.times_s) == 1 for sample in samples) and bool(samples)
     is_single = has_values and all(result.launches == 1 for result in results)
     has_interval = any(column.interval for column in columns)
     return lines + _interval(results) if has_interval and not is_single else lines
 
 
 def _imported(run: Run, samples: Sequence[Sample]) -> list[str]:
-    """What the values of another benchmark are, and how much was lost where they were printed."""
+    """Return what the values of another benchmark are, and how much was lost where they were printed."""
     if not (run.header.get("settings") or {}).get("imported"):
         return []
-    known = statistics_text((one.quantity, one.statistic) for one in samples)
-    rough = [one.rounding for one in samples if one.rounding]
-    rounded = f"rounded: {labels.counted(len(rough), 'value')} printed with one digit"
-    return ([f"values: {known}"] if known else []) + (
-        [f"{rounded}, by up to {labels.percent(max(rough))}"] if rough else []
-    )
+    known = statistics_text((sample.quantity, sample.statistic) for sample in samples)
+    lines = [f"values: {known}"] if known else []
+    if rough := [sample.rounding for sample in samples if sample.rounding]:
+        values = labels.counted(len(rough), "value")
+        lines.append(f"rounded: {values} printed with one digit, by up to {labels.percent(max(rough))}")
+    return lines
 
 
 def _speed_up(results: Sequence[Result]) -> list[str]:
@@ -46,21 +46,21 @@ def _speed_up(results: Sequence[Result]) -> list[str]:
     if not compared:
         return []
     reference = compared[0].reference
-    through = sorted({result.through for result in compared} - {""})
-    if through:
-        return [
-            f"speed-up over {reference}: time of {reference} / time of the method, through "
-            f"{labels.listed(through)}, which the launches of both contain, because this MPI runs one "
-            "algorithm per launch"
-        ]
-    return [
-        f"speed-up over {reference}: median of the ratios time of {reference} / time of the method, measured "
-        "alternately in one launch; the ratio of two medians in this table may differ"
-    ]
+    ratio = f"time of {reference} / time of the method"
+    how = (
+        f"median of the ratios {ratio}, measured alternately in one launch; the ratio of two medians in "
+        "this table may differ"
+    )
+    if through := sorted({result.through for result in compared} - {""}):
+        how = (
+            f"{ratio}, through {labels.listed(through)}, which the launches of both contain, because this "
+            "MPI runs one algorithm per launch"
+        )
+    return [f"speed-up over {reference}: {how}"]
 
 
 def _coverage_text(coverage: float) -> str:
-    """`94%`; with a decimal where it would be rounded to 100 %."""
+    """Return `94%`; with a decimal where it would be rounded to 100 %."""
     return f"{coverage:.0%}" if coverage < 0.995 else f"{min(coverage, 0.999):.1%}"
 
 
@@ -79,41 +79,22 @@ def _interval(results: Sequence[Result]) -> list[str]:
 
 
 def _pipeline(_: Run, results: Sequence[Result]) -> list[str]:
-    """How long a delay must be to show a speed-up."""
-    lines = []
-    methods = [result for result in results if result.method != SINGLE]
-    for level in dict.fromkeys(result.config["level"] for result in methods):
-        short = [result for result in methods if result.config["level"] == level and _has_short_delay(result)]
-        if short:
-            gamma = _CLEAR_GAMMA_BETA / max(
-                result.figures["single_bandwidth_bytes_per_s"] for result in short
-            )
-            lines.append(
-                f"{labels.level(level)}: the delay is too short to show a speed-up; "
-                f"--gamma {float(f'{gamma * 1e12:.1e}'):.0f}us/MB shows it"
-            )
-    return lines
-
-
-def _has_short_delay(result: Result) -> bool:
-    if "partitions" not in result.config or not result.figures:
-        return False
-    beta = result.figures["single_bandwidth_bytes_per_s"]
-    gamma = result.figures["delay_rate_s_per_byte"]
-    return bool(beta) and 0 < gamma * beta < _MIN_GAMMA_BETA and result.config["partitions"] > 1
+    """Return how long a delay must be to show a speed-up."""
+    return [
+        f"{labels.level(level)}: the delay is too short to show a speed-up; "
+        f"--gamma {float(f'{gamma * 1e12:.1e}'):.0f}us/MB shows it"
+        for level, gamma in longer_delay_rates(results).items()
+    ]
 
 
 def _collective(_: Run, results: Sequence[Result]) -> list[str]:
-    lines = []
-    if any(
-        result.figures.get("verification") != "not verified" or result.figures["tree_seen"]
-        for result in results
-    ):
-        lines.append(
-            "tree: each rank in turn enters late with the smallest message; the ranks that finish late are "
-            "below it in the tree (reduce, gather: above it); confirmed: they are those of the requested tree"
-        )
-    return lines
+    figures = [result.figures for result in results]
+    if all(values.get("verification") == "not verified" and not values["tree_seen"] for values in figures):
+        return []
+    return [
+        "tree: each rank in turn enters late with the smallest message; the ranks that finish late are "
+        "below it in the tree (reduce, gather: above it); confirmed: they are those of the requested tree"
+    ]
 
 
 def _message_rate(run: Run, results: Sequence[Result]) -> list[str]:
@@ -132,7 +113,7 @@ def _message_rate(run: Run, results: Sequence[Result]) -> list[str]:
 
 
 def _without_contexts(run: Run, results: Sequence[Result]) -> list[str]:
-    """Reasons why some thread counts have no row with contexts."""
+    """Return the reasons why some thread counts have no row with contexts."""
     several, with_contexts = (
         {result.config["threads"] for result in results if result.method == method}
         for method in (PER_THREAD, CONTEXTS)

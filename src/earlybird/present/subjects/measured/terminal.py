@@ -2,42 +2,26 @@
 
 from collections.abc import Sequence
 
-from earlybird.compare.results import results
+from earlybird.compare.results import merge_means, ordered, results
 from earlybird.compare.trees import verify, with_trees
+from earlybird.data import labels
 from earlybird.data.collective_algorithms import DEFAULT
+from earlybird.data.results import Result
 from earlybird.data.run import Run, Sample
 from earlybird.interop.osu_tables import osu_tables
-from earlybird.present.core.table import Table
+from earlybird.present.core.parts import grouped
 from earlybird.present.render.data import print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import fits, print_line, print_table, print_text
-from earlybird.present.subjects.measured.columns import columns_of, compares_mpis, merge_means, ordered
+from earlybird.present.subjects.measured.columns import compares_mpis, results_table
 from earlybird.present.subjects.measured.remarks import remarks
-from earlybird.present.subjects.motifs.terminal import print_scaling, slower_text
-
-
-def print_with_paper(run: Run) -> None:
-    """Print the paper's figures next to those of the run; the page and the formats csv and json have the
-    rest."""
-    from earlybird.present.material import collect
-    from earlybird.present.subjects.papers import gillis, temucin, temucin_motifs
-    from earlybird.present.subjects.papers.temucin_view import throughputs
-    from earlybird.present.subjects.partitioned.view import partitioned_metrics
-    from earlybird.present.subjects.pipelines.view import pipelines
-
-    material = collect([run.path])
-    tables = gillis.brief_paper_tables(pipelines(material))
-    tables += temucin.paper_tables(partitioned_metrics(material))
-    tables += temucin_motifs.motif_paper_tables(throughputs(material))
-    for one in tables:
-        print_line()
-        print_line(f"{one.caption}")
-        print_table(one)
+from earlybird.present.subjects.motifs.answer import slower_text
+from earlybird.present.subjects.motifs.terminal import print_scaling
 
 
 def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
-    """Print the samples of a run; most tables have no column for the MPI, and each of several has
-    its own."""
+    """Print the samples of a run; most tables have no column for the MPI, and each of several has its
+    own."""
     mpis = dict.fromkeys(sample.config.get("mpi", "") for sample in samples)
     compares = all(compares_mpis(sample.kernel) for sample in samples)
     if format != "table" or len(mpis) == 1 or compares:
@@ -45,7 +29,7 @@ def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
         return
     for mpi in mpis:
         print_line()
-        print_line(f"{mpi}:")
+        print_line(f"{labels.flavour(mpi)}:")
         print_samples(run, [sample for sample in samples if sample.config.get("mpi", "") == mpi], format)
 
 
@@ -55,30 +39,32 @@ def print_samples(run: Run, samples: Sequence[Sample], format: str) -> None:
     for verification in verifications.values():
         if contradiction := verification.contradiction():
             note(f"warning: {contradiction}; its times are those of another algorithm")
-    found = ordered(with_trees(results(samples), verifications))
-    rows = [result.row() for result in found]
+    measured = ordered(with_trees(results(samples), verifications))
+    rows = [result.row() for result in measured]
     if format == "osu":
         print_osu(samples)
     elif not print_data(format, {"run": str(run.path), "id": run.id, "points": rows}, rows):
-        found = merge_means(found)
-        for kernel in dict.fromkeys(result.kernel for result in found):
-            of_kernel = [result for result in found if result.kernel == kernel]
-            table, same = Table("", columns_of(of_kernel), of_kernel), ""
-            if not fits(table):
-                same, table = table.split()
-            print_line()
-            print_line(f"{kernel}: {same}" if same else kernel)
-            print_table(table)
-            for remark in remarks(run, of_kernel, [one for one in samples if one.kernel == kernel]):
-                print_line(remark)
-            if slower := slower_text(sample for sample in samples if sample.kernel == kernel):
-                print_line(slower)
-            print_scaling(of_kernel)
+        for kernel, of_kernel in grouped(merge_means(measured), lambda result: result.kernel).items():
+            _print_kernel(run, of_kernel, [sample for sample in samples if sample.kernel == kernel])
+
+
+def _print_kernel(run: Run, results: Sequence[Result], samples: Sequence[Sample]) -> None:
+    """Print the table of the results of one kernel, and the lines below it."""
+    kernel, same = results[0].kernel, ""
+    table = results_table("", results)
+    if not fits(table):
+        same, table = table.split()
+    print_line()
+    print_line(f"{kernel}: {same}" if same else kernel)
+    print_table(table)
+    for line in filter(None, [*remarks(run, results, samples), slower_text(samples)]):
+        print_line(line)
+    print_scaling(results)
 
 
 def print_osu(samples: Sequence[Sample]) -> None:
     """Print the table of osu_latency or, of the one requested algorithm, of a collective."""
     tables = osu_tables(samples)
     requested = [table for table in tables if table.config.get("method") != DEFAULT] or tables
-    for one in requested:
-        print_text(one.text)
+    for table in requested:
+        print_text(table.text)

@@ -40,6 +40,7 @@ FOLLOWS = 0.05  # relative deviation up to which a point counts as ideal scaling
 
 
 def machine_chapter(material: Material) -> Chapter:
+    """Return the chapter on messages: measured, fitted, of processes that compete, and of threads."""
     curves, lines, items = pingpong_curves(material), fits(material), contentions(material)
     rates = message_rates(material)
     names = {item.level for item in curves} | {item.level for item in lines} | {item.level for item in items}
@@ -87,14 +88,15 @@ def machine_chapter(material: Material) -> Chapter:
 
 
 def _lines(levels: Sequence[str], has_fit: bool, has_pingpong: bool, has_contention: bool) -> list[str]:
-    """The names of the levels for options, what a protocol is, and how the bandwidths differ."""
+    """Return the names of the levels for options, what a protocol is, and how the bandwidths differ."""
     names = [f"{labels.level(level)} ({level})" for level in levels if level in LEVELS]
     texts = [f"Levels, with their names in options: {labels.listed(names)}."] if names else []
     return texts + [PROTOCOLS] * has_fit + [BANDWIDTHS] * (has_pingpong and has_contention)
 
 
 def _facts(item: Curve | Fit) -> tuple[Answer, str]:
-    """The time of the smallest message and the bandwidth of the largest, as an answer and for a sentence."""
+    """Return the time of the smallest message and the bandwidth of the largest, as an answer and for a
+    sentence."""
     what = f"Message with {item.label}, {labels.level(item.level)}"
     if isinstance(item, Fit):
         latency = format_seconds(item.segments[0].latency_s)
@@ -115,23 +117,23 @@ def _facts(item: Curve | Fit) -> tuple[Answer, str]:
 
 
 def _contention_sentence(items: Sequence[Contention]) -> list[str]:
-    """The point furthest from ideal scaling, over all flavours and levels, for large messages."""
+    """Return the point furthest from ideal scaling, over all flavours and levels, for large messages."""
     points = [
         (item, point, item.deviation(point))
         for item in large_message_protocols(items)
         for point in item.points
         if len(item.points) > 1
     ]
-    far = [one for one in points if abs(one[2]) >= FOLLOWS]
     if not points:
         return []
+    far = [(item, point, gap) for item, point, gap in points if abs(gap) >= FOLLOWS]
     if not far:
         return [
             "Received bandwidth follows ideal scaling, min(N*BW(1), BW_max), within "
             f"{labels.percent(FOLLOWS)} at every N."
         ]
     # A point with more ranks than cores also measures the scheduler: reported only if no other point is off.
-    item, point, gap = max(far, key=lambda one: (not one[1].oversubscribed, abs(one[2])))
+    item, point, gap = max(far, key=lambda row: (not row[1].oversubscribed, abs(row[2])))
     return [
         f"With {item.label}, {labels.counted(point.count, 'process', 'processes')} receiving at once "
         f"{level_phrase(item.level)} get {format_bandwidth(point.bandwidth_bytes_per_s.value)} in total, "
@@ -141,7 +143,7 @@ def _contention_sentence(items: Sequence[Contention]) -> list[str]:
 
 
 def _warnings(material: Material) -> list[str]:
-    """The warnings of the fits, each distinct warning once."""
+    """Return the warnings of the fits, each distinct warning once."""
     names_of: dict[str, list[str]] = {}
     for profile, label in labelled_profiles(material):
         warnings = profile.extra.get("warnings")

@@ -11,7 +11,7 @@ from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
 from earlybird.present.core import axes
-from earlybird.present.core.lines import MEASURED, hover, line, raw_samples, spread_traces
+from earlybird.present.core.lines import MEASURED, error_bars, hover, line, raw_samples, spread_traces
 from earlybird.present.core.parts import Figure
 from earlybird.present.material import Material
 from earlybird.present.subjects.messages.view import (
@@ -72,7 +72,7 @@ def level_figures(
     contentions: Sequence[Contention],
     material: Material,
 ) -> list[Figure]:
-    """The figures of one level, with all flavours."""
+    """Draw the figures of a level, with all flavours."""
     curves = [curve for curve in curves if curve.level == level]
     fits = [fit for fit in fits if fit.level == level]
     contentions = [item for item in contentions if item.level == level]
@@ -127,7 +127,7 @@ def _curve_traces(curve: Curve, quantity: _Quantity) -> list[dict[str, Any]]:
 
 
 def _fit_trace(fit: Fit, grid: np.ndarray, quantity: _Quantity, color: str) -> dict[str, Any]:
-    """The lines of all protocols, with gaps between them."""
+    """Return the lines of all protocols, with gaps between them."""
     x: list[float | None] = []
     y: list[float | None] = []
     texts: list[str | None] = []
@@ -146,8 +146,8 @@ def _fit_trace(fit: Fit, grid: np.ndarray, quantity: _Quantity, color: str) -> d
         texts.append(None)
     dash = {"openmpi": "dashdot", "intel": "longdash"}.get(fit.mpi, "dash")
     name = f"{axes.label(fit.label)}, fitted protocols"
-    more = {"meta": "fit", "width": 1.6, "legendrank": 2000, "connectgaps": False}
-    return line(name, x, y, texts, axes.color(color), dash, **more)
+    more: dict[str, Any] = {"meta": "fit", "legendrank": 2000, "connectgaps": False}
+    return line(name, x, y, texts, axes.color(color), dash, width=1.6, **more)
 
 
 def _contention_figure(level: str, items: Sequence[Contention], material: Material) -> Figure:
@@ -181,7 +181,7 @@ def _contention_figure(level: str, items: Sequence[Contention], material: Materi
 
 
 def _contention_traces(item: Contention) -> list[dict[str, Any]]:
-    """Ideal scaling, and the measured points with error bars."""
+    """Return ideal scaling, and the measured points with error bars."""
     name = axes.label(item.label + (f", {item.protocol}" if item.protocol else ""))
     color, shape = axes.color(item.mpi), axes.symbol(item.mpi)
     counts = [point.count for point in item.points]
@@ -193,23 +193,15 @@ def _contention_traces(item: Contention) -> list[dict[str, Any]]:
     measured = line(
         f"{name}: {'BW(N)' if item.protocol else 'measured'}",
         counts,
-        [one.value for one in received],
+        [rate.value for rate in received],
         [
-            f"{name}<br>N = {n}: <b>{format_bandwidth(one.value)}</b><br>{format_bandwidth(one.low)} to "
-            f"{format_bandwidth(one.high)}"
-            for n, one in zip(counts, received, strict=True)
+            f"{name}<br>N = {n}: <b>{format_bandwidth(rate.value)}</b><br>{format_bandwidth(rate.low)} to "
+            f"{format_bandwidth(rate.high)}"
+            for n, rate in zip(counts, received, strict=True)
         ],
         color,
         symbol=shape,
         marker={"color": color, "size": 9, "line": {"width": 2, "color": color}, "symbol": shapes},
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "color": color,
-            "thickness": 1.4,
-            "width": 5,
-            "array": [max(one.high - one.value, 0) for one in received],
-            "arrayminus": [max(one.value - one.low, 0) for one in received],
-        },
+        error_y=error_bars(received) | {"color": color},
     )
     return [line(f"{name}: ideal scaling", ends, ideal, texts, color, "dash", width=1.6), measured]

@@ -17,15 +17,15 @@ MAX_SETTINGS = 6  # settings (level, size, window) with figures; the table has a
 _DASHES = ("solid", "dot", "dashdot", "longdash")
 
 
-def rate_figures(all_rates: Sequence[MessageRates]) -> list[Figure]:
-    """One figure per level, size and window."""
+def rate_figures(all_rates: Sequence[MessageRates], id: str = "message-rate") -> list[Figure]:
+    """Draw the rates of each level, size and window."""
     settings = [list(group) for _, group in groupby(all_rates, key=lambda series: series.setting)]
-    figures = [_figure(k, group) for k, group in enumerate(settings[:MAX_SETTINGS])]
-    return figures + figures_left("rates", len(settings), MAX_SETTINGS)
+    figures = [_figure(f"{id}-{k}", group) for k, group in enumerate(settings[:MAX_SETTINGS])]
+    return figures + figures_left(id, len(settings), MAX_SETTINGS)
 
 
-def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
-    level, size_bytes, window = group[0].setting
+def _figure(id: str, group: Sequence[MessageRates]) -> Figure:
+    first = group[0]
     data = [
         trace
         for series, dash in zip(group, _DASHES * len(group), strict=False)
@@ -34,16 +34,16 @@ def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
     ]
     drawn = [result for series in group for results in series.drawn().values() for result in results]
     return Figure(
-        f"message-rate-{k}",
-        f"Messages per second of threads, {labels.level(level)}, {format_bytes(size_bytes)} each",
-        f"Every thread sends windows of {window} messages. The rate is the number of messages of all threads "
-        "divided by the time until the last one is received. Line: median over iterations, then launches. "
-        "Shading: its interval over launches. Open markers: more threads than cores. Processes "
+        id,
+        f"Messages per second of threads, {labels.level(first.level)}, {format_bytes(first.size_bytes)} each",
+        f"Every thread sends windows of {first.window} messages. The rate is the number of messages of all "
+        "threads divided by the time until the last one is received. Line: median over iterations, then "
+        "launches. Shading: its interval over launches. Open markers: more threads than cores. Processes "
         "instead of threads are for comparison: their messages share no lock.",
         data,
         axes.layout(
             axes.log_count_axis(map(threads, drawn), "threads of each rank"),
-            axes.log_rate_axis([value for one in drawn for value in rate(one)], "messages per second"),
+            axes.log_rate_axis([value for result in drawn for value in rate(result)], "messages per second"),
         ),
     )
 
@@ -51,22 +51,16 @@ def _figure(k: int, group: Sequence[MessageRates]) -> Figure:
 def _traces(label: str, dash: str, method: str, results: Sequence[Result]) -> list[dict[str, Any]]:
     kind = METHODS.get(method, method)
     name = axes.label(f"{label}, {kind}" if label else labels.capital(kind))
-    over = {True: ", more threads than cores", False: ""}
-    return spread_traces(
-        method,
-        name,
-        [threads(one) for one in results],
-        [rate(one) for one in results],
-        [
-            hover(
-                name,
-                labels.counted(threads(one), "thread") + over[one.oversubscribed],
-                rate(one),
-                lambda value: f"{millions(value)} million/s",
-                one.launches,
-            )
-            for one in results
-        ],
-        dash=dash,
-        symbols=[axes.symbol(method) + "-open" * one.oversubscribed for one in results],
-    )
+    texts = [
+        hover(
+            name,
+            labels.counted(threads(result), "thread") + ", more threads than cores" * result.oversubscribed,
+            rate(result),
+            lambda value: f"{millions(value)} million/s",
+            result.launches,
+        )
+        for result in results
+    ]
+    symbols = [axes.symbol(method) + "-open" * result.oversubscribed for result in results]
+    counts, rates = [threads(result) for result in results], [rate(result) for result in results]
+    return spread_traces(method, name, counts, rates, texts, dash=dash, symbols=symbols)

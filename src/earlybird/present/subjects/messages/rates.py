@@ -32,28 +32,43 @@ METHODS = {
 
 @dataclass(frozen=True)
 class MessageRates:
-    """What one run measured of one MPI with one level, message size and window; by threads, then method,
+    """Rates of an MPI as a run measured them with a level, message size and window; by threads, then method,
     without requested contexts before with contexts."""
 
     label: str
-    setting: tuple[str, int, int]  # level, size and window: the setting of one figure
+    setting: tuple[str, int, int]  # level, size and window: the setting of a figure
     results: tuple[Result, ...]
 
+    @property
+    def level(self) -> str:
+        return self.setting[0]
+
+    @property
+    def size_bytes(self) -> int:
+        return self.setting[1]
+
+    @property
+    def window(self) -> int:
+        return self.setting[2]
+
     def drawn(self) -> dict[str, list[Result]]:
-        """method -> results to draw. Others with contexts are drawn only if there is nothing else."""
-        usual = [one for one in self.results if not contexts(one) or one.method == CONTEXTS]
-        return grouped(sorted(usual or self.results, key=_method_order), lambda one: one.method)
+        """Return the results to draw by method. Others with contexts are drawn only if there is nothing
+        else."""
+        usual = [result for result in self.results if not contexts(result) or result.method == CONTEXTS]
+        return grouped(sorted(usual or self.results, key=_method_order), lambda result: result.method)
 
     def headline(self) -> dict[str, Result]:
-        """method -> its result with the most threads that had a core each, or the fewest threads."""
-        drawn = [one for of_method in self.drawn().values() for one in of_method]
-        crowded = {threads(one) for one in drawn if one.oversubscribed} - {1}
-        alone = {threads(one) for one in drawn} - crowded
+        """Return the result of each method with the most threads that had a core each, or the fewest
+        threads."""
+        drawn = [result for results in self.drawn().values() for result in results]
+        crowded = {threads(result) for result in drawn if result.oversubscribed} - {1}
+        alone = {threads(result) for result in drawn} - crowded
         chosen = max(alone) if alone - {1} or not crowded else min(crowded)
-        return {one.method: one for one in drawn if threads(one) == chosen}
+        return {result.method: result for result in drawn if threads(result) == chosen}
 
 
 def threads(result: Result) -> int:
+    """Return the threads of each rank."""
     return int(result.config["threads"])
 
 
@@ -64,52 +79,55 @@ def contexts(result: Result) -> str:
 
 
 def rate(result: Result) -> Estimate:
-    """Messages of all threads per second."""
+    """Return the messages of all threads per second."""
     return Estimate(*(result.figures[name] for name in ("rate_per_s", "rate_low_per_s", "rate_high_per_s")))
 
 
 def millions(rate_per_s: float) -> str:
-    """3440000.0 -> `3.44`."""
+    """Return `3.44` of 3440000.0."""
     return f"{rate_per_s / 1e6:.2f}" if rate_per_s >= 1e6 else f"{rate_per_s / 1e6:.3g}"
 
 
-def _method_order(result: Result) -> tuple:
+def _method_order(result: Result) -> tuple[int, str]:
     known = list(METHODS)
     return known.index(result.method) if result.method in known else len(known), result.method
 
 
 def message_rates(material: Material) -> list[MessageRates]:
-    """The rates of every run, MPI and setting, sorted by level, size and window."""
-    found = []
+    """Return the rates of every run, MPI and setting, sorted by level, size and window."""
+    rates = []
     for group in groups(material, _setting):
         for (reused, *parameters), of_kind in grouped(group.samples, _kind).items():
             ordered = sorted(
-                results(of_kind), key=lambda one: (threads(one), *_method_order(one), bool(contexts(one)))
+                results(of_kind), key=lambda item: (threads(item), *_method_order(item), bool(contexts(item)))
             )
             label = ", ".join([group.label + " with reused buffers" * reused, *parameters])
-            found.append(MessageRates(label, group.setting, tuple(ordered)))
-    return sorted(found, key=lambda one: (labels.level_order(one.setting[0]), *one.setting[1:], one.label))
+            rates.append(MessageRates(label, group.setting, tuple(ordered)))
+    return sorted(rates, key=lambda item: (labels.level_order(item.level), *item.setting[1:], item.label))
 
 
 def _kind(sample: Sample) -> tuple[Any, ...]:
-    """Whether buffers are reused, and the parameters of another benchmark."""
+    """Return whether buffers are reused, and the parameters of another benchmark."""
     return sample.config.get("buffers") == "reuse", *parameter_texts(sample.config)
 
 
 def _setting(sample: Sample) -> tuple[str, int, int] | None:
     config = sample.config
-    values = [number_or_none(config.get(key)) for key in ("size_bytes", "window", "threads")]
-    if sample.kernel != MSGRATE.name or sample.method is None or None in values or min(values[1:]) < 1:
+    size, window, num_threads = (
+        number_or_none(config.get(key)) for key in ("size_bytes", "window", "threads")
+    )
+    if sample.kernel != MSGRATE.name or sample.method is None or size is None:
         return None
-    return str(config.get("level", "")), int(values[0]), int(values[1])
+    if window is None or num_threads is None or min(window, num_threads) < 1:
+        return None
+    return str(config.get("level", "")), int(size), int(window)
 
 
 def rates_answer(series: MessageRates) -> Answer:
-    """The rate of threads with the best method."""
-    level, size_bytes, _ = series.setting
+    """Return the rate of threads with the best method."""
     headline = series.headline()
-    point = Point({method: one for method, one in headline.items() if method != PROCESSES} or headline)
-    method, found = finding(point, "method of threads", SHARED, lambda name: METHODS.get(name, name))
+    point = Point({method: result for method, result in headline.items() if method != PROCESSES} or headline)
+    method, clause = finding(point, "method of threads", SHARED, lambda name: METHODS.get(name, name))
     best, processes = headline[method], headline.get(PROCESSES)
     reference = ""
     if processes is not None and processes is not best:
@@ -117,29 +135,28 @@ def rates_answer(series: MessageRates) -> Answer:
         reference = f"; for comparison, {pairs} of processes, which have no threads, reach "
         reference += f"{millions(rate(processes).value)} million/s"
     if best.speed_up and method != SHARED:
-        found += f" (speed-up {best.speed_up.value:.2f} over {METHODS[SHARED]})"
+        clause += f" (speed-up {best.speed_up.value:.2f} over {METHODS[SHARED]})"
     return Answer(
         f"{labels.counted(threads(best), 'thread')} of {series.label} with messages of "
-        f"{format_bytes(size_bytes)}, {labels.level(level)}",
+        f"{format_bytes(series.size_bytes)}, {labels.level(series.level)}",
         f"{millions(rate(best).value)} million/s",
         interval_text(rate(best), millions),
-        f"{labels.capital(found)}{reference}.",
+        f"{labels.capital(clause)}{reference}.",
     )
 
 
 def rates_sentence(series: MessageRates) -> str:
-    """The rates of all methods, with the same number of threads."""
-    level, size_bytes, _ = series.setting
+    """Return the rates of all methods, with the same number of threads."""
     best = series.headline()
     count = threads(next(iter(best.values())))
     names = {PROCESSES: f"as {labels.counted(count, 'pair of processes', 'pairs of processes')}"}
     texts = [
-        f"{millions(rate(one).value)} {names.get(method, f'with {METHODS.get(method, method)}')}"
-        for method, one in best.items()
+        f"{millions(rate(result).value)} {names.get(method, f'with {METHODS.get(method, method)}')}"
+        for method, result in best.items()
     ]
-    over = ", with more threads than cores" if any(one.oversubscribed for one in best.values()) else ""
+    over = ", with more threads than cores" if any(result.oversubscribed for result in best.values()) else ""
     return (
-        f"{labels.capital(level_phrase(level))}, {labels.counted(count, 'thread')} of {series.label} "
-        f"{'reaches' if count == 1 else 'reach'} these rates in million {format_bytes(size_bytes)} messages "
-        f"per second{over}: {labels.listed(texts)}."
+        f"{labels.capital(level_phrase(series.level))}, {labels.counted(count, 'thread')} of {series.label} "
+        f"{'reaches' if count == 1 else 'reach'} these rates in million {format_bytes(series.size_bytes)} "
+        f"messages per second{over}: {labels.listed(texts)}."
     )

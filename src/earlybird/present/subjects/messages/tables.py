@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.profile import Profile, Protocol
@@ -28,11 +29,17 @@ _MAX_LISTED = 4  # threads whose rates are listed individually
 BRIEF_SIZES = 7  # sizes per curve in the terminal, from the smallest to the largest
 
 
+# Of rows that begin with what an MPI does at a level.
+_MPI_AND_LEVEL = (
+    Column("MPI", lambda row: row[0].label, common=True, left=True),
+    Column("level", lambda row: labels.level(row[0].level), common=True, left=True),
+)
+
+
 def points_table(curves: Sequence[Curve]) -> Table:
     """Return the time and bandwidth of each ping-pong."""
     columns = [
-        Column("MPI", lambda row: row[0].label, common=True, left=True),
-        Column("level", lambda row: labels.level(row[0].level), common=True, left=True),
+        *_MPI_AND_LEVEL,
         Column("size", lambda row: format_bytes(row[1].config["size_bytes"])),
         Column("time", lambda row: with_interval(row[1].time_s, format_seconds)),
         Column("bandwidth", lambda row: _bandwidth_text(row[1])),
@@ -59,8 +66,7 @@ def brief_points_table(curves: Sequence[Curve]) -> Table:
 def fit_table(lines: Sequence[Fit]) -> Table:
     """Return the protocols of ping-pongs."""
     columns = [
-        Column("MPI", lambda row: row[0].label, common=True, left=True),
-        Column("level", lambda row: labels.level(row[0].level), common=True, left=True),
+        *_MPI_AND_LEVEL,
         Column("protocol", lambda row: row[1].name, left=True),
         Column("from", lambda row: format_bytes(row[1].min_bytes)),
         Column("latency", lambda row: format_seconds(row[1].latency_s)),
@@ -77,7 +83,7 @@ def fit_table(lines: Sequence[Fit]) -> Table:
 def protocols_table(profiles: Sequence[tuple[Profile, str]]) -> Table:
     """Return the protocols of profiles, given with the names of their MPIs, and their held-out errors."""
 
-    def error(key: str) -> Callable[[tuple], str]:
+    def error(key: str) -> Callable[[tuple[Any, ...]], str]:
         return lambda row: percent_text(number_or_none(row[2].extra.get(key)))
 
     columns = [
@@ -121,8 +127,8 @@ def bandwidth_table(items: Sequence[Contention]) -> Table:
     crowded = any(point.oversubscribed for _, point in rows)
     bound = " (bound: the times do not determine it)" * any(point.is_bound for _, point in rows)
     columns = [
-        Column("MPI", lambda row: row[0].label, common=True, varying=True, left=True),
-        Column("level", lambda row: labels.level(row[0].level), common=True, left=True),
+        replace(_MPI_AND_LEVEL[0], varying=True),
+        _MPI_AND_LEVEL[1],
         Column("protocol", lambda row: row[0].protocol or "largest size", common=True, left=True),
         Column("N", lambda row: str(row[1].count) + " *" * row[1].oversubscribed),
         Column("received", _received),
@@ -142,10 +148,9 @@ def rates_table(all_rates: Sequence[MessageRates]) -> Table:
     rows = [(series, result) for series in all_rates for result in series.results]
     crowded = any(result.oversubscribed for _, result in rows)
     columns = [
-        Column("MPI", lambda row: row[0].label, common=True, left=True),
-        Column("level", lambda row: labels.level(row[0].setting[0]), common=True, left=True),
-        Column("size", lambda row: format_bytes(row[0].setting[1]), common=True),
-        Column("window", lambda row: row[0].setting[2], common=True, detail=True),
+        *_MPI_AND_LEVEL,
+        Column("size", lambda row: format_bytes(row[0].size_bytes), common=True),
+        Column("window", lambda row: row[0].window, common=True, detail=True),
         Column("threads", lambda row: str(threads(row[1])) + " *" * row[1].oversubscribed, common=True),
         Column("method", lambda row: METHODS.get(row[1].method, row[1].method), left=True),
         Column("contexts", lambda row: contexts(row[1]), optional=True),

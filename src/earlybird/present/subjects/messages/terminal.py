@@ -64,7 +64,7 @@ def _messages(messages: int | str) -> str:
 
 
 def _records(profile: Profile) -> list[dict[str, Any]]:
-    """A row of CSV for every level, protocol and N."""
+    """Return a row of CSV for every level, protocol and N."""
     records = []
     for name, level in profile.levels.items():
         for protocol in level.protocols:

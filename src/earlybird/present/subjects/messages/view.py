@@ -62,7 +62,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Received:
-    """What a group receives per second if `count` of its processes receive at once."""
+    """The bytes that a group receives per second if `count` of its processes receive at once."""
 
     count: int
     bandwidth_bytes_per_s: Estimate  # with the interval of the profile, or over launches
@@ -91,23 +91,24 @@ class Contention:
         return self.top * self.points[0].count / self.points[0].bandwidth_bytes_per_s.value
 
     def ideal(self, count: float) -> float:
-        """Equation (3) of Thune et al. 2023, with the largest measured value as BW_max."""
+        """Return equation (3) of Thune et al. 2023, with the largest measured value as BW_max."""
         return float(maxrate_bandwidth(np.array(count), self.top / self.bend, self.top))
 
     def deviation(self, point: Received) -> float:
-        """From ideal scaling, relative."""
+        """Return the relative deviation from ideal scaling."""
         return point.bandwidth_bytes_per_s.value / self.ideal(point.count) - 1
 
 
 def bandwidth(result: Result) -> Estimate:
-    """Bytes per second that all receivers together receive; 0 if the clock did not resolve the time."""
+    """Return the bytes per second that all receivers together receive; 0 if the clock did not resolve the
+    time."""
     size_bytes = result.config["size_bytes"] * result.config["competitors"]
     low, value, high = (size_bytes / time_s if time_s > 0 else 0.0 for time_s in sorted(result.time_s)[::-1])
     return Estimate(value, low, high)
 
 
 def pingpong_curves(material: Material) -> list[Curve]:
-    """One curve per run, MPI, level and kind of buffer, sorted by level, then flavour."""
+    """Return a curve for each run, MPI, level and kind of buffer, sorted by level, then flavour."""
     curves = []
     for group in groups(material, _pingpong_setting):
         level, reused = group.setting
@@ -134,7 +135,7 @@ def _pingpong_setting(sample: Sample) -> tuple[str, bool] | None:
 
 
 def fits(material: Material) -> list[Fit]:
-    """The ping-pong lines of every profile: its `piecewise_postal` form, or its levels at N = 1."""
+    """Return the ping-pong lines of every profile: its `piecewise_postal` form, or its levels at N = 1."""
     result = []
     for profile, label in labelled_profiles(material):
         for level in sorted(profile.levels, key=labels.level_order):
@@ -142,7 +143,7 @@ def fits(material: Material) -> list[Fit]:
             segments = [Segment(*line) for line in lines] or _segments_of_levels(profile, level)
             error = form.get("held_out_error", profile.levels[level].extra.get("held_out_error"))
             ends = [segment.min_bytes for segment in segments[1:]] + [np.inf]
-            ended = [replace(one, end_bytes=end) for one, end in zip(segments, ends, strict=True)]
+            ended = [replace(segment, end_bytes=end) for segment, end in zip(segments, ends, strict=True)]
             result.append(
                 Fit(profile_mpi(profile), level, label, tuple(ended), number_or_none(error), bool(form))
             )
@@ -158,7 +159,8 @@ def _segments_of_levels(profile: Profile, level: str) -> list[Segment]:
 
 
 def contentions(material: Material) -> list[Contention]:
-    """BW(N) of every profile, level and protocol; for runs without a profile, at their largest size."""
+    """Return BW(N) of every profile, level and protocol; for runs without a profile, at their largest
+    size."""
     result = [
         Contention(profile_mpi(profile), level, protocol.name, label, _of_protocol(profile, level, protocol))
         for profile, label in labelled_profiles(material)
@@ -175,7 +177,8 @@ def contentions(material: Material) -> list[Contention]:
 
 
 def _lines(profile: Profile, level: str) -> list[Protocol]:
-    """The protocols of a level, without those that differ from the previous one only in sender behaviour."""
+    """Return the protocols of a level, without those that differ from the previous one only in sender
+    behaviour."""
     protocols = profile.levels[level].protocols
     return [
         protocol for k, protocol in enumerate(protocols) if not k or not protocol.continues(protocols[k - 1])
@@ -194,12 +197,12 @@ def _of_protocol(profile: Profile, level: str, protocol: Protocol) -> tuple[Rece
 
 
 def bounds_of(protocol: Protocol) -> set[int]:
-    """The N whose bandwidth is only a bound."""
+    """Return the N whose bandwidth is only a bound."""
     return _numbers_of(protocol, "bounded_n") | _numbers_of(protocol, "above_link_n")
 
 
 def _numbers_of(protocol: Protocol, key: str) -> set[int]:
-    """The N that a protocol lists under `key`; empty if the file has no list there."""
+    """Return the N that a protocol lists under `key`; empty if the file has no list there."""
     listed = protocol.extra.get(key)
     numbers = map(number_or_none, listed if isinstance(listed, list) else [])
     return {int(number) for number in numbers if number is not None}
@@ -211,15 +214,15 @@ def _of_samples(samples: Iterable[Sample]) -> tuple[Received, ...]:
 
 
 def largest_contention_samples(material: Material) -> dict[tuple[str, str], list[Sample]]:
-    """By MPI and level, the samples of the largest size with a number of competitors above zero."""
-    found = grouped(
+    """Return, by MPI and level, the samples of the largest size with a number of competitors above zero."""
+    groups_of_samples = grouped(
         (sample for run in material.runs for sample in run.samples if _is_contention(sample)),
         lambda sample: (str(sample.config.get("mpi", "other")), str(sample.config.get("level", ""))),
     )
-    for key, samples in found.items():
+    for key, samples in groups_of_samples.items():
         largest = max(sample.config["size_bytes"] for sample in samples)
-        found[key] = [sample for sample in samples if sample.config["size_bytes"] == largest]
-    return found
+        groups_of_samples[key] = [sample for sample in samples if sample.config["size_bytes"] == largest]
+    return groups_of_samples
 
 
 def _is_contention(sample: Sample) -> bool:
@@ -228,12 +231,12 @@ def _is_contention(sample: Sample) -> bool:
 
 
 def large_message_protocols(items: Iterable[Contention]) -> list[Contention]:
-    """The last protocol of each profile and level: that of large messages."""
+    """Return the last protocol of each profile and level: that of large messages."""
     return list({(item.label, item.level): item for item in items}.values())
 
 
 def profile_interval(profile: Profile, level: str, protocol: str, key: str) -> Any:
-    """intervals[level][protocol][key] of a profile, or None if the file does not have it."""
+    """Return intervals[level][protocol][key] of a profile; None if the file does not have it."""
     value: Any = profile.intervals
     for name in (level, protocol, key):
         value = value.get(name) if isinstance(value, dict) else None
@@ -241,6 +244,7 @@ def profile_interval(profile: Profile, level: str, protocol: str, key: str) -> A
 
 
 def pair_or_none(value: Any) -> tuple[float, float] | None:
+    """Return a pair of numbers; None for anything else."""
     if isinstance(value, list | tuple) and len(value) == 2 and None not in map(number_or_none, value):
         return float(value[0]), float(value[1])
     return None

@@ -1,230 +1,181 @@
-"""Tables of motifs: time, speed-up, throughput and parts of the time of every style, and scaling."""
+"""Tables of motifs: the results of every style, and how times scale with the ranks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from earlybird.compare.motifs import PARTS, Scaling
-from earlybird.data import labels
+from earlybird.compare.motifs import Scaling, cells_text
+from earlybird.data import kernels, labels
 from earlybird.data.methods import FUNNELLED
-from earlybird.data.units import format_bandwidth, format_seconds
-from earlybird.present.core.notation import ratio_text, with_interval
+from earlybird.data.results import Result
+from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.parts import grouped
-from earlybird.present.core.points import Point, rows_of
-from earlybird.present.core.table import Columns, Table, table_of
+from earlybird.present.core.points import rows_of
+from earlybird.present.core.table import Column, Table
 from earlybird.present.core.text import star
-from earlybird.present.subjects.motifs.view import WEAK, Motif, ScalingOf, Setting, scalings
+from earlybird.present.subjects.measured.columns import column_of
+from earlybird.present.subjects.motifs.view import Motif, scalings
 
-_Row = tuple[Motif, Point, str]
-_Text = Callable[[Setting, Mapping[str, Any]], str]
-_MAX_ROWS, _MAX_BRIEF = 60, 24
-_WHERE = "in `earlybird show RUN`"
+_MAX_ROWS, _MAX_BRIEF = 60, 24  # with more rows, the page would be larger than 2 MB
+_BRIEF = ("ranks", "cells", "threads", "method", "time_s", "speed_up", "waiting_s")
+# Heads of settings that one column of a brief table has together, and of those that are often others for
+# other motifs, ranks or threads.
+_FOLLOWING = {"grid", "variables", "planes per block", "partitions"}
+_SETTINGS = _FOLLOWING | {"scaling", "mapped by", "stencil", "periodic", "buffers", "compute", "noise"}
+
+
+class Row(NamedTuple):
+    """A result and how it scales, if known; `motif` and `mpi` are "" in a table of a single one."""
+
+    result: Result
+    scaling: Scaling | None = None
+    motif: str = ""
+    mpi: str = ""
+
+    @property
+    def efficiency(self) -> float | None:
+        return self.scaling.efficiency if self.scaling else None
+
+    @property
+    def scaled_speed_up(self) -> float | None:
+        return self.scaling.speed_up if self.scaling else None
+
+    @property
+    def scaled_cells(self) -> str:
+        """The cells that stay the same: `8x8x8 each` with weak scaling."""
+        return cells_text(self.result.config) + " each" * bool(self.scaling and self.scaling.is_weak)
+
+
+def _column(declared: kernels.Column, **changes: Any) -> Column:
+    """Return a column of results as a column of rows, with `changes`."""
+    column = column_of(declared)
+    star_text = "*" if declared.key == "threads" else ""
+    return replace(
+        column,
+        text_of=lambda row: f"{column.text(row.result)}{star_text * row.result.oversubscribed}",
+        **changes,
+    )
+
+
+_DECLARED = {column.key: column for column in kernels.HALO3D.columns if not column.interval}
+_WHAT = (
+    Column("motif", lambda row: row.motif, common=True, optional=True, left=True),
+    Column("MPI", lambda row: row.mpi, common=True, optional=True, left=True, folded=True),
+)
+_RESULTS = (
+    *_WHAT,
+    *(
+        _column(
+            declared,
+            detail=declared.interval or declared.key not in _BRIEF,
+            head=declared.head.removesuffix(f" over {FUNNELLED}"),
+        )
+        for declared in kernels.HALO3D.columns
+    ),
+)
+_GRID = _column(_DECLARED["process_grid"], common=False, detail=True)
+
+
+def _if_varying(*keys: str) -> list[Column]:
+    return [_column(_DECLARED[key], optional=False, varying=True, detail=True) for key in keys]
+
+
+_SCALING = (
+    *_WHAT,
+    Column("scaling", lambda row: row.result.config["scaling"], common=True, left=True, detail=True),
+    *_if_varying("mapping"),
+    Column("cells", lambda row: row.scaled_cells, common=True),
+    *_if_varying("variables", "stencil", "periodic", "buffers", "planes_per_block"),
+    _column(_DECLARED["compute_s"]),
+    *_if_varying("noise"),
+    _column(_DECLARED["threads"]),
+    *_if_varying("partitions"),
+    _column(_DECLARED["method"], common=True),
+    _column(_DECLARED["ranks"], common=False),
+    _column(_DECLARED["time_s"]),
+    Column(
+        "speed-up", lambda row: ratio_text(row.scaled_speed_up) if row.scaled_speed_up else "", detail=True
+    ),
+    Column("efficiency", lambda row: labels.percent(row.efficiency) if row.efficiency else ""),
+    _column(_DECLARED["state"], detail=True),
+)
 
 
 def motifs_table(measured: Sequence[Motif]) -> Table:
-    """Without settings that are the same in all rows. With more rows, the page would be larger than 2 MB."""
-    rows = rows_of(measured)
-    always = {name: _SETTING[name] for name in _ALWAYS}
-    shown = always | _varying(_SETTING, rows)
-    columns = {name: text for name, text in _SETTING.items() if name in shown} | _RESULTS
-    return table_of(_caption(measured), rows, columns).first(_MAX_ROWS, where=_WHERE)
-
-
-def brief_motifs_table(measured: Sequence[Motif]) -> Table:
-    """Without intervals; the settings that differ between rows, apart from ranks and cells, in one column. If
-    there are many rows, those of the largest grids come first."""
-    rows = rows_of(measured)
-    if len(rows) > _MAX_BRIEF:
-        rows.sort(key=lambda row: row[1] is not row[0].points[-1])
-    columns = dict(_BRIEF_SETTING)
-    if len({one.label for one in measured}) > 1:
-        columns |= {"MPI": _SETTING["MPI"]}
-    columns |= _in_one(_needed(_BRIEF_TEXTS, rows, _point_of))
-    return table_of(_caption(measured), rows, columns | _BRIEF_RESULTS).first(_MAX_BRIEF)
-
-
-def _varying(columns: Columns, rows: Sequence[Any]) -> dict[str, Callable[[Any], str]]:
-    return {name: text for name, text in columns.items() if len({text(row) for row in rows}) > 1}
-
-
-def _needed(
-    texts: Mapping[str, _Text], rows: Sequence[Any], place: Callable[[Any], tuple[Setting, Mapping[str, Any]]]
-) -> dict[str, Callable[[Any], str]]:
-    """As `_varying`, without what always follows from the motif, its ranks and its threads."""
-
-    def on_its_own(row: Any) -> tuple:
-        setting, _ = place(row)
-        return setting.motif, setting.ranks, setting.threads
-
-    columns = {name: lambda row, text=text: text(*place(row)) for name, text in texts.items()}
-    found = _varying(columns, rows)
-    for name in _FOLLOWING & found.keys():
-        if all(len({found[name](row) for row in same}) == 1 for same in grouped(rows, on_its_own).values()):
-            del found[name]
-    return found
-
-
-def _in_one(columns: Columns) -> dict[str, Callable[[Any], str]]:
-    """One column of the texts of all, if there are any."""
-    if not columns:
-        return {}
-    return {"setting": lambda row: ", ".join(filter(None, (text(row) for text in columns.values())))}
-
-
-def scaling_tables(measured: Sequence[Motif]) -> list[Table]:
-    """How times scale with the ranks, if several numbers were measured."""
-    rows = _scaling_rows(measured)
-    columns = {name: _SCALING[name] for name in ("motif", "MPI", "scaling", "cells")}
-    columns |= _needed(_without(_TEXTS, _SCALING), rows, _scaled_of) | _SCALING
-    return _scaling_tables(rows, columns, _MAX_ROWS, _WHERE)
-
-
-def brief_scaling_tables(measured: Sequence[Motif]) -> list[Table]:
-    """With the other settings that differ between rows in one column."""
-    rows = _scaling_rows(measured)
-    columns = {name: _SCALING[name] for name in ("motif", "MPI", "cells", "computation", "threads")}
-    columns |= _in_one(_needed(_without(_BRIEF_TEXTS, _SCALING), rows, _scaled_of))
-    columns |= {name: _SCALING[name] for name in ("method", "ranks", "time", "efficiency")}
-    return _scaling_tables(rows, columns, _MAX_BRIEF, "on the page")
-
-
-def _scaling_rows(measured: Sequence[Motif]) -> list["_ScalingRow"]:
-    return [
-        (one, scaled) for one in scalings(measured) for method in one.methods() for scaled in one.of(method)
+    """Return a row for each style at each point."""
+    rows = [
+        Row(point.results[method], motif=motif.name, mpi=motif.label)
+        for motif, point, method in rows_of(measured)
     ]
+    crowded = star(any(motif.oversubscribed for motif in measured))
+    caption = f"Motifs: time of an iteration, and speed-up over {labels.method(FUNNELLED)}{crowded}"
+    return Table(caption, _RESULTS, rows)
 
 
-def _scaling_tables(rows: Sequence["_ScalingRow"], columns: Columns, count: int, where: str) -> list[Table]:
-    caption = "Scaling: ratios of medians, because launches of different ranks are not paired"
-    caption += star(any(scaled.result.oversubscribed for _, scaled in rows))
-    return [table_of(caption, rows, columns).first(count, where=where)] if rows else []
+def scaling_table(rows: Sequence[Row]) -> Table:
+    """Return how times scale with the ranks; with the process grids if some ranks have several."""
+    grids = {(row.result.config["ranks"], row.result.config["process_grid"]) for row in rows}
+    columns = list(_SCALING)
+    if len(grids) > len({ranks for ranks, _ in grids}):
+        columns.insert([column.head for column in columns].index("P") + 1, _GRID)
+    fewest = sorted({row.scaling.fewest.config["ranks"] for row in rows if row.scaling})
+    crowded = star(any(row.result.oversubscribed for row in rows))
+    caption = (
+        f"Scaling, over P={', '.join(map(str, fewest))}: ratios of medians, because launches of different "
+        f"ranks are not paired{crowded}"
+    )
+    return Table(caption, columns, rows)
 
 
-def _caption(measured: Sequence[Motif]) -> str:
-    crowded = star(any(one.oversubscribed for one in measured))
-    return f"Motifs: time of an iteration, and speed-up over {labels.method(FUNNELLED)}{crowded}"
+def all_tables(measured: Sequence[Motif]) -> list[Table]:
+    """Return the tables of the page."""
+    tables = [motifs_table(measured), *_scaling_tables(measured)]
+    return [table.first(_MAX_ROWS, where="in `earlybird show RUN`") for table in tables]
 
 
-def _crowded(row: _Row) -> str:
-    return "*" * row[1].results[row[2]].oversubscribed
+def brief_tables(measured: Sequence[Motif]) -> list[Table]:
+    """Return the tables of the terminal; if there are many rows, those of the largest grids come first."""
+    table = motifs_table(measured)
+    if len(table.items) > _MAX_BRIEF:
+        largest = {id(result) for motif in measured for result in motif.points[-1].results.values()}
+        table = replace(table, items=sorted(table.items, key=lambda row: id(row.result) not in largest))
+    return [_brief(table).first(_MAX_BRIEF) for table in (table, *_scaling_tables(measured))]
 
 
-def _part(name: str) -> Callable[[_Row], str]:
-    def cell(row: _Row) -> str:
-        value = row[1].results[row[2]].figures.get(name)
-        return "-" if value is None else format_seconds(value)
-
-    return cell
-
-
-def _sent(row: _Row) -> str:
-    rate = row[1].results[row[2]].figures.get("throughput_bytes_per_s")
-    return format_bandwidth(rate) if rate else "-"
+def _scaling_tables(measured: Sequence[Motif]) -> list[Table]:
+    rows = [
+        Row(scaled.result, scaled, scaling.first.name, scaling.first.label)
+        for scaling in scalings(measured)
+        for method in scaling.methods()
+        for scaled in scaling.of(method)
+    ]
+    return [scaling_table(rows)] if rows else []
 
 
-def _speed_up(row: _Row) -> str:
-    gain = row[1].speed_up.get(row[2])
-    return ratio_text(gain.value) if gain else "-"
+def _brief(table: Table) -> Table:
+    """Return the table without its details, but with the settings among them that differ in one column."""
+    settings = [
+        column
+        for column in table.columns
+        if column.head in _SETTINGS and column.detail and _differs(column, table.items)
+    ]
+    columns = list(table.brief().columns)
+    place = [column.head for column in columns].index("method")
+
+    def setting(row: Row) -> str:
+        texts = [(column.head, column.text(row)) for column in settings]
+        return ", ".join(f"{head} {text}" for head, text in texts if text)
+
+    columns.insert(place, Column("setting", setting, common=True, optional=True, left=True, folded=True))
+    return replace(table, columns=columns)
 
 
-def _point_of(row: _Row) -> tuple[Setting, Mapping[str, Any]]:
-    return row[0].setting, row[1].config
+def _differs(column: Column, rows: Sequence[Row]) -> bool:
+    """Return whether a setting differs between rows of a motif, and is not one that always follows from its
+    ranks and threads."""
 
+    def alike(row: Row) -> tuple[Any, ...]:
+        config = row.result.config
+        return (row.motif, config["ranks"], config["threads"]) if column.head in _FOLLOWING else (row.motif,)
 
-def _scaled_of(row: "_ScalingRow") -> tuple[Setting, Mapping[str, Any]]:
-    """With the ranks of the row, not the fewest."""
-    config = row[1].result.config
-    return replace(row[0].first.setting, ranks=config["ranks"]), config
-
-
-def _of_point(text: _Text) -> Callable[[_Row], str]:
-    return lambda row: text(*_point_of(row))
-
-
-def _without(texts: Mapping[str, _Text], others: Columns) -> dict[str, _Text]:
-    return {name: text for name, text in texts.items() if name not in others}
-
-
-# What may differ between points, in columns of their own, and as parts of a text.
-_TEXTS: dict[str, _Text] = {
-    "scaling": lambda setting, _: setting.scaling,
-    "mapped by": lambda setting, _: setting.map_by,
-    "grid": lambda _, config: config["process_grid"],
-    "variables": lambda setting, _: str(setting.variables),
-    "stencil": lambda setting, _: str(setting.stencil or "-"),
-    "periodic": lambda setting, _: setting.periodic or "-",
-    "buffers": lambda setting, _: setting.buffers or "-",
-    "planes per block": lambda _, config: str(config.get("planes_per_block", "-")),
-    "partitions": lambda _, config: str(config["partitions"]),
-    "computation": lambda setting, _: format_seconds(setting.compute_s),
-    "noise": lambda setting, _: setting.noise_text(),
-}
-# Often others for other motifs, ranks or threads.
-_FOLLOWING = {"grid", "variables", "planes per block", "partitions"}
-_BRIEF_TEXTS: dict[str, _Text] = _TEXTS | {
-    "grid": lambda _, config: f"grid {config['process_grid']}",
-    "variables": lambda setting, _: labels.counted(setting.variables, "variable"),
-    "stencil": lambda setting, _: f"{setting.stencil} points" if setting.stencil else "",
-    "periodic": lambda setting, _: "periodic" if setting.periodic == "yes" else "",
-    "buffers": lambda setting, _: "derived" if setting.buffers == "derived" else "",
-    "planes per block": lambda _, config: _planes(config),
-    "partitions": lambda _, config: labels.counted(config["partitions"], "partition"),
-    "noise": lambda setting, _: setting.noise_text() if setting.noise_share else "",
-}
-
-
-def _planes(config: Mapping[str, Any]) -> str:
-    planes = config.get("planes_per_block")
-    return f"{labels.counted(planes, 'plane')} per block" if planes else ""
-
-
-_SETTING: dict[str, Callable[[_Row], str]] = {
-    "motif": lambda row: row[0].name,
-    "MPI": lambda row: row[0].label,
-    "scaling": _of_point(_TEXTS["scaling"]),
-    "ranks": lambda row: str(row[0].setting.ranks),
-    "mapped by": _of_point(_TEXTS["mapped by"]),
-    "grid": _of_point(_TEXTS["grid"]),
-    "cells": lambda row: row[1].config["cells"],
-    "threads": lambda row: str(row[0].setting.threads) + _crowded(row),
-    **{
-        name: _of_point(text) for name, text in _TEXTS.items() if name not in ("scaling", "mapped by", "grid")
-    },
-}
-_ALWAYS = ("motif", "MPI", "ranks", "cells", "threads")
-_RESULTS: dict[str, Callable[[_Row], str]] = {
-    "method": lambda row: labels.method(row[2]),
-    "time": lambda row: with_interval(row[1].time_s[row[2]], format_seconds),
-    "speed-up": lambda row: with_interval(row[1].speed_up.get(row[2]), ratio_text),
-    "sent": _sent,
-    "computing": _part(PARTS[0]),
-    "communicating": _part(PARTS[1]),
-    "waiting": _part(PARTS[2]),
-    "launches": lambda row: str(row[1].results[row[2]].launches),
-}
-_BRIEF_SETTING: dict[str, Callable[[_Row], str]] = {
-    "motif": _SETTING["motif"],
-    "ranks": lambda row: f"{row[0].setting.ranks} x {row[0].setting.threads}{_crowded(row)}",
-    "cells": _SETTING["cells"],
-}
-_BRIEF_RESULTS: dict[str, Callable[[_Row], str]] = {
-    "method": lambda row: row[2],
-    "time": lambda row: format_seconds(row[1].time_s[row[2]].value),
-    "speed-up": _speed_up,
-    "waiting": _part(PARTS[2]),
-}
-
-_ScalingRow = tuple[ScalingOf, Scaling]
-_SCALING: dict[str, Callable[[_ScalingRow], str]] = {
-    "motif": lambda row: row[0].first.name,
-    "MPI": lambda row: row[0].first.label,
-    "scaling": lambda row: row[0].first.setting.scaling,
-    "cells": lambda row: row[0].cells + " each" * (row[0].first.setting.scaling == WEAK),
-    "computation": lambda row: format_seconds(row[0].first.setting.compute_s),
-    "threads": lambda row: str(row[0].first.setting.threads) + "*" * row[1].result.oversubscribed,
-    "method": lambda row: row[1].result.method,
-    "ranks": lambda row: str(row[1].result.config["ranks"]),
-    "time": lambda row: format_seconds(row[1].result.time_s.value),
-    "speed-up": lambda row: "-" if row[1].speed_up is None else ratio_text(row[1].speed_up),
-    "efficiency": lambda row: "-" if row[1].efficiency is None else labels.percent(row[1].efficiency),
-}
+    return any(len({column.text(row) for row in same}) > 1 for same in grouped(rows, alike).values())

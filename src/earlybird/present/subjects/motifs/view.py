@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from math import prod
+from operator import attrgetter
 from typing import Any
 
 from earlybird.compare.motifs import Scaling, cells_text, compared_with_best, mapping_of, scaling
@@ -40,13 +41,10 @@ class Setting:
     noise: str
     noise_share: float
 
-    def noise_text(self) -> str:
-        return labels.noise(self.noise, self.noise_share)
-
 
 @dataclass(frozen=True)
 class Motif:
-    """What one run measured of one motif and MPI with one setting, from the smallest to the largest grid."""
+    """A motif as a run measured it with an MPI and a setting, from the smallest to the largest grid."""
 
     label: str
     mpi: str
@@ -71,11 +69,11 @@ class Motif:
         return views.methods_of(self.points)
 
     def choice(self) -> dict[str, str]:
-        """The values of the selectors."""
-        return {name: text(self) for name, (text, _) in _CHOICES.items()}
+        """Return the values of the selectors."""
+        return {name: text(value(self)) for name, (value, text) in _CHOICES.items()}
 
     def settings_of_points(self) -> list[list[str]]:
-        """The cells of each point, `8x8x8`, and what else differs between the points of the same cells."""
+        """Return the cells of each point, `8x8x8`, and what else differs between points of the same cells."""
         configs = [point.config for point in self.points]
         settings = []
         for config in configs:
@@ -89,11 +87,11 @@ class Motif:
         return settings
 
     def names_of_points(self) -> list[str]:
-        """The settings of each point as one text: `32x32x32, 4 partitions`."""
+        """Return the settings of each point as one text: `32x32x32, 4 partitions`."""
         return [", ".join(settings) for settings in self.settings_of_points()]
 
     def library_gain(self, point: Point) -> tuple[str, Ratio] | None:
-        """The fastest of the other styles at a point, and its time over that of libearlybird."""
+        """Return the fastest of the other styles at a point, and its time over that of libearlybird."""
         at_point = [sample for sample in self.samples if sample.config == point.config]
         return compared_with_best(grouped(at_point, lambda sample: sample.method))
 
@@ -107,35 +105,41 @@ _OF_POINTS = {
 }
 
 
-def _map_by_order(one: Motif) -> tuple:
-    name = one.setting.map_by
+def _map_by_order(motif: Motif) -> tuple[int, str]:
+    name = motif.setting.map_by
     return MAPPINGS.index(name) if name in MAPPINGS else len(MAPPINGS), name
 
 
-# For each selector: the text of a value, and its sort key.
-_CHOICES: Mapping[str, tuple[Callable[[Motif], str], Callable[[Motif], Any]]] = {
-    "motif": (lambda one: one.name, lambda one: MOTIFS.index(one.name)),
-    "MPI": (lambda one: one.label, lambda one: one.label),
-    "scaling": (lambda one: one.setting.scaling, lambda one: one.setting.scaling),
-    "ranks": (lambda one: str(one.setting.ranks), lambda one: one.setting.ranks),
-    "mapped by": (lambda one: one.setting.map_by, _map_by_order),
-    "threads": (lambda one: str(one.setting.threads), lambda one: one.setting.threads),
-    "variables": (lambda one: str(one.setting.variables), lambda one: one.setting.variables),
-    "stencil": (lambda one: str(one.setting.stencil or "-"), lambda one: one.setting.stencil),
-    "periodic": (lambda one: one.setting.periodic or "-", lambda one: one.setting.periodic),
-    "buffers": (lambda one: one.setting.buffers or "-", lambda one: one.setting.buffers),
-    "computation": (lambda one: format_seconds(one.setting.compute_s), lambda one: one.setting.compute_s),
-    "noise": (
-        lambda one: one.setting.noise_text(),
-        lambda one: (one.setting.noise_share > 0, one.setting.noise, one.setting.noise_share),
-    ),
+def _noise_order(motif: Motif) -> tuple[bool, str, float]:
+    setting = motif.setting
+    return setting.noise_share > 0, setting.noise, setting.noise_share
+
+
+def _or_dash(value: Any) -> str:
+    return str(value or "-")
+
+
+# For each selector: the value of a motif, by which choices are ordered, and its text.
+_CHOICES: Mapping[str, tuple[Callable[[Motif], Any], Callable[[Any], str]]] = {
+    "motif": (lambda motif: MOTIFS.index(motif.name), MOTIFS.__getitem__),
+    "MPI": (attrgetter("label"), str),
+    "scaling": (attrgetter("setting.scaling"), str),
+    "ranks": (attrgetter("setting.ranks"), str),
+    "mapped by": (_map_by_order, lambda order: order[1]),
+    "threads": (attrgetter("setting.threads"), str),
+    "variables": (attrgetter("setting.variables"), str),
+    "stencil": (attrgetter("setting.stencil"), _or_dash),
+    "periodic": (attrgetter("setting.periodic"), _or_dash),
+    "buffers": (attrgetter("setting.buffers"), _or_dash),
+    "computation": (attrgetter("setting.compute_s"), format_seconds),
+    "noise": (_noise_order, lambda order: labels.noise(*order[1:])),
 }
 _RANKS = "ranks"
 
 
 @dataclass(frozen=True)
 class ScalingOf:
-    """How the styles of one motif scale, with everything but the ranks the same. `first` has the fewest
+    """The scaling of the styles of a motif, with everything but the ranks the same. `first` has the fewest
     ranks; `cells` are those of all ranks together, or of each with weak scaling; `partitions` are None if all
     have the same."""
 
@@ -145,36 +149,36 @@ class ScalingOf:
     scalings: tuple[Scaling, ...]
 
     def cells_text(self) -> str:
-        """`16x16x16 cells each in 4 partitions`."""
+        """Return `16x16x16 cells each in 4 partitions`."""
         each = " each" if self.first.setting.scaling == WEAK else ""
         return f"{self.cells} cells{each}" + (f" in {self.partitions} partitions" if self.partitions else "")
 
     def methods(self) -> list[str]:
-        return sorted({one.result.method for one in self.scalings}, key=labels.method_order)
+        return sorted({scaled.result.method for scaled in self.scalings}, key=labels.method_order)
 
     def of(self, method: str) -> list[Scaling]:
-        return [one for one in self.scalings if one.result.method == method]
+        return [scaled for scaled in self.scalings if scaled.result.method == method]
 
     def choice(self) -> dict[str, str]:
         return {name: value for name, value in self.first.choice().items() if name != _RANKS}
 
 
 def choices(measured: Sequence[Motif]) -> dict[str, list[str]]:
-    """The values of every selector, in order."""
+    """Return the values of every selector, in order."""
     return {
-        name: list(dict.fromkeys(text(one) for one in sorted(measured, key=order)))
-        for name, (text, order) in _CHOICES.items()
+        name: [text(choice) for choice in sorted({value(motif) for motif in measured})]
+        for name, (value, text) in _CHOICES.items()
     }
 
 
-def setting_text(one: Motif, with_ranks: bool = True) -> str:
-    """`halo3d, MPICH, 4 ranks of 2 threads, stencil of 7 points, 1 ms of computation, noise single 4 %`,
-    without the defaults."""
-    setting = one.setting
+def setting_text(motif: Motif, with_ranks: bool = True) -> str:
+    """Return `halo3d, MPICH, 4 ranks of 2 threads, stencil of 7 points, 1 ms of computation`, without the
+    defaults."""
+    setting = motif.setting
     threads = labels.counted(setting.threads, "thread")
     parts = [
-        one.name,
-        one.label,
+        motif.name,
+        motif.label,
         f"{labels.counted(setting.ranks, 'rank')} of {threads}" if with_ranks else threads,
         f"mapped by {setting.map_by}" if setting.map_by != MAPPINGS[0] else "",
         "weak scaling" if setting.scaling == WEAK else "",
@@ -183,69 +187,75 @@ def setting_text(one: Motif, with_ranks: bool = True) -> str:
         "periodic" if setting.periodic == "yes" else "",
         "derived datatypes" if setting.buffers == "derived" else "",
         f"{format_seconds(setting.compute_s)} of computation" if setting.compute_s else "",
-        f"noise {setting.noise_text()}" if setting.noise_share else "",
+        f"noise {labels.noise(setting.noise, setting.noise_share)}" if setting.noise_share else "",
     ]
     return ", ".join(part for part in parts if part)
 
 
 def motifs(material: Material) -> list[Motif]:
-    """The motifs of every run, MPI and setting, sorted by setting."""
+    """Return the motifs of every run, MPI and setting, sorted by setting."""
     all_groups = groups(material, _setting)
     # One label for all settings of a run and MPI: scaling compares settings that other runs may not have.
     label_of: dict[tuple[int, str], str] = {}
     for group in all_groups:
         key = id(group.run), group.mpi
         label_of[key] = max(label_of.get(key, ""), group.label, key=len)
-    found = [
+    measured = [
         Motif(
             label_of[id(group.run), group.mpi], group.mpi, group.setting, _points(group.samples),
             tuple(group.samples),
         )
         for group in all_groups
     ]  # fmt: skip
-    return sorted(found, key=lambda one: (MOTIFS.index(one.name), *vars(one.setting).values(), one.label))
+    return sorted(
+        measured, key=lambda motif: (MOTIFS.index(motif.name), *vars(motif.setting).values(), motif.label)
+    )
 
 
 def _points(samples: Iterable[Sample]) -> tuple[Point, ...]:
-    def size(point: Point) -> tuple:
+    def size(point: Point) -> tuple[Any, ...]:
         numbers = [int(number) for number in point.config["cells"].split("x")]
         return prod(numbers), numbers, *(str(point.config.get(key, "")) for key in _OF_POINTS)
 
     alike = grouped(results(samples), lambda result: tuple(sorted(result.config.items())))
-    return tuple(sorted((Point({one.method: one for one in same}) for same in alike.values()), key=size))
+    return tuple(
+        sorted((Point({result.method: result for result in same}) for same in alike.values()), key=size)
+    )
 
 
 def by_interest(measured: Sequence[Motif]) -> list[Motif]:
-    """The motifs and MPIs in turn, of each the setting first that shows most: with messages, the reference, a
-    core for each thread, several threads, and the largest speed-up of the largest grid."""
+    """Return the motifs and MPIs in turn, of each the setting first that shows most: with messages, the
+    reference, a core for each thread, several threads, and the largest speed-up of the largest grid."""
 
-    def merit(one: Motif) -> tuple:
-        point = one.points[-1]
+    def merit(motif: Motif) -> tuple[Any, ...]:
+        point = motif.points[-1]
         gain = max((gain.value for gain in point.speed_up.values()), default=0.0)
-        alone = one.oversubscribed, one.setting.threads == 1
-        return one.sends, FUNNELLED in point.results, *(not value for value in alone), gain
+        alone = motif.oversubscribed, motif.setting.threads == 1
+        return motif.sends, FUNNELLED in point.results, *(not value for value in alone), gain
 
-    alike = grouped(measured, lambda one: (one.name, one.mpi)).values()
+    alike = grouped(measured, lambda motif: (motif.name, motif.mpi)).values()
     in_turn = zip_longest(*(sorted(group, key=merit, reverse=True) for group in alike))
-    return [one for one in chain.from_iterable(in_turn) if one is not None]
+    return [motif for motif in chain.from_iterable(in_turn) if motif is not None]
 
 
 def scalings(measured: Sequence[Motif]) -> list[ScalingOf]:
-    """The scaling of every motif, MPI and setting that was measured with several numbers of ranks."""
-    alike = grouped(measured, lambda one: tuple({**one.choice(), _RANKS: ""}.values()))
-    found = []
+    """Return the scaling of every motif, MPI and setting that was measured with several numbers of ranks."""
+    alike = grouped(measured, lambda motif: tuple({**motif.choice(), _RANKS: ""}.values()))
+    scaled = []
     for same in alike.values():
-        first = min(same, key=lambda one: one.setting.ranks)
-        rows = scaling(result for one in same for point in one.points for result in point.results.values())
-        several = len({one.result.config["partitions"] for one in rows}) > 1
-        by_size = grouped(rows, lambda one: (cells_text(one.result.config), one.result.config["partitions"]))
+        first = min(same, key=lambda motif: motif.setting.ranks)
+        rows = scaling(
+            result for motif in same for point in motif.points for result in point.results.values()
+        )
+        several = len({row.result.config["partitions"] for row in rows}) > 1
+        by_size = grouped(rows, lambda row: (cells_text(row.result.config), row.result.config["partitions"]))
         for (cells, partitions), group in by_size.items():
-            found.append(ScalingOf(first, cells, partitions if several else None, tuple(group)))
-    return found
+            scaled.append(ScalingOf(first, cells, partitions if several else None, tuple(group)))
+    return scaled
 
 
 def _setting(sample: Sample) -> Setting | None:
-    """The setting of a sample; None if it is of another kernel or its configuration is incomplete."""
+    """Return the setting of a sample; None if it is of another kernel or its configuration is incomplete."""
     config, keys = sample.config, ("ranks", "threads", "variables", "partitions", "size_bytes", "compute_s")
     numbers = [number_or_none(config.get(key)) for key in keys]
     texts = [config.get(key) for key in ("cells", "process_grid")]

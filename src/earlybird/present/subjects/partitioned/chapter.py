@@ -5,22 +5,20 @@ from collections.abc import Mapping
 from earlybird.compare.partitioned import AVAILABILITY, DELIVERED, OVERHEAD
 from earlybird.data import labels
 from earlybird.data.methods import EARLYBIRD, MANY, OWN_CALLS, SINGLE
+from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
 from earlybird.present.core.lines import MEASURED
 from earlybird.present.core.notation import interval_text, ratio_text, with_interval
 from earlybird.present.core.parts import Answer, Chapter, grouped
-from earlybird.present.core.text import NOTHING
+from earlybird.present.core.points import choices
+from earlybird.present.core.text import NOTHING, method_names
 from earlybird.present.material import Material
-from earlybird.present.subjects.papers import temucin, temucin_motifs
-from earlybird.present.subjects.papers.temucin_figures import throughput_figures
-from earlybird.present.subjects.papers.temucin_view import throughputs
+from earlybird.present.subjects.measured.columns import labelled_results, results_table
 from earlybird.present.subjects.partitioned.figures import MAX_SETTINGS, partitioned_figures
-from earlybird.present.subjects.partitioned.tables import brief_partitioned_table, partitioned_table
 from earlybird.present.subjects.partitioned.view import (
     Metrics,
     by_interest,
-    choices,
     metric,
     partitioned_metrics,
     setting_text,
@@ -29,92 +27,87 @@ from earlybird.present.subjects.partitioned.view import (
 ID = "partitioned"
 CROWDED = " Settings with more threads than cores include context switches."
 QUESTION = "What does partitioned communication cost, and what does it gain?"
-# Of these the answer names the better one.
+# The answer names the better ones of these.
 CALLS = (OWN_CALLS, EARLYBIRD)
+_CAPTION = "Metrics of partitioned communication"
+# With more rows, the page would be larger than 2 MB.
+_MAX_ROWS, _MAX_BRIEF = 96, 24
 # With fewer launches nothing is advised: the interval of two is no more than the two values.
 LAUNCHES_FOR_ADVICE = 3
 
 
 def partitioned_chapter(material: Material) -> Chapter:
+    """Return the chapter; it is empty without partitioned communication."""
     measured = partitioned_metrics(material)
     if not measured:
         return Chapter(ID, QUESTION, "")
-    ordered, motifs = by_interest(measured), throughputs(material)
-    heads = [group[0] for group in grouped(ordered, lambda one: one.label).values()]
+    ordered = by_interest(measured)
+    by_mpi = grouped(ordered, lambda metrics: metrics.label).values()
+    answers = [_more_available_calls(group[0]) for group in by_mpi]
+    by_setting = grouped(ordered, lambda metrics: metrics.setting).values()
+    first_results = [result for group in by_setting for result in labelled_results(group)]
+    whole = results_table(_CAPTION, labelled_results(measured), on_page=True)
     return Chapter(
         ID,
         QUESTION,
-        _sentence(ordered[0]),
+        answers[0].summary,
         [
             "Metrics of Temuçin et al. 2022; the share delivered before the join is not in the paper. "
             + MEASURED
-            + CROWDED * any(one.oversubscribed for one in measured),
-            *([temucin.NOTES] if any(one.reproduces == temucin.NAME for one in measured) else []),
-            *([temucin_motifs.NOTES] if motifs else []),
+            + CROWDED * any(metrics.oversubscribed for metrics in measured),
+            method_names(measured),
         ],
-        answers=[_answer(one) for one in heads],
-        figures=[*partitioned_figures(ordered), *throughput_figures(motifs)],
-        tables=[partitioned_table(measured)],
-        shown=[*temucin.paper_tables(measured), *temucin_motifs.motif_paper_tables(motifs)],
-        brief=[brief_partitioned_table(ordered)],
+        answers=answers,
+        figures=partitioned_figures(ordered),
+        tables=[whole.first(_MAX_ROWS, where="in `earlybird show RUN`")],
+        brief=[results_table(_CAPTION, first_results).brief().first(_MAX_BRIEF)],
         choices=choices(ordered[:MAX_SETTINGS]),
     )
 
 
-def _calls(one: Metrics) -> list[str]:
-    return [method for method in CALLS if method in one.points[-1].results]
-
-
-def _sentence(one: Metrics) -> str:
-    """Overhead, availability and delivered share of the largest buffer, for each kind of partitioned call."""
-    point, texts = one.points[-1], []
-    for method in _calls(one):
-        result = point.results[method]
-        overhead, available, delivered = (
-            metric(result, name) for name in (OVERHEAD, AVAILABILITY, DELIVERED)
-        )
-        if overhead and available and delivered:
-            texts.append(
-                f"{labels.method(method)} has an overhead of {ratio_text(overhead.value)}, delivers "
-                f"{labels.percent(delivered.value)} before the threads join and leaves the application "
-                f"{labels.percent(available.value)} of the time of a single message"
-            )
-    what = f"{format_bytes(point.size_bytes)}, {setting_text(one)}"
-    return (
-        f"{what}: {'; '.join(texts)}." if texts else f"{what}: no launch compares it with a single message."
-    )
-
-
-def _answer(one: Metrics) -> Answer:
-    """The calls with the clearly larger availability."""
-    point = one.points[-1]
-    what = f"Partitioned communication of {format_bytes(point.size_bytes)}: {setting_text(one)}"
-    found = {method: metric(point.results[method], AVAILABILITY) for method in _calls(one)}
-    known = {method: estimate for method, estimate in found.items() if estimate is not None}
-    if not known:
+def _more_available_calls(metrics: Metrics) -> Answer:
+    """Return the calls with the larger availability."""
+    point = metrics.points[-1]
+    what = f"Partitioned communication of {format_bytes(point.size_bytes)}: {setting_text(metrics)}"
+    results = {method: point.results[method] for method in (*CALLS, MANY) if method in point.results}
+    available = {
+        method: share for method, result in results.items() if (share := metric(result, AVAILABILITY))
+    }
+    calls = [method for method in CALLS if method in available]
+    if not calls:
         return Answer(what, "", "", f"No launch compares it with a {labels.method(SINGLE)}.", "")
-    best = max(known, key=lambda method: known[method].value)
-    others = {method: known[method] for method in known if method != best}
-    if MANY in point.results and (many := metric(point.results[MANY], AVAILABILITY)):
-        others[MANY] = many
-    text = (
-        f"{labels.capital(labels.method(best))} leaves the application {labels.percent(known[best].value)} "
-        "of a single message's time"
-    )
-    texts = [f"{labels.method(name)} {with_interval(others[name], labels.percent)}" for name in others]
-    text += "".join(f", {of_other}" for of_other in texts) + "."
+    best = max(calls, key=lambda method: available[method].value)
+    number = labels.percent(available[best].value)
+    texts = [
+        f"{labels.capital(labels.method(best))} leaves the application {number} of a single message's time "
+        + _others_text(results[best]),
+        *(
+            f"{labels.method(method)} {with_interval(available[method], labels.percent)} "
+            + _others_text(results[method])
+            for method in available
+            if method != best
+        ),
+    ]
     return Answer(
         what,
-        f"availability {labels.percent(known[best].value)}",
-        interval_text(known[best], labels.percent),
-        text,
-        _advice(best, known | others, min(point.results[method].launches for method in known)),
+        f"availability {number}",
+        interval_text(available[best], labels.percent),
+        f"{'; '.join(texts)}.",
+        _advice(best, available, min(results[method].launches for method in calls)),
     )
+
+
+def _others_text(result: Result) -> str:
+    """Return `(overhead 1.20, 88 % delivered before the join)`."""
+    overhead, delivered = (metric(result, name) for name in (OVERHEAD, DELIVERED))
+    texts = [f"overhead {ratio_text(overhead.value)}"] if overhead else []
+    texts += [f"{labels.percent(delivered.value)} delivered before the join"] if delivered else []
+    return f"({', '.join(texts)})"
 
 
 def _advice(best: str, known: Mapping[str, Estimate], launches: int) -> str:
-    """To use libearlybird if it is clearly better than the MPI's own calls in enough launches, unless
-    messages per partition are clearly better still."""
+    """Return the advice to use libearlybird if it is clearly better than the MPI's own calls in enough
+    launches, unless messages per partition are clearly better still."""
     own, many = known.get(OWN_CALLS), known.get(MANY)
     if best != EARLYBIRD or own is None or own.high >= known[best].low:
         return NOTHING

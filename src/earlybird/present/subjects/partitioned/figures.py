@@ -1,114 +1,81 @@
 """Figures of partitioned communication: each metric against size, and the timeline of one iteration."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, DELIVERED, EARLY_BIRD, OVERHEAD
 from earlybird.data import labels
-from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.data.kernels import PARTITIONED
+from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import axes
-from earlybird.present.core.lines import hover, line, method_name, size_x, spread_traces
+from earlybird.present.core.lines import line, method_name, method_traces
 from earlybird.present.core.parts import Figure, figures_left
-from earlybird.present.subjects.partitioned.view import Metrics, metric, setting_text
+from earlybird.present.subjects.measured.columns import TEXTS
+from earlybird.present.subjects.partitioned.view import Metrics, Timeline, metric, setting_text
 
 MAX_SETTINGS = 8  # settings with figures, one shown at a time; the table has all
 MAX_LINES = 64  # partitions in a timeline
 
 _Axis = Callable[[Sequence[float], str], dict[str, Any]]
-# name -> (title, what it is, text of a value, axis)
-METRICS: dict[str, tuple[str, str, Callable[[float], str], _Axis]] = {
-    OVERHEAD: (
-        "Overhead",
-        "Time during which a partition is in flight, divided by the time of a single message.",
-        lambda value: f"{value:.2f}",
-        axes.ratio_axis,
-    ),
-    BANDWIDTH: (
-        "Perceived bandwidth",
-        "Size divided by the time from the last MPI_Pready until the receive is complete. The line of the "
-        "single message is the bandwidth of the hardware.",
-        format_bandwidth,
-        axes.log_bandwidth_axis,
-    ),
-    AVAILABILITY: (
-        "Application availability",
-        "Share of a single message's time that is not spent after the threads have joined.",
-        labels.percent,
-        axes.percent_axis,
-    ),
-    EARLY_BIRD: (
-        "Early-bird communication",
-        "Share of the time in flight before the threads join. Partitions that wait inside the MPI count.",
-        labels.percent,
-        axes.percent_axis,
-    ),
-    DELIVERED: (
-        "Delivered before the join",
-        "Share of the partitions that have arrived when the threads join.",
-        labels.percent,
-        axes.percent_axis,
-    ),
+
+
+class MetricView(NamedTuple):
+    """How a metric is drawn: its title, what it is, the text of a value and the axis."""
+
+    title: str
+    meaning: str
+    text: Callable[[float], str]
+    axis: _Axis
+
+
+def _view(name: str, title: str, axis: _Axis) -> MetricView:
+    column = PARTITIONED.column(name)
+    return MetricView(title, f"{labels.capital(column.meaning)}.", TEXTS[column.kind], axis)
+
+
+METRICS = {
+    OVERHEAD: _view(OVERHEAD, "Overhead", axes.ratio_axis),
+    BANDWIDTH: _view(BANDWIDTH, "Perceived bandwidth", axes.log_bandwidth_axis),
+    AVAILABILITY: _view(AVAILABILITY, "Application availability", axes.percent_axis),
+    EARLY_BIRD: _view(EARLY_BIRD, "Early-bird communication", axes.percent_axis),
+    DELIVERED: _view(DELIVERED, "Delivered before the join", axes.percent_axis),
 }
 
 
 def partitioned_figures(measured: Sequence[Metrics]) -> list[Figure]:
-    """One timeline and one figure per metric for every setting."""
+    """Return one timeline and one figure per metric for every setting."""
     figures = []
-    for k, one in enumerate(measured[:MAX_SETTINGS]):
-        figures += [_timeline_figure(k, one), *(_metric_figure(k, one, name) for name in METRICS)]
+    for k, metrics in enumerate(measured[:MAX_SETTINGS]):
+        figures += [_timeline_figure(k, metrics), *(_metric_figure(k, metrics, name) for name in METRICS)]
     return figures + figures_left("partitioned", len(measured), MAX_SETTINGS)
 
 
-def _metric_figure(k: int, one: Metrics, name: str) -> Figure:
+def _metric_figure(k: int, metrics: Metrics, name: str) -> Figure:
     title, meaning, text, axis = METRICS[name]
-    data: list[dict[str, Any]] = []
-    values: list[float] = []
-    for method in one.methods():
-        found = [
-            (point, metric(point.results[method], name)) for point in one.points if method in point.results
-        ]
-        known = [(point, estimate) for point, estimate in found if estimate is not None]
-        if not known:
-            continue
-        shown = method_name(method)
-        texts = [
-            hover(shown, format_bytes(point.size_bytes), estimate, text, point.results[method].launches)
-            for point, estimate in known
-        ]
-        spreads = [estimate for _, estimate in known]
-        data += spread_traces(method, shown, [size_x(point) for point, _ in known], spreads, texts)
-        values += [value for estimate in spreads for value in estimate]
-    id = f"partitioned-{name.split('_')[0]}-{k}"
-    if not data:
-        reason = "It compares rounds with a single message and another method; no launch has them."
-        return Figure(id, f"{title}: {setting_text(one)}", "", absence=reason, choice=one.choice())
-    return Figure(
-        id,
-        f"{title}: {setting_text(one)}",
-        meaning,
-        data,
-        axes.layout(
-            axes.size_axis([point.size_bytes for point in one.points], "buffer size"),
-            axis(values, title.lower()),
-        ),
-        choice=one.choice(),
+    traces, values = method_traces(
+        metrics.points, metrics.methods(), lambda result: metric(result, name), text
     )
+    id, whole_title = f"partitioned-{name.split('_')[0]}-{k}", f"{title}: {setting_text(metrics)}"
+    if not traces:
+        reason = "It compares rounds with a single message and another method; no launch has them."
+        return Figure(id, whole_title, "", absence=reason, choice=metrics.choice())
+    sizes = axes.size_axis([point.size_bytes for point in metrics.points], "buffer size")
+    layout = axes.layout(sizes, axis(values, title.lower()))
+    return Figure(id, whole_title, meaning, traces, layout, choice=metrics.choice())
 
 
-def _timeline_figure(k: int, one: Metrics) -> Figure:
-    """A row per partition, a block of rows per method: MPI_Pready, its return, the arrival."""
+def _timeline_figure(k: int, metrics: Metrics) -> Figure:
+    """Return a row per partition, a block of rows per method: MPI_Pready, its return, the arrival."""
     data: list[dict[str, Any]] = []
     ticks, names, moments = [], [], [0.0]
     base = 0
-    for method, timeline in one.timelines().items():
+    for method, timeline in metrics.timelines().items():
         count = min(len(timeline.ready_s), MAX_LINES)
-        rows = [base + partition for partition in range(count)]
         ticks.append(base + (count - 1) / 2)
         names.append(axes.label(labels.method_letters(method)))
         moments += [*timeline.ready_s, *timeline.arrived_s]
-        data += _traces(method, rows, timeline)
+        data += _timeline_traces(method, range(base, base + count), timeline)
         base += count + 1
-    size = format_bytes(one.points[-1].size_bytes)
     join = {"type": "line", "x0": 0, "x1": 0, "yref": "paper", "y0": 0, "y1": 1,
             "line": {"color": axes.color("measured"), "width": 1.4, "dash": "dash"}}  # fmt: skip
     margin = 0.05 * (max(moments) - min(moments)) or 1e-6
@@ -118,60 +85,58 @@ def _timeline_figure(k: int, one: Metrics) -> Figure:
         "tickformat": "~s",
         "ticksuffix": "s",
     }
+    method_axis = {
+        "tickvals": ticks,
+        "ticktext": names,
+        "title": axes.titled("partitions of each method"),
+        "autorange": "reversed",
+    }
     return Figure(
         f"partitioned-timeline-{k}",
-        f"One iteration with {size}: {setting_text(one)}",
+        f"One iteration with {format_bytes(metrics.points[-1].size_bytes)}: {setting_text(metrics)}",
         "The iteration with the median time in flight of the first launch of each method. Line: a partition "
         "is in flight. Open circle: MPI_Pready is called. Bar: the call has returned. Filled marker: the "
         "receiver has the partition. Dashed: the threads join; what is left of it is early-bird "
         "communication, what is right of it keeps the application waiting.",
         data,
-        axes.layout(
-            time_axis,
-            {
-                "tickvals": ticks,
-                "ticktext": names,
-                "title": axes.titled("partitions of each method"),
-                "autorange": "reversed",
-            },
-            shapes=[join],
-        ),
-        choice=one.choice(),
+        axes.layout(time_axis, method_axis, shapes=[join]),
+        choice=metrics.choice(),
         wide=True,
     )
 
 
-def _traces(method: str, rows: Sequence[int], timeline) -> list[dict[str, Any]]:
+def _timeline_traces(method: str, rows: Sequence[int], timeline: Timeline) -> list[dict[str, Any]]:
+    """Return the line and the markers of the partitions of a method, a partition in each of `rows`."""
     name, color = method_name(method), axes.color(method)
     x: list[float | None] = []
     y: list[float | None] = []
     for row, ready_s, arrived_s in zip(rows, timeline.ready_s, timeline.arrived_s, strict=False):
         x += [_rounded(ready_s), _rounded(arrived_s), None]
         y += [row, row, None]
-    whole = line(name, x, y, [], color, legendgroup=name, hoverinfo="skip", mode="lines")
-    kinds = (
+    in_flight = line(name, x, y, [], color, legendgroup=name, hoverinfo="skip", mode="lines")
+    moments = (
         ("MPI_Pready is called", timeline.ready_s, "circle-open"),
         ("MPI_Pready has returned", timeline.returned_s, "line-ns-open"),
         ("arrived", timeline.arrived_s, axes.symbol(method)),
     )
-    marks = [
+    markers = [
         {
             "x": [_rounded(moment_s) for moment_s in moments_s[: len(rows)]],
             "y": list(rows),
             "mode": "markers",
-            "name": f"{name}: {kind}",
+            "name": f"{name}: {event}",
             "legendgroup": name,
             "showlegend": False,
             "marker": {"color": color, "size": 7, "symbol": symbol},
             "hovertext": [
-                f"{name}, partition {partition}<br>{kind} {_when(moment_s)}"
+                f"{name}, partition {partition}<br>{event} {_when(moment_s)}"
                 for partition, moment_s in enumerate(moments_s[: len(rows)])
             ],
             "hoverinfo": "text",
         }
-        for kind, moments_s, symbol in kinds
+        for event, moments_s, symbol in moments
     ]
-    return [whole, *marks]
+    return [in_flight, *markers]
 
 
 def _rounded(moment_s: float) -> float:

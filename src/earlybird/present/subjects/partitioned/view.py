@@ -1,119 +1,91 @@
 """Metrics of partitioned communication, by setting, and one measured iteration for the timeline."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from earlybird.data import labels
 from earlybird.data.kernels import PARTITIONED
-from earlybird.data.methods import SINGLE
+from earlybird.data.methods import NO_NOISE, SINGLE
 from earlybird.data.partition_moments import PartitionMoments
 from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate, estimate_keys
 from earlybird.data.units import format_seconds
-from earlybird.present.core import points as views
-from earlybird.present.core.points import Point, groups
-from earlybird.present.material import Material, number_or_none
+from earlybird.present.core import points
+from earlybird.present.core.points import Measured, measured_series
+from earlybird.present.material import Material
 from earlybird.present.subjects.pipelines.view import reproduces
 
 
-@dataclass(frozen=True)
-class Setting:
+@dataclass(frozen=True, kw_only=True)
+class Setting(points.Setting):
     """How a buffer was sent, apart from its size."""
 
-    level_order: int
-    level: str
     partitions: int
     threads: int
     compute_s: float
-    noise: str
+    noise: str = NO_NOISE
     noise_share: float
-    cache: str
+    cache: str = "hot"
 
     def noise_text(self) -> str:
         return labels.noise(self.noise, self.noise_share)
 
-
-@dataclass(frozen=True)
-class Metrics:
-    """What one run measured of one MPI with one setting, sorted by size."""
-
-    label: str
-    mpi: str
-    setting: Setting
-    points: tuple[Point, ...]
-    samples: tuple[Sample, ...]
-    reproduces: str = ""  # the paper whose figures the run reproduces
-
-    @property
-    def oversubscribed(self) -> bool:
-        return any(point.oversubscribed for point in self.points)
-
-    def methods(self) -> list[str]:
-        return views.methods_of(self.points)
-
-    def choice(self) -> dict[str, str]:
-        """The values of the selectors."""
-        return {name: text(self) for name, (text, _) in _CHOICES.items()}
-
-    def timelines(self) -> dict[str, "Timeline"]:
-        """Of the largest buffer, by method."""
-        size_bytes = self.points[-1].size_bytes
-        found: dict[str, Timeline] = {}
-        for sample in self.samples:
-            if sample.method and sample.config["size_bytes"] == size_bytes:
-                found.setdefault(sample.method, Timeline.of(sample))
-        return {method: found[method] for method in self.methods() if method in found}
+    def selectors(self) -> dict[str, tuple[str, Any]]:
+        """Return the text of the value of every selector, and its sort key."""
+        return {
+            "level": self.level_selector,
+            "partitions": (str(self.partitions), self.partitions),
+            "threads": (str(self.threads), self.threads),
+            "compute": (format_seconds(self.compute_s), self.compute_s),
+            "noise": (self.noise_text(), (self.noise_share > 0, self.noise, self.noise_share)),
+            "cache": (self.cache, self.cache == "cold"),
+        }
 
 
 @dataclass(frozen=True)
 class Timeline:
     """The iteration with the median time of a sample: (n,) seconds after the threads joined."""
 
-    ready_s: np.ndarray
-    returned_s: np.ndarray
-    arrived_s: np.ndarray
-    in_flight_s: float
+    ready_s: npt.NDArray[np.float64]
+    returned_s: npt.NDArray[np.float64]
+    arrived_s: npt.NDArray[np.float64]
 
     @classmethod
     def of(cls, sample: Sample) -> "Timeline":
         moments, times_s = PartitionMoments.of(sample), sample.steady_times_s()
         k = int(np.argsort(times_s)[len(times_s) // 2])
         parts = (moments.ready_s[k], moments.returned_s[k], moments.arrived_s[k])
-        return cls(*(part - moments.joined_s[k] for part in parts), in_flight_s=float(times_s[k]))
+        return cls(*(part - moments.joined_s[k] for part in parts))
 
 
-# For each selector: the text of a value, and its sort key.
-_CHOICES: Mapping[str, tuple[Callable[[Metrics], str], Callable[[Metrics], Any]]] = {
-    "MPI": (lambda one: one.label, lambda one: one.label),
-    "level": (lambda one: labels.level(one.setting.level), lambda one: one.setting.level_order),
-    "partitions": (lambda one: str(one.setting.partitions), lambda one: one.setting.partitions),
-    "threads": (lambda one: str(one.setting.threads), lambda one: one.setting.threads),
-    "computation": (lambda one: format_seconds(one.setting.compute_s), lambda one: one.setting.compute_s),
-    "noise": (
-        lambda one: one.setting.noise_text(),
-        lambda one: (one.setting.noise_share > 0, one.setting.noise, one.setting.noise_share),
-    ),
-    "cache": (lambda one: one.setting.cache, lambda one: one.setting.cache == "cold"),
-}
+@dataclass(frozen=True)
+class Metrics(Measured[Setting]):
+    """What one run measured of one MPI with one setting, sorted by size."""
+
+    @property
+    def reproduces(self) -> str:
+        return reproduces(self.run)
+
+    def timelines(self) -> dict[str, Timeline]:
+        """Return an iteration with the largest buffer of each method."""
+        size_bytes = self.points[-1].size_bytes
+        first: dict[str, Sample] = {}
+        for sample in self.samples:
+            if sample.method and sample.config["size_bytes"] == size_bytes:
+                first.setdefault(sample.method, sample)
+        return {method: Timeline.of(first[method]) for method in self.methods() if method in first}
 
 
-def choices(measured: Sequence[Metrics]) -> dict[str, list[str]]:
-    """The values of every selector, in order."""
-    return {
-        name: list(dict.fromkeys(text(one) for one in sorted(measured, key=order)))
-        for name, (text, order) in _CHOICES.items()
-    }
-
-
-def setting_text(one: Metrics) -> str:
-    """`MPICH, same socket, 8 partitions of 8 threads, 10 ms of computation, noise single 4 %`"""
-    setting = one.setting
+def setting_text(metrics: Metrics) -> str:
+    """Return `MPICH, same socket, 8 partitions of 8 threads, 10 ms of computation, noise single 4 %`."""
+    setting = metrics.setting
     parts = [
-        one.label,
+        metrics.label,
         labels.level(setting.level),
         f"{labels.counted(setting.partitions, 'partition')} of {labels.counted(setting.threads, 'thread')}",
         f"{format_seconds(setting.compute_s)} of computation",
@@ -124,46 +96,28 @@ def setting_text(one: Metrics) -> str:
 
 
 def metric(result: Result, name: str) -> Estimate | None:
-    values = [result.figures.get(key) for key in estimate_keys(name)]
-    return None if None in values else Estimate(*values)
+    """Return a metric of a result with its interval; None if it was not measured."""
+    values = [value for key in estimate_keys(name) if (value := result.figures.get(key)) is not None]
+    return Estimate(*values) if len(values) == len(estimate_keys(name)) else None
 
 
 def partitioned_metrics(material: Material) -> list[Metrics]:
-    """The metrics of every run, MPI and setting, sorted by setting."""
-    found = [
-        Metrics(
-            group.label,
-            group.mpi,
-            group.setting,
-            group.points({}, "size_bytes"),
-            tuple(group.samples),
-            reproduces(group.run),
-        )
-        for group in groups(material, _setting)
-    ]
-    return sorted(found, key=lambda one: (*vars(one.setting).values(), one.label))
+    """Return the metrics of every run, MPI and setting, sorted by setting."""
+    return measured_series(Metrics, material, _setting)
 
 
 def by_interest(measured: Sequence[Metrics]) -> list[Metrics]:
-    """The settings that show most first: with a single message to compare with, with noise, with more
+    """Return the settings that show most first: with a single message to compare with, with noise, with more
     partitions, with a core for each thread."""
 
-    def merit(one: Metrics) -> tuple:
-        has_single = SINGLE in one.points[-1].results
-        return has_single, one.setting.noise_share > 0, one.setting.partitions, not one.oversubscribed
+    def merit(metrics: Metrics) -> tuple[Any, ...]:
+        has_single, setting = SINGLE in metrics.points[-1].results, metrics.setting
+        return has_single, setting.noise_share > 0, setting.partitions, not metrics.oversubscribed
 
     return sorted(measured, key=merit, reverse=True)
 
 
 def _setting(sample: Sample) -> Setting | None:
-    """The setting of a sample; None if it is of another kernel or its configuration is incomplete."""
-    config, keys = sample.config, ("partitions", "threads", "compute_s", "noise_share")
-    numbers = {key: number_or_none(config.get(key)) for key in keys}
-    if sample.kernel != PARTITIONED.name or sample.method is None or None in numbers.values():
-        return None
-    level = str(config.get("level", ""))
-    partitions, threads = int(numbers["partitions"] or 1), int(numbers["threads"] or 1)
-    noise, share = str(config.get("noise", "none")), float(numbers["noise_share"] or 0)
-    compute_s, cache = float(numbers["compute_s"] or 0), str(config.get("cache", "hot"))
-    order = labels.level_order(level)
-    return Setting(order, level, partitions, threads, compute_s, noise, share, cache)
+    """Return the setting of a sample; None if it is of another kernel or its configuration is incomplete."""
+    is_result = sample.kernel == PARTITIONED.name and sample.method is not None
+    return Setting.from_config(sample.config) if is_result else None

@@ -3,26 +3,23 @@
 from collections.abc import Sequence
 
 from earlybird.data import labels
-from earlybird.data.layout import level_phrase
 from earlybird.data.methods import SINGLE
 from earlybird.data.shell_commands import quoted
-from earlybird.data.units import format_bytes
+from earlybird.data.units import format_bytes, format_delay_rate
 from earlybird.present import commands
 from earlybird.present.core.parts import Answer, Chapter, grouped
-from earlybird.present.core.text import method_answer
+from earlybird.present.core.points import choices
+from earlybird.present.core.text import method_answer, method_names
 from earlybird.present.material import Material
-from earlybird.present.subjects.papers import gillis
-from earlybird.present.subjects.pipelines.figures import pipeline_figures, theory_text
+from earlybird.present.subjects.pipelines.figures import pipeline_figures
 from earlybird.present.subjects.pipelines.tables import (
-    brief_crossovers_table,
+    BRIEF_CHANGES,
     brief_pipelines_table,
     crossovers_table,
     pipelines_table,
 )
 from earlybird.present.subjects.pipelines.view import (
     Pipeline,
-    choices,
-    format_rate,
     headline,
     pipelines,
     setting_text,
@@ -35,43 +32,38 @@ MIN_REPORTED_COST = 1.5  # time relative to a single message from which a slow m
 
 
 def pipeline_chapter(material: Material) -> Chapter:
+    """Return the chapter; it is empty without pipelines."""
     measured = pipelines(material)
     if not measured:
         return Chapter(ID, QUESTION, "")
     first = headline(measured)
     ordered = [first, *(pipeline for pipeline in measured if pipeline is not first)]
     groups = grouped(measured, lambda pipeline: (pipeline.label, pipeline.setting.level)).values()
+    answers = [_best_method(headline(group), material) for group in groups]
+    costs = [_cost_sentence(group) for group in groups]
     crossovers = crossovers_table(measured)
     return Chapter(
         ID,
         QUESTION,
-        " ".join(_sentence(headline(group)) + _penalty(group) for group in groups),
-        [*gillis.conditions(material), _method_names(measured)],
-        answers=[_answer(headline(group), material) for group in groups],
+        " ".join(answer.summary + cost for answer, cost in zip(answers, costs, strict=True)),
+        [method_names(measured)],
+        answers=answers,
         figures=pipeline_figures(ordered),
         tables=[pipelines_table(measured)],
-        shown=gillis.paper_tables(measured),
         closing=[crossovers] if crossovers.rows else [],
         brief=[
-            *gillis.brief_paper_tables(measured),
-            *([brief_crossovers_table(measured)] if crossovers.rows else []),
+            *([crossovers.brief().first(BRIEF_CHANGES)] if crossovers.rows else []),
             brief_pipelines_table(ordered),
         ],
         choices=choices(measured),
     )
 
 
-def _method_names(measured: Sequence[Pipeline]) -> str:
-    names = sorted({method for one in measured for method in one.methods()}, key=labels.method_order)
-    listed = labels.listed([f"{labels.method(name)} ({name})" for name in names])
-    return f"Methods, with their names in options: {listed}."
-
-
-def _answer(pipeline: Pipeline, material: Material) -> Answer:
-    """The best method for the largest buffer."""
+def _best_method(pipeline: Pipeline, material: Material) -> Answer:
+    """Return the best method for the largest buffer."""
     setting, point = pipeline.setting, pipeline.points[-1]
     what = f"Sending {format_bytes(point.size_bytes)}: {setting_text(pipeline)}"
-    gamma = format_rate(point.figures["delay_rate_s_per_byte"]).replace(" ", "")
+    gamma = format_delay_rate(point.figures["delay_rate_s_per_byte"]).replace(" ", "")
     command = f"{ADVISE} --threads {setting.threads} --size {commands.size(point.size_bytes)} --gamma {gamma}"
     command += f" --level {quoted(setting.level)}" if setting.level else ""
     do = commands.advice(
@@ -82,40 +74,15 @@ def _answer(pipeline: Pipeline, material: Material) -> Answer:
         "pipelines.json",
         lambda what: what.get("operation") == "pipeline" and what.get("level") == setting.level,
     )
-    return method_answer(what, point, "method", SINGLE, do)
-
-
-def _sentence(pipeline: Pipeline) -> str:
-    """The speed-up of the largest buffer, for the setting of an MPI and level with the largest one."""
-    points = [point for point in pipeline.points if point.speed_up]
-    where = f"{labels.capital(level_phrase(pipeline.setting.level))}, {pipeline.label}"
-    if not points:
-        return f"{where} was measured without the reference, a single message."
-    point, setting = points[-1], pipeline.setting
-    method = point.best(SINGLE)
-    late = (
-        "the last one late"
-        if setting.gamma_s_per_byte
-        else "computed with noise"
-        if setting.compute_s_per_byte
-        else ""
+    ideal = (
+        f"; ideal speed-up {point.ideal_speed_up:.2f}" if point.ideal_speed_up and pipeline.is_late else ""
     )
-    what = f"{format_bytes(point.size_bytes)} as {labels.counted(setting.partitions, 'partition')}"
-    what += f" of {labels.counted(setting.threads, 'thread')}" if setting.threads > 1 else ""
-    what += f", {late}," if late else ""
-    theory = theory_text(point, pipeline)
-    if method not in point.speed_up:
-        return f"{where}: no method is clearly faster than a single message for {what.rstrip(',')}{theory}."
-    crowded = ", with more threads than cores" if pipeline.oversubscribed else ""
-    return (
-        f"{where} sends {what} using {labels.method(method)} with a speed-up of "
-        f"{point.speed_up[method].value:.2f} over a single "
-        f"message{' sent when all partitions are ready' if late else ''}{crowded}{theory}."
-    )
+    crowded = "; more threads than cores" * pipeline.oversubscribed
+    return method_answer(what, point, "method", SINGLE, do, ideal + crowded)
 
 
-def _penalty(group: Sequence[Pipeline]) -> str:
-    """The cost of early sending for the smallest buffers, if it is large."""
+def _cost_sentence(group: Sequence[Pipeline]) -> str:
+    """Return the cost of early sending for the smallest buffers, if it is large."""
     costs = [
         (1 / gain.value, method, pipeline)
         for pipeline in group

@@ -1,7 +1,7 @@
 """Figures of pipelines: time against size, speed-up over a single message, and the fastest method."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from earlybird.data import labels
@@ -11,11 +11,10 @@ from earlybird.present.core import axes
 from earlybird.present.core.lines import (
     MEASURED,
     MethodLines,
-    hover,
     line,
     method_name,
+    method_traces,
     size_x,
-    spread_traces,
 )
 from earlybird.present.core.maps import Cell, method_map
 from earlybird.present.core.parts import Figure, figures_left, grouped
@@ -29,7 +28,7 @@ _SAME_SIZE = 1 / 16  # relative difference up to which sizes share a column (rou
 
 
 def pipeline_figures(measured: Sequence[Pipeline]) -> list[Figure]:
-    """Two figures per setting, times of all methods and speed-ups over a single message; and maps."""
+    """Return two figures per setting, times of all methods and speed-ups over a single message; and maps."""
     figures = []
     for k, pipeline in enumerate(measured[:MAX_SETTINGS]):
         figures += [_time_figure(k, pipeline), _speed_up_figure(k, pipeline)]
@@ -73,18 +72,18 @@ def _speed_up_figure(k: int, pipeline: Pipeline) -> Figure:
     if not points:
         reason = "The ratio requires rounds with a single message and another method; no launch has them."
         return Figure(id, title, "", absence=reason, choice=pipeline.choice())
-    gains = [gain for point in points for spread in point.speed_up.values() for gain in spread]
     caption = (
         "Time of a single message, sent when all partitions are ready, divided by the time of the method. "
         "Line: median of the ratios within a round. Shading: its interval over launches."
     )
-    data = [_reference_line(points)]
-    for method in pipeline.methods():
-        data += _speed_up_traces(method, [point for point in points if method in point.speed_up])
-    ideal = [point for point in pipeline.points if point.ideal_speed_up is not None]
+    traces, gains = method_traces(
+        points, pipeline.methods(), lambda result: result.speed_up, lambda gain: f"speed-up {gain:.2f}"
+    )
+    data = [_reference_line(points), *traces]
+    ideal = {point.size_bytes: point.ideal_speed_up for point in pipeline.points if point.ideal_speed_up}
     if ideal:
-        gains += [point.ideal_speed_up for point in ideal]
-        data.append(_theory(ideal))
+        gains += ideal.values()
+        data.append(_ideal_line(ideal))
         caption += (
             " Dashed: the ideal speed-up, equation (4) of Gillis et al. 2023 at the bandwidth of a single "
             "message. It neglects latency and overhead, so the measured speed-up of small buffers is lower."
@@ -105,48 +104,34 @@ def _speed_up_figure(k: int, pipeline: Pipeline) -> Figure:
 
 
 def _speed_up_text(point: Point, pipeline: Pipeline) -> str:
-    """The speed-up of this buffer size with the fastest method except a single message, and the ideal one."""
+    """Return the speed-up of this buffer size with the fastest method except a single message, and the ideal
+    one."""
     method = max(point.speed_up, key=lambda name: point.speed_up[name].value)
     gain = point.speed_up[method].value
     size, name = format_bytes(point.size_bytes), labels.method(method)
     if gain < 1:
         return f"{size} takes {1 / gain:.3g} times as long with {name} as with a single message"
-    return f"{size}: speed-up {gain:.2f} with {name} over a single message{theory_text(point, pipeline)}"
-
-
-def theory_text(point: Point, pipeline: Pipeline) -> str:
-    if point.ideal_speed_up is None or not pipeline.is_late:
-        return ""
-    return f" (ideal: {point.ideal_speed_up:.2f})"
-
-
-def _speed_up_traces(method: str, points: Sequence[Point]) -> list[dict[str, Any]]:
-    if not points:
-        return []
-    name, spreads = method_name(method), [point.speed_up[method] for point in points]
-    texts = [
-        hover(name, point.where, gain, lambda value: f"speed-up {value:.2f}", point.num_launches)
-        for point, gain in zip(points, spreads, strict=True)
-    ]
-    return spread_traces(method, name, list(map(size_x, points)), spreads, texts)
+    ideal = f" (ideal: {point.ideal_speed_up:.2f})" if point.ideal_speed_up and pipeline.is_late else ""
+    return f"{size}: speed-up {gain:.2f} with {name} over a single message{ideal}"
 
 
 def _reference_line(points: Sequence[Point]) -> dict[str, Any]:
-    """A single message, 1 at every size."""
-    name, color, ones = method_name(SINGLE), axes.color(SINGLE), [1.0] * len(points)
-    look = {"symbol": axes.symbol(SINGLE), "hoverinfo": "skip"}
-    return line(name, list(map(size_x, points)), ones, [], color, **look)
+    """Return the line of a single message, 1 at every size."""
+    name, ones = method_name(SINGLE), [1.0] * len(points)
+    x, symbol = list(map(size_x, points)), axes.symbol(SINGLE)
+    return line(name, x, ones, [], axes.color(SINGLE), symbol=symbol, hoverinfo="skip")
 
 
-def _theory(points: Sequence[Point]) -> dict[str, Any]:
-    name = "Ideal speed-up"
-    texts = [f"{name}<br>{format_bytes(point.size_bytes)}: {point.ideal_speed_up:.2f}" for point in points]
-    gains, color = [point.ideal_speed_up for point in points], axes.color("measured")
-    return line(name, list(map(size_x, points)), gains, texts, color, "dash", width=1.6, legendrank=2000)
+def _ideal_line(ideal: Mapping[int, float]) -> dict[str, Any]:
+    """Return the line of the ideal speed-ups of sizes."""
+    name, gains = "Ideal speed-up", list(ideal.values())
+    texts = [f"{name}<br>{format_bytes(size_bytes)}: {gain:.2f}" for size_bytes, gain in ideal.items()]
+    color = axes.color("measured")
+    return line(name, list(ideal), gains, texts, color, "dash", width=1.6, legendrank=2000)
 
 
 def _best_method_figures(measured: Sequence[Pipeline]) -> list[Figure]:
-    """One map per setting except the number of partitions."""
+    """Return one map per setting except the number of partitions."""
     groups = grouped(measured, lambda pipeline: tuple(_map_choice(pipeline).items()))
     maps = [
         method_map(
@@ -172,6 +157,6 @@ def _map_choice(pipeline: Pipeline) -> dict[str, str]:
 
 
 def _column_of(size_bytes: int) -> int:
-    """The power of two close to `size_bytes`, or `size_bytes` itself."""
+    """Return the power of two close to `size_bytes`, or `size_bytes` itself."""
     near = 1 << max(round(math.log2(max(size_bytes, 1))), 0)
     return near if abs(size_bytes / near - 1) <= _SAME_SIZE else size_bytes

@@ -1,111 +1,47 @@
 """Tables of pipelines: times, speed-ups, and the sizes at which the best method changes."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
-from earlybird.data import labels
 from earlybird.data.methods import SINGLE
-from earlybird.data.schema import Estimate
-from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import crossovers
 from earlybird.present.core import points as views
-from earlybird.present.core.notation import ratio_text, with_interval
 from earlybird.present.core.parts import few
-from earlybird.present.core.points import Point
-from earlybird.present.core.table import Table, more_text, table_of
+from earlybird.present.core.points import choices
+from earlybird.present.core.table import Table, more_text
 from earlybird.present.core.text import star
+from earlybird.present.subjects.measured.columns import labelled, labelled_results, results_table
 from earlybird.present.subjects.pipelines.view import Pipeline
 
 BRIEF_SIZES = 4  # per pipeline in the terminal, from the smallest to the largest
 BRIEF_SETTINGS, BRIEF_CHANGES = 6, 12
-
+_RARE = ("contexts", "receivers")  # of these there is mostly one value
 _CAPTION = "Pipelines: time of a buffer in partitions, and speed-up over a single message"
-_Row = tuple[Pipeline, Point, str]  # one method at one point
-
-# Columns with the setting of a row; a column with the same text for every pipeline may be omitted.
-_SETTING: dict[str, Callable[[Pipeline], str]] = {
-    "MPI": lambda pipeline: pipeline.label,
-    "level": lambda pipeline: labels.level(pipeline.setting.level),
-    "threads": lambda pipeline: str(pipeline.setting.threads) + " *" * pipeline.oversubscribed,
-    "contexts": lambda pipeline: pipeline.setting.contexts(),
-    "partitions": lambda pipeline: str(pipeline.setting.partitions),
-    "delay rate": lambda pipeline: pipeline.setting.late(),
-}
 
 
 def pipelines_table(measured: Sequence[Pipeline]) -> Table:
-    """One row per size and method: time, speed-up over a single message, ideal speed-up and fitted model."""
-    rows = [
-        (pipeline, point, method)
-        for pipeline in measured
-        for point in pipeline.points
-        for method in pipeline.methods()
-        if method in point.results
-    ]
-    columns = _setting_columns(_varying(measured, always=("MPI", "level", "partitions", "delay rate"))) | {
-        "size": lambda row: format_bytes(row[1].size_bytes),
-        "method": lambda row: labels.method(row[2]),
-        "time": lambda row: with_interval(row[1].time_s[row[2]], format_seconds),
-        "speed-up": lambda row: with_interval(row[1].speed_up.get(row[2]), ratio_text),
-        "ideal speed-up": lambda row: _theory(row[1]) if row[2] in row[1].speed_up else "-",
-    }
-    if any(point.fitted_s for _, point, _ in rows):
-        columns["fitted model"] = _fitted
-    return table_of(_CAPTION + star_of(measured), rows, columns)
+    """Return the table of all results."""
+    return results_table(_CAPTION, labelled_results(measured), on_page=True)
 
 
 def brief_pipelines_table(measured: Sequence[Pipeline]) -> Table:
-    """A few sizes of the first pipelines: the time of a single message and of the best method."""
+    """Return a single message and the best method of a few sizes of the first pipelines."""
     rows = [
-        (pipeline, pipeline.points[k], pipeline.best_methods()[k])
+        labelled(pipeline.points[k].results[method], pipeline.label)
         for pipeline in measured[:BRIEF_SETTINGS]
         for k in few(len(pipeline.points), BRIEF_SIZES)
+        for method in dict.fromkeys((SINGLE, pipeline.best_methods()[k] or pipeline.points[k].fastest()))
+        if method in pipeline.points[k].results
     ]
-    columns = _setting_columns(_varying(measured)) | {
-        "size": lambda row: format_bytes(row[1].size_bytes),
-        "single": lambda row: _median(row[1].time_s.get(SINGLE), format_seconds),
-        "best": lambda row: labels.method(row[2]) if row[2] else "-",
-        "time": lambda row: _median(row[1].time_s.get(row[2]), format_seconds),
-        "speed-up": lambda row: _median(row[1].speed_up.get(row[2]), ratio_text),
-        "ideal": lambda row: _theory(row[1]),
-    }
     more = more_text(len(measured) - BRIEF_SETTINGS, "setting")
-    return table_of(_CAPTION + star_of(measured) + more, rows, columns)
-
-
-def _varying(measured: Sequence[Pipeline], always: Sequence[str] = ()) -> list[str]:
-    return [
-        name
-        for name, text in _SETTING.items()
-        if name in always or len({text(pipeline) for pipeline in measured}) > 1
-    ]
-
-
-def _setting_columns(names: Sequence[str]) -> dict[str, Callable[[_Row], str]]:
-    return {name: lambda row, text=_SETTING[name]: text(row[0]) for name in names}
-
-
-def _median(estimate: Estimate | None, text: Callable[[float], str]) -> str:
-    return text(estimate.value) if estimate else "-"
-
-
-def _theory(point: Point) -> str:
-    return ratio_text(point.ideal_speed_up) if point.ideal_speed_up is not None else "-"
-
-
-def _fitted(row: _Row) -> str:
-    _, point, method = row
-    error = point.fitted_error(method)
-    return (
-        "-" if error is None else f"{format_seconds(point.fitted_s[method])} ({labels.signed_percent(error)})"
-    )
+    return results_table(_CAPTION + more, rows).brief()
 
 
 def crossovers_table(measured: Sequence[Pipeline]) -> Table:
-    """For every pipeline, the best method of small buffers and a row for each size at which it changes."""
+    """Return the best method of small buffers of every pipeline, and each size at which it changes."""
+    left_out = {name for name, values in choices(measured).items() if name in _RARE and len(values) == 1}
     rows = [
         (
-            {name: _SETTING[name](pipeline) for name in _varying(measured)},
+            {name: text for name, text in _setting(pipeline).items() if name not in left_out},
             [point.size_bytes for point in pipeline.points],
             pipeline.best_methods()[0],
             views.crossovers(pipeline.points, SINGLE),
@@ -113,14 +49,11 @@ def crossovers_table(measured: Sequence[Pipeline]) -> Table:
         for pipeline in measured
         if len(pipeline.points) > 1 and len(pipeline.methods()) > 1
     ]
-    table = crossovers.crossovers_table(f"Crossovers between methods{star_of(measured)}", rows)
-    return replace(table, wide=True)
+    return crossovers.crossovers_table(f"Crossovers between methods{star_of(measured)}", rows)
 
 
-def brief_crossovers_table(measured: Sequence[Pipeline]) -> Table:
-    """The first rows, without the sizes between which each change was observed."""
-    table = crossovers_table(measured)
-    return table.only(lambda column: column.head != crossovers.BETWEEN).first(BRIEF_CHANGES)
+def _setting(pipeline: Pipeline) -> dict[str, str]:
+    return {**pipeline.choice(), "threads": f"{pipeline.setting.threads}{' *' * pipeline.oversubscribed}"}
 
 
 def star_of(measured: Sequence[Pipeline]) -> str:

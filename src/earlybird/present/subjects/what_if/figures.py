@@ -39,12 +39,9 @@ def _curve_line(curve: ToleranceCurve) -> dict[str, Any]:
         for factor, time_s in zip(curve.factors, curve.time_s, strict=True)
     ]
     is_latency = curve.parameter == LATENCY
-    look = {
-        "dash": "dash" if is_latency else "solid",
-        "symbol": axes.symbol(curve.level) + "-open" * is_latency,
-    }
-    name = labels.capital(curve.name)
-    return line(name, curve.factors, curve.time_s, texts, axes.color(curve.level), **look)
+    dash, symbol = "dash" if is_latency else "solid", axes.symbol(curve.level) + "-open" * is_latency
+    name, color = labels.capital(curve.name), axes.color(curve.level)
+    return line(name, curve.factors, curve.time_s, texts, color, dash, symbol=symbol)
 
 
 def node_counts_figure(counts: NodeCounts, id: str) -> Figure:

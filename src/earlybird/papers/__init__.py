@@ -1,0 +1,1 @@
+"""The papers that the project implements: their plans, published values and pages."""

@@ -1,0 +1,76 @@
+"""What the pages of all papers have in common: the table of printed values, and the chapter of a report."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from earlybird.data import labels
+from earlybird.papers.paper import Paper, Row
+from earlybird.present.core.parts import Chapter, Figure
+from earlybird.present.core.table import Column, Table
+from earlybird.present.material import Material, MeasuredRun
+
+COLUMNS = (
+    Column("figure", lambda row: row.figure, common=True, left=True),
+    Column("quantity", lambda row: row.quantity, left=True, folded=True),
+    Column("paper", lambda row: row.paper),
+    Column("MPI", lambda row: row.mpi, varying=True, left=True),
+    Column("here", lambda row: row.here, default="-"),
+    Column("note", lambda row: row.note, optional=True, left=True, folded=True),
+)
+
+
+def runs_of(material: Material, name: str) -> list[MeasuredRun]:
+    """Return the runs that reproduce a paper."""
+    return [run for run in material.runs if settings_of(run).get("reproduce") == name]
+
+
+def only_runs_of(material: Material, name: str) -> Material:
+    """Return the material with the runs that reproduce a paper, and no others."""
+    return replace(material, runs=tuple(runs_of(material, name)))
+
+
+def settings_of(run: MeasuredRun) -> Mapping[str, Any]:
+    settings = run.header.get("settings")
+    return settings if isinstance(settings, dict) else {}
+
+
+def step_of(run: MeasuredRun) -> str:
+    """Return the name of the step of a plan that measured a run; "" for one of an earlier version."""
+    return str(settings_of(run).get("step") or "")
+
+
+def rows_table(paper: Paper, rows: Iterable[Row], caption: str = "") -> Table:
+    """Return the values of the paper next to those here."""
+    return Table(labels.capital(caption or f"{paper.citation} and here"), COLUMNS, list(rows), wide=True)
+
+
+def chapter_of(
+    paper: Paper,
+    rows: Sequence[Row],
+    *,
+    lines: Sequence[str] = (),
+    figures: Sequence[Figure] = (),
+    tables: Sequence[Table] = (),
+    choices: Mapping[str, Sequence[str]] | None = None,
+) -> Chapter:
+    """Return the page of a paper: its values next to those here, and its figures drawn from this machine."""
+    table = rows_table(paper, rows)
+    return Chapter(
+        f"paper-{paper.name}",
+        f"What do the figures of {paper.citation} look like here?",
+        summary(rows),
+        [f"{labels.capital(paper.authors)}: {paper.title}.", *lines],
+        figures=figures,
+        shown=[table],
+        tables=tables,
+        brief=[table.first(40)],
+        choices=choices or {},
+    )
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Return how many of the printed values have one from here."""
+    printed = {(row.figure, row.quantity) for row in rows}
+    here = {(row.figure, row.quantity) for row in rows if row.here}
+    return f"Of {labels.counted(len(printed), 'printed value')} of the paper, {len(here)} were repeated here."

@@ -1,0 +1,55 @@
+"""Temucin et al. 2022: metrics and motifs of partitioned communication."""
+
+from earlybird.papers.page import chapter_of
+from earlybird.papers.paper import Paper, Row
+from earlybird.papers.temucin import motif_statements, plan, statements
+from earlybird.papers.temucin.panels import panel_figures
+from earlybird.papers.temucin.throughput import NAME, throughputs
+from earlybird.papers.temucin.throughput_figures import throughput_figures
+from earlybird.present.core.parts import Chapter
+from earlybird.present.material import Material
+
+_SNAP = Row(
+    "SNAP",
+    "speed-up expected from porting SNAP-C",
+    "a picture",
+    note="the paper prints no values; `earlybird record` and `earlybird project` give those of a program",
+)
+
+
+def _rows(material: Material) -> list[Row]:
+    measured, motifs = statements.reproducing(material), throughputs(material)
+    return [*statements.metric_rows(measured), *motif_statements.motif_rows(motifs), _SNAP]
+
+
+def _chapter(material: Material) -> Chapter:
+    measured, motifs = statements.reproducing(material), throughputs(material)
+    return chapter_of(
+        PAPER,
+        _rows(material),
+        lines=[statements.NOTES, *([motif_statements.NOTES] if motifs else [])],
+        figures=[*panel_figures(measured), *throughput_figures(motifs)],
+    )
+
+
+PAPER = Paper(
+    NAME,
+    "Micro-Benchmarking MPI Partitioned Point-to-Point Communication",
+    "Temuçin et al.",
+    2022,
+    {
+        "overhead": "cost relative to a single message, cold and hot cache",
+        "perceived bandwidth": "six panels by computation and noise",
+        "availability": "by partitions (a) and by noise model (b)",
+        "early-bird communication": "what is sent before the threads join, by noise",
+        "Sweep3D": "throughput of three styles",
+        "Halo3D": "the same, and with 64 threads",
+        "SNAP": "expected speed-up, without printed values",
+    },
+    plan.TAKES,
+    (1500.0, 240.0),
+    plan.plan,
+    plan.remarks,
+    _rows,
+    _chapter,
+)

@@ -1,0 +1,130 @@
+"""What Temucin et al. 2022 found of Sweep3D and Halo3D, next to what was measured here."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from earlybird.data import labels
+from earlybird.data.kernels import HALO3D, SWEEP3D
+from earlybird.data.methods import EARLYBIRD, FUNNELLED, MULTIPLE, OWN_CALLS
+from earlybird.data.units import format_bandwidth, format_bytes
+from earlybird.papers.paper import Row
+from earlybird.papers.temucin.statements import SAME, Found, judged, statement_rows
+from earlybird.papers.temucin.throughput import TITLES, Throughput, throughput
+from earlybird.present.core.notation import ratio_text
+from earlybird.present.core.parts import grouped
+
+NOTES = (
+    "Motifs: the paper's styles single-threaded, multithreaded and partitioned are here those in which one "
+    "thread communicates, in which every thread does, and the two kinds of partitioned calls. All of them "
+    "compute on all threads. Ratios of throughputs are medians over rounds of the same launches."
+)
+# Published: at most so many times the throughput of a single thread, and what 64 times the computation costs.
+PAPER_GAIN, PAPER_LOSS, PAPER_MORE = 15.1, 0.168, 64
+_PARTITIONED = (EARLYBIRD, OWN_CALLS)
+_WITHOUT = "motifs need an MPI, and partitioned calls an MPI 4.0 or libearlybird"
+
+# The throughput of a style over that of another, by the size of the largest message.
+_Ratios = list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A finding of the paper on `motif`: the throughput of `methods` over that of `other`."""
+
+    quantity: str
+    paper: str
+    motif: str
+    methods: Sequence[str]
+    other: str
+    holds: Callable[[Sequence[float]], bool]
+
+    def found(self, measured: Sequence[Throughput]) -> list[Found]:
+        """Return what each MPI and method has."""
+        return [
+            judged(label, method, self._ratios(group, method), self.holds, ratio_text)
+            for label, group in _by_mpi(measured).items()
+            for method in self.methods
+        ]
+
+    def _ratios(self, measured: Sequence[Throughput], method: str) -> _Ratios:
+        """Return those with the fewest threads that have the method: with more, threads share cores in the
+        paper too."""
+        like = (one for one in measured if one.setting.motif == self.motif and method in one.methods())
+        one = min(like, key=lambda one: one.setting.threads, default=None)
+        if one is None:
+            return []
+        ratios = [(point, one.ratio(point, method, self.other)) for point in one.points]
+        return [(format_bytes(point.size_bytes), found.value) for point, found in ratios if found]
+
+
+def _by_mpi(measured: Sequence[Throughput]) -> dict[str, list[Throughput]]:
+    return grouped(measured, lambda one: ", ".join(filter(None, (one.label, one.run))))
+
+
+def _mostly(holds: Callable[[float], bool]) -> Callable[[Sequence[float]], bool]:
+    """Whether it holds at more than half of the sizes."""
+    return lambda ratios: sum(map(holds, ratios)) > len(ratios) / 2
+
+
+def _is_same(value: float) -> bool:
+    return max(value, 1 / value) <= 1 + SAME
+
+
+_STATEMENTS = (
+    _Statement(
+        "all threads communicating, over one thread", "mostly faster",
+        SWEEP3D.name, (MULTIPLE,), FUNNELLED, _mostly(lambda value: value > 1 + SAME),
+    ),
+    _Statement(
+        "partitioned, over all threads communicating", "mostly as fast",
+        SWEEP3D.name, _PARTITIONED, MULTIPLE, _mostly(lambda value: value >= 1 / (1 + SAME)),
+    ),
+    _Statement(
+        "partitioned, over one thread, largest messages", "faster",
+        SWEEP3D.name, _PARTITIONED, FUNNELLED, lambda ratios: ratios[-1] > 1 + SAME,
+    ),
+    _Statement(
+        "partitioned, over one thread, largest throughput", f"up to {PAPER_GAIN}x",
+        SWEEP3D.name, _PARTITIONED, FUNNELLED, lambda ratios: max(ratios) >= PAPER_GAIN * (1 - SAME),
+    ),
+    _Statement(
+        "the styles, over one thread", "differ little", HALO3D.name, (MULTIPLE, *_PARTITIONED), FUNNELLED,
+        _mostly(_is_same),
+    ),
+)  # fmt: skip
+
+
+def motif_rows(measured: Sequence[Throughput]) -> list[Row]:
+    """Return the findings of the paper next to those of every MPI."""
+    rows = [
+        row
+        for one in _STATEMENTS
+        for row in statement_rows(TITLES[one.motif], one.quantity, one.paper, one.found(measured), _WITHOUT)
+    ]
+    more = [found for label, group in _by_mpi(measured).items() for found in _more_computation(label, group)]
+    quantity = f"{PAPER_MORE} times the computation: throughput lost, largest messages"
+    return rows + statement_rows("Halo3D", quantity, f"{100 * PAPER_LOSS:.1f} %", more, _WITHOUT)
+
+
+def _more_computation(label: str, group: Sequence[Throughput]) -> list[Found]:
+    """Return what many threads, each with the computation of one, lose compared with a single thread."""
+    halo = [one for one in group if one.setting.motif == HALO3D.name]
+    alone = [one for one in halo if one.setting.threads == 1]
+    most = max(halo, key=lambda one: one.setting.threads, default=None)
+    methods = [method for method in _PARTITIONED if most is not None and method in most.methods()]
+    if most is None or not alone or most.setting.threads == 1:
+        return []
+    return [found for method in methods if (found := _loss(label, alone[0], most, method))]
+
+
+def _loss(label: str, alone: Throughput, most: Throughput, method: str) -> Found | None:
+    """Compare the largest messages: launches of different numbers of threads have medians to compare."""
+    before, after = throughput(alone.points[-1], FUNNELLED), throughput(most.points[-1], method)
+    if before is None or after is None or alone.points[-1].size_bytes != most.points[-1].size_bytes:
+        return None
+    loss, threads = 1 - after.value / before.value, most.setting.threads
+    note = (
+        f"one thread {format_bandwidth(before.value)}, {threads} threads with {threads} times the "
+        f"computation {format_bandwidth(after.value)}"
+    )
+    return Found(label, method, labels.percent(loss), loss <= PAPER_LOSS + SAME, note)

@@ -1,0 +1,86 @@
+"""`earlybird reproduce`: the folder of a paper, its table, continuing, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from earlybird.data.run import Run
+from earlybird.papers.registry import PAPERS
+from earlybird.present.material import Material
+
+LEVEL = {"protocols": [{"min_bytes": 0, "latency_s": 1e-6, "bandwidth_bytes_per_s": {"1": 1e9, "2": 1.5e9}}]}
+PROFILE = {"schema": "earlybird.profile/1", "id": "known", "levels": {"intra_socket": LEVEL}}
+GIVEN = ("--quick", "--launcher", "synthetic:known.json", "--launches", "1", "--quiet")
+
+
+@pytest.fixture(autouse=True)
+def known(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("known.json").write_text(json.dumps(PROFILE))
+
+
+def test_without_a_paper_it_lists_the_papers(run_main):
+    status, out, _ = run_main("reproduce")
+    assert status == 0 and "Gillis et al. 2023" in out and "early-bird communication" in out
+
+
+def test_a_paper_is_measured_printed_and_continued(run_main):
+    status, out, err = run_main("reproduce", "gillis", *GIVEN, "--json", "-o", "papers/gillis")
+    assert status == 0, err
+    assert "which takes about 60 s" in err and "(paper: 32)" in err
+    value = json.loads(out)
+    rows = {row["figure"]: row for row in value["rows"]}
+    assert rows["figure 5"]["paper"] == "29.76" and value["folder"] == "papers/gillis"
+    assert "What do the figures of Gillis et al. 2023" in Path("papers/gillis/report.html").read_text()
+    run = Run.open("papers/gillis/synthetic/pipeline")
+    first = len(run.samples())
+    status, _, err = run_main(
+        "reproduce", "gillis", "--resume", "--launches", "2", "--quiet", "-o", "papers/gillis"
+    )
+    assert status == 0 and len(run.samples()) == 2 * first, err
+    status, out, _ = run_main("report", str(run.path), "--terminal")
+    assert status == 0 and "What do the figures of Gillis et al. 2023" in out
+
+
+def test_statements_of_temucin_are_compared(run_main):
+    status, out, err = run_main("reproduce", "temucin", *GIVEN, "--json")
+    assert status == 0, err
+    rows = json.loads(out)["rows"]
+    # The known MPI sends all at the last MPI_Pready: no noise gains anything.
+    found = {row["note"] for row in rows if row["quantity"] == "by noise model, largest buffer"}
+    assert found == {"libearlybird; agrees", "MPI partitioned communication; differs"}
+    assert "Sweep3D and Halo3D are left out" in err
+    assert [row["note"][:12] for row in rows if row["figure"] == "Sweep3D"] == ["not measured"] * 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("gilis",), "gillis"),
+        (("gillis", "--resume", "-o", "nothing"), "nothing has no run to continue"),
+        (("gillis", "-o", "used"), "used exists already"),
+        (("gillis", "--threads", "1,2", "--launcher", "synthetic:known.json", "-o", "x"), "give one"),
+        (("gillis", "--budget", "soon", "-o", "x"), "--budget"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(run_main, arguments, expected):
+    Path("used").mkdir()
+    Path("used/file").write_text("")
+    status, _, err = run_main("reproduce", *arguments)
+    assert status == 2 and expected in err and len(err.strip().splitlines()) == 1
+    assert not Path("x").exists()
+
+
+def test_the_option_of_measure_names_the_command(run_main):
+    status, _, err = run_main("measure", "pipeline", "--reproduce", "gillis", "-o", "run")
+    assert status == 2 and "`earlybird reproduce PAPER -o DIR`" in err
+
+
+def test_the_command_prints_the_same_rows(run_main):
+    status, out, _ = run_main("reproduce", "gillis", "--published", "--json")
+    value = json.loads(out)
+    assert status == 0 and value["citation"] == "Gillis et al. 2023"
+    assert [row["paper"] for row in value["rows"]] == [row.paper for row in PAPERS["gillis"].rows(Material())]
+    status, out, _ = run_main("reproduce", "gillis", "--published", "--format", "csv")
+    assert status == 0 and out.splitlines()[0] == "figure,quantity,paper,here,note,mpi"
