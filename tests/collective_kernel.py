@@ -14,7 +14,7 @@ def point(operation, size_bytes, root=0, **more):
     return {"mpi": "here", "operation": operation, "size_bytes": size_bytes, "root": root} | more
 
 
-def launch(mpi, scratch, ranks, points, methods=("default",), forcing=None, threads=1):
+def launch(mpi, scratch, ranks, points, methods=("default",), forcing=None, threads=1, mean_over_ranks=False):
     scratch.mkdir(exist_ok=True)
     layout = parse_layout(f"1x1x{ranks}")
     request = Request(
@@ -29,6 +29,7 @@ def launch(mpi, scratch, ranks, points, methods=("default",), forcing=None, thre
         methods,
         threads=threads,
         settings=forcing or {},
+        mean_over_ranks=mean_over_ranks,
     )
     return MpiexecLauncher(find_flavour(mpi)).launch(request, scratch, lambda *_: None)
 

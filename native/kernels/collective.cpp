@@ -176,9 +176,11 @@ void measure_methods(const Task &task, const Point &point, MethodCommunicators &
   if (task.point.has("verify") && task.point.integer("verify") != 0) verify(task, point, operations);
   std::vector<bool> waited;
   for (const Operation &operation : operations) waited.push_back(name != "barrier" || barrier_waits(task, operation));
+  const std::string quantity = task.request.mean_over_ranks ? "mean_over_ranks" : "completion";
+  for (Operation &operation : operations) operation.mean_over_ranks = task.request.mean_over_ranks;
   const std::vector<Series> all = task.sampler.take(operations);
   for (std::size_t k = 0; k < all.size(); ++k)
-    task.sampler.write("collective", "completion", point, all[k], operations[k], all[k].delivered && waited[k]);
+    task.sampler.write("collective", quantity, point, all[k], operations[k], all[k].delivered && waited[k]);
 }
 
 void measure(const Task &task, std::unique_ptr<MethodCommunicators> &communicators) {

@@ -61,6 +61,16 @@ def test_every_method_gives_every_rank_the_right_result(mpi, tmp_path, ranks):
     ]
 
 
+def test_the_mean_over_ranks_may_be_the_time_and_the_trees_are_verified_as_ever(any_mpi, tmp_path):
+    points = [point("reduce", 64, verify=1), point("reduce_local", 64)]
+    launched = launch(any_mpi, tmp_path, 4, points, ("own-linear",), mean_over_ranks=True)
+    assert launched.cause is None and all(sample.validated for sample in launched.samples)
+    verified, measured, local = launched.samples
+    assert (verified.quantity, local.quantity) == ("delayed_completion", "reduce_local")
+    assert measured.quantity == "mean_over_ranks"
+    assert measured.times_s == pytest.approx(np.array(measured.rank_times_s).mean(axis=1))
+
+
 @pytest.mark.parametrize(("ranks", "root"), [(5, 0), (4, 3)])
 def test_own_algorithms_run_along_their_trees(any_mpi, tmp_path, ranks, root):
     trees = {"own-linear": "linear", "own-pipeline:8": "chain", "own-binomial": "binomial-doubling"}

@@ -121,6 +121,10 @@ Request options_of(const Json &value) {
   options.take("ranks", request.ranks, 0, max_ranks);
   options.take("threads", request.threads, 1, max_threads);
   options.take("seed", request.seed, 0, max_int);
+  std::string over_ranks = "last";
+  options.take("over_ranks", over_ranks);
+  if (over_ranks != "last" && over_ranks != "mean") options.refuse_value("over_ranks", over_ranks, "last or mean");
+  request.mean_over_ranks = over_ranks == "mean";
   StopRules &rules = request.rules;
   options.take("mode", rules.mode);
   if (rules.mode != "median" && rules.mode != "paper") options.refuse_value("mode", rules.mode, "median or paper");

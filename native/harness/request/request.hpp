@@ -71,6 +71,7 @@ struct Request {
   int ranks = 0;  // of the launch; 0 if they are not to be counted
   int threads = 1;  // per rank
   int seed = 1;  // of random computation times
+  bool mean_over_ranks = false;  // of a collective: its time is the mean of the ranks' times, not that of the last rank
   StopRules rules;
   std::vector<Point> points;
 };

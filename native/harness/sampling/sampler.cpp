@@ -121,14 +121,16 @@ void Sampler::collect(const Operation &operation, const std::vector<double> &own
     }
     series.moments_s.insert(series.moments_s.end(), moments_s.begin(), moments_s.end());
     const double delay_s = all[k + 2];
-    double kept_s = 0, first_s = moment_s(0, k);
+    double kept_s = 0, sum_s = 0, first_s = moment_s(0, k);
     for (int r = 1; from_first && r < team_.size(); ++r) first_s = std::min(first_s, moment_s(r, k));
     for (int r = 0; r < team_.size(); ++r) {
       const double begin_s = from_rank_0 || from_first ? first_s : moment_s(r, k);
       const double time_s = (moment_s(r, k + 1) - begin_s - delay_s) / operation.batch / operation.divisor;
       if (r == chosen_rank || (chosen_rank < 0 && (r == 0 || time_s > kept_s))) kept_s = time_s;
+      sum_s += time_s;
       if (operation.keep_rank_times) series.rank_times_s.push_back(time_s);
     }
+    if (operation.mean_over_ranks) kept_s = sum_s / team_.size();
     series.times_s.push_back(operation.time_of_moments ? operation.time_of_moments(moments_s) : kept_s);
     if (operation.delay_s) series.delays_s.push_back(delay_s);
     for (std::size_t pair = 0; pair < half * threads; ++pair) {

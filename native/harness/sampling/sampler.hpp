@@ -61,6 +61,7 @@ struct Operation {
   double divisor = 1;     // further division, such as 2 for half a round trip
   Reduction reduction = Reduction::slowest_rank;
   bool keep_rank_times = false;
+  bool mean_over_ranks = false;  // keep the mean of the ranks' times instead of the slowest rank's
   int iterations = 0;  // exact number for operations that are long by design; 0 uses the stop rule
   std::vector<std::pair<std::string, std::string>> extra_members;  // further members of the sample, in JSON
   int settling = 0;    // iterations until the method has adapted; they always count as warm-up

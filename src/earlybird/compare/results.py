@@ -21,7 +21,8 @@ from earlybird.data.collective_algorithms import (
 )
 from earlybird.data.errors import Unknown
 from earlybird.data.results import Result
-from earlybird.data.run import Sample, rank_medians_of_launches, thread_medians_of_launches
+from earlybird.data.run import Sample, as_completion, rank_medians_of_launches, thread_medians_of_launches
+from earlybird.data.schema import estimate_keys
 from earlybird.models.pipelined import delay_rate_s_per_byte, large_message_gain
 
 # The samples of every method at one point.
@@ -183,15 +184,28 @@ def _message_rate(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, A
     }
 
 
+def _packing(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
+    """Seconds for each byte that is packed or unpacked."""
+    size_bytes = samples[0].config["size_bytes"]
+    time_s = over_launches([sample.steady_times_s() for sample in samples])[0]
+    per_byte = [one / size_bytes for one in time_s]
+    return dict(zip(estimate_keys("s_per_byte"), per_byte, strict=True))
+
+
 def _collective(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
-    """The mean over ranks, as the OSU benchmarks report it, and when the root is done."""
+    """The mean over ranks, as the OSU benchmarks report it, or the completion if that mean is the time;
+    and when the root is done."""
     config = samples[0].config
     if any(sample.rank_times_s is None for sample in samples):
         return {}
     of_ranks = rank_medians_of_launches(samples)
+    figures: dict[str, Any] = {"mean_s": float(of_ranks.mean())}
+    if samples[0].quantity == MEAN_OVER_RANKS:
+        completion_s, _ = over_launches([as_completion(sample).steady_times_s() for sample in samples])
+        figures |= dict(zip(estimate_keys("completion_s"), completion_s, strict=True))
     if config["operation"] not in ROOTED:
-        return {"mean_s": float(of_ranks.mean()), "root": None, "root_s": None}
-    return {"mean_s": float(of_ranks.mean()), "root_s": float(of_ranks[config["root"]])}
+        return figures | {"root": None, "root_s": None}
+    return figures | {"root_s": float(of_ranks[config["root"]])}
 
 
 def _median_s(samples: Sequence[Sample]) -> float:
@@ -206,5 +220,6 @@ _FIGURES: Mapping[str, Callable[[Sequence[Sample], Sequence[Sample]], dict[str, 
     kernels.PARTITIONED.name: partitioned_metrics,
     kernels.MSGRATE.name: _message_rate,
     kernels.COLLECTIVE.name: _collective,
+    kernels.PACKING.name: _packing,
     **dict.fromkeys(kernels.MOTIFS, motif_figures),
 }

@@ -32,7 +32,7 @@ PER_PAIR = ("allgather", "alltoall", "gather", "scatter", *UNMODELLED)
 
 # The quantities of the kernel `collective`: the completion time, and the ranks that wait for a late rank.
 COMPLETION, VERIFICATION = "completion", "delayed_completion"
-MEAN_OVER_RANKS = "mean_over_ranks"  # imported, where a text has no times of single ranks
+MEAN_OVER_RANKS = "mean_over_ranks"  # on request, or imported without the times of single ranks
 # A separate operation there: the cost of the reduction operator, without messages.
 REDUCE_LOCAL = "reduce_local"
 

@@ -20,10 +20,13 @@ from earlybird.data.errors import InputError
 from earlybird.data.layout import Layout
 from earlybird.data.levels import LEVELS
 from earlybird.data.methods import (
+    CACHES,
     FUNNELLED,
     MSGRATE_METHODS,
     NOISE_MODELS,
     ONE_RECEIVES,
+    PACKING_METHODS,
+    PACKINGS,
     PROCESSES,
     SHARED,
     SINGLE,
@@ -45,7 +48,8 @@ LATE_DELIVERIES = 3
 _SWEEP_CORNERS = 4  # from which sweeps start
 # Keys whose values have an order of their own.
 _ORDERS: Mapping[str, Sequence[Any]] = {
-    "level": LEVELS, "noise": NOISE_MODELS, "cache": ("hot", "cold"), "operation": OPERATIONS,
+    "level": LEVELS, "noise": NOISE_MODELS, "cache": CACHES, "operation": OPERATIONS,
+    "packing": PACKINGS,
 }  # fmt: skip
 
 
@@ -143,7 +147,7 @@ class Kernel:
     requires: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     timed_rank: Literal["", "slowest", "last"] = ""
-    fit: Literal["", "levels", "completions", "pipelines", "collectives"] = ""
+    fit: Literal["", "levels", "completions", "pipelines", "collectives", "packings"] = ""
     profile: str = "profile.json"
     is_fitted: Callable[[Sequence[Point]], bool] = lambda points: False
     is_advised: bool = False
@@ -246,6 +250,10 @@ def _by_speed_up(result: "Result") -> Any:
 
 def _is_of_processes(result: "Result") -> Any:
     return result.method == PROCESSES
+
+
+def _by_packing_method(result: "Result") -> Any:
+    return PACKING_METHODS.index(result.method) if result.method in PACKING_METHODS else len(PACKING_METHODS)
 
 
 def _by_sharing(result: "Result") -> Any:
@@ -421,6 +429,23 @@ COLLECTIVE = Kernel(
     order=("operation", "map_by", "ranks", "topology", "skew", "size_bytes", _by_algorithm),
 )  # fmt: skip
 
+PACKING = Kernel(
+    "packing", "packing of irregular data", "time_per_step", lambda *_: 0.0,
+    requires=("size_bytes", "packing", "cache"), fit="packings",
+    columns=(
+        Column(
+            "packing", "packing", common=True,
+            meaning="of doubles: contiguous, one in each cache line (strided), or as many at irregular "
+            "distances",
+        ),
+        Column("cache", "cache", common=True), _COMMON_SIZE, _METHOD, *_TIME,
+        *_with_interval(Column(
+            "s_per_byte", "time per byte", "delay rate", meaning="time / packed bytes",
+        )), *_LAST,
+    ),
+    order=("packing", "cache", "size_bytes", _by_packing_method),
+)  # fmt: skip
+
 EXCHANGE = Kernel("exchange", "exchange", "exchange", _exchange_bytes, timed_rank="slowest")
 
 # Its quantities are `nodes`, `pairs`, `incast` and `outcast`.
@@ -430,7 +455,7 @@ KERNELS = {
     kernel.name: kernel
     for kernel in (
         PINGPONG, CONTENTION, COMPLETION, PIPELINE, PARTITIONED, HALO3D, SWEEP3D, COMB, MSGRATE, COLLECTIVE,
-        EXCHANGE, CHECK,
+        PACKING, EXCHANGE, CHECK,
     )
 }  # fmt: skip
 # A profile of messages is fitted to these.

@@ -22,6 +22,11 @@ FUNNELLED, PERSISTENT, MULTIPLE, OWN_CALLS, EARLYBIRD = (
     "funnelled", "persistent", "multiple", "partitioned", "earlybird",
 )  # fmt: skip
 STYLES = (FUNNELLED, PERSISTENT, MULTIPLE, OWN_CALLS, EARLYBIRD)
+# Packing: where the doubles of a message are, and the calls or loops that move them. The MPI's and our own.
+PACKINGS = ("contiguous", "strided", "indexed")
+PACK, UNPACK, LOOP_PACK, LOOP_UNPACK = "pack", "unpack", "loop-pack", "loop-unpack"
+PACKING_METHODS = (PACK, UNPACK, LOOP_PACK, LOOP_UNPACK)
+CACHES = ("hot", "cold")
 # How computing times differ; native/kernels/computing/noise.hpp says what each of them is.
 NO_NOISE = "none"
 NOISE_MODELS = (NO_NOISE, "single", "uniform", "gaussian")

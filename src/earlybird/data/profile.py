@@ -15,6 +15,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.kernels import PINGPONG
 from earlybird.data.kinds import require_path
 from earlybird.data.levels import LEVELS
+from earlybird.data.packing_form import PackingForm, is_packing, packing_form_from_json
 from earlybird.data.pipeline_form import PipelineForm, is_pipeline, pipeline_form_from_json
 from earlybird.data.results import results_from_json
 from earlybird.data.schema import (
@@ -33,7 +34,7 @@ from earlybird.data.schema import (
 from earlybird.data.units import number_or_none
 
 SCHEMA = "earlybird.profile/1"
-Form = TypeVar("Form", PipelineForm, CollectiveForm)
+Form = TypeVar("Form", PipelineForm, CollectiveForm, PackingForm)
 # Defaults for a profile's context or a launch without these keys: threads per rank, the network, which is
 # recorded only for a virtual cluster, and the user's arguments for srun.
 USUAL_CONTEXT = {"threads_per_rank": 1, "network": "not a virtual cluster's", "srun": "without arguments"}
@@ -219,8 +220,8 @@ class Profile(Record):
     """The results of `fit` in one context. A hand-written file requires only `levels`, which may be empty if
     there are forms.
 
-    A form is a PipelineForm, a CollectiveForm or a JSON object: forms of a file are checked when `pipelines`
-    or `collectives` is first used.
+    A form is a PipelineForm, a CollectiveForm, a PackingForm or a JSON object: forms of a file are checked
+    when `pipelines`, `collectives` or `packings` is first used.
 
     Attributes
     ----------
@@ -231,7 +232,8 @@ class Profile(Record):
         `threads_per_rank` when not 1, `network` of a virtual cluster.
     runs : `id` and `sha256` of each run; the digest is that of `samples.ndjson`.
     forms : further fitted models: the [ping-pong curve](../fitting.md#the-ping-pong-curve),
-        [pipelines](#pipelineform), [collectives](#collectiveform).
+        [pipelines](#pipelineform), [collectives](#collectiveform),
+        [packing](#packingform).
     intervals : 95 % intervals `[low, high]` by level, protocol, and then `latency_s`, or
         `bandwidth_bytes_per_s` by N.
     replicates : fits to resampled launches; `predict` computes intervals from them.
@@ -275,6 +277,10 @@ class Profile(Record):
     @cached_property
     def collectives(self) -> list[CollectiveForm]:
         return self._typed(CollectiveForm, is_collective, collective_form_from_json)
+
+    @cached_property
+    def packings(self) -> list[PackingForm]:
+        return self._typed(PackingForm, is_packing, packing_form_from_json)
 
     def _typed(
         self, kind: type[Form], is_one: Callable[[Any], bool], from_json: Callable[[Any, str], Form]

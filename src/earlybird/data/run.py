@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from earlybird.data import files, folders, locks
+from earlybird.data.collective_algorithms import COMPLETION, MEAN_OVER_RANKS
 from earlybird.data.errors import InputError, Unknown, WorkError, write_error
 from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.kinds import require_path
@@ -350,6 +351,14 @@ def round_ratios(a: Sample, b: Sample) -> np.ndarray:
     shared = sorted(times[0].keys() & times[1].keys())
     numerator, denominator = (np.array([one[key] for key in shared]) for one in times)
     return numerator[denominator > 0] / denominator[denominator > 0]
+
+
+def as_completion(sample: Sample) -> Sample:
+    """Return a measured mean over ranks of a collective as its completion, which the times of the ranks give;
+    other samples as they are."""
+    if sample.quantity != MEAN_OVER_RANKS or sample.rank_times_s is None:
+        return sample
+    return replace(sample, quantity=COMPLETION, times_s=np.asarray(sample.rank_times_s).max(axis=1))
 
 
 def rank_medians_of_launches(samples: Sequence[Sample]) -> np.ndarray:

@@ -7,7 +7,7 @@ import msgspec
 
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import KERNELS
-from earlybird.data.methods import NOISE_MODELS, RECEIVERS
+from earlybird.data.methods import NOISE_MODELS, PACKINGS, RECEIVERS
 from earlybird.data.schema import (
     Bytes,
     Count,
@@ -37,6 +37,7 @@ Plain = str | int | float | bool | None
 # Those of native/kernels/computing/noise.hpp, which says what each of them is.
 Noise = Annotated[str, form(f"^({'|'.join(NOISE_MODELS)})$", f"one of {', '.join(NOISE_MODELS)}")] | None
 Receivers = Annotated[str, form(f"^({'|'.join(RECEIVERS)})$", " or ".join(RECEIVERS))] | None
+Packing = Annotated[str, form(f"^({'|'.join(PACKINGS)})$", f"one of {', '.join(PACKINGS)}")] | None
 # Of cells and of processes.
 _EXTENT = "[1-9][0-9]{0,8}"
 Grid = (
@@ -339,6 +340,7 @@ class _OwnConfig(Config, total=False):
     delta: Amount
     compute_s: Seconds
     receivers: Receivers
+    packing: Packing
     noise: Noise
     noise_share: Amount
     cache: Text

@@ -18,8 +18,9 @@ from earlybird.data.labels import listed
 from earlybird.data.levels import LEVELS
 from earlybird.data.measure_commands import ANYWHERE, MESSAGES, LaunchOptions, measure_command
 from earlybird.data.methods import ONE_RECEIVES, SEGMENTED, THREADS_RECEIVE, receivers_of
+from earlybird.data.packing_form import PackingForm
 from earlybird.data.results import Result
-from earlybird.data.run import Run, Sample, require_validated
+from earlybird.data.run import Run, Sample, as_completion, require_validated
 from earlybird.data.statistics import MEAN
 from earlybird.data.tables import PINGPONG_HEADER, THUNE_HEADER, load_pingpong_table
 from earlybird.data.units import MIN_S
@@ -32,6 +33,7 @@ from earlybird.fit.collective_samples import (
 )
 from earlybird.fit.config_values import config_value
 from earlybird.fit.launches import launch_context
+from earlybird.fit.packing import packing_forms
 
 _TABLE_COLUMNS = ("source", "level", "n", "size_bytes", "launch", "time_s", "oversubscribed", "converged")
 _COMPLETION_COLUMNS = ("level", "size_bytes", "receiver", "launch", "share", "oversubscribed", "pairs")
@@ -57,6 +59,7 @@ class Observations:
         median of the steady iterations), oversubscribed, pairs (that send at once).
     pipelines : one row per point, method and launch with the columns of `pipelined.COLUMNS`.
     receivers : which threads of the receiving rank received in `pipelines`.
+    packings : what packing data costs.
     collectives : times of collectives; if there are any, `table` may be empty.
     thresholds_bytes : level -> control variable -> the protocol switch that the MPI library reports.
     runs : {"id", "sha256"} of each run read.
@@ -70,6 +73,7 @@ class Observations:
     completions: pandas.DataFrame = field(default_factory=lambda: _completion_table([]))
     pipelines: pandas.DataFrame = field(default_factory=lambda: _pipeline_table([]))
     receivers: str = ONE_RECEIVES
+    packings: tuple[PackingForm, ...] = ()
     collectives: Collectives = field(default_factory=Collectives)
     thresholds_bytes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
@@ -133,7 +137,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
     samples: list[tuple[Run, Sample]] = []
     compared: list[Sample] = []
     for run in runs:
-        for sample in run.each_sample():
+        for sample in map(as_completion, run.each_sample()):
             if mpi is not None and sample.config.get("mpi") != mpi:
                 continue
             if is_collective(sample) and sample.validated:
@@ -157,7 +161,14 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
         for sample in compared
         if sample.kernel != kernels.PIPELINE.name or receivers_of(sample.config) == receivers
     ]
-    used = timed + completed + piped + [(run, sample) for run, sample in samples if is_collective(sample)]
+    packed = [(run, sample) for run, sample in samples if _is_input(sample, "packings")]
+    used = (
+        timed
+        + completed
+        + piped
+        + packed
+        + [(run, sample) for run, sample in samples if is_collective(sample)]
+    )
     require_validated(sample for _, sample in used)
     threads = _threads_of_launches(runs)
     pipelines = _pipeline_table(
@@ -184,6 +195,7 @@ def read_runs(paths: Iterable[str | Path], mpi: str | None = None) -> Observatio
         completions=completions,
         pipelines=pipelines,
         receivers=receivers,
+        packings=tuple(packing_forms(packed)),
         collectives=collectives,
         thresholds_bytes=shared.thresholds_bytes,
         machine=runs[0].header.get("machine", {}),

@@ -137,6 +137,7 @@ def fit_profile(
     warnings += _convergence_warnings(observations, usable)
     warnings += pipelined.warnings(observations.pipelines)
     forms += pipelined.pipeline_forms(observations.pipelines, observations.receivers)
+    forms += observations.packings
     warnings += collective.warnings(observations.collectives)
     of_collectives = _collective_forms(observations.collectives, collective_times)
     warnings += [f"{form.operation}: {form.doubt}" for form in of_collectives if form.doubt]

@@ -192,6 +192,8 @@ def write_request(request: Request, threads: int, out: Path) -> Path:
     options: dict[str, Any] = {"out": str(out), "threads": threads, "seed": request.seed}
     options["ranks"] = request.layout.num_ranks
     options |= vars(request.rules)
+    if request.mean_over_ranks:
+        options["over_ranks"] = "mean"
     if request.methods:
         options["methods"] = list(request.methods)
     if request.pattern is not None:

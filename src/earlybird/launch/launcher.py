@@ -39,7 +39,8 @@ class Request:
     number of MPIX_Stream for which further contexts are reserved. `environment` are variables of this
     launch, `settings` the control variables by which methods differ. `verifying`: before its own samples,
     the first point also writes one sample per method that shows the method's tree. `seed`: of the random
-    computation times of kernels that have them. `stop`: once it is set, the launch ends.
+    computation times of kernels that have them. `mean_over_ranks`: the time of a collective is the mean of
+    the ranks' times, not that of the last rank. `stop`: once it is set, the launch ends.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Request:
     settings: Mapping[str, Forcing] = field(default_factory=dict)
     verifying: bool = False
     seed: int = 1
+    mean_over_ranks: bool = False
     stop: Event | None = None
 
     def points_in(self, num_samples: int) -> int:

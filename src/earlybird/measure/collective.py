@@ -39,6 +39,9 @@ from earlybird.measure.groups import MIB, Group, Options, Resources, carried_byt
 from earlybird.measure.options import SuiteOption, byte_counts, listed, number, sizes_option, split
 
 VERIFY_CHOICES = ("largest", "all", "none")
+# The time of a collective: until the last rank is done, or the mean of the times of the ranks. Both are kept.
+COMPLETION, MEAN = "completion", "mean"
+STATISTICS = (COMPLETION, MEAN)
 _LARGEST_BYTES = MIB
 _MIN_RANKS = 4  # that are tried however few cores there are
 # Ranks per core beyond which times show only the scheduler.
@@ -91,6 +94,12 @@ def _layout(text: str, _: Mapping[str, Any]) -> str:
     return parse_layout(text).text
 
 
+def _statistic(text: str, _: Mapping[str, Any]) -> str:
+    if text not in STATISTICS:
+        raise InputError(f"--statistic is {shortened(text)}; give {' or '.join(STATISTICS)}")
+    return text
+
+
 COLLECTIVE_OPTIONS = (
     SuiteOption("op", f"One or more of {', '.join(OPERATIONS)}.  [default: {', '.join(DEFAULT_OPERATIONS)}]",
                 "operations", choices=OPERATIONS),
@@ -119,6 +128,9 @@ COLLECTIVE_OPTIONS = (
     SuiteOption("root", "The root rank.  [default: 0]", "root", number("--root", "a rank, such as 0")),
     SuiteOption("verify", f"Rank counts at which to verify the tree: {', '.join(VERIFY_CHOICES)}.  "
                 f"[default: {VERIFY_CHOICES[0]}]", "verify", values=VERIFY_CHOICES),
+    SuiteOption("statistic", "The time of a collective: completion, until the last rank is done, or mean, "
+                f"over the ranks; the other one is kept too.  [default: {COMPLETION}]", "statistic",
+                _statistic, values=STATISTICS),
 )  # fmt: skip
 
 
@@ -148,7 +160,9 @@ def collective_groups(options: Options, resources: Resources, mpi: str) -> list[
                 layout = first_ranks(resources, num_ranks, map_by)
                 points = _points(operation, options, methods, resources, mpi, layout, map_by)
                 verifies = operation in ROOTED and _verifies(options, num_ranks, ranks)
-                result += _groups(points, methods, layout, resources, verifies)
+                made = _groups(points, methods, layout, resources, verifies)
+                is_mean = options.statistic == MEAN
+                result += [replace(group, mean_over_ranks=is_mean) for group in made]
     _refuse_never(result, options, operations, resources)
     if set(operations) & set(REDUCTIONS) and resources.family != SIMULATED:  # where reductions take no time
         result.append(_reduce_local(options, resources, mpi, min(ranks), mappings[0]))

@@ -44,7 +44,7 @@ class Group:
     rank's MPI, None: its default; `streams`: number of MPIX_Stream for which further contexts are
     reserved. `preload`: the ranks get libearlybird. `environment` are further variables of the launch,
     `settings` the control variables by which its methods differ. `verifies`: verify the tree of each method
-    once.
+    once. `mean_over_ranks`: the time of a collective is the mean of the ranks' times, not that of the last.
     """
 
     kernel: str
@@ -60,6 +60,7 @@ class Group:
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Forcing] = field(default_factory=dict)
     verifies: bool = False
+    mean_over_ranks: bool = False
 
     def __post_init__(self) -> None:
         if self.kernel not in KERNELS:

@@ -7,7 +7,7 @@ from typing import Any
 from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import PARTITIONED
-from earlybird.data.methods import EARLYBIRD, MANY, OWN_CALLS, SINGLE
+from earlybird.data.methods import CACHES, EARLYBIRD, MANY, OWN_CALLS, SINGLE
 from earlybird.data.run_keys import MAX_THREADS
 from earlybird.measure import computing
 from earlybird.measure.groups import (
@@ -38,7 +38,6 @@ from earlybird.measure.options import (
 )
 
 PARTITIONED_METHODS = (SINGLE, MANY, EARLYBIRD, OWN_CALLS)
-CACHES = ("hot", "cold")
 BUDGET_S, QUICK_BUDGET_S = 240.0, 60.0
 
 _COMPUTE_S = 10e-3

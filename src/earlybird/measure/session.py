@@ -135,7 +135,7 @@ def _measure(run: Run, launcher: Launcher, plan: Plan, progress: Progress) -> Re
             _stall_limit_s(plan, group, points), group.methods,
             preload=group.preload, threads=group.threads, vcis=group.vcis, streams=group.streams,
             environment=group.environment, settings=group.settings, verifying=verifying,
-            seed=order.randrange(1 << 31),
+            seed=order.randrange(1 << 31), mean_over_ranks=group.mean_over_ranks,
         )  # fmt: skip
 
         def heard(

@@ -29,6 +29,7 @@ from earlybird.measure.groups import (
 )
 from earlybird.measure.msgrate import MSGRATE_OPTIONS, msgrate_groups
 from earlybird.measure.options import BUFFERS, LEVELS, MAX_POINTS, SuiteOption, counts, sizes_option
+from earlybird.measure.packing import PACKING_OPTIONS, packing_groups
 from earlybird.measure.partitioned import PARTITIONED_OPTIONS, partitioned_groups
 from earlybird.measure.pipeline import PIPELINE_OPTIONS, pipeline_groups
 
@@ -222,6 +223,14 @@ SUITES = {
             MSGRATE_OPTIONS,
             msgrate_groups,
             "earlybird measure msgrate --threads 1,2,4 -o run",
+        ),
+        Suite(
+            kernels.PACKING.name,
+            "cost of packing and unpacking irregular data, by the MPI and by a loop, on hot and cold caches",
+            PACKING_OPTIONS,
+            packing_groups,
+            "earlybird measure packing --sizes 1KiB,64KiB --packing strided,indexed -o run",
+            budgets_s=(180.0, 30.0),
         ),
         Suite(
             kernels.COLLECTIVE.name,

@@ -20,7 +20,7 @@ from earlybird.data.prediction import Prediction
 from earlybird.data.profile import Profile
 from earlybird.data.projection import Projection
 from earlybird.data.recording import SUMMARY, Recording, load_recording
-from earlybird.data.run import Run, Sample
+from earlybird.data.run import Run, Sample, as_completion
 from earlybird.data.run_comparison import RunComparison
 from earlybird.data.shell_commands import path_argument
 from earlybird.data.tolerance import Tolerance
@@ -209,7 +209,8 @@ def _load(path: Path, name: str, read_pattern: Callable[[Path], Pattern]) -> tup
         run = Run.open(path)
         launches = tuple(launch for launch in run.launches() if isinstance(launch, dict))
         layout = parse_layout(str(path / "layout.csv")) if (path / "layout.csv").exists() else None
-        samples = tuple(run.samples())
+        # The page shows completions of collectives, whichever time the run was stopped by.
+        samples = tuple(map(as_completion, run.samples()))
         return "runs", [MeasuredRun(name, run.header, launches, samples, _path_text(path), layout)]
     suffix = files.suffix_of(path)
     if suffix in PATTERN_SUFFIXES:

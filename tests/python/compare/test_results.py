@@ -1,6 +1,7 @@
 """The table of results: time, interval and speed-up of every method at every point."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,6 +98,15 @@ def test_rates_are_of_all_threads_and_of_each():
 def test_a_collective_has_the_mean_over_ranks_and_the_root():
     figures = by_method([collective("default", 4e-6)])["default"].figures
     assert (figures["mean_s"], figures["root_s"]) == pytest.approx((2e-6, 1e-6))
+
+
+def test_the_mean_over_ranks_as_the_time_has_the_completion_as_a_figure():
+    samples = [collective("default", 2e-6, str(k), "mean_over_ranks") for k in range(3)]
+    samples = [replace(one, rank_times_s=2 * np.asarray(one.rank_times_s)) for one in samples]
+    (result,) = results(samples)
+    names = ("mean_s", "completion_s", "completion_low_s", "completion_high_s", "root_s")
+    assert [result.figures[name] for name in names] == pytest.approx([2e-6, 4e-6, 4e-6, 4e-6, 1e-6])
+    assert (result.quantity, result.time_s.value) == ("mean_over_ranks", 2e-6)
 
 
 def test_a_result_survives_json():

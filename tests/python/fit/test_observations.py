@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from earlybird.data.errors import InputError, WorkError
+from earlybird.data.profile import Profile
 from earlybird.data.run import Run, Sample
 from earlybird.fit.observations import level_times, pingpong_times, read_runs
 from earlybird.fit.profile import fit_profile
@@ -328,3 +329,27 @@ def test_links_do_not_matter_to_messages_inside_a_node(make_run):
     path = make_run("run", level="intra_socket", launch=launch)
     make_run("run", level="inter_node", launch=VIRTUAL | {"link": {}})
     assert read_runs([path]).warnings == ()
+
+
+def test_packing_becomes_tables_of_a_profile_next_to_its_levels(make_run, tmp_path):
+    messages, packed = make_run("run"), tmp_path / "packing"
+    launch = {"flavour": "mpich", "version": "5.0.2", "launcher": "local", "transport": "unknown"}
+    machine = {"cpu_model": "Test CPU", "cores": 8, "sockets": 1, "host": "testhost"}
+    run = Run.create(packed, machine=machine, command=["earlybird"], seed=1)
+    run.append_launch({"id": "0", "kernel": "packing"} | launch)
+    config = {"mpi": "mpich", "packing": "strided", "cache": "cold"}
+    times_s = {1024: 2e-6, 64: 1e-6, 4096: 8e-6}
+    run.append_samples(
+        Sample(
+            "packing", "time_per_step", config | {"size_bytes": size}, "0", np.full(3, time_s), method="pack"
+        )
+        for size, time_s in times_s.items()
+    )
+    with pytest.raises(InputError, match="no contention samples"):
+        read_runs([packed])
+    fit_profile(read_runs([messages, packed])).save(tmp_path / "profile.json")
+    (form,) = Profile.load(tmp_path / "profile.json").packings
+    assert (form.what.packing, form.what.cache, form.what.method) == ("strided", "cold", "pack")
+    assert form.parameters.size_bytes == (64, 1024, 4096)
+    sizes = np.array([0, 8, 64, 544, 4096, 8192])
+    assert form.times_s(sizes) == pytest.approx([0, 1e-6, 1e-6, 1.5e-6, 8e-6, 16e-6])

@@ -43,6 +43,12 @@ def test_ranks_fill_the_layout_that_is_given():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("statistic", "is_mean"), [(None, False), ("completion", False), ("mean", True)])
+def test_the_statistic_is_that_of_all_operations(statistic, is_mean):
+    found = groups(statistic=statistic)
+    assert {group.mean_over_ranks for group in found if group.methods} == {is_mean}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
