@@ -11,7 +11,7 @@ from earlybird.fit.insaghi_forms import Row as Coefficient
 from earlybird.papers.insaghi.measured import STATISTICS, Latencies
 from earlybird.papers.paper import NOT_MEASURED, Row
 
-_BREAK = re.compile(r"MPI_Processes > \d+")
+_BREAK = re.compile(r"MPI_Processes > [0-9]+")
 
 
 def table_rows(measured: Sequence[Latencies]) -> list[Row]:
