@@ -40,7 +40,7 @@ def paper_figures(measured: Sequence[Latencies]) -> list[Figure]:
 
 
 def _caption(one: Latencies) -> str:
-    crowded = " Partly more ranks than cores." if one.oversubscribed else ""
+    crowded = f" Partly {one.crowded}." if one.crowded else ""
     own = " Algorithms of Earlybird, in the place of Open MPI's." if one.own else ""
     return f"Latency here: {STATISTICS[one.statistic]}; the paper's: mean over ranks.{own}{crowded}"
 

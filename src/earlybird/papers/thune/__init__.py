@@ -16,7 +16,7 @@ from earlybird.measure.suites import (
     exchange_groups,
     pingpong_groups,
 )
-from earlybird.papers.page import chapter_of, only_runs_of, runs_of, settings_of, step_of
+from earlybird.papers.page import chapter_of, crowded_text, only_runs_of, runs_of, settings_of, step_of
 from earlybird.papers.paper import NOT_MEASURED, Paper, Row, Step
 from earlybird.papers.thune.experiments import FIGURE_3, cores_per_socket, exchanges, sweep_groups
 from earlybird.papers.thune.published import (
@@ -157,9 +157,9 @@ def _figure_3(measured: list[Sweep]) -> Iterator[Row]:
         others = [
             f"{model} {percent_text(sweep.error(model))}" for model in sweep.models if model != "staircase"
         ]
-        crowded = ["more ranks than cores"] if sweep.oversubscribed else []
         here = percent_text(sweep.error("staircase")) if "staircase" in sweep.models else ""
-        yield Row("figure 3", quantity, "very well", here, "; ".join([*others, *crowded]), sweep.label)
+        note = "; ".join([*others, *filter(None, [sweep.crowded])])
+        yield Row("figure 3", quantity, "very well", here, note, sweep.label)
     if not measured:
         yield Row("figure 3", quantity, "very well", note=f"{NOT_MEASURED}: needs a run and its profile")
 
@@ -211,7 +211,7 @@ def _replay_note(run: MeasuredRun, comparison: Comparison, model: str) -> str:
     messages = next((sample.config.get("messages") for sample in run.samples), None)
     notes = [f"{len(comparison.measured_s)} ranks, {messages} messages"]
     if comparison.empty is not None:
-        notes.append("more ranks than cores")
+        notes.append(crowded_text("ranks", run))
         if model in comparison.empty.error:
             over = percent_text(comparison.empty.error[model])
             notes.append(f"{over} added to the exchange without data")
