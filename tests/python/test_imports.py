@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "papers": {
         "present",
         "measure",
+        "launch",
         "fit",
         "predict",
         "compare",

@@ -14,8 +14,9 @@ from earlybird.advise.options import Option
 from earlybird.compare.changes import adjusted
 from earlybird.compare.runs import LEVEL
 from earlybird.data.advice import EXTRAPOLATED, MEASURED, MODEL
-from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, OWN, Method, family_of
+from earlybird.data.collective_algorithms import DEFAULT, FAMILY_NAMES, Method, family_of
 from earlybird.data.collective_form import CollectiveForm
+from earlybird.data.methods import OWN
 from earlybird.data.profile import Profile
 from earlybird.data.results import Result
 from earlybird.predict.collective import (

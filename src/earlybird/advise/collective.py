@@ -16,13 +16,14 @@ from earlybird.advise.algorithm_choice import (
 )
 from earlybird.advise.collective_settings import configuration_json, configure, has_setting
 from earlybird.data.advice import CONFIG, EXTRAPOLATED, Advice, Alternative, CollectivesAdvice, SizeRange
-from earlybird.data.collective_algorithms import DEFAULT, OWN, ROOTED, Method
+from earlybird.data.collective_algorithms import DEFAULT, ROOTED, Method
 from earlybird.data.collective_configuration import Configuration, setting
 from earlybird.data.collective_form import CollectiveForm
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import COLLECTIVE
 from earlybird.data.layout import is_shape
 from earlybird.data.measure_commands import LaunchOptions, fit_together, free_run, measure_command
+from earlybird.data.methods import OWN
 from earlybird.data.mpich_selection import Selection
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes, format_seconds, size_argument

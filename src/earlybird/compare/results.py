@@ -14,12 +14,12 @@ from earlybird.data import kernels
 from earlybird.data.collective_algorithms import (
     COMPLETION,
     MEAN_OVER_RANKS,
-    OWN,
     REDUCE_LOCAL,
     ROOTED,
     VERIFICATION,
 )
 from earlybird.data.errors import Unknown
+from earlybird.data.methods import OWN
 from earlybird.data.results import Result
 from earlybird.data.run import Sample, as_completion, rank_medians_of_launches, thread_medians_of_launches
 from earlybird.data.schema import estimate_keys

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from earlybird.data.errors import InputError
+from earlybird.data.methods import OWN, PERSISTENT_PREFIX
 from earlybird.data.mpi_algorithms import FAMILIES, NEEDS, PERSISTENT_FAMILIES, Algorithm, Asked
 from earlybird.data.units import shortened, whole_number
 
@@ -37,9 +38,8 @@ MEAN_OVER_RANKS = "mean_over_ranks"  # on request, or imported without the times
 REDUCE_LOCAL = "reduce_local"
 
 DEFAULT = "default"  # the MPI's free choice
-OWN = "own-"
 # The MPI's persistent operation, initialised once: by its free choice, or by the algorithm after the prefix.
-PERSISTENT, PERSISTENT_PREFIX = "persistent", "persistent-"
+PERSISTENT = "persistent"
 _OWN_TREES = {"own-linear": "linear", "own-pipeline": "chain", "own-binomial": "binomial-doubling"}
 _OWN = {
     "bcast": ("own-linear", "own-pipeline", "own-binomial"),

@@ -2,6 +2,13 @@
 
 from earlybird.data.errors import InputError
 
+_FAMILIES = ("mpich", "intel")  # of MPIs with contexts that a program can request
+
+
+def has_contexts(family: str | None) -> bool:
+    """Tell whether a program can request contexts of an MPI of this family."""
+    return family in _FAMILIES
+
 
 def context_variables(family: str, vcis: int | None, streams: int = 0) -> dict[str, str]:
     """The variables that ask an MPI for `vcis` communication contexts, which threads can use at once, and for

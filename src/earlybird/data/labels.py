@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from earlybird.data.errors import InputError
 from earlybird.data.levels import LEVEL_LABELS, LEVELS
-from earlybird.data.methods import SEGMENTED
+from earlybird.data.methods import OWN, PERSISTENT_PREFIX, SEGMENTED
 from earlybird.data.mpi_settings import split_settings
 from earlybird.data.units import format_bytes, whole_number
 
@@ -74,7 +74,6 @@ ALGORITHMS = {
     "plum": ("Plum", "Pl"),
     "recursive-exchange": ("recursive exchange", "RX"),
 }
-OWN, PERSISTENT = "own-", "persistent-"
 # MPICH's second engine of nonblocking collectives.
 _TSP = "-tsp"
 OPERATIONS = {
@@ -146,7 +145,7 @@ def split_algorithm(name: str) -> tuple[str, str, str]:
     base = name.removeprefix(OWN)
     if base != name:
         return "our ", base, ""
-    base = name.removeprefix(PERSISTENT)
+    base = name.removeprefix(PERSISTENT_PREFIX)
     plain = base.removesuffix(_TSP)
     return "persistent " * (base != name), plain, ", generic transport" * (plain != base)
 

@@ -29,7 +29,10 @@ PACKING_METHODS = (PACK, UNPACK, LOOP_PACK, LOOP_UNPACK)
 CACHES = ("hot", "cold")
 # How computing times differ; native/kernels/computing/noise.hpp says what each of them is.
 NO_NOISE = "none"
-NOISE_MODELS = (NO_NOISE, "single", "uniform", "gaussian")
+SINGLE_NOISE, UNIFORM_NOISE, GAUSSIAN_NOISE = "single", "uniform", "gaussian"
+NOISE_MODELS = (NO_NOISE, SINGLE_NOISE, UNIFORM_NOISE, GAUSSIAN_NOISE)
+# Prefixes of algorithms of collectives: those of Earlybird, and the persistent operations of the MPI.
+OWN, PERSISTENT_PREFIX = "own-", "persistent-"
 
 
 def receivers_of(config: Mapping[str, Any]) -> str:

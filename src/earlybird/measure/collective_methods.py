@@ -7,7 +7,6 @@ from typing import Any
 from earlybird.data.collective_algorithms import (
     DEFAULT,
     FAMILY_NAMES,
-    OWN,
     PERSISTENT,
     REDUCTIONS,
     STAYS_FREE,
@@ -21,6 +20,7 @@ from earlybird.data.collective_algorithms import (
     unmet_requirement,
 )
 from earlybird.data.errors import InputError
+from earlybird.data.methods import OWN
 from earlybird.data.mpi_algorithms import FAULTY_PERSISTENT
 from earlybird.measure.groups import Options, Resources
 

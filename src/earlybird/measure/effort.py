@@ -96,6 +96,8 @@ def remarks_on(result: Result, effort: Effort, remedy: str) -> list[str]:
     timed = [sample for sample in result.samples if sample.quantity != VERIFICATION]
     noisy = sum(not sample.converged for sample in timed)
     if noisy:
-        rule = "the paper's 5 % in 50 attempts" if effort.paper else "2 % within their share of the budget"
+        rule = f"{100 * effort.target:g} % within their share of the budget"
+        if effort.paper:
+            rule = f"the paper's 5 % in {Rules.paper_retries} attempts"
         remarks.append(f"{noisy} of {len(timed)} samples did not converge to {rule}")
     return remarks

@@ -153,7 +153,8 @@ class Resources:
     `link_bytes_per_s` is the rate of a virtual node's link; None if unlimited. `family` is that of
     the MPI (`mpich`, `openmpi`, `intel`) and `library` its properties; None if times are drawn, for
     the pipeline methods `drawn_methods`. `memory_bytes` is available to the ranks of a node, None if
-    unknown; `sockets` are those of a node.
+    unknown; `sockets` are those of a node. `shares_cores` tells whether ranks of a layout wait for a core
+    that others use.
     """
 
     cores: Mapping[str, int]
@@ -165,6 +166,7 @@ class Resources:
     drawn_methods: frozenset[str] = DRAWN_METHODS
     memory_bytes: int | None = None
     sockets: int = 1
+    shares_cores: Callable[[Layout], bool] = field(default=lambda layout: False, compare=False)
 
     @classmethod
     def of(

@@ -83,6 +83,7 @@ def make_launcher(
     """
     mpi, variables = split_settings(settings.get("mpi") or "")
     launcher, resources = _launcher_of(settings | {"mpi": mpi or None}, seed, note)
+    resources = replace(resources, shares_cores=launcher.shares_cores)
     if not variables and not compared:
         return launcher, resources
     if variables and launcher.name == "synthetic":

@@ -1,5 +1,6 @@
 """The suite `msgrate`: small messages per second of several threads, by the communicators that they use."""
 
+from earlybird.data.contexts import has_contexts
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import MSGRATE
 from earlybird.data.methods import CONTEXTS, LOWER_LEVELS, MSGRATE_METHODS, PER_THREAD, PROCESSES, SHARED
@@ -112,14 +113,14 @@ def most_contexts(resources: Resources, mpi: str) -> int:
     the threads if unknown."""
     if resources.family == "mpich":
         return MPICH_WHEEL_CONTEXTS if mpi == "mpich" else _MPICH_CONTEXTS
-    return 0 if resources.family == "openmpi" else MAX_THREADS
+    return MAX_THREADS if resources.family is None or has_contexts(resources.family) else 0
 
 
 def _default_methods(resources: Resources) -> tuple[str, ...]:
     return tuple(
         method
         for method in MSGRATE_METHODS
-        if method not in LOWER_LEVELS and (method != CONTEXTS or resources.family in ("mpich", "intel"))
+        if method not in LOWER_LEVELS and (method != CONTEXTS or has_contexts(resources.family))
     )
 
 

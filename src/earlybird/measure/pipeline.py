@@ -222,8 +222,8 @@ def _check_vcis(options: Options, resources: Resources) -> None:
     if library is None or resources.family not in (None, "mpich"):
         name = "the launcher synthetic draws its times" if library is None else f"this is {library.name}"
         raise InputError(
-            "--vcis requests communication contexts (MPIR_CVAR_CH4_NUM_VCIS), which only MPICH has, and "
-            f"{name}; leave it out, or give --mpi mpich"
+            f"--vcis requests communication contexts of MPICH (MPIR_CVAR_CH4_NUM_VCIS), and {name}; "
+            "leave it out, or give --mpi mpich"
         )
     if library.name == "mpich" and max(options.vcis) > MPICH_WHEEL_CONTEXTS:
         raise InputError(

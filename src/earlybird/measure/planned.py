@@ -39,28 +39,57 @@ def planned_groups(
 
     Raises InputError for what the launcher cannot run, and if there is nothing to measure.
     """
+    others = [suite.name for suite in SUITES.values() if suite.simulated or not suite.compares_threads]
+    refuse_kernels(
+        [suite.name for suite in chosen], launcher, launcher_text, f"measure {', '.join(others)}, or give"
+    )
     if launcher.name == "synthetic":
-        _refuse_undrawn(chosen, options)
-    if is_simulated(launcher_text):
-        _refuse_without_threads(chosen)
+        _refuse_ignored_threads(chosen, options)
     groups = [
         group
         for name, of_mpi in resources.items()
         for suite in chosen
         for group in suite.groups(options, of_mpi, name)
     ]
-    if not groups:
-        raise InputError(
-            f"there is nothing to measure: {', '.join(suite.name for suite in chosen)} has no points with "
-            "these options on this machine; give other options or another suite"
-        )
-    for group in groups:
-        launcher.check(group.layout)
-    refuse_conflicts_of(groups, launcher)
+    check_groups(
+        groups,
+        launcher,
+        f"{', '.join(suite.name for suite in chosen)} has no points with these options on this machine; give "
+        "other options or another suite",
+    )
     remarks = [
         text for of_mpi in resources.values() for suite in chosen for text in suite.remarks(options, of_mpi)
     ]
     return groups, list(dict.fromkeys(remarks))
+
+
+def refuse_kernels(
+    names: Sequence[str], launcher: Launcher, launcher_text: str, remedy: str = "give"
+) -> None:
+    """Raise InputError for a kernel that the launcher cannot run; `remedy` begins what to do without threads,
+    before `another --launcher`."""
+    for name in names:
+        if launcher.name == "synthetic" and not is_drawn(name):
+            raise InputError(
+                f"the launcher synthetic draws times from a profile, which does not describe {name}; "
+                f"measure {name} with another --launcher"
+            )
+        suite = SUITES.get(name)  # an exchange has none
+        if is_simulated(launcher_text) and suite and suite.compares_threads and not suite.simulated:
+            raise InputError(
+                f"{name} measures threads or partitions, which simulated ranks do not support; {remedy} "
+                "another --launcher"
+            )
+
+
+def check_groups(groups: Sequence[Group], launcher: Launcher, nothing: str) -> None:
+    """Raise InputError if the ranks of a group cannot be placed or a variable of the user is in their way,
+    and if there is nothing to measure, for the reason `nothing`."""
+    if not groups:
+        raise InputError(f"there is nothing to measure: {nothing}")
+    for group in groups:
+        launcher.check(group.layout)
+    refuse_conflicts_of(groups, launcher)
 
 
 def groups_anywhere(chosen: Sequence[Suite], options: Options) -> list[Group]:
@@ -112,26 +141,8 @@ def refuse_options_of_suites(of_suites: Mapping[str, Any]) -> None:
     )
 
 
-def _refuse_without_threads(chosen: Sequence[Suite]) -> None:
-    for suite in chosen:
-        if suite.compares_threads and not suite.simulated:
-            others = [
-                other.name for other in SUITES.values() if other.simulated or not other.compares_threads
-            ]
-            raise InputError(
-                f"{suite.name} measures threads or partitions, which simulated ranks do not support; measure "
-                f"{', '.join(others)}, or give another --launcher"
-            )
-
-
-def _refuse_undrawn(chosen: Sequence[Suite], options: Options) -> None:
-    """Raise InputError for what the launcher synthetic cannot draw."""
-    for suite in chosen:
-        if not is_drawn(suite.name):
-            raise InputError(
-                f"the launcher synthetic draws times from a profile, which does not describe {suite.name}; "
-                f"measure {suite.name} with another --launcher"
-            )
+def _refuse_ignored_threads(chosen: Sequence[Suite], options: Options) -> None:
+    """Raise InputError for threads that the launcher synthetic ignores."""
     most = max(options.threads or (options.launcher_threads,))
     if most > 1 and not all(suite.draws_threads for suite in chosen):
         raise InputError(

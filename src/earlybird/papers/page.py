@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from earlybird.data import labels
+from earlybird.data.profile import Profile
 from earlybird.papers.paper import Paper, Row
 from earlybird.present.core.parts import Chapter, Figure
 from earlybird.present.core.table import Column, Table
-from earlybird.present.material import Material, MeasuredRun
+from earlybird.present.material import Material, MeasuredRun, labelled_profiles
 from earlybird.present.subjects.provenance.view import machine_text
 
 COLUMNS = (
@@ -29,6 +30,16 @@ def runs_of(material: Material, name: str) -> list[MeasuredRun]:
 def only_runs_of(material: Material, name: str) -> Material:
     """Return the material with the runs that reproduce a paper, and no others."""
     return replace(material, runs=tuple(runs_of(material, name)))
+
+
+def own_profiles(material: Material) -> list[tuple[Profile, str]]:
+    """Return the profiles that were fitted to runs of the material, with their names."""
+    ids = {str(run.header.get("id")) for run in material.runs}
+    return [
+        (profile, label)
+        for profile, label in labelled_profiles(material)
+        if ids.intersection(str(run.get("id")) for run in profile.runs)
+    ]
 
 
 def settings_of(run: MeasuredRun) -> Mapping[str, Any]:

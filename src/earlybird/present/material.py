@@ -9,6 +9,7 @@ from typing import Any
 from earlybird.data import files, labels
 from earlybird.data.advice import Advice, CollectivesAdvice
 from earlybird.data.check import Check
+from earlybird.data.collective_algorithms import family_of
 from earlybird.data.comparison import Comparison
 from earlybird.data.errors import InputError
 from earlybird.data.guidelines import GuidelineChecks
@@ -51,6 +52,11 @@ class MeasuredRun:
         """Return the machine in run.json; empty if it has none."""
         value = self.header.get("machine")
         return value if isinstance(value, dict) else {}
+
+    def family(self, mpi: str) -> str | None:
+        """Return the family of one of its MPIs, by the launches that measured it; None if unknown."""
+        used = {sample.launch for sample in self.samples if sample.config.get("mpi") == mpi}
+        return next((family_of(launch) for launch in self.launches if launch.get("id") in used), None)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,10 @@ def test_the_plan_has_the_algorithms_of_the_paper_or_those_of_earlybird():
     grid = [point for group in sizes.groups for point in group.points if "ranks" in point]
     assert {point["ranks"] for point in grid} == {2, 4, 8, 16, 32}
     assert INSAGHI.remarks(Options(), openmpi) == []
-    mpich = replace(Resources.of(2, 1), family="mpich", library=Library("mpich"))
+    mpich = replace(
+        Resources.of(2, 1), family="mpich", library=Library("mpich"),
+        shares_cores=lambda layout: layout.num_ranks > 2,
+    )  # fmt: skip
     (one_byte, _) = INSAGHI.plan(Options(quick=True), mpich, "mpich")
     assert any("own-binomial" in group.methods for group in one_byte.groups)
     assert len(INSAGHI.remarks(Options(), mpich)) == 3

@@ -9,20 +9,27 @@ import pytest
 
 from earlybird.data.errors import InputError
 from earlybird.data.profile import load_profile
+from earlybird.data.run import Sample
 from earlybird.measure.groups import Library, Options, Resources
 from earlybird.papers.registry import PAPERS
 from earlybird.papers.thune.experiments import exchanges, sweep_layout, sweep_pattern
 from earlybird.papers.thune.published import MACHINES
+from earlybird.papers.thune.sweep import sweeps
 from earlybird.patterns.pairs import pairs_exchange
 from earlybird.predict import Predictor
-from earlybird.present.material import Material
+from earlybird.present.material import Material, MeasuredRun
 
 THUNE = PAPERS["thune"]
 PRINTED = list(csv.DictReader((Path(__file__).parent / "table1.csv").open()))
 
 
 def mpich(*shape):
-    return replace(Resources.of(*shape), family="mpich", library=Library("mpich"))
+    resources = Resources.of(*shape)
+    per_node = resources.cores_per_socket * resources.sockets
+    return replace(
+        resources, family="mpich", library=Library("mpich"),
+        shares_cores=lambda layout: layout.num_ranks > per_node * layout.num_nodes,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -92,3 +99,43 @@ def test_what_needs_another_machine_says_so():
     notes = {row.quantity: row.note for row in THUNE.rows(Material())}
     largest = next(text for text in notes if "8192 processes, 2744632 messages" in text)
     assert "needs 8192 cores on 64 nodes" in notes[largest]
+
+
+def figure_3(host="here"):
+    """Figure 3 of a machine whose times are 1.5 times those of Rome by the staircase."""
+    times_s = 1.5 * Predictor(sweep_pattern(1024), sweep_layout()).predict(ROME, "staircase").time_s
+    config = {"mpi": "mpich", "middle_bytes": 1024, "messages": 6}
+    sample = Sample("exchange", "time", config, "0", times_s[None].repeat(6, 0).max(1),
+                    rank_times_s=np.tile(times_s, (6, 1)))  # fmt: skip
+    header = {"settings": {"reproduce": "thune", "step": "figure3"}, "id": "f", "machine": {"host": host}}
+    return MeasuredRun("figure3", header, (), (sample,))
+
+
+def messages(host="here"):
+    header = {"settings": {"reproduce": "thune", "step": "messages"}, "id": "m", "machine": {"host": host}}
+    return MeasuredRun("messages", header, (), ())
+
+
+ROME = load_profile("thune-epyc-rome")
+
+
+def test_figure_3_is_predicted_by_the_profile_of_its_machine_only():
+    own = replace(ROME, runs=({"id": "m", "sha256": ""},), context={"flavour": "mpich"})
+    (sweep,) = sweeps(Material(runs=(figure_3(), messages()), profiles=(ROME, own)))
+    assert sweep.error("staircase") == pytest.approx(1 / 3)
+    assert sweeps(Material(runs=(figure_3(),), profiles=(ROME,))) == []
+    other = replace(own, context={"flavour": "openmpi"})
+    assert sweeps(Material(runs=(figure_3(), messages()), profiles=(other,))) == []
+    assert sweeps(Material(runs=(figure_3(), messages("there")), profiles=(own,))) == []
+
+
+def test_an_exchange_has_an_empty_one_where_the_launcher_says_that_ranks_share_cores():
+    def launched(shares_cores):
+        resources = replace(mpich(32, 2, 4), shares_cores=shares_cores)
+        steps = THUNE.plan(Options(), resources, "mpich")
+        return [len(step.groups) for step in steps if step.exchange is not None]
+
+    alone, crowded = launched(lambda layout: False), launched(lambda layout: layout.num_nodes > 1)
+    assert crowded[:-1] == alone[:-1] and crowded[-1] > alone[-1]
+    notes = THUNE.remarks(Options(), replace(mpich(2, 1), shares_cores=lambda layout: False))
+    assert not any("scheduler" in note for note in notes)

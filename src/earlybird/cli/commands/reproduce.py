@@ -12,7 +12,7 @@ from earlybird.cli.options.shared import LaunchesOption, LimitOptions, MpisOptio
 from earlybird.cli.options.suites import make_own_command
 from earlybird.cli.options.values import DURATION
 from earlybird.cli.session import measuring
-from earlybird.cli.session.papers import estimate, measure_paper, plan_of
+from earlybird.cli.session.papers import measure_paper
 from earlybird.data import labels
 from earlybird.data.errors import InputError
 from earlybird.data.shell_commands import command_text, no_option
@@ -24,6 +24,7 @@ from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 from earlybird.measure.suites import read_options
 from earlybird.papers.page import place_line, printed_table, rows_table, summary
 from earlybird.papers.paper import Paper
+from earlybird.papers.planned import estimate, plan_paper
 from earlybird.papers.registry import PAPERS, find_paper, paper_chapters
 from earlybird.present.material import Material
 from earlybird.present.render.data import Format, print_data
@@ -87,7 +88,7 @@ def reproduce(
         effort = measuring.new_effort(session, count, budget_s, seed)
         settings["budget_s"] = budget_s
     options = read_options(paper.takes, settings)
-    planned = [plan_of(paper, folder, settings, options, one, effort.seed) for one in mpis or [""]]
+    planned = [plan_paper(paper, folder, settings, options, one, effort.seed, note) for one in mpis or [""]]
     note(estimate(planned, effort))
     settings["mpis"] = mpis or [planned[0].launcher.flavour]
     inputs = [path for one in planned for path in measure_paper(paper, one, settings, effort, session.quiet)]

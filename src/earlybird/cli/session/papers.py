@@ -1,123 +1,36 @@
-"""Runs the plan of a paper: for each MPI its steps, a profile, and the comparisons of its replays."""
+"""Measures the plan of a paper: for each MPI its steps, a profile, and the comparisons of its replays."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from earlybird.cli.session import measuring
 from earlybird.data import labels
-from earlybird.data.errors import InputError
-from earlybird.data.mpi_settings import split_settings
 from earlybird.data.profile import Profile, save_profile
 from earlybird.data.run import Run
-from earlybird.data.units import format_seconds
-from earlybird.launch.launcher import Launcher, Rules
+from earlybird.launch.launcher import Launcher
 from earlybird.measure.continued import refuse_other_network
-from earlybird.measure.effort import Effort, suited_to
-from earlybird.measure.groups import Options, Resources
-from earlybird.measure.launchers import is_simulated, make_launcher
+from earlybird.measure.effort import Effort
 from earlybird.measure.replays import compare_run, predict_all, save_exchange
-from earlybird.measure.session import refuse_conflicts_of
-from earlybird.measure.synthetic_times import is_drawn
 from earlybird.papers.paper import Paper, Step
+from earlybird.papers.planned import PlannedPaper
 from earlybird.present.render.notes import note
 
 PROFILE = "profile.json"
-# About what it takes to start the ranks of a launch.
-_START_S = 1.0
-
-
-@dataclass(frozen=True)
-class Measurements:
-    """What is measured of one MPI, into one folder."""
-
-    folder: Path
-    launcher: Launcher
-    resources: Resources
-    steps: Sequence[Step]
-
-    @property
-    def num_points(self) -> int:
-        return sum(len(group.points) for step in self.steps for group in step.groups)
-
-    def least_s(self, launches: int) -> float:
-        """Return about how long it takes at least: each launch starts, and each point has few iterations."""
-        groups = [group for step in self.steps for group in step.groups]
-        iterations = Rules.min_iterations
-        return sum(
-            _START_S * launches
-            + sum(
-                max(group.computing_s(point), group.link_s(point)) * iterations + group.settling_s(point)
-                for point in group.points
-            )
-            for group in groups
-        )
-
-
-def plan_of(
-    paper: Paper, folder: Path, settings: Mapping[str, Any], options: Options, mpi: str, seed: int
-) -> Measurements:
-    """Return what is measured of `mpi`, "" for the default; InputError if it cannot be."""
-    launcher, resources = make_launcher({**settings, "mpi": mpi or None}, seed, note)
-    steps = paper.plan(options, resources, launcher.flavour)
-    groups = [group for step in steps for group in step.groups]
-    if not groups:
-        raise InputError(
-            f"there is nothing to measure for {paper.name} with {launcher.flavour} and these options; give "
-            "other options or another --mpi"
-        )
-    for group in groups:
-        launcher.check(group.layout)
-        if launcher.name == "synthetic" and not is_drawn(group.kernel):
-            raise InputError(
-                f"{paper.name} measures {group.kernel}, whose times the launcher synthetic cannot draw from "
-                "a profile; give another --launcher"
-            )
-        if is_simulated(settings["launcher"]) and (group.threads or 1) > 1:
-            raise InputError(
-                f"{paper.name} measures ranks with several threads, which simulated ranks do not have; give "
-                "another --launcher"
-            )
-    refuse_conflicts_of(groups, launcher)
-    for remark in dict.fromkeys(paper.remarks(options, resources)):
-        note(f"{labels.flavour(launcher.flavour)}: {remark}")
-    return Measurements(folder / _folder_name(launcher.flavour), launcher, resources, steps)
-
-
-def _folder_name(mpi: str) -> str:
-    """Return a name of a folder for an MPI, which may be the path of a compiler."""
-    name, _ = split_settings(mpi)
-    return name.strip("/").replace("/", "-")
-
-
-def estimate(planned: Sequence[Measurements], effort: Effort) -> str:
-    """Return one sentence on what is measured and how long it takes."""
-    points = sum(one.num_points for one in planned)
-    least_s = sum(one.least_s(effort.launches) for one in planned)
-    budget_s = effort.budget_s * len(planned)
-    mpis = labels.listed([labels.flavour(one.launcher.flavour) for one in planned])
-    launches = labels.counted(effort.launches, "launch", "launches")
-    return (
-        f"measuring {labels.counted(points, 'point')} of {mpis} in up to {launches}, which takes about "
-        f"{format_seconds(max(budget_s, least_s))} (change it with --budget, continue it with --resume)"
-    )
 
 
 def measure_paper(
     paper: Paper,
-    one: Measurements,
+    one: PlannedPaper,
     settings: Mapping[str, Any],
     effort: Effort,
     quiet: bool,
 ) -> list[Path]:
     """Measure the steps that are missing or incomplete, fit, and compare; return the inputs of the report."""
-    shares = sum(step.share for step in one.steps)
     runs: dict[str, Run] = {}
     for step in one.steps:
-        of_step = replace(effort, budget_s=effort.budget_s * step.share / shares)
-        of_step = suited_to(one.resources, of_step)
+        of_step = one.effort_of(step, effort)
         path = one.folder / step.name
         if (path / "run.json").exists():
             run = Run.open(path)

@@ -184,7 +184,7 @@ HEADLINES = (
     Headline(5, _COST, "29.76", 32, 1,
              lambda one: is_contended(one) and not has_contexts(one), _penalty, _CONTENTION),
     Headline(6, _COST, "4.04", 32, 32, lambda one: is_contended(one) and has_contexts(one), _penalty,
-             "needs contexts that a program can request, which only MPICH has"),
+             "needs contexts that a pipeline can request, and those only of MPICH (--mpi mpich)"),
     Headline(7, _COST, "3.13", 4, 0, is_aggregated, _aggregated,
              "needs an MPI for which libearlybird is built"),
     Headline(8, "single / partitioned", "2.54 (theory 2.67)", 4, 0, is_late, _early_bird,

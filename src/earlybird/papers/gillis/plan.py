@@ -70,7 +70,9 @@ def remarks(options: Options, resources: Resources) -> list[str]:
             "oversubscribed and show the scheduler as much as the MPI"
         )
     if resources.family != "mpich":
-        notes.append("figure 6 needs communication contexts that can be requested, which only MPICH has")
+        notes.append(
+            "figure 6 needs contexts that a pipeline can request, and those only of MPICH (--mpi mpich)"
+        )
     elif hangs_with_contexts(level, resources):
         notes.append(
             "no figure 6 and no streams: MPICH hangs in MPI_Init with several contexts between nodes of a "

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from earlybird.data.insaghi import load_insaghi
+from earlybird.data.methods import OWN
 from earlybird.measure.collective import collective_groups
 from earlybird.measure.groups import MIB, Options, Resources, powers
 from earlybird.measure.suites import SUITES
 from earlybird.papers.insaghi.figures import paper_figures
-from earlybird.papers.insaghi.measured import ALGORITHMS, NAME, OPENMPI, OPERATIONS, OWN, latencies
+from earlybird.papers.insaghi.measured import ALGORITHMS, NAME, OPENMPI, OPERATIONS, latencies
 from earlybird.papers.insaghi.tables import table_rows
 from earlybird.papers.page import chapter_of
 from earlybird.papers.paper import Paper, Row, Step
@@ -65,9 +66,9 @@ def _remarks(options: Options, resources: Resources) -> list[str]:
         notes.append(
             "the algorithms of Earlybird are measured: those of the paper can be chosen in Open MPI only"
         )
-    cores = (resources.cores_per_socket or 1) * resources.sockets * resources.nodes
-    if max(options.ranks or (_MIN_RANKS,)) > cores:
-        notes.append(f"some points have more ranks than the {cores} cores: they show the scheduler")
+    steps = _plan(options, resources, resources.family or "")
+    if any(resources.shares_cores(group.layout) for step in steps for group in step.groups):
+        notes.append("some points have more ranks than cores: they show the scheduler")
     return notes
 
 

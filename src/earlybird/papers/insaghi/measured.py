@@ -7,7 +7,8 @@ import numpy as np
 import pandas
 
 from earlybird.data import labels
-from earlybird.data.collective_algorithms import family_of, parse_method
+from earlybird.data.collective_algorithms import parse_method
+from earlybird.data.methods import OWN
 from earlybird.data.run import Sample
 from earlybird.fit.insaghi_forms import Regression, regressions
 from earlybird.papers.page import crowded_text, runs_of
@@ -18,7 +19,7 @@ from earlybird.present.subjects.collectives.view import is_timed
 
 NAME = "insaghi"
 OPERATIONS, ALGORITHMS = ("bcast", "reduce"), ("linear", "pipeline", "binomial")
-OPENMPI, OWN = "openmpi", "own-"
+OPENMPI = "openmpi"
 COMPLETION, MEAN = "time_s", "mean_s"
 STATISTICS = {MEAN: "mean over ranks", COMPLETION: "completion of the last rank"}
 
@@ -78,7 +79,7 @@ def latencies(material: Material) -> list[Latencies]:
 
 
 def _of_mpi(mpi: str, pairs: Sequence[tuple[MeasuredRun, Sample]]) -> Latencies | None:
-    own = _family(pairs[0][0], mpi) != OPENMPI
+    own = (pairs[0][0].family(mpi) or mpi) != OPENMPI
     rows, crowded = [], ""
     for run, sample in pairs:
         algorithm = parse_method(sample.method or "").name
@@ -114,11 +115,6 @@ def _mean_s(sample: Sample) -> float:
     if times_s is None or times_s.shape[1] != int(sample.config["ranks"]):
         return float("nan")
     return float(np.median(times_s[sample.warmup :].mean(axis=1)))
-
-
-def _family(run: MeasuredRun, mpi: str) -> str:
-    launches = [launch for launch in run.launches if launch.get("flavour") == mpi]
-    return (family_of(launches[0]) if launches else None) or mpi
 
 
 def _ranks_of_first_node(table: pandas.DataFrame, pairs: Sequence[tuple[MeasuredRun, Sample]]) -> int:

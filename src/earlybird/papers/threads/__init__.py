@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from earlybird.data import labels
-from earlybird.data.collective_algorithms import family_of
+from earlybird.data.contexts import has_contexts
 from earlybird.data.methods import CONTEXTS, MSGRATE_METHODS, PER_THREAD, SHARED
 from earlybird.data.results import Result
 from earlybird.measure.groups import Options, Resources, cores_per_rank, hangs_with_contexts
@@ -93,8 +93,8 @@ class _Run:
 
     @property
     def _without(self) -> str:
-        contexts = " and contexts on it" if CONTEXTS in (self.together,) else ""
-        return f"needs {labels.flavour(self.family)}{contexts} (--mpi {self.family})"
+        further = " and contexts on it" if self.together == CONTEXTS else ""
+        return f"needs {labels.flavour(self.family)}{further} (--mpi {self.family})"
 
 
 _RUNS = (
@@ -128,14 +128,13 @@ def _measured(material: Material) -> Iterator[_Measured]:
     for run in runs_of(material, NAME):
         for series in message_rates(replace(material, runs=(run,))):
             mpi = str(series.results[0].config.get("mpi", ""))
-            launches = [launch for launch in run.launches if launch.get("flavour") == mpi]
-            yield run, (family_of(launches[0]) if launches else None) or mpi, series
+            yield run, run.family(mpi) or mpi, series
 
 
 def _plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
     level = outermost_level(options, resources)
-    has_contexts = resources.family in ("mpich", "intel") and not hangs_with_contexts(level, resources)
-    methods = tuple(method for method in MSGRATE_METHODS if method != CONTEXTS or has_contexts)
+    allowed = has_contexts(resources.family) and not hangs_with_contexts(level, resources)
+    methods = tuple(method for method in MSGRATE_METHODS if method != CONTEXTS or allowed)
     chosen = options.changed(levels=(level,), threads=options.threads or _THREADS, methods=methods)
     return [Step("msgrate", msgrate_groups(chosen, resources, mpi))]
 
@@ -148,9 +147,10 @@ def _remarks(options: Options, resources: Resources) -> list[str]:
         notes.append(
             f"a rank has {cores} of the cores for its {most} threads: their samples are oversubscribed"
         )
-    if resources.family == "openmpi":
+    if not has_contexts(resources.family):
         notes.append(
-            "Open MPI has no contexts that a program can request: the runs with contexts are left out"
+            f"{labels.flavour(resources.family or 'this MPI')} has no contexts that a program can request: "
+            "the runs with contexts are left out"
         )
     elif hangs_with_contexts(level, resources):
         notes.append("no contexts: MPICH hangs in MPI_Init with them between nodes of a virtual cluster")

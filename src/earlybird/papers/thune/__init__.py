@@ -16,9 +16,15 @@ from earlybird.measure.suites import (
     exchange_groups,
     pingpong_groups,
 )
-from earlybird.papers.page import chapter_of, crowded_text, only_runs_of, runs_of, settings_of, step_of
+from earlybird.papers.page import chapter_of, crowded_text, only_runs_of, own_profiles, settings_of, step_of
 from earlybird.papers.paper import NOT_MEASURED, Paper, Row, Step
-from earlybird.papers.thune.experiments import FIGURE_3, cores_per_socket, exchanges, sweep_groups
+from earlybird.papers.thune.experiments import (
+    FIGURE_3,
+    cores_per_socket,
+    exchanges,
+    sweep_groups,
+    sweep_layout,
+)
 from earlybird.papers.thune.published import (
     COUNTS,
     MACHINES,
@@ -33,7 +39,7 @@ from earlybird.papers.thune.published import (
 from earlybird.papers.thune.sweep import Sweep, sweep_figures, sweep_table, sweeps
 from earlybird.present.core.notation import percent_text
 from earlybird.present.core.parts import Chapter
-from earlybird.present.material import Material, MeasuredRun, labelled_profiles
+from earlybird.present.material import Material, MeasuredRun
 
 NAME = "thune"
 _SETUP = (
@@ -62,17 +68,14 @@ def _plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
     ]
     steps = [
         Step(_MESSAGES, messages, is_fitted=True, share=3.0),
-        Step(FIGURE_3, sweep_groups(options, resources, mpi), share=2.0),
+        Step(FIGURE_3, sweep_groups(options, mpi), share=2.0),
     ]
     if resources.library is not None:  # drawn times have no packing
         steps.append(Step("packing", packing_groups(of_messages, resources, mpi), is_fitted=True, share=0.5))
-    cores = cores_per_socket(resources)
     for exchange in exchanges(resources):
         layout = exchange.layout
         link = link_of("inter_node", resources) if layout.num_nodes > 1 else None
-        with_empty = (
-            layout.num_ranks > cores * max(resources.sockets, len(set(layout.socket))) * layout.num_nodes
-        )
+        with_empty = resources.shares_cores(layout)
         groups = exchange_groups(exchange.pattern, layout, mpi, link, with_empty=with_empty)
         steps.append(Step(exchange.step, groups, (exchange.pattern, layout), share=0.5))
     return steps
@@ -86,19 +89,21 @@ def _remarks(options: Options, resources: Resources) -> list[str]:
         notes.append(
             "one node: no exchanges between nodes; give --hosts, --launcher srun or --launcher cluster:NAME"
         )
-    cores = cores_per_socket(resources)
-    if cores < 6:
-        notes.append(
-            f"figure 3 has 6 ranks on a socket of {labels.counted(cores, 'core')}: its times include the "
-            "scheduler's"
-        )
+    if resources.shares_cores(sweep_layout()):
+        cores = labels.counted(cores_per_socket(resources), "core")
+        notes.append(f"figure 3 has 6 ranks on a socket of {cores}: its times include the scheduler's")
     return notes
 
 
 def _rows(material: Material) -> list[Row]:
-    material = replace(material, runs=tuple(runs_of(material, NAME)))
-    profiles = _own_profiles(material)
-    rows = [*_table_i(profiles), *_figure_3(sweeps(material, NAME))]
+    own = only_runs_of(material, NAME)
+    return _rows_of(own, sweeps(own))
+
+
+def _rows_of(material: Material, measured: list[Sweep]) -> list[Row]:
+    """Return the rows of the runs that reproduce the paper, with their sweeps."""
+    profiles = own_profiles(material)
+    rows = [*_table_i(profiles), *_figure_3(measured)]
     for verification in VERIFICATIONS:
         rows += _verified(verification, material)
     rows.append(
@@ -119,16 +124,6 @@ def _rows(material: Material) -> list[Row]:
         note=f"1 - {largest.error} of Table IV",
     )
     return [*rows, accuracy]
-
-
-def _own_profiles(material: Material) -> list[tuple[Profile, str]]:
-    """Return the profiles that were fitted to the runs of the paper, with their names."""
-    ids = {str(run.header.get("id")) for run in material.runs}
-    return [
-        (profile, label)
-        for profile, label in labelled_profiles(material)
-        if ids.intersection(str(run.get("id")) for run in profile.runs)
-    ]
 
 
 def _table_i(profiles: list[tuple[Profile, str]]) -> Iterator[Row]:
@@ -220,10 +215,10 @@ def _replay_note(run: MeasuredRun, comparison: Comparison, model: str) -> str:
 
 def _chapter(material: Material) -> Chapter:
     own = only_runs_of(material, NAME)
-    measured = sweeps(own, NAME)
+    measured = sweeps(own)
     return chapter_of(
         PAPER,
-        _rows(material),
+        _rows_of(own, measured),
         lines=[_SETUP],
         figures=sweep_figures(measured),
         tables=[sweep_table(sweep) for sweep in measured],

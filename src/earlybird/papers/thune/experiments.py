@@ -44,7 +44,7 @@ def sweep_pattern(middle_bytes: int) -> Pattern:
     return pairs_exchange([halves * middle_bytes // 2 for halves in _HALVES])
 
 
-def sweep_groups(options: Options, resources: Resources, mpi: str) -> list[Group]:
+def sweep_groups(options: Options, mpi: str) -> list[Group]:
     """Return the exchange of figure 3 for each s from 2 B to 2 MiB."""
     factor = 16 if options.quick else 2
     sizes = options.sizes_bytes or powers(_LARGEST_BYTES, factor, _SMALLEST_BYTES)
@@ -139,11 +139,6 @@ def _mixed_pairs(per_socket: int) -> Pattern:
         dst += [per_socket + place, place]
         size += [200_000 + 10_000 * place] * 2
     return Pattern(np.array(src), np.array(dst), np.array(size))
-
-
-def statistics(exchange: Exchange) -> str:
-    """Return the ranks and messages of an exchange, as text."""
-    return f"{exchange.layout.num_ranks} ranks, {exchange.pattern.num_messages} messages"
 
 
 def oversubscribed(samples: Sequence[Sample]) -> bool:

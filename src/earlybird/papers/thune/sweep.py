@@ -1,7 +1,7 @@
 """Figure 3 of Thune et al. 2023: three pairs with 2s, s and s/2 bytes, measured and by each model, over s."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import MODELS
 from earlybird.data.profile import Profile
 from earlybird.data.units import format_bytes, format_seconds
-from earlybird.papers.page import crowded_text, step_of
+from earlybird.papers.page import crowded_text, own_profiles, step_of
 from earlybird.papers.thune.experiments import (
     FIGURE_3,
     PAIRS,
@@ -28,7 +28,7 @@ from earlybird.present.core.lines import line
 from earlybird.present.core.notation import percent_text
 from earlybird.present.core.parts import Figure, grouped
 from earlybird.present.core.table import Table, text_table
-from earlybird.present.material import Material, profile_mpi
+from earlybird.present.material import Material, MeasuredRun, profile_mpi
 
 _DASHES = {"staircase": "solid", "max-rate": "dash", "postal": "dot"}
 
@@ -53,18 +53,17 @@ class Sweep:
         return float(np.abs(measured - predicted).sum() / measured.sum())
 
 
-def sweeps(material: Material, name: str) -> list[Sweep]:
-    """Return the sweeps of runs that reproduce the paper `name` and have a profile of their MPI."""
-    profiles = {profile_mpi(profile): profile for profile in material.profiles}
+def sweeps(material: Material) -> list[Sweep]:
+    """Return the sweeps of the runs whose MPI has a profile that was fitted to others of these runs."""
     found = []
     for run in material.runs:
         if step_of(run) != FIGURE_3:
             continue
         by_mpi = grouped(exchange_samples(run.samples), lambda sample: str(sample.config.get("mpi", "")))
         for mpi, samples in by_mpi.items():
-            if mpi not in profiles and len(profiles) != 1:
+            profile = _profile_of(run, mpi, material)
+            if profile is None:
                 continue
-            profile = profiles.get(mpi) or next(iter(profiles.values()))
             by_size = grouped(samples, middle_bytes)
             comparisons = {
                 size: compare_times(measured_times(of_size), predictions)
@@ -75,6 +74,14 @@ def sweeps(material: Material, name: str) -> list[Sweep]:
                 crowded = crowded_text("ranks", run) if oversubscribed(samples) else ""
                 found.append(Sweep(labels.flavour(mpi), comparisons, crowded))
     return found
+
+
+def _profile_of(run: MeasuredRun, mpi: str, material: Material) -> Profile | None:
+    """Return the profile of an MPI that was fitted to runs on the machine of `run`; None if there is none."""
+    host = run.machine.get("host")
+    here = replace(material, runs=tuple(one for one in material.runs if one.machine.get("host") == host))
+    own = (profile for profile, _ in own_profiles(here))
+    return next((profile for profile in own if profile_mpi(profile) == mpi), None)
 
 
 def _predictions(size: int, profile: Profile) -> Iterator[tuple]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from earlybird.data import labels
 from earlybird.data.exchange_models import MODELS
-from earlybird.data.methods import SEGMENTED
+from earlybird.data.methods import OWN, SEGMENTED
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds, whole_number
 
 _Look = tuple[str, str, str]  # light, dark, marker
@@ -124,7 +124,7 @@ def symbol(name: str) -> str:
     if name not in _LOOKS and _engine(name) in _ENGINE_SYMBOLS:
         return _ENGINE_SYMBOLS[_engine(name)]
     if base in labels.ALGORITHMS:
-        return _by_bound(name, _SEGMENT_SYMBOLS, _LOOKS[base][2]) + "-open" * name.startswith(labels.OWN)
+        return _by_bound(name, _SEGMENT_SYMBOLS, _LOOKS[base][2]) + "-open" * name.startswith(OWN)
     return _LOOKS[name][2] if name in _LOOKS else _by_bound(name, _BOUND_SYMBOLS, _LOOKS["other"][2])
 
 

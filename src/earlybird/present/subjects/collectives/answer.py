@@ -10,7 +10,6 @@ from earlybird.data.collective_algorithms import (
     DEFAULT,
     PERSISTENT,
     UNMODELLED,
-    family_of,
     mpi_algorithms,
     parse_method,
     persistent_algorithms,
@@ -86,7 +85,7 @@ def _own_text(point: Point, own: str) -> str:
 def _set(collective: Collective, point: Point) -> str:
     """Return how to use the best of the MPI's algorithms where no model advises, so at this size only."""
     method = point.best(DEFAULT)
-    family = _family(collective)
+    family = collective.run.family(collective.mpi)
     if family is None or parse_method(method).name not in (
         PERSISTENT,
         *mpi_algorithms(family, collective.operation),
@@ -95,13 +94,6 @@ def _set(collective: Collective, point: Point) -> str:
         return f"use {method}; see the manual of this MPI"
     text = setting(family, collective.operation, method, point.ranks)
     return text if parse_method(method).is_persistent else f"set `{text}`"
-
-
-def _family(collective: Collective) -> str | None:
-    """Return the MPI's family; a run may have launches of several."""
-    samples, launches = collective.run.samples, collective.run.launches
-    used = {sample.launch for sample in samples if sample.config.get("mpi") == collective.mpi}
-    return next((family_of(launch) for launch in launches if launch.get("id") in used), None)
 
 
 def _advise(collective: Collective, point: Point, material: Material) -> str:

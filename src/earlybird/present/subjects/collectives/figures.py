@@ -7,6 +7,7 @@ from typing import Any
 from earlybird.compare.ranking import is_clearly_faster
 from earlybird.data import labels
 from earlybird.data.collective_algorithms import DEFAULT
+from earlybird.data.methods import OWN
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import axes
@@ -176,7 +177,7 @@ def _typical(collective: Collective) -> list[str]:
     """Return a method for each algorithm: the MPI's, or ours if the MPI has none; the first segment size."""
     chosen: dict[str, str] = {}
     for method in sorted(collective.methods(), key=labels.is_own):
-        chosen.setdefault(base(method).removeprefix(labels.OWN), method)
+        chosen.setdefault(base(method).removeprefix(OWN), method)
     return list(chosen.values())
 
 
