@@ -118,7 +118,7 @@ def _size_bytes(point: Point, *_: Any) -> float:
 @dataclass(frozen=True)
 class Kernel:
     """A kernel. Its suite (`measure/suites.py`) says at which points it is measured; figures
-    (`compare/results.py`), synthetic times (`cli/session/synthetic_times.py`) and remarks on results
+    (`compare/results.py`), synthetic times (`measure/synthetic_times.py`) and remarks on results
     (`present/subjects/measured/remarks.py`) are functions that these files list by its name.
 
     Attributes

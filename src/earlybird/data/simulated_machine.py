@@ -66,9 +66,11 @@ class SimulatedMachine(Record):
     sockets_bandwidth_bytes_per_s : shared by all messages between sockets of a node in one direction, to
         higher or to lower numbers.
     nic_bandwidth_bytes_per_s : shared by all messages that leave a node; the same for those that enter it.
-    send_overhead_s, receive_overhead_s : time that a message occupies its sender and its receiver.
+    send_overhead_s : time that a message occupies its sender.
+    receive_overhead_s : time that a message occupies its receiver.
     eager_bytes : a larger message starts only after its receive is posted.
-    fat_tree, dragonfly : the network between the nodes; without either one switch that limits nothing.
+    fat_tree : the network between the nodes, if it is one; without any, one switch that limits nothing.
+    dragonfly : the same of a dragonfly; one machine has at most one of them.
     sources : where these numbers come from.
     nodes, sockets, cores : nodes, sockets of a node, cores of a socket.
     levels : cost of one message: `intra_socket`, `inter_socket`, `inter_node`.

@@ -5,16 +5,17 @@ from typing import Any
 
 from earlybird.data import files, kernels, labels
 from earlybird.data.errors import InputError
+from earlybird.data.methods import MANY, SINGLE
 from earlybird.data.run import Run
 from earlybird.data.run_continuation import STATED_AGAIN
 from earlybird.launch.launcher import Launcher
 from earlybird.measure.effort import Effort
 from earlybird.measure.foreign_runs import refuse_unstated, unstated
 from earlybird.measure.launchers import network_of
-from earlybird.measure.sides import asked_mpis, in_full, listed_mpis, mpi_setting
+from earlybird.measure.sides import as_stored, asked_mpis, listed_mpis, mpi_setting
 from earlybird.measure.suites import find_suites
 
-FIRST_PIPELINE_METHODS = "single,many"  # of runs that store no methods
+_FIRST_PIPELINE_METHODS = f"{SINGLE},{MANY}"  # of runs that store no methods
 
 
 def stored_effort(run: Run, needed: Iterable[str]) -> tuple[dict[str, Any], Effort]:
@@ -27,7 +28,7 @@ def stored_effort(run: Run, needed: Iterable[str]) -> tuple[dict[str, Any], Effo
             f"{run.path} was created by another command or does not record how it was measured, so this "
             "command cannot continue it; use the command that created it, or measure again"
         )
-    settings["mpi"] = mpi_setting(list(map(in_full, listed_mpis(settings.get("mpi")))))
+    settings["mpi"] = mpi_setting(list(map(as_stored, listed_mpis(settings.get("mpi")))))
     try:
         return settings, Effort(**settings["effort"])
     except TypeError as error:
@@ -73,7 +74,7 @@ def refuse_other_options(
     """Raise InputError for an option of `measure` that differs from what `run` stores: one of those `given`,
     --threads, or one of its suites."""
     if kernels.PIPELINE.name in settings["suites"]:
-        settings = {"methods": FIRST_PIPELINE_METHODS} | settings
+        settings = {"methods": _FIRST_PIPELINE_METHODS} | settings
     refuse_changes(run, settings, given)
     of_suites = {name: value for name, value in of_suites.items() if value is not None}
     chosen = find_suites(settings["suites"])

@@ -11,13 +11,14 @@ from earlybird.data.collective_algorithms import Forcing
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import KERNELS, sweep_blocks, sweep_steps
 from earlybird.data.layout import Layout, parse_layout
+from earlybird.data.methods import MANY, SINGLE
 from earlybird.data.pattern import Pattern
 from earlybird.measure.options import FIELDS, SuiteOption
 
 MIB = 1 << 20
 
 # The methods of pipelines whose times follow from latency and bandwidth.
-DRAWN_METHODS = frozenset(("single", "many"))
+DRAWN_METHODS = frozenset((SINGLE, MANY))
 
 # Communication contexts of the MPICH that PyPI has, 5.0.2, those of streams included: 32 end its MPI_Init.
 MPICH_WHEEL_CONTEXTS = 31

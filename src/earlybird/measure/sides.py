@@ -26,25 +26,26 @@ def mpi_setting(mpis: Sequence[str]) -> str | list[str] | None:
     return list(mpis) if len(mpis) > 1 else next(iter(mpis), None)
 
 
-def in_full(mpi: str) -> str:
+def as_stored(mpi: str) -> str:
     """Return an MPI of --mpi as a run stores it: the path of an mpicc is absolute."""
     name, variables = split_settings(mpi)
     return with_settings(full_name(name), variables)
 
 
 def asked_mpis(mpis: Sequence[str] | None, variables: Sequence[str] | None, stored: Any = None) -> list[str]:
-    """Return the MPIs of `--mpi`, each with the settings of `--env`; without --mpi those of `stored`, else
-    the one that is chosen without a name."""
-    given = _in_full(mpis)
+    """Return what `--mpi` and `--env` ask for: [] without either, the MPIs of --mpi without --env. With it,
+    each setting of these MPIs, without --mpi of those of `stored`, else of the one that is chosen without a
+    name."""
+    given = _given_mpis(mpis)
     if not variables:
         return given
     without = dict.fromkeys(split_settings(name)[0] for name in listed_mpis(stored))
     return alternatives(given or list(without) or [""], variables)
 
 
-def _in_full(mpis: Sequence[str] | None) -> list[str]:
+def _given_mpis(mpis: Sequence[str] | None) -> list[str]:
     """Return the MPIs of --mpi, each once."""
-    return list(dict.fromkeys(map(in_full, mpis or ())))
+    return list(dict.fromkeys(map(as_stored, mpis or ())))
 
 
 def sides_against(
@@ -56,7 +57,7 @@ def sides_against(
     other side is what `path` holds, of these MPIs or all.
     """
     before = listed_mpis(stored)
-    given = _in_full(mpis)
+    given = _given_mpis(mpis)
     asked = alternatives(given or before, variables) if variables else given
     if set(asked) <= set(before):
         return {"mpi": mpi_setting(asked or before), "against": str(path.absolute())}

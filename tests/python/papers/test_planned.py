@@ -18,7 +18,7 @@ from earlybird.measure.planned import check_groups, refuse_kernels
 from earlybird.measure.session import Result
 from earlybird.papers.planned import PlannedPaper, estimate
 from earlybird.papers.registry import PAPERS
-from earlybird.present.material import MeasuredRun
+from earlybird.present.material import Material, MeasuredRun
 
 LOCAL = SimpleNamespace(name="local", flavour="mpich")
 SIMULATED = SimpleNamespace(name="simgrid", flavour="simgrid")
@@ -88,3 +88,16 @@ def test_a_run_knows_the_family_of_each_mpi():
     launches = ({"id": "a", "library_version": "MPICH 4.3"}, {"id": "b", "library_version": "Open MPI v5"})
     run = MeasuredRun("run", {}, launches, tuple(samples))
     assert [run.family(mpi) for mpi in ("a", "b", "c")] == ["mpich", "openmpi", None]
+
+
+@pytest.mark.parametrize("name", ["gillis", "temucin", "thune"])
+def test_a_chapter_computes_its_material_once(name, monkeypatch):
+    from earlybird.papers import gillis, temucin, thune
+
+    module, computing = {
+        "gillis": (gillis, "reproducing"), "temucin": (temucin, "throughputs"), "thune": (thune, "sweeps"),
+    }[name]  # fmt: skip
+    calls = []
+    monkeypatch.setattr(module, computing, lambda material: calls.append(material) or [])
+    PAPERS[name].chapter(Material())
+    assert len(calls) == 1

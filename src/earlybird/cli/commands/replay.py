@@ -31,7 +31,7 @@ from earlybird.measure.replays import (
     save_exchange,
     stored_profiles,
 )
-from earlybird.measure.sides import in_full, listed_mpis
+from earlybird.measure.sides import as_stored, listed_mpis
 from earlybird.measure.suites import exchange_groups, staged_group
 from earlybird.predict import merge_profiles
 from earlybird.present.render.data import Format
@@ -169,7 +169,7 @@ def _check_given(
     run: Run, settings: dict[str, Any], place: shared.PlaceOptions, mpi: str | None, layout: str | None
 ) -> None:
     """Raise InputError for options that differ from what `run` stores, and for those that must be stated."""
-    stated = mpi and in_full(mpi)
+    stated = mpi and as_stored(mpi)
     given = {"mpi": stated, "hosts": place.hosts, "agent": place.agent, "srun": place.srun, "layout": layout}
     refuse_changes(run, settings, given)
     refuse_unstated(

@@ -11,7 +11,7 @@ from earlybird.cli.options.command import given_arguments
 from earlybird.cli.options.shared import PlaceOptions
 from earlybird.data.run_continuation import STATED_AGAIN
 from earlybird.launch import batch_script, interpose
-from earlybird.measure.sides import in_full
+from earlybird.measure.sides import as_stored
 from earlybird.present.render.terminal import print_text
 
 # Options that the script sets itself, or that do not apply in it; the MPIs are named in full.
@@ -50,4 +50,4 @@ def _given(context: typer.Context, only: Collection[str] | None = None) -> list[
     arguments, options = given_arguments(context, _OMITTED, only)
     given = context.params.get("mpi") or os.environ.get(interpose.FLAVOUR) or ()
     mpis = [given] if isinstance(given, str) else given
-    return [*arguments, *(text for mpi in mpis for text in ("--mpi", in_full(mpi))), *options]
+    return [*arguments, *(text for mpi in mpis for text in ("--mpi", as_stored(mpi))), *options]

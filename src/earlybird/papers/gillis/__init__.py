@@ -1,5 +1,7 @@
 """Gillis et al. 2023: how much is gained if threads send partitions of a buffer as soon as they are ready."""
 
+from collections.abc import Sequence
+
 from earlybird.papers.gillis import plan
 from earlybird.papers.gillis.figures import paper_figures
 from earlybird.papers.gillis.formulas import formula_rows
@@ -8,15 +10,20 @@ from earlybird.papers.page import chapter_of
 from earlybird.papers.paper import Paper, Row
 from earlybird.present.core.parts import Chapter
 from earlybird.present.material import Material
+from earlybird.present.subjects.pipelines.view import Pipeline
 
 
 def _rows(material: Material) -> list[Row]:
-    return headline_rows(reproducing(material)) + formula_rows()
+    return _rows_of(reproducing(material))
+
+
+def _rows_of(measured: Sequence[Pipeline]) -> list[Row]:
+    return headline_rows(measured) + formula_rows()
 
 
 def _chapter(material: Material) -> Chapter:
     measured = reproducing(material)
-    return chapter_of(PAPER, _rows(material), lines=conditions(material), figures=paper_figures(measured))
+    return chapter_of(PAPER, _rows_of(measured), lines=conditions(material), figures=paper_figures(measured))
 
 
 PAPER = Paper(

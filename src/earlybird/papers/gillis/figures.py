@@ -107,7 +107,7 @@ def _figure(id: str, drawing: _Drawing, pipeline: Pipeline) -> Figure:
         return Figure(id, title, "", absence="The run has no two iterations of any method.")
     sizes = [point.size_bytes for point in pipeline.points]
     if drawing.with_bandwidth:
-        return _bandwidth_figure(id, title, pipeline, means, sizes)
+        return _bandwidth_figure(id, title, means, sizes)
     data, times_s = _traces(means, lambda _, mean: mean, format_seconds)
     rate = _single_rate(means)
     if rate is not None:
@@ -124,7 +124,6 @@ def _figure(id: str, drawing: _Drawing, pipeline: Pipeline) -> Figure:
 def _bandwidth_figure(
     id: str,
     title: str,
-    pipeline: Pipeline,
     means: Mapping[str, list[tuple[Any, Estimate]]],
     sizes: Sequence[int],
 ) -> Figure:

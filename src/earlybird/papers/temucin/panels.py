@@ -6,11 +6,12 @@ from typing import Any
 
 from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, EARLY_BIRD, OVERHEAD
 from earlybird.data import labels
-from earlybird.data.methods import EARLYBIRD, OWN_CALLS, SINGLE
+from earlybird.data.methods import EARLYBIRD, NO_NOISE, OWN_CALLS, SINGLE, SINGLE_NOISE, UNIFORM_NOISE
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import axes
 from earlybird.present.core.lines import error_bars, hover, line, size_x
 from earlybird.present.core.parts import Figure, grouped
+from earlybird.present.core.text import UNPAIRED
 from earlybird.present.subjects.partitioned.figures import METRICS
 from earlybird.present.subjects.partitioned.view import Metrics, Setting, metric
 
@@ -19,7 +20,6 @@ _DASHES = {EARLYBIRD: "solid", OWN_CALLS: "dash"}
 _CAPTION = (
     "Solid: libearlybird; dashed: the partitioned communication of the MPI. Bars: intervals over launches."
 )
-NO_NOISE = "none"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _panels(measured: Sequence[Metrics]) -> list[_Panel]:
             f"Perceived bandwidth, {format_seconds(compute_s)} of computation, {_noise_text(share)}",
             BANDWIDTH,
             compute_s,
-            "uniform" if share else NO_NOISE,
+            UNIFORM_NOISE if share else NO_NOISE,
             share,
         )
         for compute_s in computes_s
@@ -82,7 +82,7 @@ def _panels(measured: Sequence[Metrics]) -> list[_Panel]:
             f"Early-bird communication, {short}, {_noise_text(share)}",
             EARLY_BIRD,
             short_s,
-            "uniform",
+            UNIFORM_NOISE,
             share,
         )
         for share in shares
@@ -96,7 +96,7 @@ def _panels(measured: Sequence[Metrics]) -> list[_Panel]:
             f"Application availability (a): one late thread, {least}",
             AVAILABILITY,
             long_s,
-            "single",
+            SINGLE_NOISE,
             shares[0],
         ),
         _Panel(
@@ -168,8 +168,7 @@ def _figure(id: str, title: str, panel: _Panel, shown: Sequence[Metrics]) -> Fig
             )
             values += [value for estimate in spreads for value in estimate]
     if not data:
-        reason = "It compares rounds with a single message and another method; no launch has them."
-        return Figure(id, title, "", absence=reason)
+        return Figure(id, title, "", absence=UNPAIRED)
     sizes = [point.size_bytes for one in shown for point in one.points]
     layout = axes.layout(axes.size_axis(sizes, "buffer size"), axis(values, METRICS[panel.metric][0].lower()))
     return Figure(id, title, f"{meaning} {_CAPTION}", data, layout)

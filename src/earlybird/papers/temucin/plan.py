@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from earlybird.data.kernels import PARTITIONED
-from earlybird.data.methods import FUNNELLED, PERSISTENT
+from earlybird.data.methods import FUNNELLED, NO_NOISE, PERSISTENT, SINGLE_NOISE, UNIFORM_NOISE
 from earlybird.measure import motifs
 from earlybird.measure.groups import MIB, Group, Options, Resources, carried_bytes, powers
 from earlybird.measure.motif_options import HALO3D, SWEEP3D, MotifKind
@@ -12,12 +12,11 @@ from earlybird.measure.partitioned import partitioned_groups
 from earlybird.measure.suites import SUITES
 from earlybird.papers.paper import Step
 from earlybird.papers.place import outermost_level
+from earlybird.papers.temucin.noises import LESS_NOISE, MORE_NOISE, NOISES
 
 # Of the paper's figures; those with 100 ms have fewer sizes, because an iteration takes that long.
 _PARTITIONS = (1, 4, 16)
 _SHORT_S, _LONG_S = 10e-3, 100e-3
-_SHARES = (0.04, 0.1)
-_NOISES = ("single", "uniform", "gaussian")
 # Of the figures of motifs: Sweep3D in 16 partitions, Halo3D in 4 with 8 threads, and with 64 threads. How
 # many ranks the paper had is not known: here 2 x 2 and 2 x 2 x 2, or 2.
 _SWEEP_PARTITIONS, _SWEEP_RANKS = 16, 4
@@ -79,23 +78,23 @@ def _figures(options: Options, resources: Resources) -> list[Options]:
     sizes = options.sizes_bytes or (few if options.quick else powers(max(last, 1 << 10), 16, 1 << 10))
     counts = tuple(sorted(options.partitions or _PARTITIONS))
     most = counts[-1:]
-    shares = options.noise_shares or _SHARES
+    shares = options.noise_shares or (LESS_NOISE, MORE_NOISE)
     computes_s = options.computes_s or ((_SHORT_S,) if options.quick else (_SHORT_S, _LONG_S))
     short_s, long_s = min(computes_s), max(computes_s)
-    noises = options.noise_models or _NOISES
+    noises = options.noise_models or NOISES
     common = options.changed(levels=(level,), sizes_bytes=sizes, partitions=counts, computes_s=(short_s,),
                              noise_shares=shares)  # fmt: skip
     # An iteration with the long computation takes long: fewer sizes.
     long = common.changed(computes_s=(long_s,), sizes_bytes=few)
     return [
         # Overhead, and perceived bandwidth without noise.
-        common.changed(noise_models=("none",), caches=("hot", "cold")),
+        common.changed(noise_models=(NO_NOISE,), caches=("hot", "cold")),
         # Early-bird communication, and perceived bandwidth with noise.
-        common.changed(partitions=counts[1:] or counts, noise_models=("uniform",)),
-        long.changed(partitions=most if options.quick else counts, noise_models=("none", "uniform")),
+        common.changed(partitions=counts[1:] or counts, noise_models=(UNIFORM_NOISE,)),
+        long.changed(partitions=most if options.quick else counts, noise_models=(NO_NOISE, UNIFORM_NOISE)),
         # Availability by noise model, and by partitions.
         long.changed(partitions=most, noise_models=noises, noise_shares=shares[:1]),
-        long.changed(noise_models=("single",), noise_shares=shares[:1]),
+        long.changed(noise_models=(SINGLE_NOISE,), noise_shares=shares[:1]),
     ]
 
 
@@ -119,8 +118,8 @@ def _motifs(options: Options, resources: Resources) -> list[tuple[MotifKind, Opt
     level = outermost_level(options, resources)
     map_by = {"inter_node": "node", "inter_socket": "socket"}.get(level, "core")
     common = options.changed(
-        levels=None, sizes_bytes=None, map_by=(map_by,), noise_models=("single",), noise_shares=_SHARES[:1],
-        computes_s=(_QUICK_MOTIF_S if options.quick else _SHORT_S,),
+        levels=None, sizes_bytes=None, map_by=(map_by,), noise_models=(SINGLE_NOISE,),
+        noise_shares=(LESS_NOISE,), computes_s=(_QUICK_MOTIF_S if options.quick else _SHORT_S,),
     )  # fmt: skip
     found = []
     ranks, cores = _place(_SWEEP_RANKS, options, resources)

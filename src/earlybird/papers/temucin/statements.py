@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from earlybird.compare.partitioned import AVAILABILITY, BANDWIDTH, EARLY_BIRD, OVERHEAD
 from earlybird.data import labels
-from earlybird.data.methods import EARLYBIRD, OWN_CALLS
+from earlybird.data.methods import EARLYBIRD, NO_NOISE, OWN_CALLS, SINGLE, SINGLE_NOISE, UNIFORM_NOISE
 from earlybird.data.units import format_bandwidth, format_bytes
 from earlybird.papers.page import crowded_text
 from earlybird.papers.paper import NOT_MEASURED, Row
+from earlybird.papers.temucin.noises import LESS_NOISE, MORE_NOISE, NOISES
 from earlybird.papers.temucin.throughput import NAME
 from earlybird.present.core.notation import ratio_text
 from earlybird.present.core.parts import grouped
@@ -167,6 +168,14 @@ def _shortest(found: Iterable[Metrics]) -> list[Metrics]:
     )
 
 
+def _with_late_thread(measured: Sequence[Metrics]) -> list[Metrics]:
+    return _longest(_like(measured, SINGLE_NOISE, share=LESS_NOISE))
+
+
+def _with_little_noise(measured: Sequence[Metrics]) -> list[Metrics]:
+    return _shortest(_like(measured, UNIFORM_NOISE, share=LESS_NOISE))
+
+
 def _value(one: Metrics, method: str, name: str, at: int) -> float | None:
     result = one.points[at].results.get(method)
     estimate = metric(result, name) if result else None
@@ -192,15 +201,15 @@ def _ends(values: _Values) -> _Values:
 
 
 def _against_single(measured: Sequence[Metrics], method: str) -> _Values:
-    found = _longest(_like(measured, "none"))
+    found = _longest(_like(measured, NO_NOISE))
     if not found:
         return []
-    both = [(name, _value(found[-1], name, BANDWIDTH, -1)) for name in ("single", method)]
+    both = [(name, _value(found[-1], name, BANDWIDTH, -1)) for name in (SINGLE, method)]
     return [(name, value) for name, value in both if value is not None]
 
 
 def _peak(measured: Sequence[Metrics], method: str) -> _Values:
-    values = _by_size(_shortest(_like(measured, "uniform", share=0.1)), method, BANDWIDTH)
+    values = _by_size(_shortest(_like(measured, UNIFORM_NOISE, share=MORE_NOISE)), method, BANDWIDTH)
     if len(values) < 3:
         return []
     return [values[0], max(values[1:-1], key=lambda pair: pair[1]), values[-1]]
@@ -208,8 +217,8 @@ def _peak(measured: Sequence[Metrics], method: str) -> _Values:
 
 def _by_noise(measured: Sequence[Metrics], method: str) -> _Values:
     found = []
-    for noise in ("single", "uniform", "gaussian"):
-        like = _longest(_like(measured, noise, share=0.04))
+    for noise in NOISES:
+        like = _longest(_like(measured, noise, share=LESS_NOISE))
         value = _value(like[-1], method, AVAILABILITY, -1) if like else None
         if value is not None:
             found.append((noise, value))
@@ -218,8 +227,8 @@ def _by_noise(measured: Sequence[Metrics], method: str) -> _Values:
 
 def _by_share(measured: Sequence[Metrics], method: str) -> _Values:
     found = []
-    for share in (0.04, 0.1):
-        like = _shortest(_like(measured, "uniform", share=share))
+    for share in (LESS_NOISE, MORE_NOISE):
+        like = _shortest(_like(measured, UNIFORM_NOISE, share=share))
         value = _value(like[-1], method, EARLY_BIRD, -1) if like else None
         if value is not None:
             found.append((labels.percent(share), value))
@@ -227,7 +236,7 @@ def _by_share(measured: Sequence[Metrics], method: str) -> _Values:
 
 
 def _overhead_of(cache: str) -> Callable[[Sequence[Metrics], str], _Values]:
-    return lambda m, method: _by_partitions(_shortest(_like(m, "none", cache)), method, OVERHEAD, 0)
+    return lambda m, method: _by_partitions(_shortest(_like(m, NO_NOISE, cache)), method, OVERHEAD, 0)
 
 
 _STATEMENTS = (
@@ -246,7 +255,7 @@ _STATEMENTS = (
         "overhead, hot cache",
         "overhead with larger buffers",
         "falls",
-        lambda m, method: _ends(_by_size(_shortest(_like(m, "none")), method, OVERHEAD)),
+        lambda m, method: _ends(_by_size(_shortest(_like(m, NO_NOISE)), method, OVERHEAD)),
         _falls,
         ratio_text,
     ),
@@ -266,7 +275,7 @@ _STATEMENTS = (
         "availability (a)",
         "with more partitions, one late thread, smallest buffer",
         "grows",
-        lambda m, method: _by_partitions(_longest(_like(m, "single", share=0.04)), method, AVAILABILITY, 0),
+        lambda m, method: _by_partitions(_with_late_thread(m), method, AVAILABILITY, 0),
         _rises,
         labels.percent,
     ),
@@ -277,7 +286,7 @@ _STATEMENTS = (
         "availability (a)",
         "with larger buffers, one late thread",
         "falls",
-        lambda m, method: _ends(_by_size(_longest(_like(m, "single", share=0.04)), method, AVAILABILITY)),
+        lambda m, method: _ends(_by_size(_with_late_thread(m), method, AVAILABILITY)),
         _falls,
         labels.percent,
     ),
@@ -285,7 +294,7 @@ _STATEMENTS = (
         "early-bird communication",
         "with more partitions, smallest buffer",
         "grows",
-        lambda m, method: _by_partitions(_shortest(_like(m, "uniform", share=0.04)), method, EARLY_BIRD, 0),
+        lambda m, method: _by_partitions(_with_little_noise(m), method, EARLY_BIRD, 0),
         _rises,
         labels.percent,
     ),
