@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -32,10 +32,8 @@ from earlybird.data.methods import (
     SINGLE,
 )
 from earlybird.data.pattern import Pattern
+from earlybird.data.schema import Estimate
 from earlybird.data.topologies import num_neighbours
-
-if TYPE_CHECKING:  # whose keys are checked by these records
-    from earlybird.data.results import Result
 
 Point = Mapping[str, Any]
 # How a value is written: of the units below or as it is.
@@ -51,6 +49,21 @@ _ORDERS: Mapping[str, Sequence[Any]] = {
     "level": LEVELS, "noise": NOISE_MODELS, "cache": CACHES, "operation": OPERATIONS,
     "packing": PACKINGS,
 }  # fmt: skip
+
+
+class Ordered(Protocol):
+    """What the order of results depends on."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def reference(self) -> str: ...
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+    @property
+    def figures(self) -> Mapping[str, Any]: ...
+    @property
+    def speed_up(self) -> Estimate | None: ...
 
 
 @dataclass(frozen=True)
@@ -155,18 +168,18 @@ class Kernel:
     osu_export: str = ""
     workers: Literal["ranks", "threads", "ranks or threads"] = "ranks"
     columns: tuple[Column, ...] = _GENERAL
-    order: "tuple[str | Callable[[Result], Any], ...]" = ("level", "competitors", "size_bytes", "receiver")
+    order: tuple[str | Callable[[Ordered], Any], ...] = ("level", "competitors", "size_bytes", "receiver")
 
     def column(self, key: str) -> Column:
         """Return the column of a value."""
         return next(column for column in self.columns if column.key == key)
 
-    def sort_key(self, result: "Result") -> tuple[Any, ...]:
+    def sort_key(self, result: Ordered) -> tuple[Any, ...]:
         """Return by what the results of this kernel are ordered."""
         return tuple(_rank(key, result) if isinstance(key, str) else key(result) for key in self.order)
 
 
-def _rank(key: str, result: "Result") -> tuple[Any, ...]:
+def _rank(key: str, result: Ordered) -> tuple[Any, ...]:
     """Order what has no value first, numbers before texts, and known values as they are listed."""
     try:
         value = (result.figures if key in result.figures else result.config)[key]
@@ -178,7 +191,7 @@ def _rank(key: str, result: "Result") -> tuple[Any, ...]:
     return (False,) if value is None else (True, isinstance(value, str), value)
 
 
-def _by_method(result: "Result") -> Any:
+def _by_method(result: Ordered) -> Any:
     """Order the reference first, then the other methods as their labels."""
     return result.method != result.reference, labels.method_order(result.method)
 
@@ -234,7 +247,7 @@ def _has_model(points: Sequence[Point]) -> bool:
     return any(point["operation"] not in UNMODELLED for point in points)
 
 
-def _by_algorithm(result: "Result") -> Any:
+def _by_algorithm(result: Ordered) -> Any:
     """Order the MPI's choice first, then forced algorithms, persistent operations, what is no algorithm."""
     method = parse_method(result.method) if result.method else None
     if method is None:
@@ -243,20 +256,20 @@ def _by_algorithm(result: "Result") -> Any:
     return kind, method.name, method.segment_bytes
 
 
-def _by_speed_up(result: "Result") -> Any:
+def _by_speed_up(result: Ordered) -> Any:
     """Order the reference first, then the other methods, the fastest first."""
     return result.method != result.reference, -(result.speed_up.value if result.speed_up else 0.0)
 
 
-def _is_of_processes(result: "Result") -> Any:
+def _is_of_processes(result: Ordered) -> Any:
     return result.method == PROCESSES
 
 
-def _by_packing_method(result: "Result") -> Any:
+def _by_packing_method(result: Ordered) -> Any:
     return PACKING_METHODS.index(result.method) if result.method in PACKING_METHODS else len(PACKING_METHODS)
 
 
-def _by_sharing(result: "Result") -> Any:
+def _by_sharing(result: Ordered) -> Any:
     known = MSGRATE_METHODS
     return known.index(result.method) if result.method in known else len(known)
 
