@@ -163,3 +163,12 @@ def test_file_begins_with_a_one_sentence_docstring(path):
 def test_imports_are_recognised_in_every_form(source, packages):
     module = "earlybird.data.pattern"
     assert imported_packages(imported_modules(ast.parse(source), module), module) == packages
+
+
+def test_results_and_the_description_of_kernels_import_in_one_direction():
+    names, new = set(), {"earlybird.data.kernels"}
+    while new:
+        names |= new
+        paths = (PACKAGE / f"{name.removeprefix('earlybird.').replace('.', '/')}.py" for name in new)
+        new = {name for path in paths if path.exists() for name in read(path)[0]} - names
+    assert not names & {"earlybird.data.results", "earlybird.data.parameters", "earlybird.data.run_keys"}

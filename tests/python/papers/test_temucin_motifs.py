@@ -1,5 +1,7 @@
 """The figures of motifs of Temucin et al. 2022: each statement agrees or differs by what was measured."""
 
+from dataclasses import replace
+
 import numpy as np
 import plotly.graph_objects as go
 import pytest
@@ -128,6 +130,12 @@ def test_each_mpi_has_rows_and_other_runs_have_none():
     rows = motif_rows(measured(motif("sweep3d", **times), motif("sweep3d", mpi="intel", **times)))
     assert [row.mpi for row in rows if row.here] == ["Intel MPI", "MPICH"]
     assert measured(motif("sweep3d", **times), header={"settings": {}}) == []
+
+
+def test_several_runs_of_an_mpi_have_rows_of_their_own():
+    (run,) = runs_with(motif("sweep3d", funnelled=2, multiple=1))
+    rows = motif_rows(throughputs(Material(runs=(run, replace(run, name="again")))))
+    assert {row.mpi for row in rows if row.here} == {"MPICH, run", "MPICH, again"}
 
 
 def test_throughput_is_drawn_for_settings_with_several_styles():

@@ -61,7 +61,10 @@ class _Statement:
 
 
 def _by_mpi(measured: Sequence[Throughput]) -> dict[str, list[Throughput]]:
-    return grouped(measured, lambda one: ", ".join(filter(None, (one.label, one.run))))
+    """Return what was measured by MPI, and by run if several runs measured the same MPI."""
+    runs = {(one.mpi, one.run.name) for one in measured}
+    several = {mpi for mpi, _ in runs if sum(mpi == other for other, _ in runs) > 1}
+    return grouped(measured, lambda one: labels.flavour(one.mpi) + f", {one.run.name}" * (one.mpi in several))
 
 
 def _mostly(holds: Callable[[float], bool]) -> Callable[[Sequence[float]], bool]:

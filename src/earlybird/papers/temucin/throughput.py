@@ -2,47 +2,51 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from earlybird.compare.ratios import Ratio, paired_ratio
 from earlybird.data import labels
 from earlybird.data.kernels import HALO3D, SWEEP3D
+from earlybird.data.methods import NO_NOISE
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
-from earlybird.papers.page import crowded_text
-from earlybird.present.core.points import Point, groups, methods_of
-from earlybird.present.material import Material, number_or_none
-from earlybird.present.subjects.pipelines.view import reproduces
+from earlybird.papers.page import crowded_text, only_runs_of
+from earlybird.present.core import points
+from earlybird.present.core.points import Measured, Point, measured_series
+from earlybird.present.material import Material
 
 NAME = "temucin"
 # Their names in the paper, by kernel.
 TITLES: Mapping[str, str] = {SWEEP3D.name: "Sweep3D", HALO3D.name: "Halo3D"}
 
 
-@dataclass(frozen=True)
-class Setting:
+@dataclass(frozen=True, kw_only=True)
+class Setting(points.Setting):
     """How a motif was measured, apart from the size of its messages."""
 
     motif: str
     ranks: int
-    layout: str
+    layout: str = ""
     threads: int
     partitions: int
     compute_s: float
-    noise: str
+    noise: str = NO_NOISE
     noise_share: float
+
+    def selectors(self) -> dict[str, tuple[str, Any]]:
+        """Return the text of the value of every selector of the page, and its sort key."""
+        return {"motif": (TITLES[self.motif], list(TITLES).index(self.motif))}
 
 
 @dataclass(frozen=True)
-class Throughput:
+class Throughput(Measured[Setting]):
     """What one run measured of one MPI with one setting, sorted by the size of the largest message."""
 
-    label: str
-    run: str  # its name, where several runs reproduce the paper with this MPI
-    setting: Setting
-    points: tuple[Point, ...]
-    samples: tuple[Sample, ...]
-    crowded: str = ""  # that threads or ranks had too few cores
+    @property
+    def crowded(self) -> str:
+        """Return that threads or ranks had too few cores, as text; "" if they had enough."""
+        return crowded_text("threads", self.run) if self.oversubscribed else ""
 
     @property
     def title(self) -> str:
@@ -59,9 +63,6 @@ class Throughput:
                 f"noise {noise}",
             )
         )
-
-    def methods(self) -> list[str]:
-        return methods_of(self.points)
 
     def ratio(self, point: Point, method: str, other: str) -> Ratio | None:
         """The throughput of `method` over that of `other`, from times of the same rounds; None if no launch
@@ -83,30 +84,14 @@ def throughput(point: Point, method: str) -> Estimate | None:
 
 
 def throughputs(material: Material) -> list[Throughput]:
-    """Sweep3D first, and fewer threads first."""
-    all_groups = [group for group in groups(material, _setting) if reproduces(group.run) == NAME]
-    runs: dict[str, set[int]] = {}
-    for group in all_groups:
-        runs.setdefault(group.mpi, set()).add(id(group.run))
-    found = []
-    for group in all_groups:
-        name = group.run.name if len(runs[group.mpi]) > 1 else ""
-        crowded = any(sample.oversubscribed for sample in group.samples)
-        text = crowded_text("threads", group.run) if crowded else ""
-        points = group.points({}, "size_bytes")
-        found.append(Throughput(group.label, name, group.setting, points, tuple(group.samples), text))
+    """Return what the runs that reproduce the paper measured: Sweep3D first, and fewer threads first."""
+    found = measured_series(Throughput, only_runs_of(material, NAME), _setting)
     order = list(TITLES)
     return sorted(found, key=lambda one: (one.label, order.index(one.setting.motif), one.setting.threads))
 
 
 def _setting(sample: Sample) -> Setting | None:
-    """The setting of a sample; None if it is of another kernel or its configuration is incomplete."""
-    config = sample.config
-    keys = ("ranks", "threads", "partitions", "compute_s", "noise_share", "size_bytes")
-    numbers = {key: number_or_none(config.get(key)) for key in keys}
-    if sample.kernel not in TITLES or sample.method is None or None in numbers.values():
+    """Return the setting of a sample; None if it is of another kernel or its configuration is incomplete."""
+    if sample.kernel not in TITLES or sample.method is None or "size_bytes" not in sample.config:
         return None
-    ranks, threads, partitions = (int(numbers[key] or 1) for key in keys[:3])
-    compute_s, share = float(numbers["compute_s"] or 0), float(numbers["noise_share"] or 0)
-    noise, layout = str(config.get("noise", "none")), str(config.get("layout", ""))
-    return Setting(sample.kernel, ranks, layout, threads, partitions, compute_s, noise, share)
+    return Setting.from_config({**sample.config, "motif": sample.kernel})
