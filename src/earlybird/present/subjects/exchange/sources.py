@@ -67,7 +67,9 @@ def predicted_exchange(
     """Return the exchange of a prediction, with its pattern if known, on its layout or a given one."""
     digest, num_ranks = prediction.pattern_sha256, len(prediction.time_s)
     where = _placed(prediction.layout, num_ranks, given)
-    model = prediction.model if prediction.overlap_s is None else f"{prediction.model} (overlap)"
+    packing = _packing_label(prediction)
+    variants = ["overlap"] * (prediction.overlap_s is not None) + [packing] * bool(packing)
+    model = f"{prediction.model} ({', '.join(variants)})" if variants else prediction.model
     return Exchange(
         source,
         digest,
@@ -77,7 +79,17 @@ def predicted_exchange(
         predicted_s={model: prediction.time_s},
         profile_id=prediction.profile_id,
         where=where,
+        packing_s={} if prediction.packing_s is None else {packing: prediction.packing_s},
     )
+
+
+def _packing_label(prediction: Prediction) -> str:
+    """Return `strided packing, hot, by MPI`; "" if messages are not packed."""
+    if prediction.packing_s is None:
+        return ""
+    layout, cache, by = (prediction.extra.get(f"packing{key}", "") for key in ("", "_cache", "_by"))
+    who = {"mpi": "by MPI", "loop": "by a loop"}.get(by, "")
+    return ", ".join(filter(None, [f"{layout} packing".lstrip(), cache, who]))
 
 
 def _add_prediction(exchanges: list[Exchange], new: Exchange) -> None:
@@ -92,7 +104,8 @@ def _add_prediction(exchanges: list[Exchange], new: Exchange) -> None:
     ]
     for k in same:
         predicted_s = {**new.predicted_s, **exchanges[k].predicted_s}
-        exchanges[k] = replace(exchanges[k], predicted_s=predicted_s)
+        packing_s = {**new.packing_s, **exchanges[k].packing_s}
+        exchanges[k] = replace(exchanges[k], predicted_s=predicted_s, packing_s=packing_s)
     if not same:
         exchanges.append(new)
 

@@ -36,7 +36,8 @@ class Exchange:
 
     `error` is equation (11) of Thune et al. 2023 and `slowest_error` the signed error of the slowest rank,
     both from the comparison and empty without one. `where` has the node and socket of each rank, None if
-    unknown; `layout` is its text. `name` distinguishes several exchanges, "" for one.
+    unknown; `layout` is its text. `packing_s` is the part of predicted times that is packing, by how messages
+    are packed. `name` distinguishes several exchanges, "" for one.
     """
 
     source: str  # the name of the file or run folder that it is from
@@ -56,6 +57,7 @@ class Exchange:
     profile_id: str = ""  # of the predictions
     where: Layout | None = None
     empty: EmptyExchange | None = None
+    packing_s: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def is_placed(self) -> bool:
