@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earlybird.models.maxrate import maxrate_bandwidth, maxrate_time_s, slowest_time_s
+
 ROOT = Path(__file__).parents[3]
 WORKED = ["examples/worked/pattern.csv", "--profile", "examples/worked/profile.json", "--layout", "1x1x4"]
 EXAMPLES = re.findall(r"```console\n\$ earlybird (.+)\n([^`]*)```", (ROOT / "docs" / "models.md").read_text())
@@ -367,3 +369,20 @@ def test_packing_that_the_profile_does_not_have_is_refused(earlybird, packed, op
 def test_a_profile_without_costs_of_packing_says_how_to_measure_them(earlybird):
     error = _refusal(earlybird("predict", *WORKED, "--packing", "strided"))
     assert "has no costs of packing; measure them with `earlybird measure packing -o packing`" in error
+
+
+def _slowest_s(earlybird, pattern, ranks, model):
+    asked = f"examples/worked/{pattern}.csv", "--profile", "examples/worked/profile.json"
+    value = json.loads(
+        earlybird("predict", *asked, "--layout", f"1x1x{ranks}", "--model", model, "--json")[1]
+    )
+    return max(value["time_s"])
+
+
+def test_equations_2_and_4_of_thune_et_al_are_special_cases_of_models(earlybird):
+    measured_s = maxrate_time_s(3, 180e3, 2e-6, 18e9)
+    ideal_s = maxrate_time_s(3, 180e3, 2e-6, float(maxrate_bandwidth(3, 10e9, 20e9)))
+    assert _slowest_s(earlybird, "equal", 3, "staircase") == pytest.approx(measured_s)
+    assert _slowest_s(earlybird, "equal", 3, "max-rate") == pytest.approx(ideal_s)
+    slowest_s = slowest_time_s(1, 1_100_000, 400_000, 2e-6, 10e9, 20e9)
+    assert _slowest_s(earlybird, "pattern", 4, "max-rate") == pytest.approx(slowest_s)
