@@ -10,7 +10,8 @@ from earlybird.data.comparison import Comparison
 from earlybird.data.layout import Layout, layout_of_label
 from earlybird.data.pattern import Pattern
 from earlybird.data.prediction import Prediction
-from earlybird.data.run import Sample, rank_medians_of_launches
+from earlybird.data.run import Sample, rank_times_of_launches
+from earlybird.data.statistics import Statistic
 from earlybird.present.core.parts import grouped
 from earlybird.present.material import Material, MeasuredRun
 from earlybird.present.subjects.exchange.view import Exchange
@@ -34,7 +35,11 @@ def exchanges(material: Material) -> list[Exchange]:
     ]
     compared = {str(comparison.extra.get("run_id", "")) for comparison in material.comparisons}
     for run in material.runs:
-        given += _measured_exchanges(run, patterns) if str(run.header.get("id")) not in compared else []
+        given += (
+            _measured_exchanges(run, patterns, material.statistic)
+            if str(run.header.get("id")) not in compared
+            else []
+        )
     for k, prediction in enumerate(material.predictions):
         source = file_of.get(prediction.pattern_sha256) or material.name_of("predictions", k)
         _add_prediction(given, predicted_exchange(source, prediction, patterns, material.layout))
@@ -147,7 +152,9 @@ def _timed_samples(run: MeasuredRun | None) -> list[Sample]:
     return [sample for sample in exchange_samples(run.samples if run else ()) if sample.num_timed_ranks]
 
 
-def _measured_exchanges(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> list[Exchange]:
+def _measured_exchanges(
+    run: MeasuredRun, patterns: Mapping[str, Pattern], statistic: Statistic
+) -> list[Exchange]:
     """Return the exchanges of a run, one for each MPI, layout, pattern and number of ranks."""
 
     def key(sample: Sample) -> tuple[Any, ...]:
@@ -161,11 +168,12 @@ def _measured_exchanges(run: MeasuredRun, patterns: Mapping[str, Pattern]) -> li
             num_ranks,
             patterns.get(digest),
             layout,
-            rank_medians_of_launches(samples),
+            rank_times_of_launches(samples, statistic),
             oversubscribed=any(sample.oversubscribed for sample in samples),
             run=run,
             samples=samples,
             where=_placed(layout, num_ranks, run.layout),
+            statistic=statistic,
         )
         for (_, layout, digest, num_ranks), samples in grouped(_timed_samples(run), key).items()
     ]

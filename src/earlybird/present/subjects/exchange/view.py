@@ -17,6 +17,7 @@ from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
+from earlybird.data.statistics import MEDIAN, Statistic
 from earlybird.patterns.traffic import Traffic, traffic
 from earlybird.present.material import MeasuredRun
 
@@ -58,6 +59,7 @@ class Exchange:
     where: Layout | None = None
     empty: EmptyExchange | None = None
     packing_s: Mapping[str, np.ndarray] = field(default_factory=dict)
+    statistic: Statistic = MEDIAN  # of `measured_s`
 
     @property
     def is_placed(self) -> bool:
@@ -125,7 +127,8 @@ class Exchange:
         if not self.samples:
             return exact
         time_s, _ = over_launches(
-            [np.asarray(sample.rank_times_s)[sample.warmup :, rank] for sample in self.samples]
+            [np.asarray(sample.rank_times_s)[sample.warmup :, rank] for sample in self.samples],
+            self.statistic,
         )
         return time_s if time_s.low <= exact.value <= time_s.high else exact
 
