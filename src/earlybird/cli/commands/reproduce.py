@@ -22,7 +22,7 @@ from earlybird.measure.effort import Effort
 from earlybird.measure.foreign_runs import refuse_unstated
 from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 from earlybird.measure.suites import read_options
-from earlybird.papers.page import rows_table, summary
+from earlybird.papers.page import printed_table, rows_table, summary
 from earlybird.papers.paper import Paper
 from earlybird.papers.registry import PAPERS, find_paper, paper_chapters
 from earlybird.present.material import Material
@@ -110,11 +110,11 @@ def _print(paper: Paper, material: Material, format: Format, folder: Path | None
     if folder is not None:
         value["folder"] = str(folder)
     if not print_data(format, value, records):
-        table = rows_table(paper, rows)
+        table = rows_table(paper, rows) if material.runs else printed_table(paper, rows)
         print_line(table.caption)
         print_table(table)
         print_line()
-        for line in filter(None, (paper.legend, summary(rows))):
+        for line in filter(None, (paper.legend, summary(rows) if material.runs else "")):
             print_line(line)
 
 
