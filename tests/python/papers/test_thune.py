@@ -73,6 +73,8 @@ def test_the_plan_has_the_exchanges_of_every_level():
     small = THUNE.plan(Options(quick=True), mpich(2, 1), "mpich")
     assert [step.name for step in small] == ["messages", "figure3", "packing", "table2-intra_socket"]
     assert len(THUNE.remarks(Options(), mpich(2, 1))) == 3
+    (packing,) = small[2].groups
+    assert {point["packing"] for point in packing.points} == {"indexed"}  # the one that the page prints
 
 
 def test_exchanges_have_messages_on_their_level_only():
