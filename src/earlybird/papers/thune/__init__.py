@@ -6,7 +6,7 @@ from dataclasses import replace
 from earlybird.data import labels
 from earlybird.data.comparison import Comparison
 from earlybird.data.profile import Profile
-from earlybird.data.units import format_delay_rate
+from earlybird.data.units import format_bandwidth
 from earlybird.measure.groups import Options, Resources, link_of
 from earlybird.measure.packing import packing_groups
 from earlybird.measure.suites import (
@@ -145,7 +145,9 @@ def _table_i(profiles: list[tuple[Profile, str]]) -> Iterator[Row]:
             quantity = f"{labels.level(level)}, {name}"
             here = [(label, text_of(one, level, *arguments)) for one, label in profiles]
             rows = [Row("Table I", quantity, printed, text, mpi=label) for label, text in here if text]
-            yield from rows or [Row("Table I", quantity, printed, note=_without(level, "as many cores"))]
+            count = next(iter(arguments), None)
+            cores = f"{labels.counted(count, 'core')} on a socket" if count else "a run"
+            yield from rows or [Row("Table I", quantity, printed, note=_without(level, cores))]
 
 
 def _without(level: str, otherwise: str) -> str:
@@ -200,13 +202,13 @@ def _packing(profiles: list[tuple[Profile, str]]) -> Iterator[Row]:
     quantity = "packing and unpacking, of data at irregular places on cold caches, largest size"
     here = []
     for profile, label in profiles:
-        costs = [
-            (form.what.method, form.parameters.time_s[-1] / form.parameters.size_bytes[-1])
+        rates = [
+            (form.what.method, form.parameters.size_bytes[-1] / form.parameters.time_s[-1])
             for form in profile.packings
             if (form.what.packing, form.what.cache) == (_PRINTED_PACKING, "cold")
-            and form.parameters.size_bytes[-1]
+            and form.parameters.time_s[-1] > 0
         ]
-        text = ", ".join(f"{method} {format_delay_rate(cost)}" for method, cost in costs)
+        text = ", ".join(f"{method} {format_bandwidth(rate)}" for method, rate in rates)
         here += [Row("section VI", quantity, "left out", text, mpi=label)] if text else []
     yield from here or [Row("section VI", quantity, "left out", note=f"{NOT_MEASURED}: needs an MPI")]
 
