@@ -22,7 +22,10 @@ from earlybird.present.core.lines import hover, line, method_name, size_x, sprea
 from earlybird.present.core.parts import Figure
 from earlybird.present.subjects.pipelines.view import Pipeline, setting_text
 
-_STATISTIC = "As in the paper: the mean over all iterations, shaded its 90 % interval by Student's t. "
+_STATISTIC = (
+    "As in the paper: the mean over all iterations, shaded its 90 % interval by Student's t. The interval of "
+    "a time that contains 0 is shaded to the edge. "
+)
 _LINK = (
     "Dotted: the time at the bandwidth of a single message of the largest buffer, where the paper draws that "
     "of its link."
