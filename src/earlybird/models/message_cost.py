@@ -9,8 +9,8 @@ def message_cost_s(
     latency_s: np.ndarray,
     bandwidth_bytes_per_s: np.ndarray,
 ) -> np.ndarray:
-    """T = tau_p + s/BW_p, equation (1) of Thune et al. 2023 with the parameters of the protocol p of s bytes:
-    the one with the largest `min_bytes` that is not above s.
+    """Compute T = tau_p + s/BW_p, equation (1) of Thune et al. 2023 with the parameters of the protocol p of
+    s bytes: the one with the largest `min_bytes` that is not above s.
 
     libearlybird uses this cost to choose segments (native/partitioned/segmentation/cost.c, EARLYBIRD_COSTS).
 
@@ -22,8 +22,8 @@ def message_cost_s(
 
     Returns
     -------
-    Seconds, in the shape of `size_bytes`. Like the postal model, not valid if messages share a link or a
-    memory bus.
+    Seconds, in the shape of `size_bytes`. Like the postal model, the result is not valid if messages share a
+    link or a memory bus.
     """
     size_bytes = np.asarray(size_bytes)
     protocol = np.searchsorted(np.asarray(min_bytes), size_bytes, side="right") - 1
