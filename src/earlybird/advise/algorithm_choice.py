@@ -57,7 +57,7 @@ class Candidate:
 
     def refused(self, size_bytes: float) -> str | None:
         """Return the unmet requirement of the algorithm, without which the MPI would silently use another
-        one.
+        one, or None.
         """
         # Reductions use whole doubles, also at sizes between the measured ones.
         whole_bytes = int(size_bytes) // 8 * 8 or int(size_bytes)
