@@ -1,4 +1,4 @@
-"""Whether the messages of an exchange should go through leaders of nodes, by predicted time."""
+"""Advise whether the messages of an exchange should go through leaders of nodes, by predicted time."""
 
 from dataclasses import dataclass
 

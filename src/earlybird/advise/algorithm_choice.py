@@ -48,7 +48,9 @@ class Candidate:
 
     @property
     def work(self) -> tuple:
-        """The effort to set it: from the default of the MPI (least) to another call in the program (most)."""
+        """The effort to select the candidate: from the default of the MPI (least) to another call in the
+        program (most).
+        """
         return (
             self.form.algorithm != DEFAULT,
             self.form.algorithm.startswith(OWN) or Method(self.form.algorithm).is_persistent,

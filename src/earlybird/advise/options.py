@@ -1,5 +1,6 @@
-"""Options to choose from: what is known of each, which one is clearly faster, and in which order they
-rank."""
+"""Options to choose from: the facts known about each, which one is clearly faster, and in which order they
+rank.
+"""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ ENOUGH_LAUNCHES = 5
 
 @dataclass(frozen=True)
 class Option:
-    """One method for the requested operation.
+    """A method for the requested operation.
 
     Attributes
     ----------
@@ -32,7 +33,7 @@ class Option:
     is_significant : False if among all that was measured a speed-up like this one is to be expected by
         chance.
     launches : number of launches of this point; 0 if it was not measured.
-    shares_cores : whether ranks or threads shared cores where it was measured: more launches do not help.
+    shares_cores : true if ranks or threads shared cores where it was measured: more launches do not help.
     is_selectable : False for an option that is ranked for comparison only, because the MPI cannot be set to
         use it.
     """

@@ -66,7 +66,7 @@ def advise_partition(
     The reference is the partition that `pattern mesh` makes with `seed`; `model` is by default the one with
     which its exchange is predicted. The other alternatives are bisections and k-way partitions, for fewest
     cut edges or least communication volume, with `num_seeds` seeds; their largest parts exceed the mean by at
-    most `most_imbalance`, or that of the reference if it is larger. If the package mtkahypar is there,
+    most `most_imbalance`, or that of the reference if it is larger. If the package mtkahypar is installed,
     partitions of the hypergraph of neighbourhoods are among them. Only the exchange is predicted: a partition
     with larger parts takes longer to compute. Raises InputError as `partition_cells` does for the reference
     and for the last seed, and as `Predictor` does.

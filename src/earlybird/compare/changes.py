@@ -1,4 +1,6 @@
-"""What changed between two sets of launches: ratios with intervals, and which of them are significant."""
+"""Compute what changed between two sets of launches: ratios with intervals, and which of them are
+significant.
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""When points changed over many runs, such as those of every night."""
+"""Find when points changed over many runs, such as those of every night."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,7 +35,7 @@ def history(
     Parameters
     ----------
     sides : (start of the run in ISO 8601, its side), in any order.
-    min_effect : as a fraction; smaller changes are left out.
+    min_effect : smallest change that counts, as a fraction; smaller changes are left out.
 
     Raises
     ------

@@ -107,7 +107,9 @@ class Scaling:
 
     @property
     def efficiency(self) -> float | None:
-        """The speed-up over the ideal one: by the ranks, or 1 if the work grows with the ranks."""
+        """The speed-up divided by the ideal one, which is the ratio of the ranks, or 1 if the work grows with
+        the ranks.
+        """
         time_s, ranks = self.result.time_s.value, self.result.config["ranks"]
         return self.ideal_s(ranks) / time_s if time_s > 0 else None
 

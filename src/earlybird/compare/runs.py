@@ -55,7 +55,8 @@ def compare_sides(
 
     Parameters
     ----------
-    min_effect : as a fraction, 0.05 for 5 %: a ratio between 1/1.05 and 1.05 is no change.
+    min_effect : smallest change that counts, as a fraction, 0.05 for 5 %: a ratio between 1/1.05 and 1.05 is
+        no change.
     anyway : also compare other hosts, networks and placements.
 
     Raises

@@ -59,7 +59,7 @@ class Side:
     mpi : name of the MPI flavour, with the settings that distinguish it in its run.
     times_s : key -> for every launch its steady iterations, (I,) seconds, or one value, see `statistics`.
     circumstances : facts that hold for all launches, as text; several values of one fact are listed.
-    is_baseline : whether it is kept in a baseline, not in a run.
+    is_baseline : true if the side is kept in a baseline, not in a run.
     launches_asked : number of launches of each point that its run was to have, None if unknown.
     resume_options : the options that continue its run.
     statistics : key -> statistic of the one value of each launch, where its iterations are not known; several
@@ -92,8 +92,8 @@ class Side:
 
     def launches_by_statistic(self, key: Key) -> dict[Statistic, Sequence[np.ndarray]]:
         """Return the statistics by which a point can be compared, with the times of every launch from which
-        each is computed: iterations, or one value that already is the statistic. None if launches have
-        several.
+        each is computed: iterations, or one value that already is the statistic. The value is None if
+        launches have several.
         """
         times_s, known = self.times_s[key], self.statistics.get(key)
         if known is None:

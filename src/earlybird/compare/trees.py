@@ -72,7 +72,7 @@ def verify(samples: Iterable[Sample], launches: Iterable[Mapping[str, Any]]) -> 
 
     Parameters
     ----------
-    samples : of any quantity and kernel; only those of quantity `delayed_completion` are used.
+    samples : samples of any quantity and kernel; only those of quantity `delayed_completion` are used.
     launches : launch records, which give the MPI of each sample's `launch`.
     """
     families = {launch.get("id"): family_of(launch) for launch in launches}

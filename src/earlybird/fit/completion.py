@@ -43,7 +43,7 @@ class Waiting:
     size_bytes : (S,) measured sizes, ascending.
     share : (S,) share of the delivery after which a send was complete, the lower of late and prompt receiver.
     decided : (S,) bool, constant except for two steps at most.
-    oversubscribed : whether ranks shared cores.
+    oversubscribed : true if ranks shared cores.
     buffered_bytes : bytes of a message that are buffered when its send is complete, if it waits for a part;
         None if no size does.
     whole_from_bytes : smallest size from which sends nevertheless wait for the whole delivery; None if there

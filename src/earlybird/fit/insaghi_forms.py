@@ -35,8 +35,8 @@ class Regression:
     ----------
     form : 1 (one size, nodes filled in turn), 2 (one size, ranks dealt to nodes) or 3 (sizes and ranks).
     response : the response variable: "T", "ln T" or "log2 T", T in microseconds.
-    r_squared : as in the paper: without an intercept relative to 0; `r_squared_centred` is relative to the
-        mean.
+    r_squared : coefficient of determination as in the paper: without an intercept relative to 0;
+        `r_squared_centred` is relative to the mean.
     """
 
     operation: str

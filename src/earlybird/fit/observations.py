@@ -59,11 +59,11 @@ class Observations:
         median of the steady iterations), oversubscribed, pairs (that send at once).
     pipelines : one row per point, method and launch with the columns of `pipelined.COLUMNS`.
     receivers : which threads of the receiving rank received in `pipelines`.
-    packings : what packing data costs.
+    packings : costs of packing data.
     collectives : times of collectives; if there are any, `table` may be empty.
     thresholds_bytes : level -> control variable -> the protocol switch that the MPI library reports.
     runs : {"id", "sha256"} of each run read.
-    link_bytes_per_s : the TCP rate of a virtual cluster's links; None without one.
+    link_bytes_per_s : the TCP rate of a virtual cluster's links; None if there is none.
     warnings : caveats of these times.
     results : the measured results of pipelines, collectives and message rates, which advice is compared with.
     launch : the options of `measure` with which the first run was launched.

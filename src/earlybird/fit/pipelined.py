@@ -68,7 +68,7 @@ class _Structure:
     ----------
     messages : the messages that the method sends, see `models.pipelined.possible_messages`.
     min_bytes : message sizes at which protocols begin.
-    own_latency : whether every protocol has a separate latency; else all share one.
+    own_latency : true if every protocol has a separate latency; else all share one.
     shares_slope : (C,) index of the protocol whose bandwidth each uses.
     """
 
@@ -208,10 +208,10 @@ def _messages_of(method: str) -> tuple[str | int, ...]:
 
 
 class _Launches:
-    """The times of every method as medians over launches. For `single` it is the plain median; for another
-    method the median ratio to the `single` of the same launch, times the median of `single`. Launches differ,
-    and not every launch has every method: the ratio keeps differences between launches apart from those
-    between methods.
+    """The times of every method as medians over launches. The value of `single` is the plain median; that of
+    another method is the median ratio to the `single` of the same launch, times the median of `single`.
+    Launches differ, and not every launch has every method: the ratio keeps differences between launches apart
+    from those between methods.
     """
 
     def __init__(self, table: pandas.DataFrame):

@@ -1,8 +1,8 @@
-"""When a series changed: steps and drifts in what was measured again and again, and how sure they are.
+"""Find when a series of repeated measurements changed: steps and drifts, and how certain they are.
 
 Changes are found one after the other, by least squares on a series without outliers, and all are placed again
-when another is found. Whether one counts is decided by permuting what the others leave: how often does a
-series without order have a change as large?
+when another is found. A permutation test on the residuals of the other changes decides whether a change
+counts: how often does a series without order have a change as large?
 """
 
 import math

@@ -252,7 +252,7 @@ class CollectiveCosts:
         all bytes.
     work_alpha_s, work_beta_s_per_byte : time per message, and per byte, of all ranks together; cores shared
         by `work_from_ranks` or more ranks handle them one after another.
-    shared : the resource that messages share, see SHARED; None for none.
+    shared : the resource that messages share, see SHARED; None if they share none.
     burst_bytes : bytes that an idle link between nodes carries at once, as with a token bucket; 0 if every
         byte costs the same. Otherwise no call completes before the busiest link, with a bucket emptied by
         earlier calls, has carried all bytes at `beta_s_per_byte`.

@@ -1,4 +1,4 @@
-"""How long threads compute with the noise models of Temucin et al. 2022, from a seed."""
+"""Compute the times that threads compute with the noise models of Temucin et al. 2022, from a seed."""
 
 import numpy as np
 

@@ -49,8 +49,8 @@ def completion_times_s(
 
     Returns
     -------
-    (R, M) seconds. Not valid if the network between the nodes is the bottleneck, or if BW(1) limits a single
-    process that could use the remaining capacity of its node.
+    (R, M) seconds. The model is not valid if the network between the nodes is the bottleneck, or if BW(1)
+    limits a single process that could use the remaining capacity of its node.
     """
     sharing = Sharing(src, dst, size_bytes, group, message_class, bandwidth_bytes_per_s.shape[-1], share)
     sending = [None] * len(bandwidth_bytes_per_s) if sending_bytes_per_s is None else sending_bytes_per_s

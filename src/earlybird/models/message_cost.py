@@ -16,7 +16,7 @@ def message_cost_s(
 
     Parameters
     ----------
-    size_bytes : of any shape, 0 or more.
+    size_bytes : sizes of 0 or more, in an array of any shape.
     min_bytes : (C,) ascending from 0, where each protocol begins.
     latency_s, bandwidth_bytes_per_s : (C,), for a single pair.
 

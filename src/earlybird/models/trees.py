@@ -9,10 +9,10 @@ def edges(tree: str, ranks: int, root: int = 0) -> tuple[np.ndarray, np.ndarray]
     """Return parent and child of every edge of a broadcast, in the order of its rounds; a reduction runs
     backwards.
 
-    With v = (rank - root) mod P: `linear` sends from 0 to each in turn, `chain` from v to v + 1. Of the
-    binomial trees, `binomial-doubling` (Open MPI's broadcast: 0->1, then 0->2, 1->3) sends in round k from
-    every v < 2^k to v + 2^k; `binomial-halving` (MPICH's, and both reductions: 0->2, then 0->1, 2->3) halves
-    the distance each round: v receives from v less its lowest bit.
+    With v = (rank - root) mod P: `linear` sends from 0 to each in turn, `chain` from v to v + 1. There are
+    two binomial trees: `binomial-doubling` (Open MPI's broadcast: 0->1, then 0->2, 1->3) sends in round k
+    from every v < 2^k to v + 2^k; `binomial-halving` (MPICH's, and both reductions: 0->2, then 0->1, 2->3)
+    halves the distance each round: v receives from v less its lowest bit.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ _MAX_ITEMS = 40
 
 @dataclass(frozen=True)
 class Keyword:
-    """One keyword with its data; `where` names the file and the line of each record."""
+    """A keyword with its data; `where` names the file and the line of each record."""
 
     name: str
     where: list[str]

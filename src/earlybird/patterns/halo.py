@@ -36,7 +36,7 @@ def halo_exchange(
     cells : (NX, NY, NZ) cells of each rank.
     halo_width : 1 up to the thinnest side of the box across which something is sent.
     neighbours : 6 (faces) or 26 (faces, edges and corners).
-    periodic : whether opposite sides of the grid are neighbours. Messages from a rank to itself are omitted;
+    periodic : true if opposite sides of the grid are neighbours. Messages from a rank to itself are omitted;
         two neighbours that meet on both sides exchange one message per side.
     rank_order : X_FASTEST, or Z_FASTEST as MPI_Cart_create numbers the ranks of dims = (PX, PY, PZ).
     available_bytes : available memory; messages that take more are refused.

@@ -20,8 +20,9 @@ class RecordedExchange:
 
     Attributes
     ----------
-    left_out : messages from ranks to themselves, which a pattern does not have.
-    num_unequal : pairs of ranks whose messages have mean sizes, because the sizes differ between epochs.
+    left_out : number of messages from ranks to themselves, which a pattern does not have.
+    num_unequal : number of pairs of ranks whose messages have mean sizes, because the sizes differ between
+        epochs.
     """
 
     pattern: Pattern

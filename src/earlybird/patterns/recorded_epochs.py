@@ -35,8 +35,8 @@ class RecordedExchanges:
     sampled : int64 (S,), indices from 0 of the epochs that were kept; the index of the first one if all are
         alike.
     counts : int64 (K,), number of the kept epochs that had each exchange.
-    num_unequal : pairs of ranks whose messages have mean sizes, because only the sum over all epochs is
-        known.
+    num_unequal : number of pairs of ranks whose messages have mean sizes, because only the sum over all
+        epochs is known.
     least_epochs, most_epochs : smallest and largest number of epochs of a rank that sends.
     """
 
@@ -115,7 +115,7 @@ class _Series:
     epochs : number of epochs of the rank.
     sampled, variant : (S,) indices of epochs, and the places of their messages in `contents`.
     contents : int64 arrays (M, 4) of sender, receiver, messages and their bytes; one if all epochs are alike.
-    num_unequal : pairs with mean sizes.
+    num_unequal : number of pairs with mean sizes.
     """
 
     epochs: int
@@ -216,7 +216,7 @@ def _distinct_columns(rows: Sequence[np.ndarray], num: int) -> np.ndarray:
 
 
 def _common_epochs(series: Collection[_Series | None]) -> int:
-    """Return the number of epochs that most of the ranks have whose epochs differ; 0 if there are none."""
+    """Return the most frequent number of epochs among the ranks whose epochs differ; 0 if there are none."""
     counts = Counter(one.epochs for one in series if one is not None and not one.is_alike)
     return max(counts, key=lambda epochs: (counts[epochs], epochs), default=0)
 
@@ -324,7 +324,7 @@ def _in_order(contents: Sequence[np.ndarray], combined: bool) -> list[np.ndarray
 
 
 def _of_means(rank: int, rows: np.ndarray, epochs: int, combined: bool) -> _Series | None:
-    """Return what every epoch sends if all send as much to the same rank; None if that need not be so.
+    """Return what every epoch sends if all send as much to the same rank; None if this is not certain.
 
     Each of several peers may belong to different epochs, even if the number of epochs divides the messages of
     all. For messages of a pair whose sizes differ between epochs, the mean size is used.

@@ -1,4 +1,6 @@
-"""What a pattern means on a layout: how much of it stays on a socket or a node, and what its nodes move."""
+"""Compute the traffic of a pattern on a layout: how much of it stays on a socket or a node, and what its
+nodes move.
+"""
 
 from dataclasses import dataclass
 from typing import Any

@@ -111,10 +111,10 @@ class Placed:
 
 @dataclass(frozen=True, eq=False)
 class AlgorithmModel:
-    """One algorithm on one placement, with the coefficients of its times.
+    """A model of one algorithm on one placement, with the coefficients of its times.
 
     `hops` are counted once. `replicates` are coefficients from resampled launches; replicate k of all
-    algorithms uses the same draw. `measured` holds sizes and seconds of this placement, by segment size.
+    algorithms uses the same draw. `measured` has the sizes and seconds of this placement, by segment size.
     """
 
     form: CollectiveForm
@@ -152,7 +152,7 @@ class AlgorithmModel:
         return float(times_s[at[0]]) if len(at) else None
 
     def measured_points(self) -> dict[tuple[int, int], float]:
-        """Return the seconds measured on this placement, by bytes and bytes of a segment."""
+        """Return the seconds measured on this placement, by size and segment size in bytes."""
         return {
             (int(size), segment): float(time_s)
             for segment, points in self.measured.items()

@@ -58,18 +58,19 @@ def predict_exchange(
     Parameters
     ----------
     model : one of `data.exchange_models`, by default that of `choose_model`; then `extra` says why.
-    share : what gets an equal share in `fair` between nodes: every `message`, or every receiving `process`.
+    share : recipient of equal shares in `fair` between nodes: every `message`, or every receiving `process`.
     mixed : completion of messages if a rank receives from its own socket and from others of its node: (9)
         `per-level`, both parts ending with the last byte that the rank receives, or over the `union`.
-    combine : of a rank's times inside its node and between nodes, the `sum` (18); or `overlap`: its latencies
-        are added, and of the rest the longer time counts, as if different hardware carried the messages.
+    combine : the `sum` (18) of a rank's times inside its node and between nodes; or their `overlap`: its
+        latencies are added, and of the rest the longer time counts, as if different hardware carried the
+        messages.
 
     Returns
     -------
-    Prediction with arrays of shape (P,), P from the layout. If the profile has replicates,
-    `time_interval_s` holds the 2.5 and 97.5 percentiles of the same model over them (at most the first 200;
-    `fair` and `queue` use fewer for large exchanges, at least 5; a note says so below 40): the uncertainty of
-    the parameters, not of the model.
+    Prediction with arrays of shape (P,), P from the layout. If the profile has replicates, `time_interval_s`
+    has the 2.5 and 97.5 percentiles of the same model over them (at most the first 200; `fair` and `queue`
+    use fewer for large exchanges, at least 5; a note says so below 40): the uncertainty of the parameters,
+    not of the model.
 
     Raises
     ------

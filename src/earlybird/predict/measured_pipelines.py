@@ -23,7 +23,7 @@ class MeasuredPipelines:
 
     Parameters
     ----------
-    models : of one level; `reference` is one of them.
+    models : models of one level; `reference` is one of them.
     results : the measured results of the profile.
     threads : the number of threads requested; results of other numbers of threads correct a model, but do not
         measure the point.

@@ -1,4 +1,4 @@
-"""What is known of one method at one point: measured there, or predicted with an honest interval."""
+"""Combine the measurements and predictions of one method at one point, with their intervals."""
 
 import math
 from abc import ABC, abstractmethod
@@ -152,8 +152,8 @@ def of_repetition(measured: Estimate, launches: int, spread: float) -> Estimate:
 def p_value(measured: Estimate, launches: int, spread: float) -> float | None:
     """Return the two-sided p-value of a measured speed-up, by Student's t on the logarithms of its launches.
 
-    None for a single launch. `spread` is that of all points of the method, see `of_repetition`; the degrees
-    of freedom are those of this point alone, because launches have outliers.
+    Returns None for a single launch. `spread` is that of all points of the method, see `of_repetition`; the
+    degrees of freedom are those of this point alone, because launches have outliers.
     """
     from scipy.special import stdtr  # late, as small commands import this module
 

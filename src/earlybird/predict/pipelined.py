@@ -28,7 +28,7 @@ _BOUND_OVER_MEDIAN = 2.9
 
 @dataclass(frozen=True, eq=False)
 class MethodModel:
-    """One method of sending, with the costs that determine its times.
+    """A method of sending, with the costs that determine its times.
 
     Attributes
     ----------

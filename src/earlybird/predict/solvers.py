@@ -36,7 +36,8 @@ class Solver:
 
     Attributes
     ----------
-    ends_s : computes the times from the messages by class, the parameter sets, and what gets an equal share.
+    ends_s : computes the times from the messages by class, the parameter sets, and the recipient of equal
+        shares.
     work : the cost of one parameter set, in units of about 20 ns; None if it is small.
     """
 
