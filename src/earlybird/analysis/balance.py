@@ -83,8 +83,8 @@ def _core_wait_s(recording: Recording) -> np.ndarray:
 
 
 def _polls(recording: Recording) -> bool:
-    """Whether ranks wait by polling in phases that take a share of the run: between the calls they compute
-    or wait."""
+    """Return whether ranks wait by polling in phases that take a share of the run: between the calls they
+    compute or wait."""
     run_s = sum(one.run_s for one in recording.ranks.values())
     return any(
         phase.time_s >= _MIN_POLLING * run_s and polls(recording, phase) for phase in find_phases(recording)

@@ -41,7 +41,8 @@ class Clocks:
 def compare_clocks(
     recording: Recording, events: Events, matches: Matches, groups: Sequence[Collective]
 ) -> Clocks:
-    """The clocks of the ranks in `events`; ranks that were started by the same boot of a host have one."""
+    """Return the clocks of the ranks in `events`; ranks that were started by the same boot of a host have
+    one."""
     names = {rank: one.boot or one.host for rank, one in recording.ranks.items()}
     clocks = {name: number for number, name in enumerate(dict.fromkeys(names.values()))}
     if len(clocks) < 2:
@@ -82,7 +83,7 @@ def _upper_bounds(
 
 
 def _combined(num: int, pairs: np.ndarray, bounds_s: np.ndarray) -> tuple[np.ndarray, float]:
-    """How far each clock is ahead of the first one, along the edges with the narrowest bounds."""
+    """Return how far each clock is ahead of the first one, along the edges with the narrowest bounds."""
     # Imported late: most recordings have one clock, and the import takes as long as all else of `record`.
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree

@@ -4,8 +4,8 @@ from earlybird.data.recording import Recording
 
 
 def conditions(recording: Recording, most: int | None = None) -> str:
-    """The settings with their values, or which of them differ between ranks, and the highest load at the
-    beginning; empty if nothing is known. Beyond the first `most` settings only their number."""
+    """Return the settings with their values, or which of them differ between ranks, and the highest load at
+    the beginning; empty if nothing is known. Beyond the first `most` settings only their number."""
     texts = []
     for name, values in recording.settings.items():
         value, ranks = next(iter(values.items()))

@@ -104,7 +104,7 @@ class Collective:
 
 
 def events_of(recording: Recording, traces: Mapping[int, RankTrace]) -> Events:
-    """All records of all traces."""
+    """Return all records of all traces."""
     numbers: dict[str, int] = {}
     of_communicators, of_groups = _common_numbers(recording), _group_numbers(recording)
     parts: dict[str, list[np.ndarray]] = {}
@@ -138,7 +138,7 @@ def events_of(recording: Recording, traces: Mapping[int, RankTrace]) -> Events:
 
 
 def _numbered(numbers: np.ndarray, common: Mapping[int, int]) -> np.ndarray:
-    """The common numbers of communicators; _NO_COMMUNICATOR where there is none."""
+    """Return the common numbers of communicators; _NO_COMMUNICATOR where there is none."""
     distinct, place = np.unique(numbers, return_inverse=True)
     return np.array([common.get(number, _NO_COMMUNICATOR) for number in distinct.tolist()], np.int64)[
         place.reshape(-1)
@@ -186,7 +186,7 @@ def match_messages(events: Events, traces: Mapping[int, RankTrace], recording: R
 
 
 def collectives(events: Events, traces: Mapping[int, RankTrace], recording: Recording) -> list[Collective]:
-    """The blocking collectives that all ranks of their intra-communicator have in their traces.
+    """Return the blocking collectives that all ranks of their intra-communicator have in their traces.
 
     The k-th one on a communicator is the same on all of its ranks; counted from the end as in
     `match_messages`. Fences are counted apart, those of all windows with the same ranks together.
@@ -219,7 +219,7 @@ def collectives(events: Events, traces: Mapping[int, RankTrace], recording: Reco
 
 
 def _largest_rank(events: Events) -> int:
-    """The largest rank that an event names; -1 without one."""
+    """Return the largest rank that an event names; -1 without one."""
     return int(max(events.rank.max(initial=-1), events.peer.max(initial=-1)))
 
 
@@ -316,7 +316,7 @@ def _group_numbers(recording: Recording) -> dict[int, dict[int, int]]:
 
 
 def _members(recording: Recording) -> dict[int, list[int]]:
-    """The ranks of each intra-communicator, and of each group, by its common number."""
+    """Return the ranks of each intra-communicator, and of each group, by its common number."""
     members = {_WORLD: list(range(recording.size))}
     for of_ranks in (_common_numbers(recording), _group_numbers(recording)):
         for rank, one in recording.ranks.items():

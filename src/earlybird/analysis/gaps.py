@@ -12,7 +12,7 @@ _WHEN_WRITTEN = " when that was last written"
 
 
 def remarks(recording: Recording) -> list[str]:
-    """A sentence for each thing that the sums do not contain, and if ranks shared cores."""
+    """Return a sentence for each thing that the sums do not contain, and if ranks shared cores."""
     said = []
     if recording.uses_sessions:
         said.append(
@@ -69,7 +69,7 @@ def _how_to_reach(call: str, hider: str) -> str:
 
 
 def lost_parts(recording: Recording) -> list[str]:
-    """A sentence for the ranks that left no file, and for each way in which ranks ended early."""
+    """Return a sentence for the ranks that left no file, and for each way in which ranks ended early."""
     said = []
     empty = [rank for rank in recording.missing if rank in recording.empty]
     absent = [rank for rank in recording.missing if rank not in recording.empty]
@@ -108,7 +108,7 @@ def lost_parts(recording: Recording) -> list[str]:
 
 
 def unreturned_calls(recording: Recording) -> list[str]:
-    """A sentence for each call in which ranks were when they ended without a word."""
+    """Return a sentence for each call in which ranks were when they ended without a word."""
     ranks: dict[tuple[str, bool], list[int]] = {}
     for rank, one in recording.ranks.items():
         opened = one.open_call

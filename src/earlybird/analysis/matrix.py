@@ -47,7 +47,7 @@ class Matrix:
 
 
 def matrices(recording: Recording, pairs: PairTotals) -> list[Matrix]:
-    """The matrix by rank, by node if there are several, and by community if there are three ranks.
+    """Return the matrix by rank, by node if there are several, and by community if there are three ranks.
 
     `pairs` are those of `PairTotals.by_pair`.
     """
@@ -64,7 +64,8 @@ def matrices(recording: Recording, pairs: PairTotals) -> list[Matrix]:
 
 
 def _by_node(pairs: PairTotals, hosts: Sequence[str], nodes: np.ndarray) -> Matrix:
-    """A row for each node if a row for each rank does not do; blocks of ranks if that does not do either."""
+    """Return a row for each node if a row for each rank does not do; blocks of ranks if that does not do
+    either."""
     order = node_order(nodes)
     if len(nodes) > MAX_ROWS and len(hosts) <= MAX_ROWS:
         counts = np.bincount(nodes)

@@ -12,7 +12,8 @@ _MAX_POLLS = 2
 
 
 def polls(recording: Recording, phase: Phase) -> bool:
-    """Whether a rank waits by calling MPI_Test and the like again and again: also between the calls."""
+    """Return whether a rank waits by calling MPI_Test and the like again and again: also between the
+    calls."""
     for rank, numbers in phase.of_ranks.items():
         if rank not in recording.ranks:
             continue
@@ -35,5 +36,5 @@ def busiest_thread(one: RankRecording, rows: np.ndarray) -> np.ndarray:
 
 
 def has_several_threads(one: RankRecording) -> bool:
-    """Whether several threads of the rank call the MPI, perhaps at once."""
+    """Return whether several threads of the rank call the MPI, perhaps at once."""
     return one.thread_level == CONCURRENT and len(np.unique(one.entries["thread"])) > 1

@@ -216,7 +216,7 @@ class Traced:
 
 
 def traced(recording: Recording) -> Traced | None:
-    """The joined traces; None if the recording has none."""
+    """Return the joined traces; None if the recording has none."""
     traces = load_traces(recording)
     if not any(len(trace.records) for trace in traces.values()):
         return None
@@ -383,7 +383,7 @@ def _dependences(events: Events, matches: Matches, call_of: np.ndarray) -> tuple
 
 
 def _posting(events: Events, completed: np.ndarray) -> np.ndarray:
-    """The event of the send whose request each of `completed` completes; -1 if it is not there."""
+    """Return the event of the send whose request each of `completed` completes; -1 if it is not there."""
     sends = np.flatnonzero((events.role == SENT) & (events.kind != COMPLETION) & (events.request > 0))
     width = int(events.request.max(initial=0)) + 1
     keys = events.rank[sends] * width + events.request[sends]
@@ -493,7 +493,7 @@ def _late_to_probes(events: Events, matches: Matches, waits: _CallWaits, cause: 
 
 
 def _unmatched(events: Events, matches: Matches) -> str:
-    """Why receives have no send."""
+    """Return why receives have no send."""
     is_message = (events.peer >= 0) & (events.tag >= 0) & (events.kind != COMPLETION)
     is_message &= ~events.is_call(PARTITIONED)
     received = np.flatnonzero(is_message & (events.role == RECEIVED))
@@ -528,7 +528,7 @@ def _not_examined(events: Events, joined: Traced) -> np.ndarray:
 
 
 def _unexamined(events: Events, is_unknown: np.ndarray, cause: np.ndarray) -> list[str]:
-    """The calls whose waiting is unknown, with what they complete, by their time."""
+    """Return the calls whose waiting is unknown, with what they complete, by their time."""
     rows = np.flatnonzero(is_unknown)
     pairs, place = np.unique(np.column_stack([events.call[rows], cause[rows]]), axis=0, return_inverse=True)
     missed_s = np.bincount(place.reshape(-1), (events.end_s - events.begin_s)[rows], len(pairs))

@@ -60,7 +60,7 @@ class Expected:
     def findings(
         self, measured: Measured, hosts: Sequence[str], plan: CheckPlan, min_effect: float
     ) -> list[Finding]:
-        """The nodes that are slower than expected by more than the minimum effect."""
+        """Return the nodes that are slower than expected by more than the minimum effect."""
         effect, latency_effect = least_effects(measured, min_effect)
         own = self._comparable(plan)
         values = _of_nodes(

@@ -94,7 +94,8 @@ _INSIDE_A_NODE = ("bridge", "tun", "veth", "dummy", "openvswitch", "vxlan", "ipi
 def fact_findings(
     hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_effect: float
 ) -> list[Finding]:
-    """The nodes that differ from more than half of all nodes in other work, facts or settings of the MPI."""
+    """Return the nodes that differ from more than half of all nodes in other work, facts or settings of the
+    MPI."""
     found = load_findings(hosts, facts)
     for fact in _FACTS:
         values = [one.get(fact.key) for one in facts]
@@ -154,7 +155,7 @@ def fact_remarks(hosts: Sequence[str], facts: Sequence[Mapping[str, Any]], min_e
 
 
 def _interfaces(facts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
-    """The name, the key and the values on the nodes of what is compared of network interfaces.
+    """Yield the name, the key and the values on the nodes of what is compared of network interfaces.
 
     Of interfaces that most nodes have and that lead to other nodes. A node without one has `absent`.
     """
@@ -213,7 +214,7 @@ def _interface_text(key: str, value: Any) -> str | None:
 
 
 def _settings(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[str | None]]:
-    """The values of every variable on the nodes, None where it is not set."""
+    """Return the values of every variable on the nodes, None where it is not set."""
     settings = [one.get("settings", {}) for one in facts]
     return {
         name: [_normal(name, one.get(name)) for one in settings]
@@ -223,7 +224,7 @@ def _settings(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[str | None]]
 
 
 def _normal(name: str, value: str | None) -> str | None:
-    """A list of folders without the empty ones that launchers leave when they add folders to it."""
+    """Return a list of folders without the empty ones that launchers leave when they add folders to it."""
     if value is None or not name.endswith("PATH"):
         return value
     return ":".join(folder for folder in value.split(":") if folder) or None
@@ -236,7 +237,7 @@ def _difference(name: str, texts: Sequence[str]) -> list[str]:
 
 
 def _majority(values: Sequence[Any], alike: Alike = operator.eq) -> list[Any] | None:
-    """The value of more than half, in a list, because it may be None; None without one."""
+    """Return the value of more than half, in a list, because it may be None; None without one."""
     for value in values:
         if 2 * sum(alike(other, value) for other in values) > len(values):
             return [value]

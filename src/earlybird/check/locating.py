@@ -128,7 +128,7 @@ class _Search:
         return [node for node in self._nodes if node not in known]
 
     def _tried(self, groups: Sequence[Group]) -> list[bool]:
-        """Whether each of the groups completes."""
+        """Return whether each of the groups completes."""
         tries = self._try_groups(groups)
         for group, tried in zip(groups, tries, strict=True):
             if not tried.is_complete:
@@ -138,7 +138,7 @@ class _Search:
         return [tried.is_complete for tried in tries]
 
     def _failures(self, some: Sequence[int], others: Sequence[int]) -> list[Group]:
-        """The failed pairs of one node of each."""
+        """Return the failed pairs of one node of each."""
         few, many = sorted((some, others), key=len)
         within = set(many)
         pairs = (
@@ -192,7 +192,7 @@ class _Search:
         return len(self._failures(one, other)) >= min(_ATTEMPTS, len(one) * len(other))
 
     def _next_pair(self, one: Sequence[int], other: Sequence[int]) -> Group:
-        """The pair of one node of each that has failed with fewest others of these."""
+        """Return the pair of one node of each that has failed with fewest others of these."""
         met = set(self._failures(one, other))
         times = Counter(node for pair in met for node in pair)
         untried = (pair for pair in product(one, other) if tuple(sorted(pair)) not in met)
@@ -305,12 +305,12 @@ def _texts(tried: Tried, size_bytes: int, kind: Literal["node", "link"]) -> tupl
 
 
 def dead_finding(host: str) -> Finding:
-    """A node that no longer exists."""
+    """Return a node that no longer exists."""
     return Finding(NODE, (host,), RANK, "does not start", "start", "the node no longer exists")
 
 
 def stopped_finding(host: str, doing: str) -> Finding:
-    """A node whose rank no longer did anything; `doing`: what it did last, empty if not known."""
+    """Return a node whose rank no longer did anything; `doing`: what it did last, empty if not known."""
     last = f", last seen {doing}" if doing else ""
     return Finding(
         NODE, (host,), RANK, "stopped", "run",
@@ -320,7 +320,7 @@ def stopped_finding(host: str, doing: str) -> Finding:
 
 
 def killed_finding(host: str, how: str) -> Finding:
-    """A node whose rank was ended by a signal, as mpiexec or srun reports."""
+    """Return a node whose rank was ended by a signal, as mpiexec or srun reports."""
     cause = (
         f"the launcher reports {how}: look for the out-of-memory killer in dmesg, and at limits of the job"
     )

@@ -68,7 +68,7 @@ class Measured:
         return replace(self, facts=tuple({**one, "load_of_others": load} for one in self.facts))
 
     def among(self, nodes: Sequence[int], num_nodes: int) -> "Measured":
-        """The same with these numbers of the nodes, among others of which nothing was measured."""
+        """Return the same with these numbers of the nodes, among others of which nothing was measured."""
         arrays: dict[str, Any] = {}
         for name, values in vars(self).items():
             if isinstance(values, np.ndarray):
@@ -161,7 +161,7 @@ def _nodes(sample: Sample, clock_interval_s: float) -> dict[str, Any]:
 
 
 def _with_devices(facts: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """The facts with the network device that carried the messages in the place of the counters.
+    """Return the facts with the network device that carried the messages in the place of the counters.
 
     Of devices that share the messages of a node, that which most nodes use: which of them carried some bytes
     more is chance.

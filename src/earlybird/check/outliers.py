@@ -18,7 +18,7 @@ _MAX_DISTANCE = 2.0
 
 
 def low_median(values: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """The lower of the two middle values if their number is even; without NaN."""
+    """Return the lower of the two middle values if their number is even; without NaN."""
     return np.nanquantile(values, 0.5, axis=axis, method="lower")
 
 
@@ -67,7 +67,7 @@ def faster_node(values: np.ndarray, min_effect: float) -> int | None:
 
 
 def _has_majority(values: np.ndarray, of: int, min_effect: float) -> bool:
-    """Whether more than half `of` so many are of these values and near their median."""
+    """Return whether more than half `of` so many are of these values and near their median."""
     limit = max(np.log1p(min_effect), min(_DEVIATIONS * _log_spread(values), np.log1p(_MAX_OF_FEW)))
     return bool(2 * np.count_nonzero(np.abs(np.log(values / low_median(values))) <= limit) > of)
 
@@ -94,7 +94,7 @@ def minority(values: np.ndarray, least: float) -> tuple[np.ndarray, float]:
 
 
 def _log_spread(values: np.ndarray) -> float:
-    """The standard deviation of the logarithms, estimated by the MAD."""
+    """Return the standard deviation of the logarithms, estimated by the MAD."""
     logs = np.log(values)
     return float(_MAD_TO_DEVIATION * np.median(np.abs(logs - np.median(logs))))
 
@@ -222,15 +222,17 @@ def _noise(fast: np.ndarray, slow: np.ndarray) -> float:
 
 
 def _gaps(values: np.ndarray, min_effect: float) -> list[float]:
-    """The values above which the next larger one is farther away than `min_effect`, from the smallest."""
+    """Return the values above which the next larger one is farther away than `min_effect`, from the
+    smallest."""
     ordered = np.sort(values[~np.isnan(values)])
     above = ordered[1:] > ordered[:-1] * (1 + min_effect)
     return [float(one) for one in ordered[:-1][above]]
 
 
 def _exceptions(logs: np.ndarray, fast: np.ndarray, slow: np.ndarray, min_effect: float) -> int | None:
-    """How many links of the first kind are slow, and of the second kind fast; None if these are not groups,
-    because they are too many. Groups may be spread, but of several that which is not has fewer exceptions."""
+    """Return how many links of the first kind are slow, and of the second kind fast; None if these are not
+    groups, because they are too many. Groups may be spread, but of several that which is not has fewer
+    exceptions."""
     if np.count_nonzero(fast) < 2 or not slow.any():
         return None
     centre = np.median(logs[fast])
@@ -242,7 +244,8 @@ def _exceptions(logs: np.ndarray, fast: np.ndarray, slow: np.ndarray, min_effect
 
 
 def _slow_nodes_add(values: np.ndarray, fast: np.ndarray, is_fast: np.ndarray) -> bool:
-    """Whether links between two slow nodes take longer than those of one, as if each added its own time."""
+    """Return whether links between two slow nodes take longer than those of one, as if each added its own
+    time."""
     if np.count_nonzero(is_fast) < _MIN_LIKE:
         return False
     if np.count_nonzero(~is_fast) < 2:

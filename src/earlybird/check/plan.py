@@ -71,7 +71,7 @@ class CheckPlan:
         return self.sampled_roots or 2 * self.nodes
 
     def points(self, mpi: str) -> list[dict[str, Any]]:
-        """All points of a first launch, in the order in which they are measured."""
+        """Return all points of a first launch, in the order in which they are measured."""
         if not self.sampled_rounds:
             return self.chosen(mpi, range(self.rounds), range(self.nodes))
         random = Random(_SEED)
@@ -79,7 +79,7 @@ class CheckPlan:
         return self.chosen(mpi, sorted(rounds), sorted(random.sample(range(self.nodes), self.sampled_roots)))
 
     def chosen(self, mpi: str, rounds: Iterable[int], roots: Iterable[int]) -> list[dict[str, Any]]:
-        """The points of these rounds and roots, then that of the nodes themselves."""
+        """Return the points of these rounds and roots, then that of the nodes themselves."""
         common = {"mpi": mpi, "nodes": self.nodes}
         pairs = {"part": "pairs", "size_bytes": self.size_bytes, "batch": BATCH}
         points: list[dict[str, Any]] = [common | pairs | {"round": number} for number in rounds]
@@ -91,13 +91,13 @@ class CheckPlan:
         return points
 
     def round_s(self) -> float:
-        """The longest time of a round of the tournament."""
+        """Return the longest time of a round of the tournament."""
         message_s = self.latency_s + self.size_bytes / self.bandwidth_bytes_per_s
         of_iteration_s = 2 * (BATCH + 1) * self.latency_s + 3 * message_s + 2 * self.latency_s
         return self._point_s(of_iteration_s)
 
     def cast_s(self) -> float:
-        """The longest time of an incast or outcast."""
+        """Return the longest time of an incast or outcast."""
         bytes_of_root = (self.nodes - 1) * self.cast_bytes
         return self._point_s(2 * self.latency_s + bytes_of_root / self.bandwidth_bytes_per_s)
 
@@ -123,7 +123,7 @@ class CheckPlan:
         return _START_S + _START_OF_NODE_S * self.nodes
 
     def total_s(self) -> float:
-        """The longest time of a first launch."""
+        """Return the longest time of a first launch."""
         return self.start_s() + self._messages_s() + self._nodes_s()
 
     def _messages_s(self) -> float:
@@ -165,7 +165,7 @@ class CheckPlan:
         }  # fmt: skip
 
     def of_fewer(self, nodes: int) -> "CheckPlan":
-        """The same messages between fewer nodes, with all rounds."""
+        """Return the same messages between fewer nodes, with all rounds."""
         cast_bytes = _cast_bytes(self.size_bytes, nodes)
         if nodes > MAX_MEASURED:
             return replace(self, nodes=nodes, cast_bytes=cast_bytes)
@@ -186,7 +186,7 @@ def make_plan(
     shared_machine: bool = False,
     facts: bool = True,
 ) -> CheckPlan:
-    """The plan with the largest messages that `budget_s` allows, of at most 1 MiB; of more than
+    """Return the plan with the largest messages that `budget_s` allows, of at most 1 MiB; of more than
     `MAX_MEASURED` nodes, and where it does not allow all pairs, with a sample of the pairs and incasts.
 
     Half of the budget is for a second launch. Raises InputError for fewer than two nodes, for a size of
@@ -227,7 +227,7 @@ def make_plan(
 
 
 def _sampled(plan: CheckPlan, budget_s: float) -> CheckPlan:
-    """The plan with a sample of rounds, and as many incasts as the budget allows."""
+    """Return the plan with a sample of rounds, and as many incasts as the budget allows."""
     rounds = replace(plan, sampled_rounds=_SAMPLED_ROUNDS, sampled_roots=1)
     spare_s = (budget_s - rounds.total_s()) / 2  # the other half is for more iterations
     roots = 1 + int(max(spare_s, 0.0) / plan.cast_s())

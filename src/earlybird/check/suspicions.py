@@ -79,7 +79,7 @@ def find_suspicions(measured: Measured, like: np.ndarray, min_effect: float) -> 
 
 
 def faster_remarks(measured: Measured, hosts: Sequence[str], min_effect: float) -> list[str]:
-    """A sentence if one node computes faster than all others."""
+    """Return a sentence if one node computes faster than all others."""
     times_s = measured.compute_s
     node = faster_node(times_s, least_effects(measured, min_effect)[0])
     if node is None:
@@ -92,7 +92,7 @@ def faster_remarks(measured: Measured, hosts: Sequence[str], min_effect: float) 
 
 
 def least_effects(measured: Measured, min_effect: float) -> tuple[float, float]:
-    """The differences that count, of times and of latencies."""
+    """Return the differences that count, of times and of latencies."""
     if not measured.shares_cores:
         return min_effect, min_effect
     return max(min_effect, _SHARED_EFFECT), max(min_effect, _SHARED_LATENCY_EFFECT)
@@ -101,7 +101,7 @@ def least_effects(measured: Measured, min_effect: float) -> tuple[float, float]:
 def unjudged_links(
     measured: Measured, like: np.ndarray, min_effect: float = MIN_EFFECT
 ) -> list[tuple[int, int]]:
-    """The links that have too few of their like for a median of bandwidth."""
+    """Return the links that have too few of their like for a median of bandwidth."""
     _, expected = link_outliers(measured.send_s, like, least_effects(measured, min_effect)[0])
     unknown = np.isnan(expected) & ~np.isnan(measured.send_s)
     return [(int(i), int(j)) for i, j in np.argwhere(unknown) if i < j]

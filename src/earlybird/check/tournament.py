@@ -19,13 +19,13 @@ def opponent(player: int, round_: int, players: int) -> int:
 
 
 def pairs_of(round_: int, players: int) -> list[tuple[int, int]]:
-    """The pairs of a round, the lower number first."""
+    """Return the pairs of a round, the lower number first."""
     met = ((one, opponent(one, round_, players)) for one in range(players))
     return [(one, other) for one, other in met if one < other]
 
 
 def round_of(one: int, other: int, players: int) -> int:
-    """The round in which two nodes meet."""
+    """Return the round in which two nodes meet."""
     rounds = num_rounds(players)
     last = rounds
     if players % 2 == 0 and last in (one, other):

@@ -96,7 +96,8 @@ def _without_effects_of_latency(suspicions: Sequence[Suspicion], size_bytes: int
 def _nodes_by_links(
     suspicions: Sequence[Suspicion], judged: np.ndarray, hosts: Sequence[str], size_bytes: int
 ) -> tuple[list[Finding], set[Link]]:
-    """The nodes to which most of their links in one direction are slow, and the links that this explains.
+    """Return the nodes to which most of their links in one direction are slow, and the links that this
+    explains.
 
     Only nodes of the smallest set that explains all slow links: a node that is slow only with slow ones is
     not one itself. Slow links between parts of the nodes in which they are fast are explained by no node.
@@ -137,7 +138,7 @@ def _between_parts(links: Collection[Link], judged: np.ndarray) -> np.ndarray:
 
 
 def _guilty(links: Collection[Link], judged: np.ndarray, casts: Sequence[Collection[int]] | None) -> set[int]:
-    """The nodes that are in every best explanation of these slow links.
+    """Return the nodes that are in every best explanation of these slow links.
 
     The best explanation has the fewest nodes and contradictions together, and then the fewest directions.
     What contradicts is a link of these nodes that is not slow in a direction in which others are, and a node
@@ -180,7 +181,8 @@ def _slowest_by_share(links: Collection[Link], judged: np.ndarray) -> set[int]:
 
 
 def _always_slow(links: Collection[Link], judged: np.ndarray) -> list[frozenset[int]]:
-    """The nodes all of whose links are slow: those that they begin, those that end there, and either."""
+    """Return the nodes all of whose links are slow: those that they begin, those that end there, and
+    either."""
     slow = np.zeros(judged.shape, dtype=bool)
     slow[tuple(np.array(list(links)).T)] = True
     sets = [
@@ -196,7 +198,7 @@ def _cost(
     judged: np.ndarray,
     casts: Sequence[Collection[int]] | None,
 ) -> tuple[int, int]:
-    """The number of nodes and of what contradicts them, and the number of directions."""
+    """Return the number of nodes and of what contradicts them, and the number of directions."""
     ends = {(end, link[end]) for link in links for end in (0, 1) if not set(link) <= set(cover)}
     ends = {(end, node) for end, node in ends if node in cover}
     explained = {link for link in links if (0, link[0]) in ends or (1, link[1]) in ends}
@@ -211,8 +213,8 @@ def _cost(
 def _slow_links(
     node: int, end: int, links: Collection[Link], guilty: Collection[int], judged: np.ndarray
 ) -> list[Link]:
-    """The slow links of `node` that begin (`end` 0) or end there, if they are most of those with nodes that
-    are not at fault, and several."""
+    """Return the slow links of `node` that begin (`end` 0) or end there, if they are most of those with nodes
+    that are not at fault, and several."""
     own = [link for link in links if link[end] == node]
     all_others = np.flatnonzero(judged[node] if end == 0 else judged[:, node]).tolist()
     others = [other for other in all_others if other not in guilty] or all_others
@@ -242,8 +244,8 @@ def _in_units(measure: str, value: float, expected: float, size_bytes: int) -> t
 
 
 def _links(links: Sequence[Suspicion], hosts: Sequence[str], size_bytes: int) -> list[Finding]:
-    """The first measure of each link and direction. The other direction of a slow link is named if it is slow
-    by the same measure that has a direction."""
+    """Return the first measure of each link and direction. The other direction of a slow link is named if it
+    is slow by the same measure that has a direction."""
     chosen: dict[Link, Suspicion] = {}
     for one in sorted(links, key=lambda one: _LINK_MEASURES.index(one.measure)):
         back = chosen.get((one.second, one.first))

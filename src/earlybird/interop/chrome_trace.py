@@ -19,7 +19,7 @@ _MAX_MESSAGES = 32
 
 
 def chrome_trace(events: Events, matches: Matches, recording: Recording) -> Iterator[str]:
-    """The lines of the file: a process for each rank, a slice for each call, an arrow for each message.
+    """Yield the lines of the file: a process for each rank, a slice for each call, an arrow for each message.
 
     Times are microseconds since the first event, by the clock that the events have. The arguments of a slice
     are the place in the program, the communicator, the request that the call starts, and peer, tag, bytes and

@@ -11,7 +11,7 @@ MIN_BYTES = 1
 
 
 def goal_schedule(pattern: Pattern, num_ranks: int) -> str:
-    """All messages of an exchange, posted at once: nothing requires anything.
+    """Return all messages of an exchange, posted at once: nothing requires anything.
 
     A rank posts its receives, then its sends, in the order of the pattern. Several messages of one pair have
     the tags 0, 1, ..., so that each receive matches its own send. A message of 0 bytes is written as
@@ -36,7 +36,7 @@ def _lines(pattern: Pattern, num_ranks: int) -> Iterator[str]:
 
 
 def _by_rank(ranks: np.ndarray, num_ranks: int) -> list[np.ndarray]:
-    """The messages of each rank, in their order."""
+    """Return the messages of each rank, in their order."""
     order = np.argsort(ranks, kind="stable")
     return np.split(order, np.searchsorted(ranks[order], np.arange(1, num_ranks)))
 

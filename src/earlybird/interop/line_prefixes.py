@@ -50,7 +50,7 @@ def _before_first_remark(lines: Sequence[str]) -> list[re.Pattern[str]]:
 
 
 def _is_before_all(pattern: re.Pattern[str], lines: Sequence[str]) -> bool:
-    """Tell whether every line has the prefix, of which an editor may have removed blanks at the end."""
+    """Return whether every line has the prefix, of which an editor may have removed blanks at the end."""
     filled = [line for line in lines if line.strip()]
     return len(filled) > 1 and all(pattern.match(line) or pattern.fullmatch(f"{line} ") for line in filled)
 

@@ -36,7 +36,7 @@ class Monitored:
     found: frozenset[int]
 
     def remarks(self) -> list[str]:
-        """A sentence if files of ranks are missing that others sent to."""
+        """Return a sentence if files of ranks are missing that others sent to."""
         missing = sorted(set(range(self.num_ranks)) - self.found)
         if not missing:
             return []
@@ -91,7 +91,7 @@ def load_monitoring(sources: Sequence[Path], *, internal: bool = False) -> Monit
 
 
 def _files(source: Path) -> list[Path]:
-    """The file itself, or those of a prefix, in the order of ranks."""
+    """Return the file itself, or those of a prefix, in the order of ranks."""
     if _FILE.fullmatch(source.name) and source.is_file():
         return [source]
     folder = source.parent

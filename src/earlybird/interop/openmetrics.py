@@ -52,7 +52,7 @@ _GAUGES = (
 
 
 def openmetrics_text(results: Sequence[Result], header: Mapping[str, Any]) -> str:
-    """A gauge for each quantity, with a sample for each result; its configuration is in the labels.
+    """Return a gauge for each quantity, with a sample for each result; its configuration is in the labels.
 
     The text is valid in the older text format of Prometheus too, which the node exporter expects: no types
     but gauges and no timestamps. Instead `earlybird_run_start_time_seconds` says when the run began.
@@ -103,7 +103,7 @@ def _labels(values: Mapping[str, Any]) -> str:
 
 
 def _label_name(name: str, taken: Collection[str]) -> str:
-    """A name that the format allows, and that no other label has."""
+    """Return a name that the format allows, and that no other label has."""
     name = re.sub(r"[^a-zA-Z0-9_]", "_", name)
     name = name if re.match("[a-zA-Z]", name) else f"label_{name}"  # names with __ first are Prometheus' own
     while name in taken:

@@ -81,7 +81,7 @@ _NEEDED = {kernels.MSGRATE.name: ("threads", "window"), BIDIRECTIONAL: ("window"
 
 
 def osu_tables(samples: Iterable[Sample]) -> list[OsuTable]:
-    """A table for each benchmark and configuration; of several launches, each value is their median.
+    """Return a table for each benchmark and configuration; of several launches, each value is their median.
 
     Of a launch it is OSU's, as with -f and -z 50: the mean over the steady iterations, of collectives the
     mean, the minimum and the maximum over ranks of such means, and the median over iterations. Samples of
@@ -124,7 +124,7 @@ def _varying(tables: Sequence[OsuTable]) -> list[str]:
 
 
 def is_osu(sample: Sample) -> bool:
-    """Whether one of OSU's programs measures this quantity, and so."""
+    """Return whether one of OSU's programs measures this quantity, and so."""
     if sample.config.keys() & (set(PARAMETERS) - {VALIDATION}):
         return False
     if sample.kernel == kernels.COLLECTIVE.name:
@@ -190,7 +190,7 @@ def _table(samples: Sequence[Sample]) -> OsuTable:
 
 
 def _unknown(samples: Sequence[Sample]) -> tuple[str, ...]:
-    """The columns whose statistic imported samples do not have."""
+    """Return the columns whose statistic imported samples do not have."""
     medians = (MEDIAN_LATENCY, MEDIAN_BANDWIDTH)
     if any(sample.statistic == MEDIAN for sample in samples):
         return _MEANS
@@ -198,7 +198,7 @@ def _unknown(samples: Sequence[Sample]) -> tuple[str, ...]:
 
 
 def _varies(sample: Sample) -> bool:
-    """Whether a kernel that can reuse contents has not."""
+    """Return whether a kernel that can reuse contents has not."""
     return (
         sample.kernel in (kernels.PINGPONG.name, kernels.MSGRATE.name)
         and sample.config.get("buffers", "vary") == "vary"
@@ -216,7 +216,7 @@ def _above_title(sample: Sample) -> list[str]:
 
 
 def _title(sample: Sample) -> tuple[str, str, list[str]]:
-    """The program, its test, and the lines between the title and the header."""
+    """Return the program, its test, and the lines between the title and the header."""
     if sample.kernel == kernels.COLLECTIVE.name:
         operation = sample.config["operation"]
         program, test = f"osu_{operation}", _COLLECTIVES[operation]

@@ -180,7 +180,8 @@ def _messages(trace: _Trace, path: Path) -> Traced:
 
 
 def _rank_of_receiver(trace: _Trace, comm: int, sender: int, receiver: int) -> int:
-    """The rank in MPI_COMM_WORLD; over an inter-communicator, `receiver` is a rank of the other group."""
+    """Return the rank in MPI_COMM_WORLD; over an inter-communicator, `receiver` is a rank of the other
+    group."""
     first, *second = (trace.groups[group] for group in trace.comms[comm])
     if first is None:
         return sender

@@ -11,7 +11,7 @@ from earlybird.data.units import MAX_BYTES, format_bandwidth, format_seconds
 
 
 def simulated_machine(profile: Profile, nodes: int, sockets: int, cores: int) -> SimulatedMachine:
-    """The machine whose single messages and shared links have the costs of `profile`.
+    """Return the machine whose single messages and shared links have the costs of `profile`.
 
     One message of a level costs what its ping-pong says. Without one its latency is that of the first
     protocol and its bandwidth BW(1) of the last one; what messages share is the largest BW(N) of that. The
@@ -94,7 +94,7 @@ def changed_costs(profile: Profile, machine: SimulatedMachine) -> list[str]:
 
 
 def loggps(profile: Profile) -> dict[str, dict[str, Any]]:
-    """The parameters of LogGPS for each level: L and o in seconds, G in seconds per byte, S in bytes.
+    """Return the parameters of LogGPS for each level: L and o in seconds, G in seconds per byte, S in bytes.
 
     The latency of the first protocol is what a message adds to the time of a rank that sends and receives
     many, so it is 2 o, and half a round trip of the ping-pong is L + 2 o. Without a ping-pong L is that

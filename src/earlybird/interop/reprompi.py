@@ -42,7 +42,8 @@ class _Iterations:
 
 
 def read_repro(text: str, where: str) -> Imported:
-    """All iterations of every collective in one output of ReproMPI, also with -v (times of each process).
+    """Return all iterations of every collective in one output of ReproMPI, also with -v (times of each
+    process).
 
     Raises
     ------
@@ -128,7 +129,7 @@ def _check_columns(columns: Sequence[str], is_global: bool, where: str) -> None:
 
 
 def _moments(is_global: bool) -> tuple[str, str]:
-    """The columns of begin and end, by one clock or by that of each process."""
+    """Return the columns of begin and end, by one clock or by that of each process."""
     clock = "gl" if is_global else "loc"
     return f"{clock}_tstart_sec", f"{clock}_tend_sec"
 
@@ -175,7 +176,7 @@ def _check_complete(rows: Sequence[Mapping], settings: Mapping[str, str], ranks:
 def _by_point(
     rows: Sequence[Mapping], settings: Mapping[str, str], is_global: bool, where: str
 ) -> dict[tuple[str, int], _Iterations]:
-    """The iterations of each operation and size in bytes, in the order of their first rows."""
+    """Return the iterations of each operation and size in bytes, in the order of their first rows."""
     found: dict[tuple[str, int], _Iterations] = {}
     begin, end = _moments(is_global)
     for row in rows:

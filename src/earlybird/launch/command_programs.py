@@ -137,7 +137,7 @@ class _Candidate(namedtuple("_Candidate", "argument path program")):
 
 
 def is_launcher(program: str, flavour: Flavour | None = None) -> bool:
-    """Tell whether a program, by its name or path, starts ranks; a launcher of `flavour` does.
+    """Return whether a program, by its name or path, starts ranks; a launcher of `flavour` does.
 
     A script with a suffix in its name, such as mpirun-intel-job, may be a job of the user's, which must not
     run to print its version.
@@ -169,7 +169,7 @@ def launcher_at(arguments: Sequence[str], flavour: Flavour | None = None) -> int
 
 
 def _launches(arguments: Sequence[str]) -> list[list[str]]:
-    """The arguments of a launcher, for each of the programs that a lone colon separates."""
+    """Return the arguments of a launcher, for each of the programs that a lone colon separates."""
     rest = list(arguments[1:])
     if os.path.basename(arguments[0]) == "flux":
         subcommand = next((k for k, argument in enumerate(rest) if argument in _STARTS_RANKS), len(rest))
@@ -204,14 +204,15 @@ def _using_mpi(launches: Sequence[Sequence[_Candidate]]) -> list[_Candidate]:
 
 
 def _are_of_standard_abi(launches: Sequence[Sequence[_Candidate]]) -> bool:
-    """Whether all programs are, because one launch preloads one library."""
+    """Return whether all programs are, because one launch preloads one library."""
     return {one.program.abi for one in _using_mpi(launches)} == {"standard"}
 
 
 def _said_of(
     launches: Sequence[Sequence[_Candidate]], command: str | None, flavour: Flavour, serves_standard: bool
 ) -> tuple[tuple[str, ...], bool]:
-    """The sentences on programs that cannot be reached, and whether the library is to be left out for them.
+    """Return the sentences on programs that cannot be reached, and whether the library is to be left out for
+    them.
 
     `command`: a program started without a launcher.
     """
@@ -261,7 +262,7 @@ def _mpi_of(launcher: str, flavour: Flavour) -> Mpi | None:
 
 
 def _unreached(candidates: Sequence[_Candidate], command: str | None, flavour: Flavour) -> str | None:
-    """Why the program of a launch is static, where it is."""
+    """Return why the program of a launch is static, where it is."""
     if any(one.program and one.program.libmpi for one in candidates):
         return None
     for one in candidates:
@@ -288,7 +289,7 @@ def _without_mpi(candidates: Sequence[_Candidate], command: str | None) -> str |
 def _is_mpi_program(
     arguments: Sequence[str], flavour: Flavour, environment: Mapping[str, str], serves_standard: bool
 ) -> bool:
-    """Whether the program of a launch is beyond doubt one that the library reaches.
+    """Return whether the program of a launch is beyond doubt one that the library reaches.
 
     Which options take a value is not known of every launcher. So an argument after an option may be its
     value, unless it can be started itself: then a program of this MPI is the launch's, anything else is in
@@ -326,7 +327,7 @@ def _is_other(name: str) -> bool:
 
 
 def _is_python(path: Path) -> bool:
-    """Whether it is a Python, or a script that is run by one or calls one."""
+    """Return whether it is a Python, or a script that is run by one or calls one."""
     if path.name.startswith(("python", "pypy")) and not path.suffix[1:].isalpha():
         return True
     try:

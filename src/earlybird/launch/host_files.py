@@ -29,13 +29,13 @@ class PlacementFile:
 
 
 def host_lines(hosts: Sequence[str], line: str) -> str:
-    """A line for each rank: `hosts` is where each one runs, `line` HYDRA or SEQUENTIAL."""
+    """Return a line for each rank: `hosts` is where each one runs, `line` HYDRA or SEQUENTIAL."""
     return "".join(line.format(host=host) for host in hosts)
 
 
 def mpich_hosts(hosts: Sequence[str]) -> tuple[str, str | None]:
-    """The host file of MPICH's mpiexec, and the argument of its -rankmap: for each rank the number of its
-    host in the file; None if the ranks of each host follow one another.
+    """Return the host file of MPICH's mpiexec, and the argument of its -rankmap: for each rank the number of
+    its host in the file; None if the ranks of each host follow one another.
 
     `hosts` is where each rank runs. A host that appears again would be another node: its ranks would share no
     memory with the first ones.
@@ -183,7 +183,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def _by_host(hosts: Sequence[str], of_ranks: Sequence[int]) -> dict[str, list[int]]:
-    """The numbers of each host's ranks; hosts in the order in which they first appear."""
+    """Return the numbers of each host's ranks; hosts in the order in which they first appear."""
     found: dict[str, list[int]] = {host: [] for host in hosts}
     for host, number in zip(hosts, of_ranks, strict=True):
         found[host].append(number)
@@ -191,13 +191,13 @@ def _by_host(hosts: Sequence[str], of_ranks: Sequence[int]) -> dict[str, list[in
 
 
 def _common(lists: Mapping[str, list[int]]) -> list[int] | None:
-    """The list with which every other one begins."""
+    """Return the list with which every other one begins."""
     longest = max(lists.values(), key=len)
     return longest if all(one == longest[: len(one)] for one in lists.values()) else None
 
 
 def _cpu_of_ranks(layout: Layout, hosts: Sequence[str], cpus: Sequence[Sequence[int]]) -> list[int]:
-    """The ranks of a socket get its CPUs one after the other."""
+    """Return the ranks of a socket get its CPUs one after the other."""
     found = []
     for host, socket, place in zip(hosts, layout.socket.tolist(), _place_on_socket(layout), strict=True):
         if socket >= len(cpus):
@@ -215,7 +215,7 @@ def _cpu_of_ranks(layout: Layout, hosts: Sequence[str], cpus: Sequence[Sequence[
 
 
 def _place_on_socket(layout: Layout) -> list[int]:
-    """How many ranks of its socket come before each rank."""
+    """Return how many ranks of its socket come before each rank."""
     taken: Counter[int] = Counter()
     places = []
     for socket in layout.socket_group().tolist():
@@ -225,7 +225,7 @@ def _place_on_socket(layout: Layout) -> list[int]:
 
 
 def _rankfile(layout: Layout, hosts: Sequence[str]) -> str:
-    """The ranks of a socket get its cores one after the other."""
+    """Return the ranks of a socket get its cores one after the other."""
     placed = zip(hosts, layout.socket.tolist(), _place_on_socket(layout), strict=True)
     return "".join(
         f"rank {rank}={host} slot={socket}:{core}\n" for rank, (host, socket, core) in enumerate(placed)

@@ -34,12 +34,12 @@ _SPOKEN = ".launchers"
 
 
 def inside() -> bool:
-    """Whether this process was started by an `exec` that interposes."""
+    """Return whether this process was started by an `exec` that interposes."""
     return f"{PREFIX}LIBRARY" in os.environ
 
 
 def inside_record() -> bool:
-    """Whether this process was started by `record`."""
+    """Return whether this process was started by `record`."""
     return any(os.path.basename(entry) in _RECORDERS for entry in _preloaded(os.environ))
 
 
@@ -78,7 +78,7 @@ def wrap(
     interposes: bool = True,
     others: Sequence[Path] = (),
 ) -> tuple[list[str], dict[str, str]]:
-    """The arguments and the environment that preload libearlybird in the ranks of a command.
+    """Return the arguments and the environment that preload libearlybird in the ranks of a command.
 
     `arguments` begins with the path of a program. A launcher is called through its shim; an MPI program
     without a launcher gets the library preloaded; for any other program the shims come first on PATH.
@@ -137,8 +137,8 @@ def _can_be_preloaded(path: Path) -> bool:
 
 
 def _late_libmpi(flavour: Flavour) -> Path | None:
-    """The MPI library that programs which load MPI at run time must preload: Open MPI's handles are data,
-    looked up when libearlybird is loaded. None if not needed or not found."""
+    """Return the MPI library that programs which load MPI at run time must preload: Open MPI's handles are
+    data, looked up when libearlybird is loaded. None if not needed or not found."""
     if flavour.family != "openmpi":
         return None
     root = flavour.mpicc.parent.parent
@@ -177,8 +177,8 @@ def through_shim(
 
 
 def _shims(called: Sequence[str], mpiexec: Path, path: str) -> Path:
-    """A folder with a shim for the launchers `called`, and for every launcher on `path`, the MPI's `mpiexec`
-    among them: no other, because scripts look for srun to learn whether they are under Slurm."""
+    """Return a folder with a shim for the launchers `called`, and for every launcher on `path`, the MPI's
+    `mpiexec` among them: no other, because scripts look for srun to learn whether they are under Slurm."""
     own = [mpiexec.name] if is_launcher(mpiexec.name) else []
     names = {name for name in (*LAUNCHERS, *own) if find_command(name, path) is not None} | set(called)
     spoken = {file.name: file.read_bytes() for file in sorted((_SHIMS / "launchers").iterdir())}

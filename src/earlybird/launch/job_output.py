@@ -55,7 +55,7 @@ def signalled_host(cause: str) -> tuple[str, str] | None:
 
 
 def explain(status: int, text: str) -> str:
-    """The rank that failed and its host if `text` names them, the most informative line of it, or a
+    """Return the rank that failed and its host if `text` names them, the most informative line of it, or a
     description of the status."""
     lines = [line.strip(" =|-*") for line in text.splitlines()]
     lines = [line for line in lines if line]

@@ -64,7 +64,7 @@ class Request:
     stop: Event | None = None
 
     def points_in(self, num_samples: int) -> int:
-        """How many points are complete once `num_samples` have been written."""
+        """Return how many points are complete once `num_samples` have been written."""
         methods = max(len(self.methods), 1)
         return max(num_samples - (methods if self.verifying else 0), 0) // methods
 
@@ -98,7 +98,7 @@ class Launcher(Protocol):
         """Raise InputError when ranks cannot be placed as `layout` says."""
 
     def shares_cores(self, layout: Layout) -> bool:
-        """Whether ranks of `layout` wait for a core that others use."""
+        """Return whether ranks of `layout` wait for a core that others use."""
 
     def launch(self, request: Request, scratch: Path, progress: Heard) -> Launched:
         """Run one launch to its end, with files in the folder `scratch`; `progress` hears how many points are

@@ -78,7 +78,7 @@ class MpiexecLauncher:
         return replace(launched, record=launched.record | {"cause": cause}, cause=cause)
 
     def invocation(self, layout: Layout, folder: Path) -> Invocation:
-        """The arguments before a program that runs as the ranks of `layout`, and the variables to set.
+        """Return the arguments before a program that runs as the ranks of `layout`, and the variables to set.
 
         `folder` is for files that the ranks read.
         """
@@ -95,8 +95,8 @@ class MpiexecLauncher:
         )
 
     def _unreachable(self, hosts: tuple[str, ...]) -> str | None:
-        """A sentence naming the first of `hosts` that cannot be reached; None where all can, or where it is
-        Slurm that reaches them."""
+        """Return a sentence naming the first of `hosts` that cannot be reached; None where all can, or where
+        it is Slurm that reaches them."""
         if self.agent is None and "SLURM_JOB_ID" in os.environ:
             return None
         agent = [self.agent] if self.agent else ["ssh", "-o", "BatchMode=yes"]

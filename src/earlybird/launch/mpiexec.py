@@ -109,7 +109,8 @@ def of_threads(threads: int) -> dict[str, str]:
 
 
 def yielding(family: str) -> dict[str, str]:
-    """The variables that make waiting ranks of an MPI give up their core; found with the pinned versions."""
+    """Return the variables that make waiting ranks of an MPI give up their core; found with the pinned
+    versions."""
     return {
         "mpich": {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"},
         "intel": {"I_MPI_THREAD_YIELD": "2"},
@@ -312,7 +313,7 @@ def _hydra_binding(binding: Binding, threads: int) -> str:
 
 
 def _binding_script(folder: Path, binding: Binding, family: str) -> tuple[str, ...]:
-    """A script before the program that binds the rank it is started as."""
+    """Return a script before the program that binds the rank it is started as."""
     # The family's own variable alone: inside `srun --mpi=pmi2` ranks of Open MPI inherit srun's PMI_RANK.
     variable = "OMPI_COMM_WORLD_RANK" if family == "openmpi" else "PMI_RANK"
     cases = "\n".join(

@@ -78,8 +78,8 @@ def _name(ranks: Mapping[int, int], cores: Sequence[Sequence[int]], threads: int
 def is_oversubscribed(
     layout: Layout, cores: Sequence[Sequence[int]], threads: int = 1, *, one_machine: bool = False
 ) -> bool:
-    """Whether ranks share a core: some socket gets more threads of ranks than it has cores, each node taken
-    to be like this one; with `one_machine` all nodes are this one."""
+    """Return whether ranks share a core: some socket gets more threads of ranks than it has cores, each node
+    taken to be like this one; with `one_machine` all nodes are this one."""
     node = [0] * layout.num_ranks if one_machine else layout.node.tolist()
     ranks = Counter(zip(node, layout.socket.tolist(), strict=True))
     return any(
@@ -88,7 +88,7 @@ def is_oversubscribed(
 
 
 def observed_layout(placement: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A launch record's placement, rank by rank, with nodes numbered in order of appearance."""
+    """Return a launch record's placement, rank by rank, with nodes numbered in order of appearance."""
     hosts: dict[str, int] = {}
     result = []
     for entry in sorted(placement, key=lambda entry: entry["rank"]):

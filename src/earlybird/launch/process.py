@@ -126,7 +126,7 @@ def run_tree(
 def _guarded(
     command: Sequence[str], environment: Mapping[str, str], their_end: int, job: str, since_s: float
 ) -> list[str]:
-    """The command with the guardian before it, which ends the job if we are killed."""
+    """Return the command with the guardian before it, which ends the job if we are killed."""
     if shutil.which(command[0], path=environment.get("PATH", os.defpath)) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
     remove = "import sys; from earlybird.launch.process import remove_left;"

@@ -38,5 +38,5 @@ class SeveralMpis:
 
 
 def launchers_in(launcher: Launcher) -> tuple[Launcher, ...]:
-    """The launchers that `launcher` consists of: itself, or those of several MPIs."""
+    """Return the launchers that `launcher` consists of: itself, or those of several MPIs."""
     return launcher.launchers if isinstance(launcher, SeveralMpis) else (launcher,)

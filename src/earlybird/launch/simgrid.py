@@ -95,7 +95,7 @@ class SimgridLauncher:
 
 
 def cores_of_ranks(layout: Layout, machine: SimulatedMachine) -> list[str]:
-    """The simulated host of every rank, a core each; InputError where `machine` has too few."""
+    """Return the simulated host of every rank, a core each; InputError where `machine` has too few."""
     machine.check(layout)
     taken: Counter[tuple[int, int]] = Counter()
     cores = []
@@ -135,7 +135,8 @@ def _crossbar(nodes: int) -> list[str]:
 
 
 def _switches(machine: SimulatedMachine, network: FatTree | Dragonfly) -> list[str]:
-    """The links between switches and, as the two directions of a pair may take different ones, all routes."""
+    """Return the links between switches and, as the two directions of a pair may take different ones, all
+    routes."""
     nic = machine.nic_bandwidth_bytes_per_s
     lines = [
         _shared_link(link.name, link.bandwidth_bytes_per_s or nic, network.hop_latency_s)
@@ -160,7 +161,7 @@ def _between_nodes(src: int, dst: int, hops: str, symmetrical: str = "") -> str:
 
 
 def _shared_link(name: str, bandwidth_bytes_per_s: float, latency_s: float = 0) -> str:
-    """A link whose messages share its bandwidth, each direction for itself."""
+    """Return a link whose messages share its bandwidth, each direction for itself."""
     return (
         f'<link id="{name}" bandwidth="{bandwidth_bytes_per_s:.12g}Bps" latency="{latency_s:.12g}s" '
         'sharing_policy="SPLITDUPLEX"/>'
@@ -204,7 +205,7 @@ def _route(node: str, one: str, other: str, message: str, shared: str) -> str:
 
 
 def _link(name: str, machine: SimulatedMachine, level: str) -> list[str]:
-    """The links that messages of `level` use in addition to those of the two cores."""
+    """Return the links that messages of `level` use in addition to those of the two cores."""
     cost = machine.levels[level]
     beyond_s = cost.latency_s - machine.levels["intra_socket"].latency_s
     return [
@@ -214,5 +215,5 @@ def _link(name: str, machine: SimulatedMachine, level: str) -> list[str]:
 
 
 def _core(node: int, socket: int, core: int) -> str:
-    """The name that native/harness/machine/simulated.cpp takes apart."""
+    """Return the name that native/harness/machine/simulated.cpp takes apart."""
     return f"node{node}-socket{socket}-core{core}"

@@ -327,7 +327,7 @@ def _offered() -> set[str]:
 
 
 def _loads(plugin: str) -> bool:
-    """Whether this Slurm can load `plugin`: it lists those, too, of which a library is missing."""
+    """Return whether this Slurm can load `plugin`: it lists those, too, of which a library is missing."""
     said = _answer_of_srun(f"--mpi={plugin}", "--test-only", "-n", "1", "true")
     return not re.search(r"Invalid MPI type|^srun: error: MPI: ", said, re.MULTILINE)
 

@@ -127,7 +127,8 @@ def _refuse_long(name: str) -> None:
 
 
 def _takes_next(word: str) -> bool:
-    """Whether the value of a short option is the argument after `word`, in which others may precede it."""
+    """Return whether the value of a short option is the argument after `word`, in which others may precede
+    it."""
     for at, letter in enumerate(word[1:], start=2):
         if letter in _SHORT:
             raise InputError(f"--srun has -{letter}, but {_REFUSED[_SHORT[letter]]}; omit it")

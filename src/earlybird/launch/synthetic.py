@@ -149,7 +149,7 @@ class SyntheticLauncher:
 
 
 def _delays(point: Mapping[str, Any], iterations: int) -> dict[str, Any]:
-    """The delays of a pipeline sample, which its times exclude; here they are exact."""
+    """Return the delays of a pipeline sample, which its times exclude; here they are exact."""
     partition_bytes = point["size_bytes"] // point["partitions"]
     if "compute_s_per_byte" in point:
         delay_s = point["compute_s_per_byte"] * partition_bytes * point["partitions"]

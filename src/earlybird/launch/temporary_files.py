@@ -56,7 +56,7 @@ def remove_left(
 
 
 def _has_ended(process: Path) -> bool:
-    """Tell whether a process, by its folder in /proc, is gone or waits for its parent to take notice."""
+    """Return whether a process, by its folder in /proc, is gone or waits for its parent to take notice."""
     try:
         return (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "Z"
     except (OSError, IndexError):

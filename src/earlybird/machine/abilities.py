@@ -111,8 +111,8 @@ def _undisturbed(cores: list[list[int]]) -> Ability:
 
 
 def _single_copy() -> Ability:
-    """Whether the kernel lets one rank copy from another's memory, which large messages of one node rely
-    on."""
+    """Return whether the kernel lets one rank copy from another's memory, which large messages of one node
+    rely on."""
     try:
         scope = int(_PTRACE_SCOPE.read_text())
     except (OSError, ValueError):

@@ -55,19 +55,19 @@ class Mpi(namedtuple("Mpi", "family version abi")):
         return f"{family} {self.version}" if self.version else family
 
     def goes_with(self, other: "Mpi") -> bool:
-        """Tell whether both may be parts of one MPI: nothing that both say differs."""
+        """Return whether both may be parts of one MPI: nothing that both say differs."""
         if not self.is_of_family(other):
             return False
         numbers = [re.findall(r"[0-9]+", re.split(r"[^0-9.]", mpi.version or "")[0]) for mpi in (self, other)]
         return all(mine == theirs for mine, theirs in zip(*numbers, strict=False))
 
     def is_of_family(self, other: "Mpi") -> bool:
-        """Tell whether no family and no ABI that both say differs."""
+        """Return whether no family and no ABI that both say differs."""
         pairs = ((self.family, other.family), (self.abi, other.abi))
         return all(mine == theirs for mine, theirs in pairs if mine and theirs)
 
     def can_start_with(self, launcher: "Mpi") -> bool:
-        """Tell whether a launcher starts programs of this MPI, though it may be of another release.
+        """Return whether a launcher starts programs of this MPI, though it may be of another release.
 
         Ranks of Open MPI need their own release's; hydra's protocol has stayed the same.
         """
@@ -83,12 +83,12 @@ class Pair(namedtuple("Pair", "mpi launcher warning")):
 
 
 def is_compiler_name(name: str) -> bool:
-    """Tell whether a program of that name is an MPI's compiler of C."""
+    """Return whether a program of that name is an MPI's compiler of C."""
     return _COMPILER.fullmatch(name) is not None
 
 
 def is_wrapper_name(name: str) -> bool:
-    """Tell whether a program of that name is an MPI's compiler of any language."""
+    """Return whether a program of that name is an MPI's compiler of any language."""
     return name in _OTHER_COMPILERS or name in FORTRAN_COMPILERS or is_compiler_name(name)
 
 

@@ -74,7 +74,7 @@ def _described(mpicc: Path) -> Flavour | Unusable:
 
 
 def same_mpi(first: Flavour, second: Flavour) -> bool:
-    """Tell whether both are compilers of one MPI."""
+    """Return whether both are compilers of one MPI."""
     return _identity(first) == _identity(second)
 
 

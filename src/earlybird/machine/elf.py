@@ -54,12 +54,12 @@ class _Image:
 
 
 def read_elf(path: str | os.PathLike[str]) -> Elf | None:
-    """The headers of the program at `path`; None for anything else, including a shared library."""
+    """Return the headers of the program at `path`; None for anything else, including a shared library."""
     return _with_image(path, _read)
 
 
 def defines(path: str | os.PathLike[str], symbol: str) -> bool:
-    """Whether `symbol` is part of the ELF file at `path`, not merely referred to."""
+    """Return whether `symbol` is part of the ELF file at `path`, not merely referred to."""
     return bool(_with_image(path, lambda image: _defines(image, symbol.encode())))
 
 

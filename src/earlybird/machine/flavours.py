@@ -98,7 +98,7 @@ class Flavour(
 
 
 def _is_found(name: str, program: Path, path: str) -> bool:
-    """Tell whether `name` on `path` is `program`, which one that is not there counts as."""
+    """Return whether `name` on `path` is `program`, which one that is not there counts as."""
     first = find_command(name, path)
     return not is_executable(str(program)) or (
         first is not None and os.path.realpath(first) == os.path.realpath(program)

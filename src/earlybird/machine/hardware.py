@@ -38,7 +38,7 @@ def cores_by_socket(cpu_folder: Path = CPU_FOLDER) -> list[list[int]]:
 
 
 def describe() -> dict[str, Any]:
-    """The description of the machine in a run's provenance."""
+    """Return the description of the machine in a run's provenance."""
     cores = cores_by_socket()
     return {
         "host": platform.node(),
@@ -58,8 +58,8 @@ def describe() -> dict[str, Any]:
 
 
 def runnable(seconds: float = 0.1, readings: int = 10) -> float:
-    """How many processes and threads of others run or wait for a core: the mean of `seconds`, in which this
-    process sleeps. 0 where the kernel does not say."""
+    """Return how many processes and threads of others run or wait for a core: the mean of `seconds`, in which
+    this process sleeps. 0 where the kernel does not say."""
     counts = []
     for _ in range(readings):
         time.sleep(seconds / readings)
@@ -69,7 +69,8 @@ def runnable(seconds: float = 0.1, readings: int = 10) -> float:
 
 
 def cpu_quota(cgroup_folder: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """How many cores' time this control group may use, a container's CPU limit; None without a limit."""
+    """Return how many cores' time this control group may use, a container's CPU limit; None without a
+    limit."""
     values = _text(cgroup_folder / "cpu.max").split()
     if len(values) == 2 and values[0].isdigit():
         return int(values[0]) / int(values[1])

@@ -31,13 +31,13 @@ class Mode:
     user_namespace: bool
 
     def unshare(self, *kinds: str) -> list[str]:
-        """The arguments before a program that gets new namespaces, such as `net` or `pid`, in addition to the
-        mode's."""
+        """Return the arguments before a program that gets new namespaces, such as `net` or `pid`, in addition
+        to the mode's."""
         own = ["--user", "--map-root-user"] if self.user_namespace else []
         return ["unshare", *own, *(f"--{kind}" for kind in kinds)]
 
     def enter(self, pid: int, *kinds: str) -> list[str]:
-        """The arguments before a program that joins namespaces of the process `pid`."""
+        """Return the arguments before a program that joins namespaces of the process `pid`."""
         # The credentials are already those of the user namespace's root; setting them again is not permitted.
         own = ["--user", "--preserve-credentials"] if self.user_namespace else []
         return ["nsenter", "--target", str(pid), *own, *(f"--{kind}" for kind in kinds)]

@@ -39,7 +39,7 @@ class PrivateFolder:
         return sorted(os.listdir(self.descriptor))
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is something of this name."""
+        """Return whether there is something of this name."""
         return name in os.listdir(self.descriptor)
 
     def make_folder(self, name: str) -> None:

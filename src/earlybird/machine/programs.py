@@ -47,8 +47,8 @@ class Program(namedtuple("Program", "path static libmpi has_mpi")):
         return _NAMES.get(self.abi or "")
 
     def suits(self, family: str, serves_standard: bool = False) -> bool:
-        """Whether it may be of the MPI `family`; a name that does not identify an MPI suits all. A program of
-        the MPI standard's own ABI suits an MPI that `serves_standard`.
+        """Return whether it may be of the MPI `family`; a name that does not identify an MPI suits all. A
+        program of the MPI standard's own ABI suits an MPI that `serves_standard`.
 
         Open MPI 2 (20) is known not to be 3 to 5 (40). Of other numbers of one ABI, libearlybird itself finds
         out when the program starts.
@@ -89,12 +89,12 @@ def abi_of_library(soname: str) -> str | None:
 
 
 def is_libmpi(soname: str) -> bool:
-    """Whether a library of that name is an MPI's."""
+    """Return whether a library of that name is an MPI's."""
     return _parts(soname)[0] != ""
 
 
 def is_cray_mpich(soname: str) -> bool:
-    """Whether a library of that name is Cray MPICH's."""
+    """Return whether a library of that name is Cray MPICH's."""
     return _parts(soname)[1] in _CRAY_COMPILERS
 
 
@@ -118,7 +118,7 @@ def read_program(path: Path, environment: Mapping[str, str]) -> Program | None:
 
 
 def loaded_libraries(path: Path, environment: Mapping[str, str]) -> list[str]:
-    """The names of all libraries that an executable brings along, itself and through others; empty for
+    """Return the names of all libraries that an executable brings along, itself and through others; empty for
     anything else."""
     elf = read_elf(path)
     return [] if elf is None or elf.interpreter is None else _all_needs(elf.interpreter, path, environment)
@@ -129,7 +129,8 @@ def _libmpi_of(names: Iterable[str]) -> str | None:
 
 
 def _all_needs(interpreter: str, path: Path, environment: Mapping[str, str]) -> list[str]:
-    """The sonames that loading `path` brings along: a program may use MPI through another library alone."""
+    """Return the sonames that loading `path` brings along: a program may use MPI through another library
+    alone."""
     import subprocess
 
     try:

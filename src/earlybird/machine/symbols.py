@@ -22,7 +22,7 @@ _MAX_INSIDE = 4  # labels of a function that are looked at
 
 
 def function_names(path: str, offsets: Iterable[int]) -> dict[int, str]:
-    """The function around each offset from where the file is loaded; offsets in none are left out.
+    """Return the function around each offset from where the file is loaded; offsets in none are left out.
 
     Empty for a file that cannot be read, has no symbols, or is no ELF file.
     """
@@ -68,8 +68,8 @@ def _find(elf: ELFFile, offsets: Iterable[int]) -> dict[int, str]:
 
 
 def source_lines(path: str, offsets: Iterable[int]) -> dict[int, tuple[str, int]]:
-    """The file and the line of the source at each offset from where the file is loaded; offsets without are
-    left out.
+    """Return the file and the line of the source at each offset from where the file is loaded; offsets
+    without are left out.
 
     Empty for a file that cannot be read or has no debug information.
     """
@@ -107,7 +107,8 @@ def _find_lines(elf: ELFFile, offsets: Iterable[int]) -> dict[int, tuple[str, in
 
 
 def _units_of(dwarf: DWARFInfo, addresses: Iterable[int]) -> list[tuple[CompileUnit, list[int]]]:
-    """The units of the source that have these addresses, by the table of ranges; by all units without one."""
+    """Return the units of the source that have these addresses, by the table of ranges; by all units without
+    one."""
     ranges = dwarf.get_aranges()
     if ranges is None:
         every = list(addresses)
@@ -125,14 +126,14 @@ def _is_small(dwarf: DWARFInfo) -> bool:
 
 
 def _file_name(program: LineProgram, number: int) -> str:
-    """The name of a file by its number, which counts from 1 before version 5."""
+    """Return the name of a file by its number, which counts from 1 before version 5."""
     name = program["file_entry"][number - (program["version"] < 5)].name
     return name.decode(errors="replace")
 
 
 def readable_name(symbol: str) -> str:
-    """The name of a C++ function without its types: `solver::dot` for `_ZN6solver3dotIdEEvRKT_`; others as
-    they are, also where no C++ library is installed."""
+    """Return the name of a C++ function without its types: `solver::dot` for `_ZN6solver3dotIdEEvRKT_`;
+    others as they are, also where no C++ library is installed."""
     demangle = _demangler() if symbol.startswith("_Z") else None
     if demangle is None:
         return symbol

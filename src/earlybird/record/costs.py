@@ -81,7 +81,7 @@ def _cost_of(pattern: Pattern, how: Communication) -> Cost:
 
 
 def _early_cost_of(pattern: Pattern, how: Communication, partitions: int, delay_s: float) -> Cost:
-    """The time left after the last of equal partitions is ready, `delay_s` after the others.
+    """Return the time left after the last of equal partitions is ready, `delay_s` after the others.
 
     What is sent early takes the time of its bytes, of which `delay_s` is hidden; the last partition of every
     message follows. One message after the last partition is never worse, and libearlybird sends it if its
@@ -126,14 +126,14 @@ def changed_exchange_s(
 
 
 def changed_collective_s(phase: MeasuredPhase, one: RecordedCollective, now: Cost, changed: Cost) -> Estimate:
-    """The same with another cost of each call of a collective."""
+    """Return the same with another cost of each call of a collective."""
     return _hull(_changed(phase, one.calls, one_s, now, changed, MOVED_ERROR) for one_s in one.limits_s)
 
 
 def sped_up_collective_s(
     phase: MeasuredPhase, one: RecordedCollective, default_s: float, speed_up: Estimate
 ) -> Estimate:
-    """The same with a speed-up of each call, whose interval contains the error of the models."""
+    """Return the same with a speed-up of each call, whose interval contains the error of the models."""
     return _hull(_sped_up(phase, min(one.calls * default_s, one_s), speed_up) for one_s in one.limits_s)
 
 
@@ -163,7 +163,7 @@ def packed_exchange_s(phase: MeasuredPhase, now: Cost, packed: Cost) -> Estimate
 
 
 def sped_up_messages_s(phase: MeasuredPhase, cost: ThreadMessageCost, messages: int) -> Estimate:
-    """The same with a speed-up of each of the `messages` that a thread sends and receives."""
+    """Return the same with a speed-up of each of the `messages` that a thread sends and receives."""
     value, low, high = cost.speed_up
     wide = Estimate(
         value,
@@ -182,7 +182,7 @@ def _sped_up(phase: MeasuredPhase, cost_s: float, speed_up: Estimate) -> Estimat
 
 
 def _hull(estimates: Iterable[Estimate]) -> Estimate:
-    """The value of the first one, with an interval that contains those of all."""
+    """Return the value of the first one, with an interval that contains those of all."""
     first, *others = estimates
     all_of = (first, *others)
     return Estimate(first.value, min(one.low for one in all_of), max(one.high for one in all_of))
@@ -217,7 +217,8 @@ def _changed(
 
 
 def sum_of_savings(phase: MeasuredPhase, times_s: Sequence[Estimate]) -> Estimate:
-    """The time of the phase with several changes of different calls, each of which gives one of `times_s`.
+    """Return the time of the phase with several changes of different calls, each of which gives one of
+    `times_s`.
 
     Their errors are independent.
     """
@@ -232,7 +233,7 @@ def _left_s(phase: MeasuredPhase, saved_s: float) -> float:
 
 
 def attempt(compute: Callable[[], Cost], notes: list[str]) -> Cost | None:
-    """A cost, or None and a note on why there is none."""
+    """Return a cost, or None and a note on why there is none."""
     try:
         return compute()
     except InputError as error:

@@ -75,7 +75,7 @@ class PhaseExchange:
         return total / max(self.num_messages, 1e-300)
 
     def combined(self) -> "PhaseExchange":
-        """The same with one message for each pair."""
+        """Return the same with one message for each pair."""
         return PhaseExchange(tuple(map(_combined, self.patterns)), self.shares)
 
 
@@ -138,7 +138,8 @@ class MeasuredPhase:
 
     @cached_property
     def polls(self) -> bool:
-        """Whether a rank waits by calling MPI_Test and the like again and again: also between the calls."""
+        """Return whether a rank waits by calling MPI_Test and the like again and again: also between the
+        calls."""
         return polls(self.recording, self.phase)
 
     @property
@@ -153,7 +154,7 @@ class MeasuredPhase:
 
     @cached_property
     def has_messages(self) -> bool:
-        """Whether a rank sends to another one."""
+        """Return whether a rank sends to another one."""
         sent = self.phase.sent(self.recording)
         return bool((sent.src != sent.dst).any())
 
@@ -188,8 +189,8 @@ class MeasuredPhase:
 
     @cached_property
     def _sends_are_independent(self) -> bool:
-        """Whether an epoch is what is started and then completed, without a receive that returns between two
-        sends; and not a cut of blocking calls without end."""
+        """Return whether an epoch is what is started and then completed, without a receive that returns
+        between two sends; and not a cut of blocking calls without end."""
         calls = set(map(base_name, self.phase.calls))
         received_by = {
             base_name(self.recording.ranks[rank].calls[call])
@@ -210,7 +211,7 @@ class MeasuredPhase:
         return size_bytes / messages if messages else 0.0
 
     def shared_communicator(self) -> SharedCommunicator | None:
-        """The one with most messages that threads share; None if no two threads do."""
+        """Return the one with most messages that threads share; None if no two threads do."""
         found = [
             one
             for rank, rows in self._entries.items()
@@ -265,7 +266,7 @@ def _by_members(one: RankRecording, rows: np.ndarray) -> Iterator[tuple[tuple[in
 
 
 def _shared(rank: int, rows: np.ndarray) -> Iterator[SharedCommunicator]:
-    """The communicators on which several threads of a rank have `rows` of messages."""
+    """Yield the communicators on which several threads of a rank have `rows` of messages."""
     for number in np.unique(rows["communicator"]).tolist():
         part = rows[rows["communicator"] == number]
         threads, of_thread = np.unique(part["thread"], return_inverse=True)

@@ -129,7 +129,7 @@ class Changes:
 
 
 def recorded_place(recording: Recording) -> Placement:
-    """The layout of the recording: its hosts in the order of their first ranks, with one socket each.
+    """Return the layout of the recording: its hosts in the order of their first ranks, with one socket each.
 
     Raises InputError if a rank is missing: its host is unknown.
     """
@@ -150,7 +150,7 @@ def recorded_place(recording: Recording) -> Placement:
 
 
 def other_mappings(place: Placement) -> list[Placement]:
-    """The same nodes filled in other orders, as far as they differ."""
+    """Return the same nodes filled in other orders, as far as they differ."""
     try:
         places = [Placement(parse_layout(place.text, one), place.text, one) for one in MAPPINGS]
     except InputError:  # a file, or a layout that has no text
@@ -384,7 +384,7 @@ class _Projector:
         return ", or ranks shared cores in another way" * (self._core_wait_share >= MIN_CORE_WAIT)
 
     def _is_mostly_undescribed(self, measured: MeasuredPhase, model_s: float) -> bool:
-        """Whether most of the time in the MPI is none of the predicted communication."""
+        """Return whether most of the time in the MPI is none of the predicted communication."""
         rest_s = measured.mpi_s - model_s
         return 0 < model_s < rest_s and rest_s >= _MIN_WAITING * self.recording.run_s
 
@@ -402,7 +402,8 @@ class _Projector:
             return None
 
     def _joined(self, measured: MeasuredPhase, changes: Sequence[ProjectedChange]) -> list[ProjectedChange]:
-        """A layout or an MPI changes the exchange and the collectives of a phase: their savings add up."""
+        """Return a layout or an MPI changes the exchange and the collectives of a phase: their savings add
+        up."""
         alike: dict[tuple[str, str], list[ProjectedChange]] = {}
         for change in changes:
             alike.setdefault((change.kind, change.change), []).append(change)
@@ -492,7 +493,7 @@ class _Projector:
             )  # fmt: skip
 
     def _of_threads(self, measured: MeasuredPhase) -> Iterator[ProjectedChange]:
-        """A communicator for each thread, where threads share one (the remedy of the MPICH article)."""
+        """Yield a communicator for each thread, where threads share one (the remedy of the MPICH article)."""
         shared = measured.shared_communicator()
         if shared is None:
             return
@@ -558,7 +559,7 @@ class _Projector:
     def _of_collective(
         self, measured: MeasuredPhase, one: RecordedCollective, notes: list[str]
     ) -> tuple[Cost | None, list[ProjectedChange]]:
-        """The predicted cost of the default, and changes."""
+        """Return the predicted cost of the default, and changes."""
         if one.ranks != self.place.layout.num_ranks:
             self._remarks[
                 "collectives over a part of the ranks are left out: profiles describe all ranks of a layout"

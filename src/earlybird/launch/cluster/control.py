@@ -109,7 +109,7 @@ def down(name: str) -> None:
 
 
 def _ended(cluster: Cluster) -> bool:
-    """Whether keeper and nodes end in `_DOWN_LIMIT_S`."""
+    """Return whether keeper and nodes end in `_DOWN_LIMIT_S`."""
     end_s = time.monotonic() + _DOWN_LIMIT_S
     while not all(process.ended() for process in (cluster.keeper, *(n.process for n in cluster.nodes))):
         if time.monotonic() > end_s:

@@ -54,7 +54,7 @@ def main(
 
 
 def _heard(number: int, starter: subprocess.Popen) -> str:
-    """The next line of a node that is being set up."""
+    """Return the next line of a node that is being set up."""
     line = starter.stdout.readline().strip()
     if not line:
         errors = starter.stderr.read().strip().splitlines()

@@ -85,7 +85,7 @@ class ClusterLauncher:
         return launched
 
     def invocation(self, layout: Layout, folder: Path) -> Invocation:
-        """The arguments before a program that runs as the ranks of `layout`, and the variables to set.
+        """Return the arguments before a program that runs as the ranks of `layout`, and the variables to set.
 
         `folder` is for files that the ranks read.
         """

@@ -62,7 +62,7 @@ def measure_link(cluster: Cluster, counts: Sequence[int] = STREAM_COUNTS) -> dic
 
 
 def describe_mismatch(link: dict[str, Any]) -> str | None:
-    """A sentence if the links do not carry the requested rate; None if they do."""
+    """Return a sentence if the links do not carry the requested rate; None if they do."""
     if link.get("matches", True):
         return None
     expected, incast = link["expected_bytes_per_s"], link["incast_bytes_per_s"]

@@ -38,5 +38,5 @@ def payload_bytes_per_s(rate_bytes_per_s: float) -> float:
 
 
 def port_name(node: int) -> str:
-    """The bridge's end of a node's pair."""
+    """Return the bridge's end of a node's pair."""
     return f"port{node}"

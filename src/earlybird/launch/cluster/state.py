@@ -43,12 +43,13 @@ class Process:
         return cls(pid, int(_stat(pid)[_BEGAN]))
 
     def runs(self) -> bool:
-        """Whether it is there and not about to end: the first process of a node takes a second to do so."""
+        """Return whether it is there and not about to end: the first process of a node takes a second to do
+        so."""
         stat = _stat(self.pid)
         return not self._ended(stat) and not int(stat[_FLAGS]) & _EXITING
 
     def ended(self) -> bool:
-        """Whether it is a zombie."""
+        """Return whether it is a zombie."""
         return self._ended(_stat(self.pid))
 
     def _ended(self, stat: list[str]) -> bool:
@@ -104,12 +105,13 @@ class Cluster:
             return folder.path / AGENT
 
     def head_arguments(self) -> list[str]:
-        """The arguments before a command that uses the cluster's network, such as mpiexec."""
+        """Return the arguments before a command that uses the cluster's network, such as mpiexec."""
         # Entering a user namespace clears what ties a process to its parent: tie it again.
         return [*self.mode.enter(self.keeper.pid, "net"), "setpriv", "--pdeathsig", "TERM", "--"]
 
     def node_arguments(self, node: Node) -> list[str]:
-        """The arguments before a command that runs on `node` and ends with the process that started it."""
+        """Return the arguments before a command that runs on `node` and ends with the process that started
+        it."""
         # nsenter stays outside the node and its child would outlive it.
         return [*self.mode.enter(node.pid, *NODE_NAMESPACES), "setpriv", "--pdeathsig", "KILL", "--"]
 
@@ -119,8 +121,8 @@ class Cluster:
             raise WorkError(cause)
 
     def trouble(self, left_out: Collection[str] = ()) -> str | None:
-        """A sentence on what of the cluster has died and what to do; None while all of it is there, but for
-        the nodes that are left out."""
+        """Return a sentence on what of the cluster has died and what to do; None while all of it is there,
+        but for the nodes that are left out."""
         if not self.keeper.runs():
             return _died(self.name)
         devices = self._network_devices()
@@ -176,14 +178,14 @@ def check_name(name: str) -> None:
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a cluster, for messages and programs; what is in it is reached by `opened`."""
+    """Return the folder of a cluster, for messages and programs; what is in it is reached by `opened`."""
     check_name(name)
     return _folder_of_all() / name
 
 
 @contextlib.contextmanager
 def opened(name: str) -> Iterator[PrivateFolder]:
-    """The folder of the cluster `name`, open for the block; WorkError if there is none any more."""
+    """Yield the folder of the cluster `name`, open for the block; WorkError if there is none any more."""
     with contextlib.ExitStack() as stack:
         try:
             clusters = stack.enter_context(private_folder.opened(_folder_of_all()))
@@ -198,7 +200,7 @@ def _died(name: str) -> str:
 
 
 def find(name: str) -> Cluster:
-    """The running cluster `name`, or the only one where `name` is empty; InputError naming those there
+    """Return the running cluster `name`, or the only one where `name` is empty; InputError naming those there
     are."""
     running = {cluster.name: cluster for cluster in all_running()}
     if not name and len(running) == 1:
@@ -215,7 +217,8 @@ def find(name: str) -> Cluster:
 
 
 def all_running() -> list[Cluster]:
-    """Every running cluster of this user, by name. What a crash or a reboot left of others is removed."""
+    """Return every running cluster of this user, by name. What a crash or a reboot left of others is
+    removed."""
     running = []
     with _registry() as registry:
         for name in filter(_NAME.fullmatch, registry.names()):
@@ -332,7 +335,8 @@ def _cluster_of(value: dict[str, Any]) -> Cluster:
 
 
 def _is_locked(folder: PrivateFolder, name: str) -> bool:
-    """Whether some process holds the lock of a cluster, by its name in the folder of all, or of a file."""
+    """Return whether some process holds the lock of a cluster, by its name in the folder of all, or of a
+    file."""
     try:
         lock = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.descriptor)
     except OSError:
@@ -345,7 +349,7 @@ def _is_locked(folder: PrivateFolder, name: str) -> bool:
 
 @contextlib.contextmanager
 def _registry() -> Iterator[PrivateFolder]:
-    """The folder of all clusters, locked against concurrent changes. An empty one is removed."""
+    """Yield the folder of all clusters, locked against concurrent changes. An empty one is removed."""
     path, folder = _folder_of_all(), None
     with contextlib.ExitStack() as held:
         while folder is None:
@@ -364,7 +368,7 @@ def _registry() -> Iterator[PrivateFolder]:
 
 
 def _folder_of_all() -> Path:
-    """The folder of this user's clusters, independent of the environment; it may not exist.
+    """Return the folder of this user's clusters, independent of the environment; it may not exist.
 
     Not the user's runtime folder, which ends with the last login, nor the home, which other machines share.
     """
