@@ -44,17 +44,17 @@ def inside_record() -> bool:
 
 
 def _preloaded(environment: Mapping[str, str]) -> list[str]:
-    """What the surrounding `exec` or `record` preloads."""
+    """Return what the surrounding `exec` or `record` preloads."""
     return list(filter(None, environment.get(f"{PREFIX}LIBRARY", "").split(":")))
 
 
 def preloaded_others() -> list[Path]:
-    """What the surrounding `exec` or `record` preloads besides our libraries."""
+    """Return what the surrounding `exec` or `record` preloads besides our libraries."""
     return [Path(entry) for entry in _preloaded(os.environ) if os.path.basename(entry) not in _OURS]
 
 
 def without(environment: Mapping[str, str]) -> dict[str, str]:
-    """`environment` as it was outside of any `exec` that interposes."""
+    """Return `environment` as it was outside of any `exec` that interposes."""
     result = {name: value for name, value in environment.items() if not name.startswith(PREFIX)}
     shims = environment.get(f"{PREFIX}SHIMS")
     result["PATH"] = os.pathsep.join(
@@ -84,7 +84,7 @@ def wrap(
     without a launcher gets the library preloaded; for any other program the shims come first on PATH.
     `found`: what is known about the command's programs; `library`: the path of libearlybird, if already
     known. With `records` the recorder is preloaded before libearlybird, or alone unless `interposes`;
-    `others` follow. Raises InputError if LD_PRELOAD cannot hold their paths.
+    `others` follow. Raises InputError if LD_PRELOAD cannot contain their paths.
     """
     environment = without(environment)
     library = library or library_path(flavour)
@@ -138,7 +138,7 @@ def _can_be_preloaded(path: Path) -> bool:
 
 def _late_libmpi(flavour: Flavour) -> Path | None:
     """Return the MPI library that programs which load MPI at run time must preload: Open MPI's handles are
-    data, looked up when libearlybird is loaded. None if not needed or not found."""
+    data, looked up when libearlybird is loaded. None if it is not needed or does not exist."""
     if flavour.family != "openmpi":
         return None
     root = flavour.mpicc.parent.parent
@@ -155,9 +155,9 @@ def through_shim(
     environment: Mapping[str, str],
     interposes: bool | None = None,
 ) -> tuple[list[str], dict[str, str]]:
-    """As `wrap`, for a command whose launcher is preceded by other arguments, such as those that enter a
-    node; preloads what the surrounding `exec` or `record` does. `interposes`: whether libearlybird is
-    among it; None: as there."""
+    """Return what `wrap` returns, for a command whose launcher is preceded by other arguments, such as those
+    that enter a node; preload what the surrounding `exec` or `record` does. `interposes`: whether
+    libearlybird is among it; None: as there."""
     position = launcher_at(arguments, flavour)
     outside = without(environment)
     launcher = find_command(arguments[position], outside["PATH"]) or arguments[position]
@@ -177,8 +177,9 @@ def through_shim(
 
 
 def _shims(called: Sequence[str], mpiexec: Path, path: str) -> Path:
-    """Return a folder with a shim for the launchers `called`, and for every launcher on `path`, the MPI's
-    `mpiexec` among them: no other, because scripts look for srun to learn whether they are under Slurm."""
+    """Return a folder with a shim for the launchers `called`, and for every launcher on `path`, including the
+    MPI's `mpiexec`; it has no other shim, because scripts look for srun to determine whether they run under
+    Slurm."""
     own = [mpiexec.name] if is_launcher(mpiexec.name) else []
     names = {name for name in (*LAUNCHERS, *own) if find_command(name, path) is not None} | set(called)
     spoken = {file.name: file.read_bytes() for file in sorted((_SHIMS / "launchers").iterdir())}
