@@ -2,12 +2,13 @@
 
 
 def num_rounds(players: int) -> int:
-    """One less than players if their number is even, else as many."""
+    """Return one less than players if their number is even, otherwise as many."""
     return players - 1 if players % 2 == 0 else players
 
 
 def opponent(player: int, round_: int, players: int) -> int:
-    """Whom `player` meets in a round; itself if it pauses. As native/kernels/nodes/tournament.hpp."""
+    """Return the node that `player` meets in a round; itself if it pauses. See
+    native/kernels/nodes/tournament.hpp."""
     rounds = num_rounds(players)
     last = rounds
     across = (round_ - player) % rounds
