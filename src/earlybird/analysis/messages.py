@@ -28,7 +28,7 @@ class Pair:
 
 
 def by_size_class(totals: PairTotals) -> list[SizeClass]:
-    """Return the size classes with messages, from the smallest."""
+    """Return the size classes that contain messages, from the smallest."""
     found = []
     for number in np.unique(totals.size_class).tolist():
         chosen = totals.size_class == number
