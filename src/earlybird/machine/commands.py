@@ -31,8 +31,8 @@ def is_writable_by_all(folder: Path) -> bool:
 
 
 def is_closable(folder: Path) -> bool:
-    """Return whether this user may well keep others from writing to `folder`: it is the user's own and not
-    sticky, which folders are that all users share, such as /tmp."""
+    """Return whether this user can reasonably keep others from writing to `folder`: it is the user's own and
+    not sticky, as folders are that all users share, such as /tmp."""
     status = folder.stat()
     return status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX
 
