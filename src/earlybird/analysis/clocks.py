@@ -24,7 +24,7 @@ class Clocks:
 
     Attributes
     ----------
-    ahead_s : by rank, its clock minus that of the first rank; NaN if nothing connects them.
+    ahead_s : the clock of each rank minus that of the first rank; NaN if nothing connects them.
     uncertainty_s : by how much two clocks may be apart beyond that, without their drift; 0 if all ranks have
         one clock.
     """

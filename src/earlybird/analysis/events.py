@@ -39,7 +39,7 @@ class Events:
     communicator : the same number on all ranks; negative without a communicator. That of a fence stands for
         all communicators with its ranks.
     begin_s, end_s : begin and end of the call, by the clock of the rank's host, or by a common clock.
-    posted_s : by the same clock, when the request of a message received or of a COMPLETION was posted; NaN if
+    posted_s : when the request of a message received or of a COMPLETION was posted, by the same clock; NaN if
         there is no request, or if that is not known.
     """
 
@@ -72,7 +72,7 @@ class Events:
         return replace(self, **times)
 
     def is_call(self, names: frozenset[str]) -> np.ndarray:
-        """Return an array (N,) of whether the call is one of `names`."""
+        """Return a boolean array (N,), true for calls in `names`."""
         is_named: np.ndarray = np.array([name in names for name in self.names], bool)[self.call]
         return is_named
 

@@ -109,7 +109,7 @@ class Waits:
     clock_uncertainty_s : by how much the clocks of hosts may be apart; 0 for one clock.
     unconnected : ranks whose clock cannot be compared with that of the first rank.
     reaches_back : the traces reach back to the beginning of the run.
-    cut_s : by rank whose trace could not be written any more, the time from MPI_Init to the end of its trace.
+    cut_s : time from MPI_Init to the end of the trace, by rank whose trace could not be written any more.
     """
 
     ranks: np.ndarray
@@ -319,7 +319,7 @@ class _Dependences:
     call : the event of the call.
     peer : the rank whose part was needed.
     ready_s : when that rank did its part: began to send, or posted the receive.
-    returned_s : from when on it may have been outside the MPI.
+    returned_s : when it returned: from then on it may have been outside the MPI.
     is_send : the call sends, so the other rank is the receiver.
     """
 
@@ -521,7 +521,7 @@ def _unmatched(events: Events, matches: Matches) -> str:
 
 
 def _not_examined(events: Events, joined: Traced) -> np.ndarray:
-    """Return an array (N,) of the calls whose waiting cannot be recognized."""
+    """Return a boolean array (N,), true for calls whose waiting cannot be recognized."""
     immediate = frozenset(name for name in events.names if name.startswith("MPI_I") and name[5:6].islower())
     is_examined = events.is_call(RECEIVING | PROBING | SENDING | _LOCAL | immediate)
     for group in joined.groups:

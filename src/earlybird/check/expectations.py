@@ -36,7 +36,8 @@ MEASURES = (BANDWIDTH, LATENCY, COMPUTATION, INCAST, OUTCAST)
 class Expected:
     """The expected values, by measure: bytes/s or seconds of every node, or of single hosts.
 
-    `size_bytes`, `cast_bytes`, `nodes` : of the check that the values are from; 0 for given values.
+    `size_bytes`, `cast_bytes`, `nodes` : sizes and number of nodes of the check that the values are from; 0
+    for given values.
     """
 
     source: str = "--expect"

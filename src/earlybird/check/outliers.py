@@ -24,7 +24,7 @@ def low_median(values: np.ndarray, axis: int | None = None) -> np.ndarray:
 
 
 def outliers(values: np.ndarray, min_effect: float) -> tuple[np.ndarray, float]:
-    """Return an array (K,) of which values are too large, and the expected value.
+    """Return a boolean array (K,), true for values that are too large, and the expected value.
 
     A value is too large if it is more than `min_effect` above the median and beyond five standard deviations,
     estimated by the MAD. If the values are of several groups, the median is that of the smallest values. NaN
@@ -42,8 +42,8 @@ def outliers(values: np.ndarray, min_effect: float) -> tuple[np.ndarray, float]:
 
 
 def _fast_nodes(values: np.ndarray, min_effect: float) -> np.ndarray | None:
-    """Return an array (K,) of which values belong to the group of the smaller ones, if these are at most half
-    of all, so that the median is none of them; None if there are no two groups."""
+    """Return a boolean array (K,), true for values in the group of the smaller ones, if these are at most
+    half of all, so that the median is none of them; None if there are no two groups."""
     known = ~np.isnan(values)
     for threshold in _gaps(values, min_effect):
         fast = values <= threshold
@@ -74,8 +74,8 @@ def _has_majority(values: np.ndarray, of: int, min_effect: float) -> bool:
 
 
 def minority(values: np.ndarray, least: float) -> tuple[np.ndarray, float]:
-    """Return an array (K,) of which values are farther than `least` from that of the majority, and the median
-    of the majority.
+    """Return a boolean array (K,), true for values that are farther than `least` from that of the majority,
+    and the median of the majority.
 
     The majority is more than half of all, or half of them if the others are alike, too. Without a majority,
     all values are named, and the median is that of all. NaN is never named.
@@ -104,8 +104,8 @@ def _log_spread(values: np.ndarray) -> float:
 def link_outliers(
     values: np.ndarray, like: np.ndarray, min_effect: float, *, adds: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return an array (N, N) of which links are too slow by these `values`, and (N, N) the median of
-    comparable links.
+    """Return a boolean array (N, N), true for links that are too slow by these `values`, and an array (N, N)
+    of the median of comparable links.
 
     Where links are fast in several parts of the nodes and slow between them (see `within_parts`), the median
     is that of the links in the parts. Where nodes are of two groups (see `fast_links`), it is that of the
@@ -149,10 +149,10 @@ def link_outliers(
 
 
 def fast_links(values: np.ndarray, min_effect: float, adds: bool = False) -> np.ndarray | None:
-    """Return an array (N, N) of the links from nodes that send as fast as the fastest to nodes that receive
-    as fast, measured or not.
+    """Return a boolean array (N, N), true for links from nodes that send as fast as the fastest to nodes that
+    receive as fast, measured or not.
 
-    None if all nodes do, or if slow links are not explained by slow nodes.
+    Returns None if all nodes do, or if slow links are not explained by slow nodes.
 
     A message takes as long as the slower of its two nodes, so a node is as fast as its fastest link, if at
     least one other node is fast. This does not depend on how many are slow: the nodes are of two groups if
@@ -190,9 +190,9 @@ def fast_links(values: np.ndarray, min_effect: float, adds: bool = False) -> np.
 
 
 def within_parts(values: np.ndarray, min_effect: float) -> np.ndarray | None:
-    """Return an array (N, N) of the links within parts of the nodes, if all links between these parts are
-    slow and those within are fast, as where a trunk between two switches is slow; None if there are no such
-    parts.
+    """Return a boolean array (N, N), true for links within parts of the nodes, if all links between these
+    parts are slow and those within are fast, as where a trunk between two switches is slow; None if there are
+    no such parts.
 
     A part has two nodes or more: a node without any fast link is slow itself. A link is as slow as its slower
     direction. Among several divisions, that with the largest gap is returned.

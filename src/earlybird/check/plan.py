@@ -43,7 +43,7 @@ class CheckPlan:
     ----------
     size_bytes, cast_bytes : size of messages between two nodes, and of those of incasts and outcasts.
     point_s : the time for each round, incast and outcast; MIN_ITERATIONS are measured in any case.
-    bandwidth_bytes_per_s, latency_s : of the slowest network for which the times hold.
+    bandwidth_bytes_per_s, latency_s : values of the slowest network for which the times hold.
     shared_machine : the nodes are virtual ones and share the cores of one machine.
     facts : whether nodes can be described, which simulated ones cannot.
     sampled_rounds, sampled_roots : number of rounds and incasts in the measured random sample, without

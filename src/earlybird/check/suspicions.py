@@ -120,8 +120,8 @@ def _nodes(measure: str, slow: np.ndarray, values: np.ndarray, expected: float) 
 
 
 def _losing(measured: Measured) -> np.ndarray:
-    """Return an array (N, N) of the links whose messages lost more segments than chance or a busy node
-    explains."""
+    """Return a boolean array (N, N), true for links whose messages lost more segments than chance or a busy
+    node explains."""
     enough = (measured.sent_again >= _MIN_LOST) & (measured.lost_share > _MIN_LOST_SHARE)
     if not enough.any():
         return enough

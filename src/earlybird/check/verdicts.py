@@ -128,8 +128,8 @@ def _nodes_by_links(
 
 
 def _between_parts(links: Collection[Link], judged: np.ndarray) -> np.ndarray:
-    """Return an array (N, N) of the links between parts of the nodes, of two or more each, that only slow
-    links connect."""
+    """Return a boolean array (N, N), true for links between parts of the nodes, of two or more each, that
+    only slow links connect."""
     is_good = judged | judged.T
     for one, other in links:
         is_good[one, other] = is_good[other, one] = False

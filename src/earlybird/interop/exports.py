@@ -31,7 +31,7 @@ class ExportFormat:
     ----------
     sources : the kinds of source that can be written in it.
     options : the options in `_OPTIONS` that it takes.
-    needs_none : for options that it does not take, why it needs none.
+    needs_none : why it needs none of the options that it does not take, by option.
     """
 
     sources: tuple[str, ...]

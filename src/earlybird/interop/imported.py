@@ -155,7 +155,7 @@ def window_of_messages(
     ----------
     amount_per_window, per_second : amount and rate in bytes or messages; the time is their ratio, or 0 for a
         rate of 0.
-    rounding : of the printed number that the rate was computed from.
+    rounding : relative error of the printed number that the rate was computed from.
     """
     time_s = amount_per_window / per_second if per_second else 0.0
     config = {"size_bytes": size_bytes, "window": window, "threads": pairs, "buffers": "reuse"}

@@ -207,7 +207,7 @@ def descendants(pid: int | None = None) -> list[psutil.Process]:
 
 @contextlib.contextmanager
 def orphans_adopted() -> Iterator[Seen]:
-    """Be the parent, within the block, of started processes whose parent ends."""
+    """Act as the parent, within the block, of started processes whose parent ends."""
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:

@@ -56,7 +56,7 @@ class SrunArguments:
     Attributes
     ----------
     text : the text as given.
-    arguments : for each srun, without --mpi.
+    arguments : arguments for each srun, without --mpi.
     mpi : the plugin of --mpi, None if it is to be chosen.
     component : the component of a heterogeneous job on which the ranks run.
     """

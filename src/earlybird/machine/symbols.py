@@ -24,7 +24,7 @@ _MAX_INSIDE = 4  # labels of a function that are looked at
 def function_names(path: str, offsets: Iterable[int]) -> dict[int, str]:
     """Return the function around each offset from the load address of the file; omit offsets in no function.
 
-    Empty for a file that cannot be read, has no symbols, or is no ELF file.
+    The result is empty for a file that cannot be read, has no symbols, or is no ELF file.
     """
     try:
         with open(path, "rb", opener=_open_file) as stream:
@@ -71,7 +71,7 @@ def source_lines(path: str, offsets: Iterable[int]) -> dict[int, tuple[str, int]
     """Return the file and the line of the source at each offset from the load address of the file; omit
     offsets without a line.
 
-    Empty for a file that cannot be read or has no debug information.
+    The result is empty for a file that cannot be read or has no debug information.
     """
     try:
         with open(path, "rb", opener=_open_file) as stream:

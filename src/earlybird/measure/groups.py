@@ -37,7 +37,8 @@ _VERIFICATION_DELAY_S, _VERIFICATION_RANKS = 0.1, 8
 
 @dataclass(frozen=True)
 class Group:
-    """Points that one launch can measure together: same kernel, same placement, same methods (if it has any).
+    """The points that one launch can measure together: same kernel, same placement, same methods (if it has
+    any).
 
     `link_bytes_per_s` is the rate of the links that its messages take; None if unknown. `threads`: number per
     rank, None: the launcher's number; `vcis`: communication contexts requested from each rank's MPI, None:
@@ -207,7 +208,7 @@ class Suite:
 
     @property
     def compares_threads(self) -> bool:
-        """Return whether the suite measures several thread counts."""
+        """Whether the suite measures several thread counts."""
         return any(option.name == "threads" for option in self.takes)
 
 

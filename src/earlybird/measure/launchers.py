@@ -80,7 +80,7 @@ def make_launcher(
     """Make the launcher, with its resources, from the settings of a run: `launcher`, `mpi`, `hosts`, `agent`,
     `srun` and `threads`; runs of earlier versions lack some of them.
 
-    `note` prints warnings; `compared` are variables of which other launchers of the run have settings.
+    `note` prints warnings; `compared` are variables that other launchers of the run set.
     """
     mpi, variables = split_settings(settings.get("mpi") or "")
     launcher, resources = _launcher_of(settings | {"mpi": mpi or None}, seed, note)
@@ -198,7 +198,7 @@ def network_of(launcher: Launcher) -> str | None:
 
 
 def is_simulated(launcher_text: str) -> bool:
-    """Return whether `--launcher` says that ranks are simulated by SimGrid."""
+    """Return whether `--launcher` states that ranks are simulated by SimGrid."""
     return launcher_text.partition(":")[0] == "simgrid"
 
 

@@ -87,8 +87,8 @@ def failing_without_verdict(settings: Mapping[str, Any]) -> Iterator[None]:
 
 
 def comparisons_of(run: Run, settings: Mapping[str, Any]) -> list[RunComparison]:
-    """Compare what `run` measured with the run that it was measured against, else its MPIs among themselves;
-    return nothing for a run of one. Raise InputError if the runs cannot be compared."""
+    """Compare what `run` measured with the run that it was measured against, otherwise its MPIs among
+    themselves; return nothing for a run of one MPI. Raise InputError if the runs cannot be compared."""
     from earlybird.compare.runs import compare_sides
 
     return (

@@ -31,10 +31,10 @@ def measure_link(cluster: Cluster, counts: Sequence[int] = STREAM_COUNTS) -> dic
 
     Returns
     -------
-    expected_bytes_per_s : what TCP can carry at the requested rate.
+    expected_bytes_per_s : rate that TCP can carry at the requested rate on the wire.
     bandwidth_bytes_per_s : N -> what a node receives while every node sends N streams to the next and
         receives as many, the median over nodes; slowest_node_bytes_per_s : the same of the slowest node.
-    incast_bytes_per_s : what node0 receives while all others send to it.
+    incast_bytes_per_s : rate that node0 receives while all others send to it.
     latency_s : half the round trip of one byte.
     matches : whether the least N of every node and the incast are within `TOLERANCE` of what was expected.
 
