@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Regression:
-    """One printed table; for tables 7 and 8, the two rows of an algorithm and mapping.
+    """A printed table of a regression; for tables 7 and 8, the two rows of an algorithm and mapping.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ def _regression(value: dict[str, Any]) -> Regression:
 
 @cache
 def load_insaghi() -> Insaghi:
-    """The published regressions of Insaghi (paper), from a file of the package."""
+    """Return the published regressions of Insaghi (paper), from a file of the package."""
     value: dict[str, Any] = json.loads(resources.files(__package__).joinpath("insaghi.json").read_text())
     return Insaghi(
         value["source"],
