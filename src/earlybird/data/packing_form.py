@@ -63,7 +63,7 @@ class PackingForm(Record):
     Attributes
     ----------
     what : the layout and the method.
-    form : always.
+    form : always `table`.
     parameters : the measured times.
     """
 

@@ -144,7 +144,7 @@ class PipelineForm(Record):
     Attributes
     ----------
     what : the method that it describes.
-    form : always.
+    form : always `joined`.
     parameters : parameters of the joined model.
     range : `size_bytes`, `partitions` and `gamma_s_per_byte`, each `[lowest, highest]` measured.
     replicates : parameters fitted to resampled launches; replicate k of every method of a profile uses the
