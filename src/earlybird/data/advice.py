@@ -67,7 +67,7 @@ class AlternativeKeys(TypedDict, total=False):
 
 
 class ConfigKeys(TypedDict, total=False):
-    """Settings that make the MPI use those of its own algorithms that were measured to be faster than its
+    """Settings that make the MPI use the ones of its own algorithms that were measured to be faster than its
     default.
 
     Attributes
@@ -75,8 +75,8 @@ class ConfigKeys(TypedDict, total=False):
     kind : `rules`, `shell` or `smpirun`.
     text : content of the file.
     use : the command that makes a job use it.
-    regions : what the file sets: `method` and sizes `from_bytes` to `to_bytes`, both included, null if
-        unlimited; of several operations also `operation`.
+    regions : the settings in the file: `method` and sizes `from_bytes` to `to_bytes`, both included, null if
+        unlimited; for several operations also `operation`.
     left_out : the choices that this file cannot express.
     """
 
@@ -131,7 +131,7 @@ class AdviceKeys(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Alternative(Record):
-    """One method for the requested operation.
+    """A method for the requested operation.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class Alternative(Record):
 @dataclass(frozen=True)
 class SizeRange(Record):
     """The sizes from `from_bytes` to `to_bytes` for which one method is advised; a crossover lies between two
-    ranges. Further keys are those of an alternative that depend on the operation.
+    ranges. Further keys are the keys of an alternative that depend on the operation.
 
     Attributes
     ----------

@@ -54,8 +54,8 @@ class CheckedNode(Record):
     compute_s : the time of the reference computation on its slowest core; 0 if it was not measured.
     incast_s, outcast_s : the time to receive a message from every other node at once, and to send one to
         every other node; 0 if it was not measured.
-    clock_offset_s : its clock minus that of the first node.
-    clock_drift : seconds that its clock gains per second on that of the first node.
+    clock_offset_s : clock of the node minus the clock of the first node.
+    clock_drift : seconds that its clock gains per second on the clock of the first node.
     host : name of the node.
     facts : properties and limits of the node, [Facts](#facts).
     """
@@ -93,7 +93,7 @@ class Finding(Record):
 
     @property
     def where(self) -> str:
-        """Where the fault is, such as `node1` or `the link from node1 to node2`."""
+        """The place of the fault, such as `node1` or `the link from node1 to node2`."""
         if self.kind == NODE:
             return self.hosts[0]
         if self.measure in UNDIRECTED:

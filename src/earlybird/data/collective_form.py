@@ -230,7 +230,7 @@ class CollectiveForm(Record):
     range : `ranks` and `size_bytes`, each `[lowest, highest]` measured; `segments_bytes`, the measured
         segment sizes, 0 for no segmentation.
     map_by : measured mappings.
-    levels : measured types of hops; by default those that have a coefficient.
+    levels : measured types of hops; by default the types that have a coefficient.
     machine : `nodes`, `sockets` of a node and `cores` of a socket that ranks were placed on.
     measured : ranks, bytes, bytes of a segment, mapping and seconds of points with root 0 and ranks placed
         like the first ranks of that machine, the median over launches.

@@ -27,7 +27,8 @@ def cause_of(error: OSError) -> str:
 
 
 class EarlybirdError(Exception):
-    """The base of every reported error: one sentence with what was given, what is allowed and what to do."""
+    """The base of every reported error: one sentence that states the value given, the values allowed and the
+    remedy."""
 
     exit_status = 1
 

@@ -278,7 +278,7 @@ def read_blocks(
     ----------
     most_bytes : largest size; None if memory is the only limit.
     memory_per_byte : bytes of memory that the caller takes for each byte; 0 if it keeps nothing of a block.
-    begin : how many bytes of a regular file to pass over.
+    begin : number of bytes at the beginning of a regular file to skip.
     """
     with _readable(path, what):
         descriptor = _open_to_read(path, what)

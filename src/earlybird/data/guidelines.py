@@ -34,7 +34,7 @@ Kind = Literal["composition", "monotony", "split"]
 
 @dataclass(frozen=True)
 class Replacement(Record):
-    """One operation of a replacement.
+    """An operation of a replacement.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class GuidelineCheck(Record):
         gather and scatter, else of the buffer.
     time_s, bound_s : medians over launches, for the operation and for its replacement.
     ratio : `time_s` over `bound_s`, with its interval: above 1 if the operation is slower.
-    p_value, adjusted_p_value : as in a comparison of runs; None with too few launches.
+    p_value, adjusted_p_value : p-values as in a comparison of runs; None with too few launches.
     launches, bound_launches : number of launches of each.
     kind : kind of the guideline.
     replacement : the operations that have the same effect if called one after the other.

@@ -29,7 +29,7 @@ ChangeKind = Literal["step", "drift"]
 
 @dataclass(frozen=True)
 class HistoryRun(Record):
-    """One run of a history.
+    """A run of a history.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class History(Record):
     ----------
     level : share of histories without a change in which one is found.
     min_effect : a smaller change is ignored, as a fraction.
-    differences : by number of a run as text, what differs from the run before it other than times.
+    differences : what differs from the run before it other than times, by number of a run as text.
     runs : the runs in the order of their start.
     series : one Series for each point.
     """

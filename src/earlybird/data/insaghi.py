@@ -15,7 +15,7 @@ class Regression:
     ----------
     form : 1, 2 or 3, see docs/collective-models.md.
     logarithm : whether the regression is of ln T (forms 1 and 2) or log2 T (form 3), T in microseconds.
-    terms, estimates, std_errors, t_values, p_values : as printed, in the order printed.
+    terms, estimates, std_errors, t_values, p_values : columns of the table, as printed.
     """
 
     table: str

@@ -125,10 +125,11 @@ class Kernel:
     Attributes
     ----------
     title : name in texts.
-    quantity : what its samples measure; one of several.
+    quantity : the quantity that its samples measure; one of several.
     link_bytes(point, layout, pattern) : bytes that one method sends over the busiest link in an iteration.
     reference : the method over which the speed-ups of others are.
-    requires : keys that the configuration of every sample has; defaults: what the absence of others means.
+    requires : keys that the configuration of every sample has; defaults: values that other keys have if they
+        are absent.
     timed_rank : the rank whose time is the time of an iteration, if samples have the times of all ranks.
     fit : the value that `fit` takes from its samples; profile: the file that a fit of such a run alone
         writes.

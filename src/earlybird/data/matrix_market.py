@@ -49,7 +49,7 @@ class Matrix:
 
 
 def is_matrix_market(text: str) -> bool:
-    """Return whether the first line is that of a Matrix Market file."""
+    """Return whether the first line is the header of a Matrix Market file."""
     return _BANNER.match(text) is not None
 
 

@@ -124,8 +124,8 @@ def free_run() -> str:
 
 
 def fit_together(profile: Profile, run: str) -> str:
-    """Return how to fit `run` with the runs of the profile, of which only the ids are known: a run with few
-    points cannot be fitted alone."""
+    """Return how to fit `run` with the runs of the profile, whose ids alone are known: a run with few points
+    cannot be fitted alone."""
     ids = list(dict.fromkeys(str(known["id"]) for known in profile.runs if known.get("id")))
     runs = "the runs of the profile" if len(ids) != 1 else "the run of the profile"
     named = f" ({', '.join(ids)})" if ids else ""

@@ -46,7 +46,7 @@ class PredictedMethod(_PredictedTime):
     method : the send method.
     time_s : time from when the last partition is ready until the receiver has everything.
     vcis : number of communication contexts, if they were requested from the MPI.
-    speed_up, speed_up_interval : over `single`.
+    speed_up, speed_up_interval : speed-up over `single`, with its interval.
     messages : number of messages.
     message_bytes : the size of every message but the last, and the largest size.
     source : the measurements to which the parameters were fitted: `pipeline fit`, `pipeline fit at T
@@ -95,7 +95,8 @@ class PredictedAlgorithm(_PredictedTime):
     time_s : time from the common start until the last rank is done.
     form : `alpha-beta`, `empirical`, or `interpolated` between measured times.
     tree : the communication tree.
-    extrapolated : which of `ranks`, `size`, `mapping` and `segment` are outside the measured range.
+    extrapolated : the names, out of `ranks`, `size`, `mapping` and `segment`, of values outside the measured
+        range.
     held_out_error : held-out error of the form.
     """
 

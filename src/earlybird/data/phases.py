@@ -35,7 +35,7 @@ class Phase:
 
     Attributes
     ----------
-    number : from 1, in the order of time spent.
+    number : number of the phase, from 1, in the order of time spent.
     region : level set by MPI_Pcontrol during the phase.
     steps : steps of the rank that has most of them.
     of_ranks : the numbers of the phase in each rank's recording, by rank.
@@ -87,7 +87,7 @@ class ThreadArrivals:
     function : the function that contains the region, else module and offset.
     threads : number of threads of the largest team.
     regions : number of regions on all ranks.
-    lead_s : (threads,) the mean time from the arrival of each thread to that of the last one.
+    lead_s : (threads,) the mean time from the arrival of each thread to the arrival of the last one.
     classes : number of arrivals whose lead is of class k: 0 ns, or 2**(k-1) to 2**k - 1 ns.
     """
 
@@ -174,8 +174,8 @@ def _of_the_run(one: RankRecording) -> dict[int, RankPhase]:
 def _without_computing(one: RankRecording, number: int, phase: RankPhase) -> RankPhase:
     """Return the phase; for threads that call the MPI for partitions alone, with the time in these calls.
 
-    Such a thread completes no request, so that its epochs have no end of their own: what is between the calls
-    is the computation of the whole run.
+    Such a thread completes no request, so its epochs have no end of their own: the time between the calls is
+    the computation of the whole run.
     """
     if not phase.steps or any(step.call not in OF_PARTITIONS for step in phase.steps):
         return phase

@@ -98,7 +98,7 @@ class ProfileKeys(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(Record):
-    """One protocol of a level (short, eager, rendezvous): a straight line in the message size, for every N.
+    """A protocol of a level (short, eager, rendezvous): a straight line in the message size, for every N.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ class Profile(Record):
     machine : the machine of its run.
     context : the conditions of its runs: flavour, version, launcher, transport, the placement of each level,
         `threads_per_rank` when not 1, `network` of a virtual cluster.
-    runs : `id` and `sha256` of each run; the digest is that of `samples.ndjson`.
+    runs : `id` and `sha256` of each run; the digest is the digest of `samples.ndjson`.
     forms : further fitted models: the [ping-pong curve](../fitting.md#the-ping-pong-curve),
         [pipelines](#pipelineform), [collectives](#collectiveform),
         [packing](#packingform).

@@ -80,11 +80,11 @@ def time_text(time_s: Estimate | None, speed_up: Estimate | None) -> str:
 
 @dataclass(frozen=True)
 class ProjectedChange(Record):
-    """One change, and the time of a phase with it.
+    """A change, and the time of a phase with it.
 
     Attributes
     ----------
-    change : what is changed, such as "4x1x2".
+    change : the changed setting, such as "4x1x2".
     action : the setting or change of the program.
     time_s : projected time of the phase in the whole run, with a 95 % interval; None if unknown.
     speed_up : recorded time of the phase / `time_s`; None if unknown, see `is_unknown`.

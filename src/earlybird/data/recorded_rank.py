@@ -79,7 +79,7 @@ _MAX_RANKS = 10**8
 
 
 def _of_user(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables except those of launchers, and LD_PRELOAD as the user has set it."""
+    """Return the variables without the variables of launchers, and with LD_PRELOAD as the user has set it."""
     kept = {str(name): str(value) for name, value in settings.items() if not name.startswith(OF_LAUNCHERS)}
     entries = kept.pop("LD_PRELOAD", "").replace(":", " ").split()
     preloaded = ":".join(entry for entry in entries if not Path(entry).name.startswith(_TO_RECORD))
@@ -96,8 +96,7 @@ class Communicator:
     members, remote_members : ranks of MPI_COMM_WORLD, in order; remote members only for an
         inter-communicator. Evenly spaced ranks are a range: each of 10,000 ranks has a communicator of
         10,000.
-    topology : "none", "cart", "graph" or "dist_graph"; `dims` and `periods` are those of a Cartesian
-        topology.
+    topology : "none", "cart", "graph" or "dist_graph"; `dims` and `periods` describe a Cartesian topology.
     sources, destinations : neighbours in the order of the collectives, as ranks of MPI_COMM_WORLD.
     identity : the same number on all ranks of the communicator, and a different one for each of its
         duplicates; None if it is unknown, and if several communicators, created and freed one after another,
@@ -184,7 +183,7 @@ class Arrivals:
     phase : number of the phase of this rank.
     site : the place that begins the region; its call is empty.
     regions : number of regions.
-    lead_s : (T,) mean time, by thread of the team, from its arrival to that of the last one.
+    lead_s : (T,) mean time, by thread of the team, from its arrival to the arrival of the last one.
     classes : number of arrivals whose lead is of class k: 0 ns, or 2**(k-1) to 2**k - 1 ns.
     """
 
@@ -226,11 +225,11 @@ class OpenCall:
     call : name of the function.
     thread : number of the thread, as in the entries.
     site : place in the program; None if it is unknown.
-    since_s : when the call began, in seconds since MPI_Init.
+    since_s : begin of the call, in seconds since MPI_Init.
     peer, tag : peer and tag of the message, if the call names one, else NO_PEER and -1.
     communicator : number of the communicator, 0 for none or unknown.
-    seen_s : when the call was written, in seconds since MPI_Init: the rank may have left it since. None: it
-        was open when the rank ended.
+    seen_s : time when the call was written, in seconds since MPI_Init: the rank may have left it since. None:
+        it was open when the rank ended.
     """
 
     call: str
@@ -261,14 +260,14 @@ class RankRecording:
     boot : identity of the boot of the host; ranks with the same identity have the same clock. Empty if
         unknown.
     sites : places of the program by their address in this process, as in its trace.
-    core_wait_s : how long the thread that called MPI_Init was ready to run without a core, from MPI_Init to
-        the end; None if unknown.
+    core_wait_s : time for which the thread that called MPI_Init was ready to run without a core, from
+        MPI_Init to the end; None if unknown.
     settings : variables of the environment that concern the MPI, OpenMP or this recorder.
     binding : cores on which the main thread may run; empty if unknown.
     load : load of the host at the beginning, over 1, 5 and 15 minutes; empty if unknown.
-    begin_s : when recording began, in seconds since 1970; 0.0 if unknown.
+    begin_s : start of the recording, in seconds since 1970; 0.0 if unknown.
     calls : names of functions, without the `_c` of large counts, because those are the same functions.
-    epoch_samples : by phase and thread; empty in recordings of former versions.
+    epoch_samples : samples by phase and thread; empty in recordings of former versions.
     open_calls : calls in which threads were when the rank ended without finalizing, the first thread's call
         first.
     is_damaged : whether the end is unknown and the data after the last counted chunk is not the beginning of
@@ -334,7 +333,7 @@ def _seconds(value: Mapping[str, Any], name: str, most: float = MAX_S) -> float:
 
 def require_events(rows: np.ndarray, num_ranks: int) -> None:
     """Raise ValueError unless the columns of entries, of events of epochs or of records of a trace have
-    values that occur: what is computed of them takes memory for every rank, and sums."""
+    values that can occur: results computed from them take memory for every rank, and sums."""
     limits = {
         "role": (CALL, STARTED),
         "peer": (OUTSIDE_PEER, num_ranks - 1),
@@ -636,7 +635,7 @@ def _rank_phases(
     names: PlaceNames,
     over_threads: Callable[[np.ndarray], Any],
 ) -> dict[int, RankPhase]:
-    """Return the phases by number, without those of which no epoch was written.
+    """Return the phases by number, without phases that have no written epoch.
 
     `over_threads` joins the epochs and times of threads.
     """

@@ -96,7 +96,7 @@ class Recording:
         recorded then.
     empty : ranks whose file has no complete chunk, as on a full disk; they are also `missing`.
     hidden : a function of the MPI, and the path of the program or library whose own function is called in
-        place of the recorder's, for example that of a tool; None if there is none.
+        place of the recorder's, for example a tool; None if there is none.
     facts : facts about the run that `earlybird record` stored: "versions" of earlybird and the MPI,
         "started", and "host", facts of the node on which it was started. Empty in recordings of former
         versions.
@@ -298,7 +298,7 @@ def save_functions(
 def load_recording(path: str | Path) -> Recording:
     """Read the folder of a recording; raise InputError if it is not one or a file has another schema.
 
-    A file that is cut, for example that of a killed rank, counts up to the last whole chunk.
+    A file that is cut, for example the file of a killed rank, counts up to the last whole chunk.
     """
     path = Path(path)
     if path.is_file():

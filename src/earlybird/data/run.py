@@ -327,7 +327,7 @@ class Run:
 
 
 def require_validated(samples: Iterable[Sample]) -> None:
-    """Raise WorkError when any sample's received data did not match what was sent."""
+    """Raise WorkError if the received data of any sample did not match the data sent."""
     bad = [sample for sample in samples if not sample.validated]
     if bad:
         point = " ".join(f"{key}={value}" for key, value in bad[0].config.items())

@@ -46,7 +46,7 @@ Grid = (
 
 
 class Cache(TypedDict, total=False):
-    """One level of caches of a machine.
+    """A level of the caches of a machine.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Machine(TypedDict, total=False):
     Attributes
     ----------
     host : name of the host.
-    cpu_model, architecture : as the kernel names them.
+    cpu_model, architecture : names that the kernel reports.
     cores, cores_per_socket, sockets, hardware_threads : numbers that the command may use.
     caches : caches of one core.
     memory_bytes : memory of the machine.
@@ -123,7 +123,7 @@ class Settings(TypedDict, total=False):
     ----------
     suites : names of the measured suites.
     mpi : the MPI, or several MPIs or settings of one.
-    launcher : how ranks are started, as `--launcher`.
+    launcher : the launcher of the ranks, as `--launcher`.
     hosts, agent : hosts and agent, as `--hosts` and `--agent`.
     network : the links of a virtual cluster or the simulated machine.
     nodes : number of nodes of the virtual cluster.
@@ -219,7 +219,7 @@ class Place(TypedDict, total=False):
     sockets : sockets of these CPUs.
     node : number of the host, in order of appearance.
     socket : number of the socket; null when the CPUs span several.
-    threads : with several threads per rank, the CPUs that each may use.
+    threads : CPUs that each thread may use, with several threads per rank.
     """
 
     rank: Whole
@@ -240,7 +240,7 @@ class Launch(TypedDict, total=False):
     kernel : the measuring program.
     started : date and time in ISO 8601.
     flavour, version : flavour and version of the MPI.
-    launcher : how the ranks were started.
+    launcher : the launcher of the ranks.
     layout, binding : layout and binding as requested.
     command_line : command line of the launcher.
     environment : variables that begin with `MPIR_ MPICH_ OMPI_ PMIX_ PRTE_ I_MPI_ UCX_ FI_ HYDRA_ SLURM_ OMP_
@@ -249,7 +249,7 @@ class Launch(TypedDict, total=False):
     control_variables : integer MPI_T variables whose names contain eager, rendezvous or threshold.
     settings : `collective`: for each method, the control variables written before its communicator was
         created (`communicator`) and before its calls (`call`).
-    library_version, mpi_standard : as the MPI reports them.
+    library_version, mpi_standard : texts that the MPI reports.
     thread_level : thread level that MPI_Init_thread provided: `single`, `funneled`, `serialized` or
         `multiple`.
     threads_per_rank : the value of `--threads`, 1 if absent.
@@ -259,7 +259,7 @@ class Launch(TypedDict, total=False):
     oversubscribed : whether a node had more rank threads than usable cores.
     placement : where each rank ran.
     network, link, link_at_start : virtual cluster: a description of its links, their measurements before this
-        session, and those from when the cluster started.
+        session, and their measurements when the cluster started.
     node_received_bytes : virtual cluster: bytes that each node received over its link during the launch; null
         when the link was lost.
     tool, hidden, file, sha256, datatype : `import`: the benchmark and its version, the values that its text

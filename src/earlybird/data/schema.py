@@ -164,8 +164,8 @@ def decode(value: Any, kind: type[Kind], where: str, remedy: str = "") -> Kind:
 
 
 def check_keys(value: Any, kind: Any, where: str, remedy: str = "") -> None:
-    """Raise the error of `decode` unless `value` has the types of `kind`, a TypedDict, whose other keys are
-    free."""
+    """Raise the error of `decode` unless `value` has the types of `kind`, a TypedDict; other keys are
+    allowed."""
     try:
         _convert(value, kind)
     except (msgspec.ValidationError, ValueError) as error:

@@ -165,7 +165,7 @@ def parse_simulated_machine(text: str) -> SimulatedMachine:
 
 
 def load_simulated_machine(path: str | Path) -> SimulatedMachine:
-    """Read a machine from a file; missing values are those of `NODESxSOCKETSxCORES`."""
+    """Read a machine from a file; missing values are the values of `NODESxSOCKETSxCORES`."""
     # The defaults' sources do not apply to given numbers.
     value = {"sources": {}} | files.read_json(path, "simulated machine", SCHEMA)
     if isinstance(given := value.get("levels"), dict):

@@ -9,7 +9,8 @@ MAX_LINKS = 10**6
 
 
 class Link(NamedTuple):
-    """A link between two switches; each direction has the whole bandwidth, in bytes/s, or that of a NIC."""
+    """A link between two switches; each direction has the whole bandwidth, in bytes/s, by default the
+    bandwidth of a NIC."""
 
     name: str
     bandwidth_bytes_per_s: float | None
@@ -32,7 +33,8 @@ class FatTree(Record):
     uplinks_per_leaf : number of spine switches; each leaf switch has one link to each of them. A message to
         node d goes over spine switch d modulo this number (D-mod-k). As many uplinks as `nodes_per_leaf` give
         full bisection, half as many a network tapered 2:1.
-    bandwidth_bytes_per_s : bandwidth of each direction of an uplink; default that of a node's NIC.
+    bandwidth_bytes_per_s : bandwidth of each direction of an uplink; by default the bandwidth of a node's
+        NIC.
     hop_latency_s : latency added for each link between switches.
     """
 
@@ -42,7 +44,7 @@ class FatTree(Record):
     hop_latency_s: NotNegative = 0.0
 
     def check(self, nodes: int) -> None:
-        """Raise ValueError unless the leaf switches have exactly `nodes` nodes."""
+        """Raise ValueError unless `nodes_per_leaf` divides `nodes` and the number of links is allowed."""
         if nodes % self.nodes_per_leaf:
             raise ValueError(
                 f"the fat tree has {self.nodes_per_leaf} nodes per leaf switch, which does not divide the "
@@ -75,13 +77,13 @@ class Dragonfly(Record):
 
     Attributes
     ----------
-    groups, routers_per_group, nodes_per_router : their product is the number of nodes; consecutive nodes have
-        the same router, consecutive routers the same group.
+    groups, routers_per_group, nodes_per_router : numbers whose product is the number of nodes; consecutive
+        nodes have the same router, consecutive routers the same group.
     links_between_groups : number of parallel links of each pair of groups, dealt to the routers of a group in
         turn. A message to node d takes link d modulo this number, with at most one local link before and one
         after it: a minimal route.
     local_bandwidth_bytes_per_s, global_bandwidth_bytes_per_s : bandwidth of each direction of a link within
-        and between groups; default that of a node's NIC.
+        and between groups; by default the bandwidth of a node's NIC.
     hop_latency_s : latency added for each link between routers.
     """
 
@@ -94,7 +96,8 @@ class Dragonfly(Record):
     hop_latency_s: NotNegative = 0.0
 
     def check(self, nodes: int) -> None:
-        """Raise ValueError unless the routers have exactly `nodes` nodes."""
+        """Raise ValueError unless the routers have exactly `nodes` nodes and the number of links is
+        allowed."""
         product = self.groups * self.routers_per_group * self.nodes_per_router
         if product != nodes:
             raise ValueError(

@@ -20,7 +20,7 @@ STATISTICS: Mapping[str, str] = {
 def statistic_of(
     statistic: Statistic | None, iterations: int, quantity: str, launch: Mapping[str, Any]
 ) -> Statistic | None:
-    """Find the statistic of a sample; None if its times are those of single iterations.
+    """Return the statistic of a sample; None if its times are times of single iterations.
 
     Parameters
     ----------
