@@ -38,15 +38,17 @@ class AlternativeKeys(TypedDict, total=False):
     messages : number of messages.
     message_bytes : size of every message but the last.
     vcis : communication contexts requested from the MPI.
-    algorithm, segment_bytes : algorithm of a collective and the size of its segments.
+    algorithm : algorithm of a collective.
+    segment_bytes : size of the segments of a collective.
     form : the form that predicted the time.
     source : source of the parameters, as in a [prediction](#predictedmethod).
     extrapolated : the values that are outside the measured range.
     messages_between_nodes : number of messages between nodes with aggregation.
-    largest_part, edge_cut : for a partition of a mesh: the work of the largest part over the mean, and the
-        number of edges between parts.
-    kind, phase, functions : for a program: the kind of the change, and the phase and the functions that it
-        changes.
+    largest_part : the work of the largest part of a mesh over the mean.
+    edge_cut : number of edges between the parts of a mesh.
+    kind : for a program: the kind of the change.
+    phase : for a program: the phase that the change affects.
+    functions : for a program: the functions that the change affects.
     """
 
     partitions: Count | None
@@ -67,7 +69,7 @@ class AlternativeKeys(TypedDict, total=False):
 
 
 class ConfigKeys(TypedDict, total=False):
-    """Settings that make the MPI use the ones of its own algorithms that were measured to be faster than its
+    """Settings that make the MPI use those of its algorithms that were measured to be faster than its
     default.
 
     Attributes
@@ -115,8 +117,8 @@ class AdviceKeys(TypedDict, total=False):
     ----------
     assumptions, models : sentences about a program.
     rule : the rule by which `advise partition` chose.
-    swaps, swaps_ended_by : `advise layout`: the number of swaps tried, and what ended them: `count`, `budget`
-        or `interrupt`.
+    swaps : `advise layout`: the number of swaps tried.
+    swaps_ended_by : `advise layout`: the end of the swaps: `count`, `budget` or `interrupt`.
     config : settings of collectives, [ConfigKeys](#configkeys).
     """
 
@@ -139,10 +141,11 @@ class Alternative(Record):
     action : the setting, command or program change that selects it.
     extra : further values, such as the number of partitions.
     measured_state : whether the measured times converged.
-    time_s, speed_up : time and speed-up, determined as `basis` says; `speed_up` is over the baseline, null if
-        unknown.
+    time_s : time, determined as `basis` says.
+    speed_up : speed-up over the baseline, determined as `basis` says; null if unknown.
     predicted_speed_up : speed-up by the model alone.
-    measured_time_s, measured_speed_up : measured values; absent if this point was not measured.
+    measured_time_s : measured time; absent if this point was not measured.
+    measured_speed_up : speed-up from measured times; absent if this point was not measured.
     basis : `measured` (this point was measured), `model` (the point lies within the measured range: the
         model's values, corrected by the measured points around it) or `extrapolated`.
     """

@@ -141,7 +141,7 @@ class Check(Record):
     Attributes
     ----------
     size_bytes, cast_bytes : size of a message between two nodes, and of each message of an incast or outcast.
-    min_effect : a smaller difference is ignored, as a fraction.
+    min_effect : minimum effect, as a fraction: a smaller difference is ignored.
     planned_s, spent_s : the longest time planned for the first launch, and the time of all launches.
     launches : 2 if something was suspicious and was measured again.
     latency_s, send_s, both_s : (N, N) seconds by sender and receiver: half a round trip of a small message; a

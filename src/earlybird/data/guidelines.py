@@ -142,7 +142,7 @@ class GuidelineChecks(Record):
     Attributes
     ----------
     level : share of false discoveries among the checks that are called violated.
-    min_effect : a smaller violation is ignored, as a fraction.
+    min_effect : minimum effect, as a fraction: a smaller violation is ignored.
     unchecked : guidelines of operations that were not measured, as text.
     unchecked_sizes : for other guidelines, the sizes at which a measurement that they need is missing.
     run : name of the run.

@@ -88,8 +88,9 @@ class History(Record):
     Attributes
     ----------
     level : share of histories without a change in which one is found.
-    min_effect : a smaller change is ignored, as a fraction.
-    differences : what differs from the run before it other than times, by number of a run as text.
+    min_effect : minimum effect, as a fraction: a smaller change is ignored.
+    differences : properties, other than times, in which a run differs from the run before it, by number of
+        the run as text.
     runs : the runs in the order of their start.
     series : one Series for each point.
     """

@@ -46,7 +46,8 @@ class PredictedMethod(_PredictedTime):
     method : the send method.
     time_s : time from when the last partition is ready until the receiver has everything.
     vcis : number of communication contexts, if they were requested from the MPI.
-    speed_up, speed_up_interval : speed-up over `single`, with its interval.
+    speed_up : speed-up over `single`.
+    speed_up_interval : its interval.
     messages : number of messages.
     message_bytes : the size of every message but the last, and the largest size.
     source : the measurements to which the parameters were fitted: `pipeline fit`, `pipeline fit at T
@@ -90,8 +91,9 @@ class PredictedAlgorithm(_PredictedTime):
 
     Attributes
     ----------
-    method, algorithm, segment_bytes : method such as `pipeline:8192`, its algorithm `pipeline` and segment
-        size 8192; 0 for no segments.
+    method : the method, such as `pipeline:8192`.
+    algorithm : its algorithm, such as `pipeline`.
+    segment_bytes : its segment size, such as 8192; 0 for no segments.
     time_s : time from the common start until the last rank is done.
     form : `alpha-beta`, `empirical`, or `interpolated` between measured times.
     tree : the communication tree.
@@ -114,7 +116,9 @@ class PublishedTime(Record):
 
     Attributes
     ----------
-    form, table, algorithm : form, table and row of the regression in the paper.
+    form : form of the regression.
+    table : the table of the regression in the paper.
+    algorithm : algorithm that the regression describes.
     time_s : predicted time.
     """
 

@@ -130,7 +130,7 @@ class RunComparison(Record):
     Attributes
     ----------
     level : share of false discoveries among the points that are called changed.
-    min_effect : a smaller change is ignored, as a fraction.
+    min_effect : minimum effect, as a fraction: a smaller change is ignored.
     geometric_mean : geometric mean of the ratios.
     only_before, only_after : points that one side lacks.
     before, after : names of the two sides.
