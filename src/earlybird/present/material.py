@@ -89,7 +89,8 @@ class Material:
     for the measured points, by Sample.point(). These, `references` and `verifications` are computed
     elsewhere: the report evaluates no model. `layout` is where the ranks of patterns and predictions run that
     do not know it themselves. `names` are those of the files of each part, in order, as the
-    user gave them, and `paths` are what a command accepts for them.
+    user gave them, and `paths` are what a command accepts for them. `remarks` say what of the files was left
+    out.
     """
 
     runs: tuple[MeasuredRun, ...] = ()
@@ -113,6 +114,7 @@ class Material:
     layout: Layout | None = None
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     def name_of(self, part: str, k: int) -> str:
         """Return the name of the file of the k-th item of a part; "" if it did not come from a file."""
@@ -161,8 +163,11 @@ def collect(
                 kind, values = _load(path, name_of[_real(argument)], read_pattern)
                 items_of[kind] += [(value, name_of[_real(argument)], _path_text(path)) for value in values]
     parts: dict[str, Any] = {kind: tuple(value for value, _, _ in items) for kind, items in items_of.items()}
+    readable = [profile.readable() for profile in parts["profiles"]]
+    parts["profiles"] = tuple(profile for profile, _ in readable)
     return Material(
         **parts,
+        remarks=tuple(remark for _, remark in readable if remark),
         layout=layout,
         names={kind: tuple(name for _, name, _ in items) for kind, items in items_of.items()},
         paths={kind: tuple(path for _, _, path in items) for kind, items in items_of.items()},

@@ -14,7 +14,7 @@ from earlybird.present.core.text import star
 from earlybird.present.material import Verification
 from earlybird.present.subjects.collectives.view import Collective
 
-MAX_ROWS = 1200  # per table on the page
+MAX_TABLE_ROWS = 1200  # on the page
 BRIEF_SIZES, BRIEF_SETTINGS = 4, 6
 _VERIFICATION = (
     Column("operation", lambda check: labels.operation(check.operation)),
@@ -41,7 +41,7 @@ def times_table(collective: Collective) -> Table:
         *map(time_column, collective.methods()),
     ]
     caption = f"Times: {collective.setting_text}{_star([collective])}"
-    return Table(caption, columns, collective.points).first(MAX_ROWS, where="in the run folder")
+    return Table(caption, columns, collective.points).first(MAX_TABLE_ROWS, where="in the run folder")
 
 
 def best_table(measured: Sequence[Collective]) -> Table:
@@ -74,7 +74,7 @@ def crossovers_table(measured: Sequence[Collective]) -> Table:
         for ranks in of_mpi.ranks()
     ]
     table = crossovers.crossovers_table("Crossovers between the MPI's algorithms", rows, DEFAULT)
-    return table.first(MAX_ROWS)
+    return table.first(MAX_TABLE_ROWS)
 
 
 def verifications_table(verifications: Sequence[Verification]) -> Table:
