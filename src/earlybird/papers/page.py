@@ -65,6 +65,12 @@ def rows_table(paper: Paper, rows: Iterable[Row], caption: str = "") -> Table:
     return Table(labels.capital(caption or f"{paper.citation} and here"), COLUMNS, list(rows), wide=True)
 
 
+def printed_table(paper: Paper, rows: Iterable[Row]) -> Table:
+    """Return the values of the paper alone."""
+    table = rows_table(paper, rows, f"{paper.citation}: printed values")
+    return table.only(lambda column: column.head not in ("MPI", "here", "note"))
+
+
 def chapter_of(
     paper: Paper,
     rows: Sequence[Row],

@@ -20,9 +20,9 @@ from earlybird.measure import sides
 from earlybird.measure.continued import refuse_changes
 from earlybird.measure.effort import Effort
 from earlybird.measure.foreign_runs import refuse_unstated
-from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES
+from earlybird.measure.launch_counts import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 from earlybird.measure.suites import read_options
-from earlybird.papers.page import place_line, rows_table, summary
+from earlybird.papers.page import place_line, printed_table, rows_table, summary
 from earlybird.papers.paper import Paper
 from earlybird.papers.registry import PAPERS, find_paper, paper_chapters
 from earlybird.present.material import Material
@@ -110,11 +110,12 @@ def _print(paper: Paper, material: Material, format: Format, folder: Path | None
     if folder is not None:
         value["folder"] = str(folder)
     if not print_data(format, value, records):
-        table = rows_table(paper, rows)
+        table = rows_table(paper, rows) if material.runs else printed_table(paper, rows)
         print_line(table.caption)
         print_table(table)
         print_line()
-        for line in filter(None, (place_line(material, paper.name), paper.legend, summary(rows))):
+        counted = summary(rows) if material.runs else ""
+        for line in filter(None, (place_line(material, paper.name), paper.legend, counted)):
             print_line(line)
 
 

@@ -11,7 +11,7 @@ from earlybird.cli.options.values import DURATION, FRACTION, SIZE, OneOf
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import COMBINE, MIXED, MODELS, SHARES, SHARING
 from earlybird.data.levels import LEVELS, MAPPINGS
-from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES
+from earlybird.measure.launch_counts import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 
 if TYPE_CHECKING:
     from earlybird.data.profile import Profile
