@@ -89,7 +89,7 @@ class Material:
     `fitted_pipelines` and `fitted_collectives` are the seconds that the fitted models of the profiles predict
     for the measured points, by Sample.point(). These, `references` and `verifications` are computed
     elsewhere: the report evaluates no model. `layout` is where the ranks of patterns and predictions run that
-    do not know it themselves. `statistic` is the statistic of measured times that is shown. `names` are those of
+    do not know it themselves. `statistic` is what is shown of measured times. `names` are those of
     the files of each part, in order, as the user gave them, and `paths` are what a command accepts for them.
     `remarks` say what of the files was left out.
     """
