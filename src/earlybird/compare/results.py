@@ -201,7 +201,7 @@ def _collective(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any
     of_ranks = rank_medians_of_launches(samples)
     figures: dict[str, Any] = {"mean_s": float(of_ranks.mean())}
     if samples[0].quantity == MEAN_OVER_RANKS:
-        completion_s, _ = over_launches([as_completion(sample).steady_times_s() for sample in samples])
+        completion_s = over_launches([as_completion(sample).steady_times_s() for sample in samples])[0]
         figures |= dict(zip(estimate_keys("completion_s"), completion_s, strict=True))
     if config["operation"] not in ROOTED:
         return figures | {"root": None, "root_s": None}
