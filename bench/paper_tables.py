@@ -25,12 +25,13 @@ from earlybird.data.pattern import Pattern, load_pattern
 from earlybird.data.profile import Level, Profile, Protocol
 from earlybird.data.tables import load_thune_table
 from earlybird.data.units import format_bytes, format_seconds
+from earlybird.papers import thune
 from earlybird.patterns.near_exchange import near_exchange
 from earlybird.patterns.traffic import Traffic, traffic
 from earlybird.predict import Predictor
 from earlybird.present.render.terminal import print_rows
 
-ROWS = Path(__file__).parent / "thune_tables.csv"
+ROWS = Path(thune.__file__).parent / "tables.csv"
 DATA = Path(__file__).parents[2] / "shared" / "data"
 GRID, DIMS, TABLE_I = "norne_actnum.prop", "46x112x22", "thune_table1.csv"
 REFINED, REFINED_LARGE, LARGE_CPU = 2, 4, "Epyc Rome 7742"

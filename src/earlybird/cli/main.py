@@ -90,7 +90,7 @@ def _interrupt(number: int, frame: Any) -> None:
 
 
 def run() -> None:
-    """Entry point of the console script; prints a traceback only if EARLYBIRD_DEBUG is set."""
+    """Run the command line and exit with its status; print a traceback only if EARLYBIRD_DEBUG is set."""
     prepare_streams()
     # `kill`, a batch system's time limit, the end of a terminal and Ctrl-C all end a measurement in the same
     # way.

@@ -1,6 +1,7 @@
 """Parses the command line of every command, with typer; imported only if a command line needs it."""
 
 import importlib
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -11,24 +12,26 @@ COMPLETION = "`earlybird --install-completion` makes your shell complete command
 
 
 class _LazyGroup(TyperGroup):
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.commands |= dict.fromkeys(COMMANDS)  # typer's suggestions for a misspelt name
+        names: Any = dict.fromkeys(COMMANDS)  # typer's suggestions for a misspelt name
+        self.commands |= names
 
-    def list_commands(self, ctx):
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx, name):
+    def get_command(self, ctx: Any, name: str) -> Any:
         if name not in COMMANDS:
             return None
         return importlib.import_module(f"earlybird.cli.commands.{name}").command
 
-    def shell_complete(self, ctx, incomplete):
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         # From COMMANDS: importing all commands for their help takes a second.
-        self.get_command = lambda ctx, name: TyperCommand(name, help=COMMANDS[name])
+        of_table = lambda ctx, name: TyperCommand(name, help=COMMANDS[name])  # noqa: E731
+        self.get_command = of_table  # type: ignore[method-assign]
         return super().shell_complete(ctx, incomplete)
 
-    def format_help(self, ctx, formatter):
+    def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(f"{FIRST_SCREEN}\n")
         for title, commands in GROUPS.items():
             lines = "".join(f"  {name:<9} {text}\n" for name, text in commands.items())

@@ -40,12 +40,17 @@ def sides_of(sources: Sequence[Path], mpis: Sequence[str]) -> list[tuple[Side, S
                 f"{sources[0]} alone has nothing to be compared with; give a second run, or one of several "
                 "MPIs or settings, from `earlybird measure --mpi A --mpi B`"
             )
-        sides = [side_of(runs[0], mpi, f"{sources[0]}, {mpi}") for mpi in mpis]
-    else:
-        if len(mpis) > 1:
-            raise InputError(
-                f"{counted(len(runs), 'run')} and {len(mpis)} times --mpi are given; give --mpi once for "
-                "several runs, or one run and --mpi twice"
-            )
-        sides = [side_of(run, mpis[0] if mpis else None) for run in runs]
-    return [(sides[0], other) for other in sides[1:]]
+        return sides_within(runs[0], mpis)
+    if len(mpis) > 1:
+        raise InputError(
+            f"{counted(len(runs), 'run')} and {len(mpis)} times --mpi are given; give --mpi once for "
+            "several runs, or one run and --mpi twice"
+        )
+    first, *others = (side_of(run, mpis[0] if mpis else None) for run in runs)
+    return [(first, other) for other in others]
+
+
+def sides_within(run: Run, mpis: Sequence[str]) -> list[tuple[Side, Side]]:
+    """Return the first of these MPIs of a run and each other."""
+    first, *others = (side_of(run, mpi, f"{run.path}, {mpi}") for mpi in mpis)
+    return [(first, other) for other in others]

@@ -187,8 +187,8 @@ def _message_rate(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, A
 def _packing(samples: Sequence[Sample], _: Sequence[Sample]) -> dict[str, Any]:
     """Seconds for each byte that is packed or unpacked."""
     size_bytes = samples[0].config["size_bytes"]
-    time_s = over_launches([sample.steady_times_s() for sample in samples])[0]
-    per_byte = [one / size_bytes for one in time_s]
+    estimate = over_launches([sample.steady_times_s() for sample in samples])[0]
+    per_byte = [value_s / size_bytes for value_s in estimate]
     return dict(zip(estimate_keys("s_per_byte"), per_byte, strict=True))
 
 

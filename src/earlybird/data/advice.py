@@ -181,6 +181,11 @@ class SizeRange(Record):
     extra: Extra = field(default_factory=dict)
 
 
+def _about(size_bytes: float) -> str:
+    """Return a size with two digits: crossovers are known to about 1 %."""
+    return f"{float(size_bytes):.2g}"
+
+
 @dataclass(frozen=True)
 class Advice(Record):
     """The alternatives of an `operation`, best first, for what was `asked`.
@@ -209,6 +214,23 @@ class Advice(Record):
     def __post_init__(self) -> None:
         if not self.ranked:
             raise ValueError("ranked is missing or empty; give an alternative")
+
+    def distinct_ranges(self) -> list[SizeRange]:
+        """Return the ranges of sizes, each joined with the next one if its ends read the same."""
+        joined: list[SizeRange] = []
+        begin: int | None = None
+        for item in self.size_ranges:
+            item = item if begin is None else replace(item, from_bytes=begin)
+            begin = None
+            is_short = item.to_bytes > item.from_bytes and _about(item.from_bytes) == _about(item.to_bytes)
+            is_same = bool(joined) and (joined[-1].method, joined[-1].extra) == (item.method, item.extra)
+            if is_short and not joined and item.to_bytes < self.size_ranges[-1].to_bytes:
+                begin = item.from_bytes
+            elif joined and (is_short or is_same):
+                joined[-1] = replace(joined[-1], to_bytes=item.to_bytes)
+            else:
+                joined.append(item)
+        return joined
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,8 @@ MAX_BYTES = 4 << 30
 # Of a line of a file that is read line by line: times of a million ranks.
 MAX_LINE_BYTES = 256 << 20
 # The most of a JSON file: the times of ten million ranks.
+# Profiles with published values.
+_PROFILES = Path(__file__).parent / "profiles"
 _MAX_JSON_BYTES = 1 << 30
 # A text is held as bytes, as characters and as lines while it is taken apart, and as values then.
 _MEMORY_PER_BYTE_OF_TEXT = 8
@@ -528,8 +530,22 @@ _LONG_NUMBER = b"0" * 300  # it may be beyond floating point
 _STRICT = json.JSONDecoder(parse_float=_finite, parse_int=_integer, parse_constant=_no_number)
 
 
+def shipped(path: str | Path) -> str | Path:
+    """Return the file of a profile that is part of the package, if `path` is its name and no file has that
+    name; otherwise `path`."""
+    is_name = str(path) in shipped_profiles() and not os.path.lexists(path)
+    return _PROFILES / f"{path}.json" if is_name else path
+
+
+def shipped_profiles() -> list[str]:
+    """Return the names of the profiles that are part of the package."""
+    return sorted(path.stem for path in _PROFILES.glob("*.json"))
+
+
 def read_json(path: str | Path, what: str, schema: str | None = None) -> dict[str, Any]:
-    """Return the JSON object in `path`; with `schema` ("earlybird.profile/1") refuse any other."""
+    """Return the JSON object in `path`, which may be the name of a profile that is part of the package; with
+    `schema` ("earlybird.profile/1") refuse any other."""
+    path = shipped(path)
     data = bytearray()
     for block in read_blocks(path, what, _MAX_JSON_BYTES, _MEMORY_PER_BYTE_OF_TEXT):
         data += block

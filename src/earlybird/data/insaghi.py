@@ -15,7 +15,7 @@ class Regression:
     ----------
     form : 1, 2 or 3, see docs/collective-models.md.
     logarithm : whether the regression is of ln T (forms 1 and 2) or log2 T (form 3), T in microseconds.
-    terms, estimates, std_errors : as printed, in the order printed.
+    terms, estimates, std_errors, t_values, p_values : as printed, in the order printed.
     """
 
     table: str
@@ -27,17 +27,20 @@ class Regression:
     terms: tuple[str, ...]
     estimates: tuple[float, ...]
     std_errors: tuple[float, ...]
+    t_values: tuple[float, ...]
+    p_values: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Insaghi:
-    """The machine and the regressions of Insaghi (paper)."""
+    """The machine and the regressions of Insaghi (paper); R squared by table, where it is printed."""
 
     source: str
     break_ranks: int
     machine: dict[str, int]
     ranks: tuple[int, int]
     regressions: tuple[Regression, ...]
+    r_squared: dict[str, float]
 
 
 def _regression(value: dict[str, Any]) -> Regression:
@@ -57,4 +60,5 @@ def load_insaghi() -> Insaghi:
         value["machine"],
         tuple(value["ranks"]),
         tuple(map(_regression, value["regressions"])),
+        value["r_squared"],
     )

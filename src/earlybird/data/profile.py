@@ -31,6 +31,7 @@ from earlybird.data.schema import (
     require_ascending,
     require_one_of,
 )
+from earlybird.data.units import number_or_none
 
 SCHEMA = "earlybird.profile/1"
 Form = TypeVar("Form", PipelineForm, CollectiveForm, PackingForm)
@@ -301,6 +302,17 @@ class Profile(Record):
             if is_one and (lines := _ping_pong_lines(form)):
                 return form, lines
         return {}, []
+
+    def interval(
+        self, level: str, protocol: str, key: str, n: int | None = None
+    ) -> tuple[float, float] | None:
+        """Return the interval of a value of a protocol, or of that at N; None if there is no such pair."""
+        value: Any = self.intervals
+        for name in (level, protocol, key, *([] if n is None else [str(n)])):
+            value = value.get(name) if isinstance(value, dict) else None
+        if not isinstance(value, list | tuple) or len(value) != 2 or None in map(number_or_none, value):
+            return None
+        return float(value[0]), float(value[1])
 
     def level(self, name: str) -> Level:
         """The level `name`; InputError when this profile has none."""

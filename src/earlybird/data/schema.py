@@ -370,7 +370,11 @@ def _holds_records(kind: Any) -> bool:
 
 
 def _explain(message: str, value: Any, kind: Any) -> str:
-    """The message of msgspec, `Expected TYPE, got TYPE - at PATH`, in plain terms, with the given value."""
+    """Explain the message of msgspec, `Expected TYPE, got TYPE - at PATH`, in plain terms, with the value.
+
+    Its errors have nothing but this sentence: no path, type or limit as an attribute. So the sentence is
+    taken apart, here alone.
+    """
     reason, _, path = message.partition(" - at ")
     names, given = "", value
     for name, index in re.findall(r"\.([^.\[\]`]+)|\[([0-9]+|\.\.\.)\]", path):

@@ -86,6 +86,7 @@ def _kind_of(source: Path) -> str:
     from earlybird.data import profile, recording
     from earlybird.data.run import Run
 
+    source = Path(files.shipped(source))
     if not source.exists():
         raise InputError(f"{source} does not exist; check the path")
     if (source / recording.SUMMARY).exists():

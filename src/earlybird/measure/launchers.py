@@ -185,7 +185,7 @@ def with_link_measured(launcher: Launcher, note: Note = ignore) -> Launcher:
     measured = link.measure_link(parts[0].cluster, counts=(1,))
     if mismatch := link.describe_mismatch(measured):
         note(f"warning: {mismatch}")
-    checked = tuple(replace(one, link=measured) for one in parts)
+    checked = tuple(replace(part, link=measured) for part in parts)
     return SeveralMpis(checked) if len(checked) > 1 else checked[0]
 
 

@@ -186,7 +186,7 @@ def exchange_settings(
     """Return the settings of a run that replays `stages`: what continues it with the same predictions."""
     settings: dict[str, Any] = {"layout_text": layout.text}
     if profiles:
-        settings["profile"] = [str(path.absolute()) for path in profiles]
+        settings["profile"] = [str(Path(files.shipped(path)).absolute()) for path in profiles]
         settings |= {name: given for name, given in variant.items() if given}
     return settings | ({"stages": [stage.num_messages for stage in stages]} if len(stages) > 1 else {})
 
@@ -243,7 +243,7 @@ def better_combination(
         return ""  # where ranks wait for cores, neither way describes their times
     predictions = {model: predictor.predict(profile, model, share=share) for model in compared.predicted_s}
     errors = compare_times(compared.measured_s, predictions).error
-    model, best = (min(one, key=lambda name: one[name]) for one in (errors, compared.error))
+    model, best = (min(of_way, key=of_way.__getitem__) for of_way in (errors, compared.error))
     if errors[model] >= _MUCH_LESS * compared.error[best]:
         return ""
     return (

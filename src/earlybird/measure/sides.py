@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from earlybird.compare.chosen_sides import sides_within
 from earlybird.compare.sides import Side, mpis_of, side_of
 from earlybird.data.errors import FAILED_VERDICT, WorkError
 from earlybird.data.mpi_settings import alternatives, split_settings, with_settings
@@ -100,8 +101,7 @@ def _pairs(run: Run, against: str | None) -> list[tuple[Side, Side]]:
     """Return before and after of each comparison."""
     mpis = mpis_of(run)
     if against is None:
-        sides = [side_of(run, mpi, f"{run.path}, {mpi}") for mpi in mpis]
-        return [(sides[0], other) for other in sides[1:]]
+        return sides_within(run, mpis)
     before = Run.open(against)
     name = min(os.path.relpath(against), against, key=len)
     return [(side_of(before, mpi, name), side_of(run, mpi)) for mpi in mpis]

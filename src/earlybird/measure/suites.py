@@ -33,9 +33,6 @@ from earlybird.measure.packing import PACKING_OPTIONS, packing_groups
 from earlybird.measure.partitioned import PARTITIONED_OPTIONS, partitioned_groups
 from earlybird.measure.pipeline import PIPELINE_OPTIONS, pipeline_groups
 
-DEFAULT_LAUNCHES = 5
-QUICK_LAUNCHES = 3
-
 # What one rank sends in one timed region of `contention`: at most this many messages, each from a place of
 # its own, and at most this many bytes. Where a cache holds them all they come from there, as data that was
 # just written does in applications.

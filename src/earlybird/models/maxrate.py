@@ -2,6 +2,9 @@
 
 import numpy as np
 
+# Up to this relative deviation, a bandwidth follows the ideal scaling.
+FOLLOWS = 0.05
+
 
 def maxrate_bandwidth(
     num_pairs: np.ndarray, single_bandwidth_bytes_per_s: float, max_bandwidth_bytes_per_s: float

@@ -60,7 +60,7 @@ def chapter_of(
         f"paper-{paper.name}",
         f"What do the figures of {paper.citation} look like here?",
         summary(rows),
-        [f"{labels.capital(paper.authors)}: {paper.title}.", *lines],
+        [f"{labels.capital(paper.authors)}: {paper.title}.", *lines, *filter(None, [paper.legend])],
         figures=figures,
         shown=[table],
         tables=tables,

@@ -69,6 +69,7 @@ class Paper:
     plan : (options, resources, MPI) -> the steps.
     remarks : (options, resources) -> how the measurements differ from those of the paper, in sentences.
     rows : every value that the paper printed, next to those of the material.
+    legend : what the values of the table are, beyond their columns.
     chapter : its page in a report; without a sentence if the material has no run that reproduces it.
     """
 
@@ -83,6 +84,7 @@ class Paper:
     remarks: Callable[[Options, Resources], list[str]]
     rows: Callable[[Material], list[Row]]
     chapter: Callable[[Material], Chapter]
+    legend: str = ""
 
     @property
     def citation(self) -> str:

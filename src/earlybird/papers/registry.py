@@ -4,13 +4,15 @@ from collections.abc import Mapping
 
 from earlybird.data import labels
 from earlybird.data.errors import InputError
-from earlybird.papers import gillis, temucin, threads
+from earlybird.papers import gillis, insaghi, temucin, threads, thune
 from earlybird.papers.page import runs_of
 from earlybird.papers.paper import Paper
 from earlybird.present.core.parts import Chapter
 from earlybird.present.material import Material
 
-PAPERS: Mapping[str, Paper] = {paper.name: paper for paper in (gillis.PAPER, threads.PAPER, temucin.PAPER)}
+PAPERS: Mapping[str, Paper] = {
+    paper.name: paper for paper in (gillis.PAPER, threads.PAPER, temucin.PAPER, thune.PAPER, insaghi.PAPER)
+}
 
 
 def find_paper(name: str) -> Paper:

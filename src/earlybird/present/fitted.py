@@ -36,7 +36,7 @@ def with_fitted(material: Material) -> Material:
 def with_pipelines(material: Material) -> Material:
     """`material` with the times of the profiles' models for the measured pipelines they describe, by method,
     level, threads and contexts."""
-    fitted: dict[tuple, float] = {}
+    fitted: dict[tuple[Any, ...], float] = {}
     for run in material.runs:
         samples = [sample for sample in run.samples if _has_delay(sample)]
         for profile in profiles_of(run, material.profiles):
@@ -52,7 +52,7 @@ def with_pipelines(material: Material) -> Material:
 
 
 def _has_delay(sample: Sample) -> bool:
-    """Whether the models describe `sample`: they have one late partition and no noise."""
+    """Tell whether the models describe `sample`: they have one late partition and no noise."""
     return (
         sample.kernel == PIPELINE.name
         and "partitions" in sample.config
@@ -61,12 +61,12 @@ def _has_delay(sample: Sample) -> bool:
 
 
 def profiles_of(run: MeasuredRun, profiles: tuple[Profile, ...]) -> list[Profile]:
-    """The profiles, those fitted to this run first."""
+    """Return the profiles, those fitted to this run first."""
     run_id = run.header.get("id")
     return sorted(profiles, key=lambda profile: all(source.get("id") != run_id for source in profile.runs))
 
 
-def _models(profile: Profile, level: str, threads: int, receivers: str) -> dict[tuple, MethodModel]:
+def _models(profile: Profile, level: str, threads: int, receivers: str) -> dict[tuple[Any, ...], MethodModel]:
     if any((form.what.receivers or ONE_RECEIVES) != receivers for form in profile.pipelines):
         return {}
     return {
@@ -85,7 +85,7 @@ def _fitted_s(model: MethodModel, config: Mapping[str, Any]) -> float:
 def with_collectives(material: Material) -> Material:
     """`material` with the times of the profiles' forms for the measured collectives they describe, the
     published regressions of the same operations and mappings, and the verifications of algorithms."""
-    fitted: dict[tuple, float] = {}
+    fitted: dict[tuple[Any, ...], float] = {}
     timed = {
         id(run): [sample for sample in run.samples if is_collective(sample) and is_timed(sample)]
         for run in material.runs
@@ -104,11 +104,11 @@ def with_collectives(material: Material) -> Material:
     )
 
 
-def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> dict[tuple, float]:
+def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> dict[tuple[Any, ...], float]:
     forms = {(form.operation, form.algorithm, form.mpi): form for form in profile.collectives}
     launches = {str(launch.get("id")): launch for launch in run.launches}
-    chosen: dict[tuple, dict[tuple, tuple[Hops, int, int]]] = {key: {} for key in forms}
-    counted: dict[tuple, Hops] = {}
+    chosen: dict[tuple[Any, ...], dict[tuple[Any, ...], tuple[Hops, int, int]]] = {key: {} for key in forms}
+    counted: dict[tuple[Any, ...], Hops] = {}
     for sample in samples:
         config, point = sample.config, sample.point()
         method = parse_method(sample.method or "")
@@ -118,7 +118,7 @@ def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> di
         hops = _hops(forms[key].structure, config, launches.get(sample.launch, {}), counted)
         if hops is not None:
             chosen[key][point] = hops, int(config["size_bytes"]), method.segment_bytes
-    result: dict[tuple, float] = {}
+    result: dict[tuple[Any, ...], float] = {}
     for key, points in chosen.items():
         if points:
             hops, sizes, segments = zip(*points.values(), strict=True)
@@ -129,7 +129,7 @@ def _fitted(run: MeasuredRun, samples: Iterable[Sample], profile: Profile) -> di
 
 
 def _hops(
-    structure: str, config: Mapping[str, Any], launch: Mapping[str, Any], counted: dict[tuple, Hops]
+    structure: str, config: Mapping[str, Any], launch: Mapping[str, Any], counted: dict[tuple[Any, ...], Hops]
 ) -> Hops | None:
     """Return the hops for the placement observed in the launch; each placement is counted once."""
     ranks, map_by, layout = int(config["ranks"]), str(config.get("map_by", "")), str(config.get("layout", ""))
@@ -179,9 +179,9 @@ def _references(measured: Iterable[Sample]) -> Iterable[ReferenceCurve]:
         if ranks <= 2 or size_bytes > LARGEST_BYTES:
             continue
         counts = np.unique(np.geomspace(2, ranks, CURVE_POINTS).round().astype(int))
-        for one in insaghi.regressions:
-            same = (one.operation, one.map_by) == (operation, published_mapping(map_by))
-            if same and (one.form == 3) != (size_bytes <= SMALL_BYTES):
-                times_s = published_us(one, counts, size_bytes, insaghi.break_ranks) / US
+        for regression in insaghi.regressions:
+            same = (regression.operation, regression.map_by) == (operation, published_mapping(map_by))
+            if same and (regression.form == 3) != (size_bytes <= SMALL_BYTES):
+                times_s = published_us(regression, counts, size_bytes, insaghi.break_ranks) / US
                 values = tuple(counts.tolist()), tuple(times_s.tolist())
-                yield ReferenceCurve(SOURCE, operation, one.algorithm, map_by, size_bytes, *values)
+                yield ReferenceCurve(SOURCE, operation, regression.algorithm, map_by, size_bytes, *values)

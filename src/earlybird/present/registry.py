@@ -68,7 +68,7 @@ _KINDS = {
     "collective-prediction": FileKind(
         "prediction",
         "method_predictions:collective_prediction_from_json",
-        "collectives.prediction:print_collective_prediction",
+        "collectives.terminal:print_collective_prediction",
     ),
     "comparison": FileKind(
         "comparison",

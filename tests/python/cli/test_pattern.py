@@ -293,3 +293,12 @@ def test_a_phase_without_messages_is_refused_with_those_that_have_some(in_proces
     to_itself = of_epochs(2, [[(0, 0, 1, 100)]])
     with pytest.raises(InputError, match="phase 1 has no message between ranks, and neither has another one"):
         check_messages(to_itself, phase_of(to_itself, 1))
+
+
+def test_pairs_exchange_a_size_each(run_main, tmp_path):
+    path = tmp_path / "pairs.csv"
+    status, _, err = run_main("pattern", "pairs", "--sizes", "2KiB,512", "-o", path)
+    assert status == 0, err
+    assert sorted(path.read_text().splitlines()[1:]) == ["0,1,2048", "1,0,2048", "2,3,512", "3,2,512"]
+    status, _, err = run_main("pattern", "pairs", "--sizes", "1KiB,many", "-o", path)
+    assert status == 2 and "--sizes" in err

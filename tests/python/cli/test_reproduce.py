@@ -44,7 +44,7 @@ def test_a_paper_is_measured_printed_and_continued(run_main):
 
 
 def test_statements_of_temucin_are_compared(run_main):
-    status, out, err = run_main("reproduce", "temucin", *GIVEN, "--json")
+    status, out, err = run_main("reproduce", "temucin", *GIVEN, "--sizes", "1KiB,4MiB", "--json")
     assert status == 0, err
     rows = json.loads(out)["rows"]
     # The known MPI sends all at the last MPI_Pready: no noise gains anything.
@@ -62,6 +62,8 @@ def test_statements_of_temucin_are_compared(run_main):
         (("gillis", "-o", "used"), "used exists already"),
         (("gillis", "--threads", "1,2", "--launcher", "synthetic:known.json", "-o", "x"), "give one"),
         (("gillis", "--budget", "soon", "-o", "x"), "--budget"),
+        (("threads", "--launcher", "synthetic:known.json", "-o", "x"), "cannot draw from a profile"),
+        (("gillis", "--threads", "0", "--launcher", "synthetic:known.json", "-o", "x"), "--threads has '0'"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(run_main, arguments, expected):
@@ -84,3 +86,20 @@ def test_the_command_prints_the_same_rows(run_main):
     assert [row["paper"] for row in value["rows"]] == [row.paper for row in PAPERS["gillis"].rows(Material())]
     status, out, _ = run_main("reproduce", "gillis", "--published", "--format", "csv")
     assert status == 0 and out.splitlines()[0] == "figure,quantity,paper,here,note,mpi"
+
+
+def test_table_i_is_recovered_from_times_drawn_from_it(run_main):
+    given = ("--quick", "--launcher", "synthetic:thune-epyc-rome", "--launches", "1", "--quiet")
+    status, out, err = run_main("reproduce", "thune", *given, "--json", "-o", "t")
+    assert status == 0, err
+    rows = json.loads(out)["rows"]
+    for row in rows:
+        if row["figure"] == "Table I":
+            of_rome = float(row["paper"].split(" / ")[3])
+            assert float(row["here"]) == pytest.approx(of_rome, rel=0.05), row
+    (sweep,) = [row for row in rows if row["figure"] == "figure 3"]
+    assert float(sweep["here"].split()[0]) < 20 and "max-rate" in sweep["note"]
+    on_sockets = [row["here"] for row in rows if row["figure"] == "Table II"][:2]
+    assert float(on_sockets[0].split()[0]) < float(on_sockets[1].split()[0])
+    assert Path("t/synthetic/profile.json").exists()
+    assert "What do the figures of Thune et al. 2023" in Path("t/report.html").read_text()

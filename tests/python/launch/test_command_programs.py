@@ -226,7 +226,7 @@ def test_a_launcher_with_a_suffix_has_a_shim(tmp_path, monkeypatch):
 def built(tmp_path, monkeypatch):
     """MPICH and Open MPI, of which MPICH is the default."""
     mpis = {name: flavour(name) for name in ("mpich", "openmpi")}
-    monkeypatch.setattr(execution, "choose_flavour", lambda name: mpis[name or "mpich"])
+    monkeypatch.setattr(execution, "choose_flavour", lambda name, note: mpis[name or "mpich"])
     monkeypatch.setattr(execution, "built_flavours", lambda: iter(mpis.values()))
     (tmp_path / "libearlybird.so").touch()
     monkeypatch.setattr(execution, "library_path", lambda mpi: tmp_path / "libearlybird.so")
@@ -234,16 +234,18 @@ def built(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_without_a_choice_the_mpi_that_is_built_and_suits_the_program_is_used(built, capsys):
+def test_without_a_choice_the_mpi_that_is_built_and_suits_the_program_is_used(built):
     app = compile_program(built, "app", *make_libmpi(built, "libmpi.so.40"))
-    _, _, environment = execution.prepare(execution.Request([app]))
+    remarks = []
+    _, _, environment = execution.prepare(execution.Request([app]), remarks.append)
     assert environment[interpose.FLAVOUR] == "openmpi"
-    assert "--mpi openmpi is used" in capsys.readouterr().err
+    assert "--mpi openmpi is used" in remarks[-1]
     with pytest.raises(InputError, match="is built against Open MPI"):
-        execution.prepare(execution.Request([app], "mpich", records=True))
+        execution.prepare(execution.Request([app], "mpich", records=True), remarks.append)
 
 
-def test_where_no_mpi_suits_the_program_it_is_reported_as_before(built, capsys):
+def test_where_no_mpi_suits_the_program_it_is_reported_as_before(built):
     app = compile_program(built, "app", *make_libmpi(built, "libmpi_abi.so.0"))
-    execution.prepare(execution.Request([app]))
-    assert "is built against the MPI standard's own ABI" in capsys.readouterr().err
+    remarks = []
+    execution.prepare(execution.Request([app]), remarks.append)
+    assert any("is built against the MPI standard's own ABI" in remark for remark in remarks)

@@ -206,7 +206,7 @@ def test_the_terminal_begins_with_every_piece_of_advice(make):
 
 
 def test_unknown_operations_and_keys_are_shown_unchanged():
-    asked = {"colour": "red", "size_bytes": "big", "ranks": None, "window_bytes": 2048}
+    asked = {"colour": "red", "size_bytes": 8, "ranks": None, "window_bytes": 2048}
     alternative = Alternative(
         "<b>method</b>",
         Estimate.exact(1e-6),
@@ -216,7 +216,7 @@ def test_unknown_operations_and_keys_are_shown_unchanged():
     )
     advice = Advice("shuffle", asked, "", (alternative,), (SizeRange(0, 8, "<b>method</b>", "do it"),))
     (answer,) = chapter(advice).answers
-    assert answer.what == "Shuffle: size big, colour red, window 2 KiB"
+    assert answer.what == "Shuffle: 8 B, colour red, window 2 KiB"
     assert (answer.number, answer.sentence) == ("1 us", "<b>method</b>.")
     table = chapter(advice).shown[0]
     assert [cells(table, head) for head in ("on", "wait", "what to do")] == [["yes"], ["2 us"], ["do it"]]

@@ -77,7 +77,7 @@ _ALL_OPERATIONS = "all"
 class CollectivesOptions(CollectiveOptions):
     """One collective operation or several."""
 
-    op: Annotated[
+    op: Annotated[  # type: ignore[assignment]
         tuple[str, ...],
         typer.Option(help="Operations such as bcast,allreduce, or all of the profile: all."),
         ListOf(*OPERATIONS, _ALL_OPERATIONS),
@@ -131,10 +131,10 @@ def collective(
 
 def _operations(names: Sequence[str], profile: Profile) -> list[str]:
     """Return the operations of `--op`, each once."""
-    every = operations_of(profile) if _ALL_OPERATIONS in names else []
-    return list(
-        dict.fromkeys(one for name in names for one in (every if name == _ALL_OPERATIONS else [name]))
-    )
+    operations: list[str] = []
+    for name in names:
+        operations += operations_of(profile) if name == _ALL_OPERATIONS else [name]
+    return list(dict.fromkeys(operations))
 
 
 def program(

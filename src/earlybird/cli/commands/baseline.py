@@ -1,7 +1,7 @@
 """`earlybird baseline`: keeps what a run measured under a name, to compare later runs with."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from earlybird.data.shell_commands import command_text
 from earlybird.present.render.data import Format, print_data, print_json
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_rows
+
+if TYPE_CHECKING:
+    from earlybird.data.check import Check
 
 CHECK = "earlybird.check/1"
 FolderOption = Annotated[
@@ -73,7 +76,7 @@ def save(
         print_json({"file": str(path), "mpi": side.mpi, "points": len(side.times_s), "launches": least})
 
 
-def _check_in(source: Path):
+def _check_in(source: Path) -> "Check | None":
     """Return the check in a run folder, or None."""
     path = source / "check.json"
     if not path.exists():
@@ -83,7 +86,7 @@ def _check_in(source: Path):
     return load_check(path)
 
 
-def _save_check(check, path: Path, prints_json: bool) -> None:
+def _save_check(check: "Check", path: Path, prints_json: bool) -> None:
     make_folder(path.parent)
     files.write_json(path, check.to_json())
     note(f"wrote {path}: a check of {counted(len(check.nodes), 'node')}")

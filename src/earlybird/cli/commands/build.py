@@ -94,7 +94,7 @@ def _print_removed(names: list[str], json: bool) -> None:
 
 
 def _prepare(name: str) -> tuple[flavours.Flavour, Path]:
-    """A flavour, installed if it comes as a wheel or unpacked if it is SimGrid, and its build folder."""
+    """Return a flavour, installed from its wheel or unpacked if it has to be, and its build folder."""
     if name in flavours.WHEELS:
         install_flavour(name, note)
     if name == flavours.SIMULATED:

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from earlybird.cli.options.command import make_command
-from earlybird.cli.options.shared import MpiOption, PlaceOptions, PrintScriptOption, QuietOption
-from earlybird.cli.options.values import FRACTION, SIZE, OneOf, above_zero
+from earlybird.cli.options.shared import (
+    MinEffectOption,
+    MpiOption,
+    PlaceOptions,
+    PrintScriptOption,
+    QuietOption,
+)
+from earlybird.cli.options.values import SIZE, OneOf, above_zero, as_written
 from earlybird.data import files
 from earlybird.data.errors import FAILED_VERDICT, InputError, WorkError, WriteError
 from earlybird.data.shell_commands import quoted
@@ -47,7 +53,7 @@ def check(
         float,
         typer.Option(help="Planned time of both measurements; messages are as large as it allows."),
         above_zero("60s"),
-    ] = "120s",
+    ] = as_written("120s"),
     size: Annotated[
         int | None,
         typer.Option(help="Size of messages between two nodes.  [default: 16KiB to 1MiB, as time allows]"),
@@ -61,10 +67,10 @@ def check(
             "or its name in baselines/), or bandwidth=11GB/s, latency=2us, computation, incast, outcast.",
         ),
     ] = None,
-    min_effect: Annotated[float, typer.Option(help="A smaller difference counts as none."), FRACTION] = "10%",
+    min_effect: MinEffectOption = as_written("10%"),
     stall_limit: Annotated[
         float, typer.Option(help="End the check if it makes no progress for this long."), above_zero("60s")
-    ] = "30s",
+    ] = as_written("30s"),
     plan: Annotated[bool, typer.Option("--plan", help="Print what would be measured and how long.")] = False,
     print_script: PrintScriptOption = None,
     quiet: QuietOption = False,

@@ -10,7 +10,7 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, FORMAT, make_group
 from earlybird.cli.options.shared import LAYOUT_HELP, MapByOption, MpiOption, ThreadsOption
-from earlybird.cli.options.values import SIZE, Parsed
+from earlybird.cli.options.values import SIZE, Parsed, as_written
 from earlybird.data.errors import InputError, WorkError
 from earlybird.data.levels import MAPPINGS
 from earlybird.data.units import is_plain_number, parse_bandwidth
@@ -47,12 +47,12 @@ def up(
         float,
         typer.Option(help="Bandwidth of every node's link in each direction, such as 200mbit."),
         Parsed(parse_rate),
-    ] = "200mbit",
+    ] = as_written("200mbit"),
     send_buffer: Annotated[
         int,
         typer.Option(help="Buffer of each TCP connection where it sends; about half of it holds data."),
         SIZE,
-    ] = "4MiB",
+    ] = as_written("4MiB"),
     name: Annotated[str, typer.Option(help="Name of the cluster.")] = "virtual",
     check: Annotated[bool, typer.Option(help="Measure the links, which takes 3 s.")] = True,
     json: bool = AS_JSON,

@@ -1,21 +1,19 @@
 """`earlybird compare`: what changed between runs, point by point, and what else differs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from earlybird.cli.commands.baseline import FolderOption, baselines_like
 from earlybird.cli.options.command import make_command
 from earlybird.cli.options.outputs import ResultOption, write_result
-from earlybird.cli.options.values import FRACTION, OneOf, level_from
+from earlybird.cli.options.shared import MinEffectOption
+from earlybird.cli.options.values import OneOf, as_written, level_from
 from earlybird.data.baseline import FOLDER, find_baseline
 from earlybird.data.errors import InputError
 from earlybird.data.guidelines import UNDECIDED, VIOLATED
 from earlybird.data.run_comparison import INCONCLUSIVE, SLOWER
-
-if TYPE_CHECKING:
-    from earlybird.compare.sides import Side
 
 
 def compare(
@@ -43,12 +41,12 @@ def compare(
             "and bcast.",
         ),
     ] = False,
-    min_effect: Annotated[float, typer.Option(help="A smaller change counts as none."), FRACTION] = "5%",
+    min_effect: MinEffectOption = as_written("5%"),
     level: Annotated[
         float,
         typer.Option(help="Share of false discoveries among the points that are called changed."),
         level_from(),
-    ] = "3%",
+    ] = as_written("3%"),
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Compare runs of other hosts, networks or placements too.")
     ] = False,
@@ -80,33 +78,26 @@ def compare(
         option = "--anyway" if anyway else "--baseline"
         raise InputError(f"--guidelines compares operations within one run; omit {option}")
     from earlybird.compare.chosen_sides import one_side, sides_of, sides_with_baseline
+    from earlybird.compare.guidelines import check_guidelines
     from earlybird.compare.runs import compare_sides
     from earlybird.present.subjects.changes.terminal import print_run_comparisons
+    from earlybird.present.subjects.guidelines.terminal import print_guidelines
 
-    limits, mpis = {"level": level, "min_effect": min_effect}, mpi or []
+    mpis = mpi or []
     if guidelines:
-        return _check_guidelines(one_side(sources, mpis), limits, strict, output, format)
+        checks = check_guidelines(one_side(sources, mpis), level=level, min_effect=min_effect)
+        print_guidelines(checks, format, strict=strict)
+        write_result(output, checks)
+        return int(bool(checks.count(VIOLATED) or (strict and checks.count(UNDECIDED))))
     path = find_baseline(baseline, folder) if baseline else None
     pairs = sides_of(sources, mpis) if path is None else sides_with_baseline(path, sources, mpis)
     if output is not None and len(pairs) > 1:
         raise InputError(f"-o is for one comparison, and these are {len(pairs)}; give two runs, or omit -o")
-    comparisons = [compare_sides(*pair, **limits, anyway=anyway) for pair in pairs]
+    comparisons = [compare_sides(*pair, level=level, min_effect=min_effect, anyway=anyway) for pair in pairs]
     print_run_comparisons(comparisons, format, strict=strict)
     write_result(output, comparisons[0])
     failing = (SLOWER, INCONCLUSIVE) if strict else (SLOWER,)
     return int(any(comparison.count(verdict) for comparison in comparisons for verdict in failing))
-
-
-def _check_guidelines(
-    side: "Side", limits: dict[str, float], strict: bool, output: Path | None, format: str
-) -> int:
-    from earlybird.compare.guidelines import check_guidelines
-    from earlybird.present.subjects.guidelines.terminal import print_guidelines
-
-    checks = check_guidelines(side, **limits)
-    print_guidelines(checks, format, strict=strict)
-    write_result(output, checks)
-    return int(bool(checks.count(VIOLATED) or (strict and checks.count(UNDECIDED))))
 
 
 command = make_command(compare, name="compare", example="earlybird compare before/ after/ --min-effect 3%")

@@ -13,7 +13,7 @@ import typer
 
 from earlybird.cli.options.command import AS_JSON, make_command
 from earlybird.cli.options.shared import MpiOption, QuietOption
-from earlybird.cli.options.values import DURATION
+from earlybird.cli.options.values import DURATION, as_written
 from earlybird.cli.session.demo_place import chosen_place
 from earlybird.cli.session.measuring import create_run, run_session
 from earlybird.data import kernels
@@ -27,7 +27,9 @@ from earlybird.data.shell_commands import path_argument
 from earlybird.machine import hardware
 from earlybird.measure import suites
 from earlybird.measure.effort import Effort, suited_to
+from earlybird.measure.groups import Options, Resources
 from earlybird.measure.launchers import make_launcher
+from earlybird.measure.options import DEFAULT_LAUNCHES
 from earlybird.measure.replays import compare_run, predict_all
 from earlybird.predict import Predictor
 from earlybird.present.render.data import print_json
@@ -61,7 +63,9 @@ def demo(
         int | None,
         typer.Option(help="Ranks of the exchange.  [default: one per core, or as suits the launcher]"),
     ] = None,
-    budget: Annotated[float, typer.Option(help="Approximate time for everything."), DURATION] = "60s",
+    budget: Annotated[float, typer.Option(help="Approximate time for everything."), DURATION] = as_written(
+        "60s"
+    ),
     output: Annotated[Path, typer.Option("-o", "--output", help="Page to write.")] = Path("report.html"),
     keep: Annotated[
         Path | None, typer.Option(help="Folder for the raw data.  [default: demo-runs/TIME]")
@@ -116,10 +120,10 @@ def _run(
     _say(1, f"measuring {starter.flavour} on this machine ({', '.join(SUITES)})")
     levels = ("intra_socket", "inter_node") if layout.num_nodes > 1 else ("intra_socket",)
     competitors = _competitors(num_ranks // layout.num_nodes)
-    options = suites.Options(quick=True, competitors=competitors, levels=levels)
+    options = Options(quick=True, competitors=competitors, levels=levels)
     chosen = suites.find_suites(SUITES)
     groups = [group for suite in chosen for group in suite.groups(options, resources, starter.flavour)]
-    effort = suited_to(resources, Effort(suites.DEFAULT_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed))
+    effort = suited_to(resources, Effort(DEFAULT_LAUNCHES, MEASURE_SHARE * budget_s, seed=seed))
     run = create_run(folder / "run", "run", effort, starter, {"suites": list(SUITES), **place})
     run_session(run, starter, groups, effort, quiet, resumable=False)
 
@@ -178,7 +182,7 @@ def _new_folder(keep: Path | None) -> Path:
     return folder
 
 
-def _layout(ranks: int | None, resources: suites.Resources) -> Layout:
+def _layout(ranks: int | None, resources: Resources) -> Layout:
     """Return one node with a rank per core of a socket, at least MIN_RANKS; on a cluster, two ranks on each
     node."""
     nodes = resources.nodes

@@ -46,12 +46,12 @@ def doctor(json: bool = AS_JSON) -> None:
     machine = hardware.describe()
     can = {name: ability.to_json() for name, ability in abilities().items()}
     if json:
-        found = {
+        mpis = {
             "homes": [str(folder) for folder in homes()],
             "flavours": [_to_json(flavour) for flavour in (*present, *others)],
             "unusable": [{"mpicc": str(mpicc), "cause": cause} for mpicc, cause in unusable],
         }
-        print_json({"earlybird": __version__} | found | machine | {"can": can})
+        print_json({"earlybird": __version__} | mpis | machine | {"can": can})
         return
     print_line(
         f"{machine['cpu_model']}: {counted(machine['cores'], 'core')} on "
@@ -79,7 +79,7 @@ def doctor(json: bool = AS_JSON) -> None:
 
 
 def _is_system(flavour: flavours.Flavour, present: list[flavours.Flavour]) -> bool:
-    """Whether it is the MPI of the mpicc on PATH."""
+    """Tell whether it is the MPI of the mpicc on PATH."""
     return any(same_mpi(flavour, other) for other in present if other.name == "system")
 
 

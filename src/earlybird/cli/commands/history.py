@@ -7,7 +7,8 @@ import typer
 
 from earlybird.cli.options.command import make_command
 from earlybird.cli.options.outputs import ResultOption, write_result
-from earlybird.cli.options.values import FRACTION, OneOf, level_from
+from earlybird.cli.options.shared import MinEffectOption
+from earlybird.cli.options.values import OneOf, as_written, level_from
 from earlybird.data.errors import InputError
 from earlybird.data.run import Run
 from earlybird.present.render.notes import note
@@ -19,13 +20,13 @@ def history(
         typer.Argument(metavar="RUN...", help="Run folders, such as those of every night; in any order."),
     ],
     mpi: Annotated[str | None, typer.Option(help="Of runs of several MPIs: the one to follow.")] = None,
-    min_effect: Annotated[float, typer.Option(help="A smaller change counts as none."), FRACTION] = "3%",
+    min_effect: MinEffectOption = as_written("3%"),
     # Of smaller levels more permutations are needed than anybody waits for.
     level: Annotated[
         float,
         typer.Option(help="Share of histories without a change in which one is found."),
         level_from(1e-4),
-    ] = "1%",
+    ] = as_written("1%"),
     output: ResultOption = None,
     format: Annotated[
         str,

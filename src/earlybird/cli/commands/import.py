@@ -152,7 +152,7 @@ def table(
     """
     header = files.read_text(source, "table").partition("\n")[0].strip()
     if header == ",".join(THUNE_HEADER):
-        given = {"mpi": mpi != UNKNOWN, "host": circumstances.host != UNNAMED_HOST}
+        given: dict[str, object] = {"mpi": mpi != UNKNOWN, "host": circumstances.host != UNNAMED_HOST}
         given |= {"version": circumstances.version, "started": circumstances.started}
         if useless := [name for name, is_given in given.items() if is_given]:
             raise InputError(

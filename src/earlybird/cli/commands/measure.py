@@ -7,7 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from earlybird.cli.options.shared import MpisOption, PlaceOptions, RunOption, SessionOptions
+from earlybird.cli.options.shared import (
+    LaunchesOption,
+    MpisOption,
+    PlaceOptions,
+    RunOption,
+    SeedOption,
+    SessionOptions,
+)
 from earlybird.cli.options.suites import make_suite_group
 from earlybird.cli.options.values import DURATION
 from earlybird.cli.session import batch_script, measuring
@@ -92,10 +99,8 @@ def measure(
             "Student-t interval is within 5 % of the mean.",
         ),
     ] = False,
-    launches: Annotated[
-        int | None, typer.Option(help="Launches of every point.  [default: 5, with --quick 3]")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the order of launches and points, and of noise.")] = 1,
+    launches: LaunchesOption = None,
+    seed: SeedOption = 1,
     session: SessionOptions,
     format: Annotated[
         str,

@@ -10,7 +10,7 @@ import typer
 from earlybird.cli.options.command import FORMAT, make_group
 from earlybird.cli.options.mesh import BytesPerCell, HaloWidth, MeshOptions
 from earlybird.cli.options.outputs import check_output, check_pattern_output, write_parts
-from earlybird.cli.options.values import SIZE, OneOf, Parsed
+from earlybird.cli.options.values import SIZE, OneOf, Parsed, as_written
 from earlybird.data import memory
 from earlybird.data.errors import InputError
 from earlybird.data.pattern import Pattern, load_without_diagonal, save_pattern
@@ -75,9 +75,9 @@ def halo(
         tuple[int, int, int],
         typer.Option(help="Cells of each rank.", metavar="NXxNYxNZ"),
         Parsed(parse_triple),
-    ] = "64x64x64",
+    ] = as_written("64x64x64"),
     halo_width: HaloWidth = 1,
-    bytes_per_cell: BytesPerCell = "8",
+    bytes_per_cell: BytesPerCell = as_written("8"),
     neighbours: Annotated[int, typer.Option(help="6 (faces) or 26 (with edges and corners).")] = 6,
     periodic: Annotated[bool, typer.Option("--periodic", help="Opposite sides are neighbours.")] = False,
     rank_order: Annotated[
@@ -104,12 +104,29 @@ def halo(
     _finish(pattern, output, math.prod(grid), {}, format)
 
 
+def pairs(
+    output: Output,
+    sizes: Annotated[str, typer.Option(help="Size of the messages of each pair, such as 2KiB,1KiB,512.")],
+    format: Format = FORMAT,
+) -> None:
+    """Create pairs of ranks that send each other a message of one size per pair.
+
+    With 2s, s and s/2 it is the experiment of figure 3 of Thune et al. 2023.
+    """
+    from earlybird.data.units import parse_bytes
+    from earlybird.patterns.pairs import pairs_exchange
+
+    check_pattern_output(output)
+    listed = [parse_bytes(size.strip(), "--sizes") for size in sizes.split(",")]
+    _finish(pairs_exchange(listed), output, 2 * len(listed), {}, format)
+
+
 def random(
     output: Output,
     ranks: Annotated[int, typer.Option(help="Ranks that may send and receive.")],
     messages: Annotated[int, typer.Option(help="Number of messages.")],
-    min_size: Annotated[int, typer.Option(help="Smallest message."), SIZE] = "8",
-    max_size: Annotated[int, typer.Option(help="Largest message."), SIZE] = "1MiB",
+    min_size: Annotated[int, typer.Option(help="Smallest message."), SIZE] = as_written("8"),
+    max_size: Annotated[int, typer.Option(help="Largest message."), SIZE] = as_written("1MiB"),
     distribution: Annotated[
         str, typer.Option(help="Distribution of the sizes."), OneOf(*DISTRIBUTIONS)
     ] = DISTRIBUTIONS[0],
@@ -139,7 +156,7 @@ def near(
         float | None,
         typer.Option(help="Messages that a rank sends, mean.  [default: 26, or one to each other rank]"),
     ] = None,
-    mean_size: Annotated[int, typer.Option(help="Mean message size."), SIZE] = "4KiB",
+    mean_size: Annotated[int, typer.Option(help="Mean message size."), SIZE] = as_written("4KiB"),
     unevenness: Annotated[
         float, typer.Option(help="About how many times the mean the rank with most messages sends, at least.")
     ] = 2,
@@ -319,6 +336,7 @@ command = make_group(
             random,
             "earlybird pattern random --ranks 8 --messages 100 --max-size 64KiB -o random.csv",
         ),
+        ("pairs", pairs, "earlybird pattern pairs --sizes 2KiB,1KiB,512 -o pairs.csv"),
         ("near", near, "earlybird pattern near --ranks 1024 --per-rank 26 --mean-size 4KiB -o near.npz"),
         ("recording", recording, "earlybird pattern recording rec -o exchange.csv"),
         ("monitoring", monitoring, "earlybird pattern monitoring prof/app -o exchange.csv"),

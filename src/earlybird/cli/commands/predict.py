@@ -158,14 +158,14 @@ def predict(
         counts = node_counts(pattern, layouts, joined, chosen.name, **options)
         print_node_counts(replace(counts, extra=given), format)
     elif sensitivity or tolerance:
-        predictor = Predictor(pattern, *layouts, mixed=mixed or MIXED[0], combine=combine or COMBINE[0])
+        predictor = Predictor(pattern, layouts[0], mixed=mixed or MIXED[0], combine=combine or COMBINE[0])
         arguments = predictor, joined, chosen.name, share or SHARES[0]
         if sensitivity:
             print_sensitivities(list(sensitivities(*arguments)), chosen.name, format, given)
         else:
             print_tolerance(replace(tolerances(*arguments), extra=given), format)
     else:
-        prediction = predict_exchange(pattern, *layouts, joined, chosen.name, **options)
+        prediction = predict_exchange(pattern, layouts[0], joined, chosen.name, **options)
         more = {
             name: value for name, value in given.items() if name != "combine"
         }  # which it has if it matters

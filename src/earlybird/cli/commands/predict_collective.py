@@ -12,7 +12,7 @@ from earlybird.data.method_predictions import COLLECTIVE_SCHEMA, collective_pred
 from earlybird.data.units import parse_bytes
 from earlybird.predict.collective import forms_of, place_ranks, predict_collective
 from earlybird.present.render.data import Format
-from earlybird.present.subjects.collectives.prediction import print_collective_prediction
+from earlybird.present.subjects.collectives.terminal import print_collective_prediction
 
 
 def read_method(text: str, option: str) -> str:

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from earlybird.cli.options.command import FORMAT, example_text
-from earlybird.cli.options.shared import LimitOptions, MpisOption, PlaceOptions
+from earlybird.cli.options.shared import LaunchesOption, LimitOptions, MpisOption, PlaceOptions, SeedOption
 from earlybird.cli.options.suites import make_own_command
 from earlybird.cli.options.values import DURATION
 from earlybird.cli.session import measuring
@@ -20,7 +20,8 @@ from earlybird.measure import sides
 from earlybird.measure.continued import refuse_changes
 from earlybird.measure.effort import Effort
 from earlybird.measure.foreign_runs import refuse_unstated
-from earlybird.measure.suites import DEFAULT_LAUNCHES, QUICK_LAUNCHES, read_options
+from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES
+from earlybird.measure.suites import read_options
 from earlybird.papers.page import rows_table, summary
 from earlybird.papers.paper import Paper
 from earlybird.papers.registry import PAPERS, find_paper, paper_chapters
@@ -49,13 +50,8 @@ def reproduce(
     budget: Annotated[
         float | None, typer.Option(help="Time for all MPIs together.  [default: by paper and MPI]"), DURATION
     ] = None,
-    launches: Annotated[
-        int | None,
-        typer.Option(
-            help=f"Launches of every point.  [default: {DEFAULT_LAUNCHES}, with --quick {QUICK_LAUNCHES}]"
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the order of launches and points, and of noise.")] = 1,
+    launches: LaunchesOption = None,
+    seed: SeedOption = 1,
     published: Annotated[
         bool, typer.Option("--published", help="Print what the paper printed; measure nothing.")
     ] = False,
@@ -118,7 +114,8 @@ def _print(paper: Paper, material: Material, format: Format, folder: Path | None
         print_line(table.caption)
         print_table(table)
         print_line()
-        print_line(summary(rows))
+        for line in filter(None, (paper.legend, summary(rows))):
+            print_line(line)
 
 
 def _continued(
@@ -155,7 +152,7 @@ def _command(paper: Paper, folder: Path) -> str:
 class _PaperGroup(TyperGroup):
     """A subcommand for each paper; without one, it lists the papers."""
 
-    def invoke(self, ctx):
+    def invoke(self, ctx: Any) -> Any:
         if not ctx.args and not getattr(ctx, "_protected_args", None):
             _list_papers()
             return 0

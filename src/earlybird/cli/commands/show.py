@@ -16,7 +16,7 @@ from earlybird.data.run import SCHEMA as RUN_SCHEMA
 from earlybird.data.run import Run
 from earlybird.data.run_continuation import resume_command
 from earlybird.present.registry import KINDS, kind_of, nouns
-from earlybird.present.render.data import print_data
+from earlybird.present.render.data import Format, print_data
 from earlybird.present.render.notes import note
 from earlybird.present.render.terminal import print_line, print_rows
 
@@ -45,6 +45,7 @@ def show(
     Of a pattern with --layout, the messages and bytes of each level, what ranks receive, and what each node
     does, as in Tables III and IV and figure 8 of Thune et al. 2023.
     """
+    source = Path(files.shipped(source))
     if not source.exists():
         raise InputError(f"{source} does not exist; {ALLOWED}")
     if format == "junit" and not _has_testcases(source):
@@ -105,7 +106,7 @@ def _show_json(source: Path, format: str) -> None:
 def _show_recording(source: Path, format: str) -> None:
     from earlybird.present.subjects.recording.terminal import print_recording
 
-    print_recording(load_recording(source), format)
+    print_recording(load_recording(source), Format(format))
 
 
 # The files in a run folder that say what its samples mean.

@@ -33,7 +33,7 @@ _OUTPUTS = {"output": "-o", "pattern_out": "--pattern-out", "partition_out": "--
 
 
 def example_text(*examples: str) -> str:
-    """Example commands for the end of a help text; a long one continues after a backslash."""
+    """Return example commands for the end of a help text; a long one continues after a backslash."""
     lines = []
     for example in examples:
         line, *options = re.split(r" (?=--?\w)", example)
@@ -49,8 +49,8 @@ def example_text(*examples: str) -> str:
 
 def make_command(
     function: Callable[..., Any], *, name: str, example: str | Sequence[str], long_tables: bool = True
-):
-    """The command `name` from a function with typer annotations; the help is its docstring and examples.
+) -> Any:
+    """Make the command `name` of a function with typer annotations; the help is its docstring and examples.
 
     A parameter whose type is a dataclass is a group of options, one for each of its fields. A command with
     --format also has --json, and --all if it prints `long_tables`.
@@ -66,15 +66,15 @@ class _GroupWithDefault(TyperGroup):
 
     default: str
 
-    def parse_args(self, ctx, args):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
 
-    def shell_complete(self, ctx, incomplete):
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         of_default = self.commands[self.default].shell_complete(ctx, incomplete)
-        found = [*super().shell_complete(ctx, incomplete), *of_default]
-        return list({item.value: item for item in found}.values())
+        every = [*super().shell_complete(ctx, incomplete), *of_default]
+        return list({item.value: item for item in every}.values())
 
 
 class _GroupOfPaths(TyperGroup):
@@ -82,7 +82,7 @@ class _GroupOfPaths(TyperGroup):
 
     of_path: str
 
-    def parse_args(self, ctx, args):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and os.path.exists(args[0]):
             args = [self.of_path, *args]
         return super().parse_args(ctx, args)
@@ -96,8 +96,8 @@ def make_group(
     first_is_default: bool = False,
     of_path: str = "",
     long_tables: bool = True,
-):
-    """A command with subcommands, from (subcommand, function, example) rows; see `make_command`.
+) -> Any:
+    """Make a command with subcommands, from (subcommand, function, example) rows; see `make_command`.
 
     `of_path` is the subcommand of which a file or folder is the first argument.
     """
@@ -119,11 +119,12 @@ def make_group(
 def given_arguments(
     context: typer.Context, omitted: Collection[str] = (), only: Collection[str] | None = None
 ) -> tuple[list[str], list[str]]:
-    """Arguments and options as they were given on the command line, without those `omitted`.
+    """Return arguments and options as they were given on the command line, without those `omitted`.
 
     A file name that begins with a dash was given after --, and would be parsed as an option: see `no_option`.
     """
-    options, arguments = [], []
+    options: list[str] = []
+    arguments: list[str] = []
     parameter: Any
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name)
@@ -143,12 +144,13 @@ def given_arguments(
 
 
 def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[..., Any]:
-    """`function` with an option for each field of its groups, and with those that --format brings along."""
+    """Return `function` with an option for each field of its groups, and with those that --format brings
+    along."""
     given_parameters = inspect.signature(function).parameters
-    groups = {
-        name: one.annotation
-        for name, one in given_parameters.items()
-        if dataclasses.is_dataclass(one.annotation)
+    groups: dict[str, Any] = {
+        name: parameter.annotation
+        for name, parameter in given_parameters.items()
+        if dataclasses.is_dataclass(parameter.annotation)
     }
     parameters = []
     for name, parameter in given_parameters.items():
@@ -177,7 +179,7 @@ def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[.
     ]
 
     @functools.wraps(function)
-    def command(**given):
+    def command(**given: Any) -> Any:
         if has_format:
             set_prints_all(given.pop("all_rows", False))
             given["format"] = Format.json if given.pop("json") else given["format"]
@@ -190,36 +192,37 @@ def _with_options(function: Callable[..., Any], long_tables: bool) -> Callable[.
         return function(**given)
 
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
 def _refuse_dashes(given: Mapping[str, Any]) -> None:
-    """InputError for `-`, which other commands take for stdin and stdout: here it would be a file's name."""
+    """Raise InputError for `-`, which other commands take for stdin and stdout: here it would be a file's
+    name."""
     for name, value in given.items():
         values = value if isinstance(value, list | tuple) else [value]
-        if name != _PROGRAM and any(isinstance(one, str | Path) and str(one) == "-" for one in values):
+        if name != _PROGRAM and any(isinstance(text, str | Path) and str(text) == "-" for text in values):
             raise InputError(
                 "- is neither stdin nor stdout; give /dev/stdin or /dev/stdout, or the name of a file"
             )
 
 
 def _refuse_shared_files(given: Mapping[str, Any]) -> None:
-    """InputError if a file that is to be written is also read, or written twice."""
+    """Raise InputError if a file that is to be written is also read, or written twice."""
     written = {name: Path(given[name]) for name in _OUTPUTS if given.get(name)}
     for name, path in written.items():
         for other, value in given.items():
             values = value if isinstance(value, list | tuple) else [value]
-            if other in _OUTPUTS or not any(_is_file(one, path) for one in values):
+            if other in _OUTPUTS or not any(_is_file(read, path) for read in values):
                 continue
             raise InputError(f"{_OUTPUTS[name]} is {path}, which is also read; give another file to write")
-    for (one, path), (other, same) in itertools.combinations(written.items(), 2):
+    for (name, path), (other, same) in itertools.combinations(written.items(), 2):
         if path.absolute() == same.absolute() or _is_file(same, path):
-            raise InputError(f"{_OUTPUTS[one]} and {_OUTPUTS[other]} are both {path}; give two files")
+            raise InputError(f"{_OUTPUTS[name]} and {_OUTPUTS[other]} are both {path}; give two files")
 
 
 def _is_file(value: Any, path: Path) -> bool:
-    """Whether a value of an option names the file `path`, which is there."""
+    """Tell whether a value of an option names the file `path`, which is there."""
     try:
         return isinstance(value, str | Path) and path.is_file() and path.samefile(value)
     except (OSError, ValueError):

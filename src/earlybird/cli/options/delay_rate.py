@@ -32,7 +32,7 @@ class DelayOptions:
     delta: Annotated[float | None, typer.Option(help=noise.DELTA.help)] = None
 
     def given(self) -> dict[str, str | float]:
-        """The options that are given, by their names."""
+        """Return the options that are given, by their names."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def rate(self) -> Callable[[int], float]:
@@ -44,7 +44,7 @@ class DelayOptions:
             )
         if self.gamma is None:
             noise.require_intensities(self.ai, self.ci, self.frequency)
-        fixed = units.parse_delay_rate(self.gamma, "--gamma")
+        fixed = units.parse_delay_rate(str(self.gamma), "--gamma")
         return lambda theta: fixed
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from earlybird.cli.options.values import SIZE
+from earlybird.cli.options.values import SIZE, as_written
 from earlybird.patterns.chosen_mesh import DEFAULT_CELLS, adjacency_of
 from earlybird.present.render.notes import note
 
@@ -43,7 +43,7 @@ class MeshOptions:
         ),
     ] = None
     halo_width: HaloWidth = 1
-    bytes_per_cell: BytesPerCell = "8"  # type: ignore[assignment]  # the text of a size
+    bytes_per_cell: BytesPerCell = as_written("8")
 
     def adjacency(self, seed: int) -> "csr_array":
         """Read or generate the mesh, and return its adjacency; raise InputError."""

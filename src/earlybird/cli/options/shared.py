@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from earlybird.cli.options.values import DURATION, SIZE, OneOf
+from earlybird.cli.options.values import DURATION, FRACTION, SIZE, OneOf
 from earlybird.data.errors import InputError
 from earlybird.data.exchange_models import COMBINE, MIXED, MODELS, SHARES, SHARING
 from earlybird.data.levels import LEVELS, MAPPINGS
+from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 
 if TYPE_CHECKING:
     from earlybird.data.profile import Profile
@@ -38,9 +39,20 @@ PatternArgument = Annotated[
     Path,
     typer.Argument(metavar="PATTERN", help="The messages: CSV src,dst,bytes, .npz or Matrix Market."),
 ]
+SeedOption = Annotated[int, typer.Option(help="Seed of the order of launches and points, and of noise.")]
+LaunchesOption = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Launches of every point.  [default: {DEFAULT_LAUNCHES}, with --quick {QUICK_LAUNCHES}]"
+    ),
+]
+MinEffectOption = Annotated[float, typer.Option(help="A smaller difference counts as none."), FRACTION]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")]
 ProfilesOption = Annotated[
-    list[str] | None, typer.Option(help="Profile written by fit; repeat to combine levels.")
+    list[str] | None,
+    typer.Option(
+        help="Profile written by fit, or thune-epyc-rome and others of that paper; repeat to combine levels."
+    ),
 ]
 ModelOption = Annotated[
     str | None,
@@ -119,7 +131,7 @@ class LimitOptions:
     ] = False
     quiet: QuietOption = False
 
-    def limits(self) -> dict[str, float]:
+    def limits(self) -> dict[str, Any]:
         """Return the limits that are given, by their names in the effort of a run."""
         given = {"time_limit_s": self.time_limit, "stall_limit_s": self.stall_limit}
         return {name: limit_s for name, limit_s in given.items() if limit_s is not None}

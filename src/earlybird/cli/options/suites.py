@@ -21,8 +21,8 @@ class _SuiteGroup(TyperGroup):
 
     several: TyperCommand
 
-    def make_context(self, info_name, args, parent=None, **extra):
-        options = [one for one in self.several.params if not getattr(one, "is_flag", True)]
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        options = [option for option in self.several.params if not getattr(option, "is_flag", True)]
         with_value = {name for option in options for name in option.opts}
         places = {
             k for k, argument in enumerate(args)
@@ -42,17 +42,17 @@ class _SuiteGroup(TyperGroup):
             return self.several.make_context(info_name, args, parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
 
-    def collect_usage_pieces(self, ctx):
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return ["SUITE...", "[OPTIONS]"]
 
-    def format_options(self, ctx, formatter):
+    def format_options(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Suites, each with its own options: `earlybird measure SUITE --help`"):
             formatter.write_dl([(suite.name, suite.help) for suite in SUITES.values()])
         self.several.format_options(ctx, formatter)
 
 
-def make_suite_group(measure: Callable[..., Any], *, examples: Sequence[str]):
-    """The command `measure` from the function measure(context, suites, of_suites, *, common options):
+def make_suite_group(measure: Callable[..., Any], *, examples: Sequence[str]) -> Any:
+    """Make the command `measure` from the function measure(context, suites, of_suites, *, common options):
     `of_suites` are the values of the suites' options, by their keys in the settings of a run."""
     group = _SuiteGroup(
         name="measure", help=measure.__doc__, epilog=example_text(*examples),
@@ -68,8 +68,8 @@ def make_suite_group(measure: Callable[..., Any], *, examples: Sequence[str]):
 
 def _command(
     measure: Callable[..., Any], options: Iterable[SuiteOption], example: str, suite: Suite | None = None
-):
-    """The command of `suite`, or of several."""
+) -> Any:
+    """Make the command of `suite`, or of several."""
     return make_own_command(
         measure,
         options,
@@ -90,16 +90,20 @@ def make_own_command(
     example: str | Sequence[str],
     subject: Any,
     arguments: Sequence[Parameter] = (),
-):
+) -> Any:
     """Return the command `name` with the options of one subject, and the common ones of `function`, which is
     called with the context, the subject and the values of `options` by their keys.
 
     Without a subject, it gets those of the argument `suite`, and the options are hidden.
     """
-    common = {one.name: one for one in signature(function).parameters.values() if one.kind is _KEYWORD}
+    common = {
+        parameter.name: parameter
+        for parameter in signature(function).parameters.values()
+        if parameter.kind is _KEYWORD
+    }
     own = {option.name.replace("-", "_"): option for option in options}
 
-    def command(context: typer.Context, **given):
+    def command(context: typer.Context, **given: Any) -> Any:
         chosen = given.pop("suite") or [] if subject is None else subject
         of_subject = {option.key: given.pop(name) for name, option in own.items()}
         return function(context, chosen, of_subject, **{name: given.get(name) for name in common})
@@ -116,10 +120,10 @@ def make_own_command(
         values = [OneOf(*option.values)] if subject is not None and option.values else []
         annotation = Annotated[(option.type | None, declared, *values)]  # type: ignore[name-defined]
         parameters.append(Parameter(option_name, _KEYWORD, default=None, annotation=annotation))
-    parameters += [one for common_name, one in common.items() if common_name not in own]
+    parameters += [parameter for common_name, parameter in common.items() if common_name not in own]
     context = Parameter("context", _KEYWORD, annotation=typer.Context)
     command.__signature__ = Signature([context, *parameters])  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in (context, *parameters)}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in (context, *parameters)}
     return make_command(command, name=name, example=example)
 
 

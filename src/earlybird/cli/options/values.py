@@ -44,7 +44,7 @@ class OneOf(Parsed):
 
     def __init__(self, *values: str):
         super().__init__(lambda text, _: text)
-        self.type = StrEnum("OneOf", {value: value for value in values})
+        self.type: Any = StrEnum("OneOf", {value: value for value in values})  # type: ignore[misc]
 
     def declare(self, annotation: Any) -> Any:
         return Annotated[(self.type if annotation.__origin__ is str else self.type | None,
@@ -74,6 +74,11 @@ class ListOf(Parsed):
         return [f"{before}{comma}{value}" for value in self.values if value.startswith(last)]
 
 
+def as_written(default: str) -> Any:
+    """Return the default of an option that takes a size, a duration or the like, as a user writes it."""
+    return default
+
+
 SIZE = Parsed(parse_bytes)
 DURATION = Parsed(parse_duration)
 BANDWIDTH = Parsed(parse_bandwidth)
@@ -81,19 +86,19 @@ FRACTION = Parsed(parse_fraction)
 
 
 def above_zero(examples: str) -> Parsed:
-    """A duration that is not 0."""
+    """Make the kind of an option that takes a duration above 0."""
 
-    def parse(text: str, option: str) -> float:
-        duration_s = parse_duration(text, option)
+    def parse(given: str, option: str) -> float:
+        duration_s = parse_duration(given, option)
         if duration_s <= 0:
-            raise InputError(f"{option} is {text!r}; give more than 0 s, such as {examples}")
+            raise InputError(f"{option} is {given!r}; give more than 0 s, such as {examples}")
         return duration_s
 
     return Parsed(parse)
 
 
 def level_from(least: float = 0.0) -> Parsed:
-    """A significance level of at least `least`."""
+    """Make the kind of an option that takes a significance level of at least `least`."""
     return Parsed(functools.partial(parse_level, least=least))
 
 

@@ -51,7 +51,7 @@ def create_run(
     if (path / "run.json").exists():
         raise InputError(f"{path} exists already; choose another name, or add --resume to continue that run")
     first, *others = launchers_in(launcher)
-    place = {
+    place: dict[str, Any] = {
         "mpi": [part.flavour for part in (first, *others)] if others else first.flavour,
         "network": network_of(launcher),
     }
@@ -92,7 +92,7 @@ def open_run(
         raise InputError("--resume needs the run folder to continue; give it with -o RUN")
     run = Run.open(path)
     settings, effort = stored_effort(run, needed)
-    given = {"launches": launches, "budget_s": budget_s} | options.limits()
+    given: dict[str, Any] = {"launches": launches, "budget_s": budget_s} | options.limits()
     return (
         run,
         settings,

@@ -12,16 +12,15 @@ from earlybird.measure.msgrate import MSGRATE_OPTIONS, WINDOW, msgrate_groups
 from earlybird.papers.page import chapter_of, only_runs_of, runs_of
 from earlybird.papers.paper import NOT_MEASURED, Paper, Row, Step
 from earlybird.papers.place import outermost_level
-from earlybird.present.core.notation import interval_text
+from earlybird.present.core.notation import interval_text, millions
 from earlybird.present.core.parts import Chapter
 from earlybird.present.core.table import Table, table_of
 from earlybird.present.material import Material
-from earlybird.present.subjects.messages.rate_figures import rate_figures
+from earlybird.present.subjects.messages.figures import rate_figures
 from earlybird.present.subjects.messages.rates import (
     METHODS,
     MessageRates,
     message_rates,
-    millions,
     rate,
     threads,
 )

@@ -10,6 +10,7 @@ from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_seconds
 from earlybird.present.core import axes
+from earlybird.present.core.bars import rounded
 from earlybird.present.core.points import Point
 
 DOTS_PER_POINT = 40  # raw values drawn of each array; limits the size of the page
@@ -71,8 +72,8 @@ def error_bars(estimates: Sequence[Estimate]) -> dict[str, Any]:
     return {
         "type": "data",
         "symmetric": False,
-        "array": [max(estimate.high - estimate.value, 0) for estimate in estimates],
-        "arrayminus": [max(estimate.value - estimate.low, 0) for estimate in estimates],
+        "array": [rounded(max(estimate.high - estimate.value, 0)) for estimate in estimates],
+        "arrayminus": [rounded(max(estimate.value - estimate.low, 0)) for estimate in estimates],
         "thickness": 1.2,
         "width": 4,
     }
@@ -217,11 +218,8 @@ def raw_samples(name: str, mpi: str, samples: Iterable[tuple[float, np.ndarray]]
     there."""
     x, y = [], []
     for at, values in samples:
-        chosen = [
-            float(f"{value:.4g}")
-            for value in values[:: max(-(-len(values) // DOTS_PER_POINT), 1)]
-            if value > 0
-        ]
+        few = values[:: max(-(-len(values) // DOTS_PER_POINT), 1)]
+        chosen = [rounded(value) for value in few if value > 0]
         x += [at] * len(chosen)
         y += chosen
     return {

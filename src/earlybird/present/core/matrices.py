@@ -74,8 +74,11 @@ def even_ticks(num_rows: int, most: int = MAX_TICKS) -> list[int]:
     return list(range(0, num_rows, max(-(-num_rows // most), 1)))
 
 
-def separators(at: Sequence[float], num_cells: int) -> list[dict[str, Any]]:
-    """Return lines across a matrix of `num_cells` rows, in both directions; none if they are too many."""
+def separators(groups: Sequence[Any], block: int = 1) -> list[dict[str, Any]]:
+    """Return lines between the rows of different `groups`, in both directions; none if they are too many.
+    Each cell of the matrix has `block` rows."""
+    at = [k / block - 0.5 for k in range(1, len(groups)) if groups[k] != groups[k - 1]]
+    num_cells = -(-len(groups) // block)
     if len(at) > MAX_SEPARATORS:
         return []
     look = {"type": "line", "line": {"color": "var(--soft)", "width": 1}}

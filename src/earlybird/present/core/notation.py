@@ -44,3 +44,8 @@ def percent_text(error: float | None) -> str:
     if error is None:
         return ""
     return f"{100 * error:.1f} %" if error < 100 else f"{100 * error:.2g} %"
+
+
+def millions(rate_per_s: float) -> str:
+    """Return `3.44` for 3440000.0 per second."""
+    return f"{rate_per_s / 1e6:.2f}" if rate_per_s >= 1e6 else f"{rate_per_s / 1e6:.3g}"

@@ -10,6 +10,8 @@ from earlybird.present.core.parts import Answer
 from earlybird.present.core.points import HasPoints, Point, methods_of
 
 NOTHING = "nothing to do"
+# In the place of a figure.
+UNPAIRED = "It compares rounds with a single message and another method; no launch has them."
 _MAX_SPANS = 4  # of sizes in a sentence
 
 

@@ -19,7 +19,7 @@ def strip_figure(advice: Advice, id: str) -> Figure | None:
     """Draw the advised method by size; None if the advice has no size ranges."""
     ranges = [
         size_range
-        for size_range in view.size_ranges(advice)
+        for size_range in advice.distinct_ranges()
         if size_range.to_bytes > max(size_range.from_bytes, 1)
     ]
     if not ranges:

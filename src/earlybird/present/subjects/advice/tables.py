@@ -37,7 +37,7 @@ def operations_table(pieces: Sequence[Advice]) -> Table:
     over = f"; speed-up over {' or '.join(references)}" if references else ""
     columns = [
         Column("operation", view.operation, left=True),
-        Column("size", _asked_size, optional=True),
+        Column("size", lambda advice: _size(advice.asked.get("size_bytes")), optional=True),
         Column("algorithm", lambda advice: view.name(advice, advice.ranked[0]), left=True),
         Column("form", lambda advice: advice.ranked[0].extra.get("form"), optional=True),
         *_result_columns(lambda advice: advice.ranked[0]),
@@ -47,7 +47,7 @@ def operations_table(pieces: Sequence[Advice]) -> Table:
 
 def sizes_table(pieces: Sequence[Advice]) -> Table:
     """Return the sizes at which what is advised changes, of each piece of advice."""
-    rows = [(advice, size_range) for advice in pieces for size_range in view.size_ranges(advice)]
+    rows = [(advice, size_range) for advice in pieces for size_range in advice.distinct_ranges()]
     columns = [
         Column("operation", lambda row: view.operation(row[0]), common=True, varying=True, left=True),
         Column("from", lambda row: format_bytes(row[1].from_bytes)),
@@ -92,6 +92,5 @@ def _extra_column(
     )
 
 
-def _asked_size(advice: Advice) -> str:
-    size_bytes = advice.asked.get("size_bytes")
-    return format_bytes(size_bytes) if isinstance(size_bytes, int) else ""
+def _size(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else format_bytes(size_bytes)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from earlybird.data import labels
@@ -54,32 +53,6 @@ def noun(advice: Advice) -> str:
     return _OPERATIONS.get(advice.operation, ("", "algorithm"))[1]
 
 
-def size_ranges(advice: Advice) -> list[SizeRange]:
-    """Return the ranges of sizes, merged with the next one if their ends read the same."""
-    merged: list[SizeRange] = []
-    begin: int | None = None
-    for size_range in advice.size_ranges:
-        size_range = size_range if begin is None else replace(size_range, from_bytes=begin)
-        begin = None
-        is_short = size_range.to_bytes > size_range.from_bytes and _about(size_range.from_bytes) == _about(
-            size_range.to_bytes
-        )
-        if is_short and merged:
-            merged[-1] = replace(merged[-1], to_bytes=size_range.to_bytes)
-        elif is_short and size_range.to_bytes < advice.size_ranges[-1].to_bytes:
-            begin = size_range.from_bytes
-        elif merged and (merged[-1].method, merged[-1].extra) == (size_range.method, size_range.extra):
-            merged[-1] = replace(merged[-1], to_bytes=size_range.to_bytes)
-        else:
-            merged.append(size_range)
-    return merged
-
-
-def _about(size_bytes: float) -> str:
-    """Return a size with two digits: crossovers are known to about 1 %."""
-    return f"{float(size_bytes):.2g}"
-
-
 def title(advice: Advice, without: str = "") -> str:
     """Return `a buffer that threads fill: 64 MiB, 8 threads, same socket, delay rate 100us/MB`; for a
     collective, the name of the operation. The argument `without` is left out."""
@@ -96,13 +69,13 @@ def title(advice: Advice, without: str = "") -> str:
 def _format_argument(key: str, value: Any) -> str:
     if value is None:
         return ""
-    plain = key.removesuffix("_bytes").replace("_", " ")
-    if key.endswith("_bytes") and key != "size_bytes" and _is_number(value):
-        return f"{plain} {format_bytes(value)}"
-    try:
-        return _ASKED[key](value) if key in _ASKED else f"{plain} {value}"
-    except (TypeError, ValueError):  # a file may hold text instead of a number
-        return f"{plain} {value}"
+    if key in _ASKED:
+        return _ASKED[key](value)
+    plain, is_size = (
+        key.removesuffix("_bytes").replace("_", " "),
+        key.endswith("_bytes") and _is_number(value),
+    )
+    return f"{plain} {format_bytes(value) if is_size else value}"
 
 
 def _method(advice: Advice, name: str) -> str:

@@ -1,11 +1,9 @@
 """The communication matrix: bytes from each sender to each receiver as a heat map."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from earlybird.data.layout import Layout
 from earlybird.data.pattern import Pattern
 from earlybird.present.core import axes
 from earlybird.present.core.matrices import (
@@ -47,7 +45,9 @@ def matrix_figure(pattern: Pattern, exchange: Exchange, id: str) -> Figure:
         caption += f" Each cell is the sum over {block} by {block} ranks."
     if has_numbers:
         caption += " Numbers: bytes, K for KiB, M for MiB, G for GiB."
-    lines = _node_lines(exchange.where, block, len(volume)) if exchange.where else []
+    # None if ranks are not in order of nodes.
+    nodes = exchange.where.node.tolist() if exchange.where else []
+    lines = separators(nodes, block) if nodes == sorted(nodes) else []
     if lines:
         caption += " Lines separate nodes."
     return Figure(
@@ -63,15 +63,6 @@ def matrix_figure(pattern: Pattern, exchange: Exchange, id: str) -> Figure:
             height=axes.HEIGHT + (130 if has_numbers and len(volume) > 8 else 50),
         ),
     )
-
-
-def _node_lines(where: Layout, block: int, num_cells: int) -> list[dict[str, Any]]:
-    """Return lines between the last rank of a node and the first of the next; none if ranks are not in order
-    of nodes."""
-    steps = np.diff(where.node)
-    if (steps < 0).any():
-        return []
-    return separators(((np.flatnonzero(steps) + 1) / block - 0.5).tolist(), num_cells)
 
 
 def _texts(

@@ -11,7 +11,7 @@ from earlybird.data import benchmark_parameters, kernels, labels, units
 from earlybird.data.collective_algorithms import MEAN_OVER_RANKS
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate, estimate_keys
-from earlybird.present.core.notation import interval_text, ratio_text
+from earlybird.present.core.notation import interval_text, millions, range_text, ratio_text
 from earlybird.present.core.points import Measured
 from earlybird.present.core.table import Column, Table
 
@@ -77,16 +77,12 @@ _VALUES: Mapping[str, Callable[[Result], Any]] = {
 }
 
 
-def _millions(rate_per_s: float) -> str:
-    return f"{rate_per_s / 1e6:.2f}" if rate_per_s >= 1e6 else f"{rate_per_s / 1e6:.3g}"
-
-
 def _millions_of_each(rates_per_s: Sequence[float]) -> str:
     if len(rates_per_s) == 1:
         return ""
     if len(rates_per_s) <= _MAX_LISTED:
-        return " ".join(map(_millions, rates_per_s))
-    return f"{_millions(min(rates_per_s))} .. {_millions(max(rates_per_s))}"
+        return " ".join(map(millions, rates_per_s))
+    return range_text((min(rates_per_s), max(rates_per_s)), millions)
 
 
 TEXTS: Mapping[kernels.Kind, Callable[[Any], str]] = {
@@ -102,7 +98,7 @@ TEXTS: Mapping[kernels.Kind, Callable[[Any], str]] = {
     "percent": labels.percent,
     "number": "{:g}".format,
     "delay rate": units.format_delay_rate,
-    "millions": _millions,
+    "millions": millions,
     "millions of each": _millions_of_each,
 }
 

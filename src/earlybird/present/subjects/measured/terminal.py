@@ -16,7 +16,7 @@ from earlybird.present.render.terminal import fits, print_line, print_table, pri
 from earlybird.present.subjects.measured.columns import compares_mpis, results_table
 from earlybird.present.subjects.measured.remarks import remarks
 from earlybird.present.subjects.motifs.answer import slower_text
-from earlybird.present.subjects.motifs.terminal import print_scaling
+from earlybird.present.subjects.motifs.tables import scaling_tables
 
 
 def print_run(run: Run, samples: Sequence[Sample], format: str) -> None:
@@ -59,7 +59,10 @@ def _print_kernel(run: Run, results: Sequence[Result], samples: Sequence[Sample]
     print_table(table)
     for line in filter(None, [*remarks(run, results, samples), slower_text(samples)]):
         print_line(line)
-    print_scaling(results)
+    for table in scaling_tables(results):
+        print_line()
+        print_line(table.caption)
+        print_table(table)
 
 
 def print_osu(samples: Sequence[Sample]) -> None:

@@ -6,14 +6,19 @@ from earlybird.data import labels
 from earlybird.data.layout import level_phrase
 from earlybird.data.levels import LEVELS
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
+from earlybird.models.maxrate import FOLLOWS
 from earlybird.present import commands
 from earlybird.present.core.notation import interval_text
 from earlybird.present.core.parts import Answer, Chapter
 from earlybird.present.material import Material, labelled_profiles
 from earlybird.present.subjects.messages import tables
-from earlybird.present.subjects.messages.figures import level_figures
-from earlybird.present.subjects.messages.rate_figures import rate_figures
-from earlybird.present.subjects.messages.rates import message_rates, rates_answer, rates_sentence
+from earlybird.present.subjects.messages.figures import level_figures, rate_figures
+from earlybird.present.subjects.messages.rates import (
+    message_rates,
+    method_names,
+    rates_answer,
+    rates_sentence,
+)
 from earlybird.present.subjects.messages.view import (
     Contention,
     Curve,
@@ -36,7 +41,6 @@ PROTOCOLS = (
     "A protocol is a range of message sizes with one latency and one set of bandwidths. The fit names "
     "protocols by their order; the names do not state which protocol the MPI uses."
 )
-FOLLOWS = 0.05  # relative deviation up to which a point counts as ideal scaling
 
 
 def machine_chapter(material: Material) -> Chapter:
@@ -58,26 +62,30 @@ def machine_chapter(material: Material) -> Chapter:
         answers.append(answer)
         texts_of.setdefault(level_phrase(item.level), []).append(text)
     sentences = [labels.capital(f"{level}, {'; '.join(texts)}.") for level, texts in texts_of.items()]
+    rate_tables = [tables.rates_table(rates)] if rates else []
     all_tables = (
         tables.points_table(curves),
         tables.fit_table(lines),
         tables.protocols_table(labelled_profiles(material)),
         tables.bandwidth_table(items),
-        tables.rates_table(rates),
+        *rate_tables,
     )
     brief = (
         tables.brief_points_table(curves),
         tables.bandwidth_table(large_message_protocols(items)),
-        tables.rates_table(rates).brief(),
+        *(table.brief() for table in rate_tables),
     )
     return Chapter(
         ID,
         QUESTION,
         " ".join([*sentences, *_contention_sentence(items), *map(rates_sentence, rates)])
         or ("The bandwidth was measured without competing processes." if items else ""),
-        lines=_lines(
-            levels, bool(lines), bool(curves) or any(line.is_pingpong for line in lines), bool(items)
-        ),
+        lines=[
+            *_lines(
+                levels, bool(lines), bool(curves) or any(line.is_pingpong for line in lines), bool(items)
+            ),
+            *method_names(rates),
+        ],
         answers=[*answers, *map(rates_answer, rates)],
         warnings=_warnings(material),
         figures=figures + rate_figures(rates),

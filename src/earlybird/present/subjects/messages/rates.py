@@ -1,5 +1,6 @@
 """Message rates of threads: messages per second by method and number of threads."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from earlybird.data.results import Result
 from earlybird.data.run import Sample
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes
-from earlybird.present.core.notation import interval_text
+from earlybird.present.core.notation import interval_text, millions
 from earlybird.present.core.parts import Answer, grouped
 from earlybird.present.core.points import Point, groups
 from earlybird.present.core.text import finding
@@ -83,11 +84,6 @@ def rate(result: Result) -> Estimate:
     return Estimate(*(result.figures[name] for name in ("rate_per_s", "rate_low_per_s", "rate_high_per_s")))
 
 
-def millions(rate_per_s: float) -> str:
-    """Return `3.44` of 3440000.0."""
-    return f"{rate_per_s / 1e6:.2f}" if rate_per_s >= 1e6 else f"{rate_per_s / 1e6:.3g}"
-
-
 def _method_order(result: Result) -> tuple[int, str]:
     known = list(METHODS)
     return known.index(result.method) if result.method in known else len(known), result.method
@@ -121,6 +117,13 @@ def _setting(sample: Sample) -> tuple[str, int, int] | None:
     if window is None or num_threads is None or min(window, num_threads) < 1:
         return None
     return str(config.get("level", "")), int(size), int(window)
+
+
+def method_names(all_rates: Sequence[MessageRates]) -> list[str]:
+    """Return what the names of the methods in tables and options are, as a line; none without rates."""
+    names = {result.method for series in all_rates for result in series.results}
+    listed = labels.listed([f"{text} ({name})" for name, text in METHODS.items() if name in names])
+    return [f"Methods of threads, with their names in tables and options: {listed}."] if listed else []
 
 
 def rates_answer(series: MessageRates) -> Answer:

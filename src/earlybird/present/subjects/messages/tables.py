@@ -9,23 +9,21 @@ from earlybird.data.profile import Profile, Protocol
 from earlybird.data.results import Result
 from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bandwidth, format_bytes, format_seconds
-from earlybird.present.core.notation import percent_text, range_text, with_interval
+from earlybird.present.core.notation import percent_text, with_interval
 from earlybird.present.core.parts import few
 from earlybird.present.core.table import Column, Table
 from earlybird.present.core.text import star
 from earlybird.present.material import number_or_none
-from earlybird.present.subjects.messages.rates import METHODS, MessageRates, contexts, millions, rate, threads
+from earlybird.present.subjects.measured.columns import labelled, results_table
+from earlybird.present.subjects.messages.rates import MessageRates
 from earlybird.present.subjects.messages.view import (
     Contention,
     Curve,
     Fit,
     Received,
     bandwidth,
-    pair_or_none,
-    profile_interval,
 )
 
-_MAX_LISTED = 4  # threads whose rates are listed individually
 BRIEF_SIZES = 7  # sizes per curve in the terminal, from the smallest to the largest
 
 
@@ -110,10 +108,9 @@ def protocols_table(profiles: Sequence[tuple[Profile, str]]) -> Table:
 
 
 def _latency(profile: Profile, level: str, protocol: Protocol) -> str:
-    low, high = pair_or_none(profile_interval(profile, level, protocol.name, "latency_s")) or (
-        (protocol.latency_s,) * 2
-    )
-    return with_interval(Estimate(protocol.latency_s, low, high), format_seconds)
+    latency_s = protocol.latency_s
+    ends_s = profile.interval(level, protocol.name, "latency_s") or (latency_s, latency_s)
+    return with_interval(Estimate(latency_s, *ends_s), format_seconds)
 
 
 def _sender_waits(protocol: Protocol) -> str:
@@ -145,24 +142,5 @@ def _received(row: tuple[Contention, Received]) -> str:
 
 def rates_table(all_rates: Sequence[MessageRates]) -> Table:
     """Return a row for each number of threads and method."""
-    rows = [(series, result) for series in all_rates for result in series.results]
-    crowded = any(result.oversubscribed for _, result in rows)
-    columns = [
-        *_MPI_AND_LEVEL,
-        Column("size", lambda row: format_bytes(row[0].size_bytes), common=True),
-        Column("window", lambda row: row[0].window, common=True, detail=True),
-        Column("threads", lambda row: str(threads(row[1])) + " *" * row[1].oversubscribed, common=True),
-        Column("method", lambda row: METHODS.get(row[1].method, row[1].method), left=True),
-        Column("contexts", lambda row: contexts(row[1]), optional=True),
-        Column("Mmsg/s", lambda row: with_interval(rate(row[1]), millions)),
-        Column("per thread", lambda row: _of_threads(row[1]), detail=True),
-    ]
-    caption = f"Message rates of threads, million messages per second{star(crowded)}"
-    return Table(caption, columns, rows)
-
-
-def _of_threads(result: Result) -> str:
-    rates = result.figures["thread_rates_per_s"] or []
-    if len(rates) > _MAX_LISTED:
-        return range_text((min(rates), max(rates)), millions)
-    return ", ".join(map(millions, rates))
+    results = [labelled(result, series.label) for series in all_rates for result in series.results]
+    return results_table("Message rates of threads, million messages per second", results, on_page=True)

@@ -12,7 +12,7 @@ from earlybird.present.render.data import print_data
 from earlybird.present.render.terminal import print_line, print_table
 from earlybird.present.subjects.collectives.terminal import print_forms
 from earlybird.present.subjects.messages.tables import bandwidth_table, protocols_table
-from earlybird.present.subjects.messages.view import contentions, pair_or_none, profile_interval
+from earlybird.present.subjects.messages.view import contentions
 
 _CSV = ("level", "protocol", "min_bytes", "latency_s", "latency_low_s", "latency_high_s", "n",
         "bandwidth_bytes_per_s", "bandwidth_low_bytes_per_s", "bandwidth_high_bytes_per_s",
@@ -68,12 +68,13 @@ def _records(profile: Profile) -> list[dict[str, Any]]:
     records = []
     for name, level in profile.levels.items():
         for protocol in level.protocols:
-            latency_bounds = pair_or_none(profile_interval(profile, name, protocol.name, "latency_s"))
-            bandwidths = profile_interval(profile, name, protocol.name, "bandwidth_bytes_per_s")
-            bounds_of = bandwidths if isinstance(bandwidths, dict) else {}
+            latency_bounds = profile.interval(name, protocol.name, "latency_s")
             for n, bandwidth in sorted(protocol.bandwidth_bytes_per_s.items()):
                 latency = (protocol.latency_s, *(latency_bounds or ("", "")))
-                rate = (bandwidth, *(pair_or_none(bounds_of.get(str(n))) or ("", "")))
+                rate = (
+                    bandwidth,
+                    *(profile.interval(name, protocol.name, "bandwidth_bytes_per_s", n) or ("", "")),
+                )
                 errors = [level.extra.get(key) for key in ("held_out_error", "held_out_error_n")]
                 flags = protocol.sender_waits, bool(protocol.extra.get("sender_waits_measured"))
                 buffered = "" if protocol.buffered_bytes is None else protocol.buffered_bytes

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -186,26 +185,18 @@ def _lines(profile: Profile, level: str) -> list[Protocol]:
 
 
 def _of_protocol(profile: Profile, level: str, protocol: Protocol) -> tuple[Received, ...]:
-    intervals = profile_interval(profile, level, protocol.name, "bandwidth_bytes_per_s")
-    intervals = intervals if isinstance(intervals, dict) else {}
-    bounds = bounds_of(protocol)
-    over = _numbers_of(protocol, "oversubscribed_n")
+    bounds = {*protocol.extra.get("bounded_n", ()), *protocol.extra.get("above_link_n", ())}
+    over = protocol.extra.get("oversubscribed_n", ())
+    key = "bandwidth_bytes_per_s"
     return tuple(
-        Received(n, Estimate(b, *(pair_or_none(intervals.get(str(n))) or (b, b))), n in over, n in bounds)
-        for n, b in zip(*(column.tolist() for column in protocol.bandwidth_table()), strict=True)
+        Received(
+            n,
+            Estimate(rate, *(profile.interval(level, protocol.name, key, n) or (rate, rate))),
+            n in over,
+            n in bounds,
+        )
+        for n, rate in zip(*(column.tolist() for column in protocol.bandwidth_table()), strict=True)
     )
-
-
-def bounds_of(protocol: Protocol) -> set[int]:
-    """Return the N whose bandwidth is only a bound."""
-    return _numbers_of(protocol, "bounded_n") | _numbers_of(protocol, "above_link_n")
-
-
-def _numbers_of(protocol: Protocol, key: str) -> set[int]:
-    """Return the N that a protocol lists under `key`; empty if the file has no list there."""
-    listed = protocol.extra.get(key)
-    numbers = map(number_or_none, listed if isinstance(listed, list) else [])
-    return {int(number) for number in numbers if number is not None}
 
 
 def _of_samples(samples: Iterable[Sample]) -> tuple[Received, ...]:
@@ -233,18 +224,3 @@ def _is_contention(sample: Sample) -> bool:
 def large_message_protocols(items: Iterable[Contention]) -> list[Contention]:
     """Return the last protocol of each profile and level: that of large messages."""
     return list({(item.label, item.level): item for item in items}.values())
-
-
-def profile_interval(profile: Profile, level: str, protocol: str, key: str) -> Any:
-    """Return intervals[level][protocol][key] of a profile; None if the file does not have it."""
-    value: Any = profile.intervals
-    for name in (level, protocol, key):
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def pair_or_none(value: Any) -> tuple[float, float] | None:
-    """Return a pair of numbers; None for anything else."""
-    if isinstance(value, list | tuple) and len(value) == 2 and None not in map(number_or_none, value):
-        return float(value[0]), float(value[1])
-    return None

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from earlybird.data import labels
 from earlybird.present.core.parts import Chapter, grouped
+from earlybird.present.core.points import choices
+from earlybird.present.core.text import method_names
 from earlybird.present.material import Material
 from earlybird.present.subjects.motifs.answer import motif_answer, motif_sentence
 from earlybird.present.subjects.motifs.figures import CROWDED, MAX_SETTINGS, motif_figures
 from earlybird.present.subjects.motifs.tables import all_tables, brief_tables
-from earlybird.present.subjects.motifs.view import Motif, by_interest, choices, motifs
+from earlybird.present.subjects.motifs.view import Motif, by_interest, motifs
 
 ID = "motifs"
 QUESTION = "What do threads and partitions gain in an application's exchange?"
@@ -36,12 +38,10 @@ def motif_chapter(material: Material) -> Chapter:
 
 
 def _lines(measured: Sequence[Motif]) -> list[str]:
-    """Return the styles with their names in options, and in how many settings threads shared cores."""
-    names = sorted({method for motif in measured for method in motif.methods()}, key=labels.method_order)
-    listed = labels.listed([f"{labels.method(name)} ({name})" for name in names])
+    """Return the names of the styles, and in how many settings threads shared cores."""
     crowded = sum(motif.oversubscribed for motif in measured)
     settings = labels.counted(len(measured), "setting")
     return [
-        f"Styles, with their names in options: {listed}.",
+        method_names(measured),
         *([f"In {crowded} of {settings}: {CROWDED[0].lower()}{CROWDED[1:]}"] if crowded else []),
     ]

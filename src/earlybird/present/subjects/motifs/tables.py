@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from earlybird.compare.motifs import Scaling, cells_text
+from earlybird.compare.motifs import Scaling, cells_text, scaling
 from earlybird.data import kernels, labels
 from earlybird.data.methods import FUNNELLED
 from earlybird.data.results import Result
@@ -127,9 +127,15 @@ def scaling_table(rows: Sequence[Row]) -> Table:
     return Table(caption, columns, rows)
 
 
+def scaling_tables(results: Sequence[Result]) -> list[Table]:
+    """Return how the times of motifs scale, if they were measured with several numbers of ranks."""
+    rows = [Row(scaled.result, scaled) for scaled in scaling(results)]
+    return [scaling_table(rows)] if rows else []
+
+
 def all_tables(measured: Sequence[Motif]) -> list[Table]:
     """Return the tables of the page."""
-    tables = [motifs_table(measured), *_scaling_tables(measured)]
+    tables = [motifs_table(measured), *_scaling_of_motifs(measured)]
     return [table.first(_MAX_ROWS, where="in `earlybird show RUN`") for table in tables]
 
 
@@ -139,15 +145,15 @@ def brief_tables(measured: Sequence[Motif]) -> list[Table]:
     if len(table.items) > _MAX_BRIEF:
         largest = {id(result) for motif in measured for result in motif.points[-1].results.values()}
         table = replace(table, items=sorted(table.items, key=lambda row: id(row.result) not in largest))
-    return [_brief(table).first(_MAX_BRIEF) for table in (table, *_scaling_tables(measured))]
+    return [_brief(table).first(_MAX_BRIEF) for table in (table, *_scaling_of_motifs(measured))]
 
 
-def _scaling_tables(measured: Sequence[Motif]) -> list[Table]:
+def _scaling_of_motifs(measured: Sequence[Motif]) -> list[Table]:
     rows = [
-        Row(scaled.result, scaled, scaling.first.name, scaling.first.label)
-        for scaling in scalings(measured)
-        for method in scaling.methods()
-        for scaled in scaling.of(method)
+        Row(scaled.result, scaled, group.first.name, group.first.label)
+        for group in scalings(measured)
+        for method in group.methods()
+        for scaled in group.of(method)
     ]
     return [scaling_table(rows)] if rows else []
 

@@ -1,10 +1,9 @@
 """Motifs by setting, the points of each, and how their times scale with the ranks."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from math import prod
-from operator import attrgetter
 from typing import Any
 
 from earlybird.compare.motifs import Scaling, cells_text, compared_with_best, mapping_of, scaling
@@ -16,61 +15,65 @@ from earlybird.data.levels import MAPPINGS
 from earlybird.data.methods import FUNNELLED
 from earlybird.data.run import Sample
 from earlybird.data.units import format_seconds, whole_number
-from earlybird.present.core import points as views
+from earlybird.present.core import points
 from earlybird.present.core.parts import grouped
-from earlybird.present.core.points import Point, groups
+from earlybird.present.core.points import Measured, Point, groups
 from earlybird.present.material import Material, number_or_none
 
 WEAK = "weak"
 
 
-@dataclass(frozen=True)
-class Setting:
+@dataclass(frozen=True, kw_only=True)
+class Setting(points.Setting):
     """What was computed and exchanged, without cells and partitions; 0 and "" are what a motif lacks."""
 
     motif: str
-    scaling: str
+    scaling: str = "strong"
     ranks: int
     map_by: str
     threads: int
     variables: int
-    stencil: int
-    periodic: str
-    buffers: str
+    stencil: int = 0
+    periodic: str = ""
+    buffers: str = ""
     compute_s: float
-    noise: str
-    noise_share: float
+    noise: str = "none"
+    noise_share: float = 0.0
+
+    @property
+    def noise_text(self) -> str:
+        return labels.noise(self.noise, self.noise_share)
+
+    def selectors(self) -> dict[str, tuple[str, Any]]:
+        """Return the text of the value of every selector, and its sort key."""
+        mapped = MAPPINGS.index(self.map_by) if self.map_by in MAPPINGS else len(MAPPINGS)
+        return {
+            "motif": (self.motif, MOTIFS.index(self.motif)),
+            "scaling": (self.scaling, self.scaling),
+            "ranks": (str(self.ranks), self.ranks),
+            "mapped by": (self.map_by, (mapped, self.map_by)),
+            "threads": (str(self.threads), self.threads),
+            "variables": (str(self.variables), self.variables),
+            "stencil": (str(self.stencil or "-"), self.stencil),
+            "periodic": (self.periodic or "-", self.periodic),
+            "buffers": (self.buffers or "-", self.buffers),
+            "computation": (format_seconds(self.compute_s), self.compute_s),
+            "noise": (self.noise_text, (self.noise_share > 0, self.noise, self.noise_share)),
+        }
 
 
 @dataclass(frozen=True)
-class Motif:
+class Motif(Measured[Setting]):
     """A motif as a run measured it with an MPI and a setting, from the smallest to the largest grid."""
-
-    label: str
-    mpi: str
-    setting: Setting
-    points: tuple[Point, ...]
-    samples: tuple[Sample, ...]
 
     @property
     def name(self) -> str:
         return self.setting.motif
 
     @property
-    def oversubscribed(self) -> bool:
-        return any(point.oversubscribed for point in self.points)
-
-    @property
     def sends(self) -> bool:
         """Whether there are messages: a single rank has none."""
         return any(result.figures.get("sent_bytes") for result in self.points[-1].results.values())
-
-    def methods(self) -> list[str]:
-        return views.methods_of(self.points)
-
-    def choice(self) -> dict[str, str]:
-        """Return the values of the selectors."""
-        return {name: text(value(self)) for name, (value, text) in _CHOICES.items()}
 
     def settings_of_points(self) -> list[list[str]]:
         """Return the cells of each point, `8x8x8`, and what else differs between points of the same cells."""
@@ -105,36 +108,9 @@ _OF_POINTS = {
 }
 
 
-def _map_by_order(motif: Motif) -> tuple[int, str]:
-    name = motif.setting.map_by
-    return MAPPINGS.index(name) if name in MAPPINGS else len(MAPPINGS), name
-
-
-def _noise_order(motif: Motif) -> tuple[bool, str, float]:
-    setting = motif.setting
-    return setting.noise_share > 0, setting.noise, setting.noise_share
-
-
-def _or_dash(value: Any) -> str:
-    return str(value or "-")
-
-
-# For each selector: the value of a motif, by which choices are ordered, and its text.
-_CHOICES: Mapping[str, tuple[Callable[[Motif], Any], Callable[[Any], str]]] = {
-    "motif": (lambda motif: MOTIFS.index(motif.name), MOTIFS.__getitem__),
-    "MPI": (attrgetter("label"), str),
-    "scaling": (attrgetter("setting.scaling"), str),
-    "ranks": (attrgetter("setting.ranks"), str),
-    "mapped by": (_map_by_order, lambda order: order[1]),
-    "threads": (attrgetter("setting.threads"), str),
-    "variables": (attrgetter("setting.variables"), str),
-    "stencil": (attrgetter("setting.stencil"), _or_dash),
-    "periodic": (attrgetter("setting.periodic"), _or_dash),
-    "buffers": (attrgetter("setting.buffers"), _or_dash),
-    "computation": (attrgetter("setting.compute_s"), format_seconds),
-    "noise": (_noise_order, lambda order: labels.noise(*order[1:])),
-}
-_RANKS = "ranks"
+def _without_ranks(motif: Motif) -> dict[str, str]:
+    """Return the values of the selectors that the scaling with the ranks has."""
+    return {name: text for name, text in motif.choice().items() if name != "ranks"}
 
 
 @dataclass(frozen=True)
@@ -160,15 +136,7 @@ class ScalingOf:
         return [scaled for scaled in self.scalings if scaled.result.method == method]
 
     def choice(self) -> dict[str, str]:
-        return {name: value for name, value in self.first.choice().items() if name != _RANKS}
-
-
-def choices(measured: Sequence[Motif]) -> dict[str, list[str]]:
-    """Return the values of every selector, in order."""
-    return {
-        name: [text(choice) for choice in sorted({value(motif) for motif in measured})]
-        for name, (value, text) in _CHOICES.items()
-    }
+        return _without_ranks(self.first)
 
 
 def setting_text(motif: Motif, with_ranks: bool = True) -> str:
@@ -187,7 +155,7 @@ def setting_text(motif: Motif, with_ranks: bool = True) -> str:
         "periodic" if setting.periodic == "yes" else "",
         "derived datatypes" if setting.buffers == "derived" else "",
         f"{format_seconds(setting.compute_s)} of computation" if setting.compute_s else "",
-        f"noise {labels.noise(setting.noise, setting.noise_share)}" if setting.noise_share else "",
+        f"noise {setting.noise_text}" if setting.noise_share else "",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -202,8 +170,8 @@ def motifs(material: Material) -> list[Motif]:
         label_of[key] = max(label_of.get(key, ""), group.label, key=len)
     measured = [
         Motif(
-            label_of[id(group.run), group.mpi], group.mpi, group.setting, _points(group.samples),
-            tuple(group.samples),
+            label_of[id(group.run), group.mpi], group.mpi, group.run, group.setting, tuple(group.samples),
+            _points(group.samples),
         )
         for group in all_groups
     ]  # fmt: skip
@@ -240,7 +208,7 @@ def by_interest(measured: Sequence[Motif]) -> list[Motif]:
 
 def scalings(measured: Sequence[Motif]) -> list[ScalingOf]:
     """Return the scaling of every motif, MPI and setting that was measured with several numbers of ranks."""
-    alike = grouped(measured, lambda motif: tuple({**motif.choice(), _RANKS: ""}.values()))
+    alike = grouped(measured, lambda motif: tuple(_without_ranks(motif).values()))
     scaled = []
     for same in alike.values():
         first = min(same, key=lambda motif: motif.setting.ranks)
@@ -256,18 +224,12 @@ def scalings(measured: Sequence[Motif]) -> list[ScalingOf]:
 
 def _setting(sample: Sample) -> Setting | None:
     """Return the setting of a sample; None if it is of another kernel or its configuration is incomplete."""
-    config, keys = sample.config, ("ranks", "threads", "variables", "partitions", "size_bytes", "compute_s")
-    numbers = [number_or_none(config.get(key)) for key in keys]
+    config = sample.config
+    numbers = [number_or_none(config.get(key)) for key in ("partitions", "size_bytes")]
     texts = [config.get(key) for key in ("cells", "process_grid")]
-    if sample.kernel not in MOTIFS or sample.method is None or None in numbers or None in map(_triple, texts):
+    if sample.kernel not in MOTIFS or sample.method is None or None in (*numbers, *map(_triple, texts)):
         return None
-    share = number_or_none(config.get("noise_share")) or 0.0
-    ranks, threads, variables, *_, compute_s = (number or 0.0 for number in numbers)
-    return Setting(
-        sample.kernel, str(config.get("scaling", "strong")), int(ranks), mapping_of(config), int(threads),
-        int(variables), int(number_or_none(config.get("stencil")) or 0), str(config.get("periodic", "")),
-        str(config.get("buffers", "")), compute_s, str(config.get("noise", "none")), share,
-    )  # fmt: skip
+    return Setting.from_config({**config, "motif": sample.kernel, "map_by": mapping_of(config)})
 
 
 def _triple(text: Any) -> tuple[int, ...] | None:

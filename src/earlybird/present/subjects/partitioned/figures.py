@@ -10,6 +10,7 @@ from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import axes
 from earlybird.present.core.lines import line, method_name, method_traces
 from earlybird.present.core.parts import Figure, figures_left
+from earlybird.present.core.text import UNPAIRED
 from earlybird.present.subjects.measured.columns import TEXTS
 from earlybird.present.subjects.partitioned.view import Metrics, Timeline, metric, setting_text
 
@@ -28,17 +29,17 @@ class MetricView(NamedTuple):
     axis: _Axis
 
 
-def _view(name: str, title: str, axis: _Axis) -> MetricView:
-    column = PARTITIONED.column(name)
-    return MetricView(title, f"{labels.capital(column.meaning)}.", TEXTS[column.kind], axis)
-
-
+_DRAWN: Sequence[tuple[str, str, _Axis]] = (
+    (OVERHEAD, "Overhead", axes.ratio_axis),
+    (BANDWIDTH, "Perceived bandwidth", axes.log_bandwidth_axis),
+    (AVAILABILITY, "Application availability", axes.percent_axis),
+    (EARLY_BIRD, "Early-bird communication", axes.percent_axis),
+    (DELIVERED, "Delivered before the join", axes.percent_axis),
+)
 METRICS = {
-    OVERHEAD: _view(OVERHEAD, "Overhead", axes.ratio_axis),
-    BANDWIDTH: _view(BANDWIDTH, "Perceived bandwidth", axes.log_bandwidth_axis),
-    AVAILABILITY: _view(AVAILABILITY, "Application availability", axes.percent_axis),
-    EARLY_BIRD: _view(EARLY_BIRD, "Early-bird communication", axes.percent_axis),
-    DELIVERED: _view(DELIVERED, "Delivered before the join", axes.percent_axis),
+    name: MetricView(title, f"{labels.capital(column.meaning)}.", TEXTS[column.kind], axis)
+    for name, title, axis in _DRAWN
+    for column in [PARTITIONED.column(name)]
 }
 
 
@@ -57,8 +58,7 @@ def _metric_figure(k: int, metrics: Metrics, name: str) -> Figure:
     )
     id, whole_title = f"partitioned-{name.split('_')[0]}-{k}", f"{title}: {setting_text(metrics)}"
     if not traces:
-        reason = "It compares rounds with a single message and another method; no launch has them."
-        return Figure(id, whole_title, "", absence=reason, choice=metrics.choice())
+        return Figure(id, whole_title, "", absence=UNPAIRED, choice=metrics.choice())
     sizes = axes.size_axis([point.size_bytes for point in metrics.points], "buffer size")
     layout = axes.layout(sizes, axis(values, title.lower()))
     return Figure(id, whole_title, meaning, traces, layout, choice=metrics.choice())

@@ -19,7 +19,7 @@ from earlybird.present.core.lines import (
 from earlybird.present.core.maps import Cell, method_map
 from earlybird.present.core.parts import Figure, figures_left, grouped
 from earlybird.present.core.points import Point
-from earlybird.present.core.text import best_by_size
+from earlybird.present.core.text import UNPAIRED, best_by_size
 from earlybird.present.subjects.pipelines.view import Pipeline, setting_text
 
 MAX_SETTINGS = 60  # settings with figures, one shown at a time; the table has all
@@ -70,8 +70,7 @@ def _speed_up_figure(k: int, pipeline: Pipeline) -> Figure:
     id, title = f"pipeline-gain-{k}", f"Speed-up over a single message: {setting_text(pipeline)}"
     points = [point for point in pipeline.points if point.speed_up]
     if not points:
-        reason = "The ratio requires rounds with a single message and another method; no launch has them."
-        return Figure(id, title, "", absence=reason, choice=pipeline.choice())
+        return Figure(id, title, "", absence=UNPAIRED, choice=pipeline.choice())
     caption = (
         "Time of a single message, sent when all partitions are ready, divided by the time of the method. "
         "Line: median of the ratios within a round. Shading: its interval over launches."

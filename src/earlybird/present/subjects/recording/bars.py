@@ -1,10 +1,15 @@
 """Figures of a recording with a bar for each call, phase, size class, thread or class of lead times."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from earlybird.data import labels
-from earlybird.data.phases import Phase, ThreadArrivals
+from earlybird.data.phases import ThreadArrivals
+from earlybird.data.schema import Estimate
 from earlybird.data.units import format_bytes, format_seconds
 from earlybird.present.core import axes
 from earlybird.present.core.bars import SHAPES, bars, bars_layout, rounded, row_bars, rows_layout
+from earlybird.present.core.lines import error_bars
 from earlybird.present.core.parts import Figure
 from earlybird.present.core.table import more_text
 from earlybird.present.subjects.recording.answer import NO_TIME
@@ -29,15 +34,8 @@ def calls_figure(recorded: Recorded, id: str) -> Figure:
         f"rank {call.spread.high_rank}: {labels.percent(call.spread.high)}"
         for call in drawn
     ]
-    whiskers = {
-        "type": "data",
-        "symmetric": False,
-        "array": [rounded(max(call.spread.high - call.share, 0)) for call in drawn],
-        "arrayminus": [rounded(max(call.share - call.spread.low, 0)) for call in drawn],
-        "color": "var(--ink)",
-        "thickness": 1.2,
-        "width": 4,
-    }
+    spreads = [Estimate(call.share, call.spread.low, call.spread.high) for call in drawn]
+    whiskers = error_bars(spreads) | {"color": "var(--ink)"}
     shares = [rounded(call.share) for call in drawn]
     top = max(max(call.share, call.spread.high) for call in drawn)
     more = more_text(len(calls.with_time) - len(drawn), "call", "in the table")
@@ -88,35 +86,31 @@ def sizes_figure(recorded: Recorded, id: str) -> Figure:
         f"{size_text(size)}<br><b>{labels.counted(size.messages, 'message')}, {format_bytes(size.bytes)}</b>"
         for size in sizes
     ]
-    traces, top = [], 0.0
-    for k, quantity in enumerate(("messages", "bytes")):
+    series = []
+    for quantity in ("messages", "bytes"):
         values = [getattr(size, quantity) for size in sizes]
         shares = [round(value / max(sum(values), 1), 5) for value in values]
-        top = max(top, *shares)
-        places = range(len(sizes))
-        traces.append(bars(f"share of {quantity}", places, shares, hover, axes.series(k), SHAPES[k]))
-    names = [format_bytes(size.low_bytes) for size in sizes]
-    return Figure(
+        series.append((f"share of {quantity}", shares, hover))
+    return _classes_figure(
+        recorded,
         id,
         title,
         "Each class ends below twice the size where it begins. Classes without messages are left out. "
         "Messages are point to point, and the blocks of MPI_Alltoallv, MPI_Alltoallw and neighbourhood "
         "collectives.",
-        traces,
-        bars_layout(
-            axes.band_axis(names, "message size from", _MAX_TICKS),
-            axes.linear_share_axis(top, "share"),
-            "group",
-            bargap=0.2,
-        ),
-        choice=recorded.choice,
+        series,
+        axes.band_axis([format_bytes(size.low_bytes) for size in sizes], "message size from", _MAX_TICKS),
+        "share",
     )
 
 
 def arrivals_figures(recorded: Recorded, id: str) -> list[Figure]:
     """Draw the mean time before the last thread by thread, and how many arrivals are how early; nothing
     without arrivals."""
-    drawn = recorded.arrivals[:MAX_REGIONS]
+    drawn = [
+        (f"{arrivals.function} before phase {recorded.phase_name(phase)}", arrivals)
+        for phase, arrivals in recorded.arrivals[:MAX_REGIONS]
+    ]
     return (
         [_leads_by_thread(recorded, drawn, id), _lead_classes(recorded, drawn, f"{id}-leads")]
         if drawn
@@ -124,10 +118,10 @@ def arrivals_figures(recorded: Recorded, id: str) -> list[Figure]:
     )
 
 
-def _leads_by_thread(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals]], id: str) -> Figure:
+def _leads_by_thread(recorded: Recorded, drawn: list[tuple[str, ThreadArrivals]], id: str) -> Figure:
     traces = []
-    for k, (phase, arrivals) in enumerate(drawn):
-        name, leads_s = _region_name(recorded, phase, arrivals), arrivals.lead_s.tolist()
+    for k, (name, arrivals) in enumerate(drawn):
+        leads_s = arrivals.lead_s.tolist()
         hover = [
             f"thread {thread}, {axes.label(name)}<br><b>{format_seconds(lead_s)}</b> before the last thread, "
             f"the mean of {labels.counted(arrivals.regions, 'region')}"
@@ -151,40 +145,50 @@ def _leads_by_thread(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals
     )
 
 
-def _lead_classes(recorded: Recorded, drawn: list[tuple[Phase, ThreadArrivals]], id: str) -> Figure:
+def _lead_classes(recorded: Recorded, drawn: list[tuple[str, ThreadArrivals]], id: str) -> Figure:
     used = [k for _, arrivals in drawn for k, count in enumerate(arrivals.classes.tolist()) if count]
     classes = range(min(used, default=0), max(used, default=0) + 1)
-    traces, top = [], 0.0
-    for k, (phase, arrivals) in enumerate(drawn):
-        name, counts = _region_name(recorded, phase, arrivals), dict(enumerate(arrivals.classes.tolist()))
+    series = []
+    for name, arrivals in drawn:
+        counts = dict(enumerate(arrivals.classes.tolist()))
         total = max(sum(counts.values()), 1)
         shares = [counts.get(number, 0) / total for number in classes]
-        top = max(top, *shares)
         hover = [
             f"{axes.label(name)}<br>{_lead_text(number)} before the last thread: "
             f"<b>{labels.percent(share)}</b> of {labels.counted(total, 'arrival')}"
             for number, share in zip(classes, shares, strict=True)
         ]
-        traces.append(bars(name, range(len(classes)), shares, hover, axes.series(k), SHAPES[k]))
+        series.append((name, shares, hover))
     begins = [format_seconds(_least_lead_s(number)) if number else "0" for number in classes]
-    return Figure(
+    return _classes_figure(
+        recorded,
         id,
         "How early threads arrive",
         "The share of arrivals in each class of time, which ends at twice the time where it begins. The last "
         "thread of each region has no time before itself.",
-        traces,
-        bars_layout(
-            axes.band_axis(begins, "time before the last thread, from", _MAX_TICKS),
-            axes.linear_share_axis(top, "share of arrivals"),
-            "group",
-            bargap=0.2,
-        ),
-        choice=recorded.choice,
+        series,
+        axes.band_axis(begins, "time before the last thread, from", _MAX_TICKS),
+        "share of arrivals",
     )
 
 
-def _region_name(recorded: Recorded, phase: Phase, arrivals: ThreadArrivals) -> str:
-    return f"{arrivals.function} before phase {recorded.phase_name(phase)}"
+def _classes_figure(
+    recorded: Recorded,
+    id: str,
+    title: str,
+    caption: str,
+    series: Sequence[tuple[str, Sequence[float], Sequence[str]]],
+    classes: dict[str, Any],
+    share: str,
+) -> Figure:
+    """Draw bars for each class: the shares of `series`, names and shares, with what these show on hover."""
+    top = max(value for _, shares, _ in series for value in shares)
+    traces = [
+        bars(name, range(len(shares)), shares, hover, axes.series(k), SHAPES[k])
+        for k, (name, shares, hover) in enumerate(series)
+    ]
+    layout = bars_layout(classes, axes.linear_share_axis(top, share), "group", bargap=0.2)
+    return Figure(id, title, caption, traces, layout, choice=recorded.choice)
 
 
 def _least_lead_s(number: int) -> float:

@@ -101,5 +101,4 @@ def _node_lines(rows: Rows, recorded: Recorded) -> list[dict[str, Any]]:
     ranks = np.argsort(rows.of_rank, kind="stable").tolist()
     known = recorded.recording.ranks
     hosts = [known[rank].host if rank in known else "" for rank in ranks]
-    at = [k - 0.5 for k in range(1, len(hosts)) if hosts[k] != hosts[k - 1]]
-    return separators(at, len(hosts))
+    return separators(hosts)

@@ -1,6 +1,6 @@
 """Figures of a recording by rank: the time in each call, and the waiting."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -35,27 +35,36 @@ def ranks_figure(recorded: Recorded, id: str) -> Figure:
 def _stacked_calls(recorded: Recorded, id: str, title: str) -> Figure:
     calls = recorded.calls
     main, rest = _main_calls(calls, _MAX_PARTS)
-    parts = [(calls.names[call], calls.shares[call], axes.series(k)) for k, call in enumerate(main)]
+    parts = {calls.names[call]: calls.shares[call] for call in main}
     if rest:
-        parts.append((_REST, calls.shares[rest].sum(axis=0), "other"))
-    ranks = calls.ranks.tolist()
-    names = [f"rank {rank}" for rank in ranks]
-    shapes = *SHAPES[: len(main)], ""
-    return Figure(
-        id,
-        title,
-        f"The share of the run of each rank inside MPI.{_THREADS}",
-        [
-            bars(name, ranks, shares.tolist(), _hover(names, name, shares, "run"), look, shape)
-            for (name, shares, look), shape in zip(parts, shapes, strict=False)
-        ],
-        bars_layout(
-            axes.number_axis(ranks, "rank"),
-            axes.linear_share_axis(float(calls.in_mpi.max()), "share of the run"),
-            "stack",
-        ),
-        choice=recorded.choice,
-    )
+        parts[_REST] = calls.shares[rest].sum(axis=0)
+    caption = f"The share of the run of each rank inside MPI.{_THREADS}"
+    blocks = _blocks_of_ranks(len(calls.ranks), MAX_BARS)
+    return _stacked(recorded, id, title, caption, parts, calls.ranks, blocks, "run")
+
+
+def _stacked(
+    recorded: Recorded,
+    id: str,
+    title: str,
+    caption: str,
+    parts: Mapping[str, np.ndarray],
+    ranks: np.ndarray,
+    blocks: Sequence[range],
+    whole: str,
+) -> Figure:
+    """Draw a bar for each block of ranks, divided into `parts` of a `whole`."""
+    names, first = _block_names(ranks, blocks), [int(ranks[block.start]) for block in blocks]
+    shares = {name: _means(part, blocks) for name, part in parts.items()}
+    traces = []
+    for k, (name, part) in enumerate(shares.items()):
+        look, shape = ("other", "") if name == _REST else (axes.series(k), SHAPES[k])
+        if part.any():
+            traces.append(bars(name, first, part.tolist(), _hover(names, name, part, whole), look, shape))
+    top = float(np.sum(list(shares.values()), axis=0).max())
+    y = axes.linear_share_axis(top, f"share of the {whole}")
+    layout = bars_layout(axes.number_axis(first, "rank"), y, "stack")
+    return Figure(id, title, caption, traces, layout, choice=recorded.choice)
 
 
 def _map_of_calls(recorded: Recorded, id: str, title: str) -> Figure:
@@ -94,40 +103,18 @@ def waits_figure(recorded: Recorded, waits: Waits, id: str) -> Figure:
     """Draw the shares of the traced time that each rank spends in MPI: waiting by its cause, and not
     waiting."""
     window_s = np.maximum(waits.window_s, 1e-12)
-    parts = {"in MPI, not waiting": np.maximum(waits.in_mpi_s - waits.waiting_s - waits.unknown_s, 0)}
-    parts |= {name: waits.by_cause_s(cause) for cause, name in CAUSE_NAMES.items()}
-    parts["in MPI, waiting or not is unknown"] = waits.unknown_s
+    parts_s = {"in MPI, not waiting": np.maximum(waits.in_mpi_s - waits.waiting_s - waits.unknown_s, 0)}
+    parts_s |= {name: waits.by_cause_s(cause) for cause, name in CAUSE_NAMES.items()}
+    parts_s["in MPI, waiting or not is unknown"] = waits.unknown_s
     blocks = _blocks_of_ranks(len(waits.ranks), MAX_WAITS)
-    names = _block_names(waits.ranks, blocks)
-    first = [int(waits.ranks[block.start]) for block in blocks]
-    shares = {name: _means(part_s / window_s, blocks) for name, part_s in parts.items()}
-    top = float(np.sum(list(shares.values()), axis=0).max())
     more = f" A bar is the mean of {len(blocks[0])} ranks." if len(blocks[0]) > 1 else ""
-    return Figure(
-        id,
-        "Waiting by rank",
+    caption = (
         "The share of the traced time that each rank spends in MPI, and how much of it is waiting until "
         "another rank has sent or receives, or has come to a collective; or while a rank that had begun "
-        f"to send was outside the MPI.{more}",
-        [
-            bars(
-                name,
-                first,
-                part.tolist(),
-                _hover(names, name, part, "traced time"),
-                axes.series(k),
-                SHAPES[k],
-            )
-            for k, (name, part) in enumerate(shares.items())
-            if part.any()
-        ],
-        bars_layout(
-            axes.number_axis(first, "rank"),
-            axes.linear_share_axis(top, "share of the traced time"),
-            "stack",
-        ),
-        choice=recorded.choice,
+        f"to send was outside the MPI.{more}"
     )
+    parts = {name: part_s / window_s for name, part_s in parts_s.items()}
+    return _stacked(recorded, id, "Waiting by rank", caption, parts, waits.ranks, blocks, "traced time")
 
 
 def _main_calls(calls: CallTimes, most: int) -> tuple[list[int], list[int]]:
@@ -145,8 +132,7 @@ def _blocks_of_ranks(num_ranks: int, most: int) -> list[range]:
 
 def _block_names(ranks: np.ndarray, blocks: Sequence[range]) -> list[str]:
     """Return `rank 3` or `ranks 3 to 7` for each block."""
-    ends = [(ranks[block.start], ranks[block[-1]]) for block in blocks]
-    return [f"rank {first}" if first == last else f"ranks {first} to {last}" for first, last in ends]
+    return [axes.span_text("rank", ranks[block.start], ranks[block[-1]]) for block in blocks]
 
 
 def _means(values: np.ndarray, blocks: Sequence[range]) -> np.ndarray:

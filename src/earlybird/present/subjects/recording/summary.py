@@ -22,9 +22,7 @@ def summary_of(recorded: Recorded) -> dict[str, Any]:
         "ranks": recording.size,
         "recorded_ranks": len(recording.ranks),
         "missing_ranks": recording.missing,
-        "ended_early": recording.ended_early,
-        "run_s": recording.run_s,
-        "core_wait_share": recording.core_wait_share,
+        **_values(recording, "ended_early", "run_s", "core_wait_share"),
         "work": recorded.uneven_work,
         "messages": sum(pair.messages for pair in messages),
         "bytes": sum(pair.bytes for pair in messages),
@@ -46,17 +44,17 @@ def summary_of(recorded: Recorded) -> dict[str, Any]:
     }
 
 
+def _values(item: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in names}
+
+
 def _open_calls(recording: Recording) -> list[dict[str, Any]]:
     return [
         {
             "rank": number,
-            "thread": opened.thread,
-            "call": opened.call,
+            **_values(opened, "thread", "call"),
             "place": opened.site.place if opened.site else "",
-            "since_s": opened.since_s,
-            "seen_s": opened.seen_s,
-            "peer": opened.peer,
-            "tag": opened.tag,
+            **_values(opened, "since_s", "seen_s", "peer", "tag"),
         }
         for number, rank in recording.ranks.items()
         for opened in rank.open_calls
@@ -66,16 +64,10 @@ def _open_calls(recording: Recording) -> list[dict[str, Any]]:
 def _phase(recorded: Recorded, phase: Phase) -> dict[str, Any]:
     messages, num_bytes = recorded.sent_in_phase[phase.number]
     return {
-        "number": phase.number,
-        "region": phase.region,
-        "calls": phase.calls,
-        "functions": phase.functions,
+        **_values(phase, "number", "region", "calls", "functions"),
         "distinction": recorded.distinctions[phase.number],
         "ranks": len(phase.of_ranks),
-        "epochs": phase.epochs,
-        "time_s": phase.time_s,
-        "first_s": phase.first_s,
-        "last_s": phase.last_s,
+        **_values(phase, "epochs", "time_s", "first_s", "last_s"),
         "messages": messages,
         "bytes": num_bytes,
         "threads": [
@@ -89,10 +81,7 @@ def _phase(recorded: Recorded, phase: Phase) -> dict[str, Any]:
 def _threads(phase: Phase, arrivals: ThreadArrivals) -> dict[str, Any]:
     return {
         "phase": phase.number,
-        "function": arrivals.function,
-        "threads": arrivals.threads,
-        "regions": arrivals.regions,
-        "mean_lead_s": arrivals.mean_lead_s,
+        **_values(arrivals, "function", "threads", "regions", "mean_lead_s"),
         "lead_s": arrivals.lead_s.tolist(),
         "lead_classes": arrivals.classes.tolist(),
     }
@@ -100,9 +89,7 @@ def _threads(phase: Phase, arrivals: ThreadArrivals) -> dict[str, Any]:
 
 def _waits(recording: Recording, waits: Waits) -> dict[str, Any]:
     return {
-        "is_whole": waits.is_whole,
-        "reaches_back": waits.reaches_back,
-        "cut": waits.cut,
+        **_values(waits, "is_whole", "reaches_back", "cut"),
         "cut_ranks": [{"rank": rank, "end_s": end_s} for rank, end_s in waits.cut_s.items()],
         "clock_uncertainty_s": waits.clock_uncertainty_s,
         "ranks_of_unknown_clock": waits.unconnected,

@@ -1,0 +1,94 @@
+"""The plan and page of Thune et al. 2023, and Table I as profiles of the package."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from earlybird.data.errors import InputError
+from earlybird.data.profile import load_profile
+from earlybird.measure.groups import Library, Options, Resources
+from earlybird.papers.registry import PAPERS
+from earlybird.papers.thune.experiments import exchanges, sweep_layout, sweep_pattern
+from earlybird.papers.thune.published import MACHINES
+from earlybird.patterns.pairs import pairs_exchange
+from earlybird.predict import Predictor
+from earlybird.present.material import Material
+
+THUNE = PAPERS["thune"]
+PRINTED = list(csv.DictReader((Path(__file__).parent / "table1.csv").open()))
+
+
+def mpich(*shape):
+    return replace(Resources.of(*shape), family="mpich", library=Library("mpich"))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_table_i_is_in_the_profiles_of_the_package(name):
+    profile = load_profile(name)
+    for row in (row for row in PRINTED if row["profile"] == name):
+        (protocol,) = profile.levels[row["level"]].protocols
+        assert protocol.latency_s == pytest.approx(float(row["tau"]) * 1e-6)
+        rates = [float(row[key]) * 1e9 for key in ("1", "2", "4", "8", "16")]
+        table = dict(protocol.bandwidth_bytes_per_s)
+        assert [table.pop(n) for n in (1, 2, 4, 8, 16)] == pytest.approx(rates)
+        assert list(table.values()) == pytest.approx([float(row["max"]) * 1e9] if table else [])
+
+
+def test_a_file_of_the_same_name_comes_before_the_profile(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "thune-kunpeng").write_text("{}")
+    with pytest.raises(InputError):
+        load_profile("thune-kunpeng")
+    with pytest.raises(InputError, match="thune-epyc"):
+        load_profile("thune-epyc")
+    with pytest.raises(InputError):
+        load_profile("../profiles/thune-kunpeng")
+
+
+def test_the_sweep_has_three_pairs_with_the_sizes_of_figure_3():
+    pattern = sweep_pattern(1024)
+    assert sorted(zip(pattern.src, pattern.dst, pattern.bytes, strict=True)) == [
+        (0, 1, 2048), (1, 0, 2048), (2, 3, 1024), (3, 2, 1024), (4, 5, 512), (5, 4, 512),
+    ]  # fmt: skip
+    # (5) and (6) with BW(6) of ThunderX2 between N = 4 and 8: the pairs are complete one after the other.
+    times_s = Predictor(pattern, sweep_layout()).predict(load_profile("thune-thunderx2"), "staircase").time_s
+    first_s = 2.3e-6 + 6 * 512 / 29e9
+    assert times_s[4] == pytest.approx(first_s) and times_s[4] < times_s[2] < times_s[0]
+    with pytest.raises(InputError, match="no pair"):
+        pairs_exchange([])
+
+
+def test_the_plan_has_the_exchanges_of_every_level():
+    steps = THUNE.plan(Options(), mpich(32, 2, 4), "mpich")
+    assert [step.name for step in steps] == [
+        "messages", "figure3", "table2-intra_socket", "table2-inter_socket", "figure5-pairs",
+        "figure5-reshuffled", "table2-inter_node",
+    ]  # fmt: skip
+    assert [step.name for step in steps if step.is_fitted] == ["messages"]
+    assert [group.points[0]["middle_bytes"] for group in steps[1].groups][-1] == 2 << 20
+    assert not THUNE.remarks(Options(), mpich(32, 2, 4))
+    small = THUNE.plan(Options(quick=True), mpich(2, 1), "mpich")
+    assert [step.name for step in small] == ["messages", "figure3", "table2-intra_socket"]
+    assert len(THUNE.remarks(Options(), mpich(2, 1))) == 3
+
+
+def test_exchanges_have_messages_on_their_level_only():
+    found = {one.step: one for one in exchanges(mpich(32, 2, 4))}
+    intra = found["table2-intra_socket"]
+    assert intra.pattern.num_messages == 192 and intra.layout.num_ranks == 64
+    volumes = np.bincount(intra.pattern.src, intra.pattern.bytes)
+    assert volumes.min() >= 50_000 and volumes.max() <= 500_003
+    for step, level in (("intra_socket", 0), ("inter_socket", 1), ("inter_node", 2)):
+        one = found[f"table2-{step}"]
+        assert set(one.layout.level(one.pattern.src, one.pattern.dst)) == {level}
+    for step in ("figure5-pairs", "figure5-reshuffled"):
+        assert set(found[step].layout.level(found[step].pattern.src, found[step].pattern.dst)) == {0, 1}
+
+
+def test_what_needs_another_machine_says_so():
+    notes = {row.quantity: row.note for row in THUNE.rows(Material())}
+    largest = next(text for text in notes if "8192 processes, 2744632 messages" in text)
+    assert "needs 8192 cores on 64 nodes" in notes[largest]
