@@ -98,7 +98,9 @@ def commands_with_values(source):
 
 
 def test_paths_and_hosts_in_commands_are_quoted():
-    quoted = re.compile(r"(quoted|path_argument|command_text|measure_command|_\w+|commands\.\w+)\(")
+    quoted = re.compile(
+        r"(quoted|path_argument|command_text|measure_command|_\w+|commands\.\w+|following\.\w+)\("
+    )
     foreign = re.compile(r"\b(path|output|source|folder|hosts?|file|name)\b|sys\.")
     known = {"Path(sys.executable).name", "cluster.name", "self.name", "name", "flavour_name"}
     values = {

@@ -34,10 +34,11 @@ def _texts(path: Path) -> list[str]:
 
 def test_few_source_files_name_a_model():
     """`fair` and `queue` are words of texts too: counted are literals that are a name, or have it as a name
-    in them, after --model or in quotes."""
+    in them, after --model or in quotes. What a paper says of the models that it compares is its own."""
     files: dict[str, list[str]] = {name: [] for name in MODELS}
     is_named = re.compile(rf"(?:^|--model |model |[`'\"])({'|'.join(MODELS)})(?:$|[`'\" ,.;:])", re.M)
-    for path in sorted(SOURCE.rglob("*.py")):
+    papers = SOURCE / "papers"
+    for path in sorted(path for path in SOURCE.rglob("*.py") if papers not in path.parents):
         if not is_named.search(path.read_text(encoding="utf-8")):
             continue  # not to parse it
         for name in {name for text in _texts(path) for name in is_named.findall(text)}:

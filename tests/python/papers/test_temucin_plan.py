@@ -61,6 +61,9 @@ def test_ranks_and_threads_fit_the_cores(cores, sweep, halo):
         found = points(kernel, QUICK, mpich(*cores))
         assert {point["ranks"] for point in found} == {ranks}
         assert {point["threads"] for point in found} == threads
+    # Of Halo3D as in the paper, so that threads share partitions.
+    shapes = {(p["threads"], p["partitions"]) for p in points("halo3d", QUICK, mpich(*cores))}
+    assert shapes == {(1, 4), (sorted(halo[1])[1], 4), (max(halo[1]), 8)}
 
 
 def test_messages_grow_from_kilobytes_to_megabytes_in_partitions_of_one_size():
@@ -92,8 +95,8 @@ def test_a_level_within_a_node_has_its_ranks_there():
 
 def test_what_differs_from_the_paper_is_named():
     first, *others = remarks(QUICK, mpich(2, 1))
-    assert "Sweep3D with 2 ranks of 2 threads" in first and "(paper: 8 and 64)" in first
-    assert len(others) == 1 and "than its 2 cores" in others[0]
+    assert "Sweep3D with 2 ranks of 2 threads" in first and "(paper: 8 and 64 threads)" in first
+    assert len(others) == 2 and "than its 2 cores" in others[0] and "share a partition" in others[1]
     openmpi = replace(mpich(16, 1), family="openmpi", library=Library("openmpi"))
     assert any("partitioned is left out where openmpi" in one for one in remarks(QUICK, openmpi))
     assert not any("partitioned" in group.methods for group in groups("sweep3d", QUICK, openmpi))

@@ -64,14 +64,14 @@ def test_the_sweep_has_three_pairs_with_the_sizes_of_figure_3():
 def test_the_plan_has_the_exchanges_of_every_level():
     steps = THUNE.plan(Options(), mpich(32, 2, 4), "mpich")
     assert [step.name for step in steps] == [
-        "messages", "figure3", "table2-intra_socket", "table2-inter_socket", "figure5-pairs",
+        "messages", "figure3", "packing", "table2-intra_socket", "table2-inter_socket", "figure5-pairs",
         "figure5-reshuffled", "table2-inter_node",
     ]  # fmt: skip
-    assert [step.name for step in steps if step.is_fitted] == ["messages"]
+    assert [step.name for step in steps if step.is_fitted] == ["messages", "packing"]
     assert [group.points[0]["middle_bytes"] for group in steps[1].groups][-1] == 2 << 20
     assert not THUNE.remarks(Options(), mpich(32, 2, 4))
     small = THUNE.plan(Options(quick=True), mpich(2, 1), "mpich")
-    assert [step.name for step in small] == ["messages", "figure3", "table2-intra_socket"]
+    assert [step.name for step in small] == ["messages", "figure3", "packing", "table2-intra_socket"]
     assert len(THUNE.remarks(Options(), mpich(2, 1))) == 3
 
 

@@ -213,8 +213,8 @@ def layout(
     best, ended_by = advice.ranked[0].method, advice.extra.get("swaps_ended_by", COUNT)
     family = joined.context.get("flavour")
     target = family if family in ("mpich", "intel") else "openmpi"
-    path = path_argument(output or Path("layout.csv"))
-    export = f"earlybird export {path} --to {target} --hosts ... -o FILE"
+    layout = output or Path("layout.csv")
+    export = f"earlybird export {path_argument(layout)} --to {target} --hosts ... -o FILE"
     if output is not None:
         save_layout(advised.layouts[best], output)
     if best not in MAPPINGS:

@@ -19,7 +19,7 @@ _SETUP = (
     "AMD EPYC 7H12 each); its latency is the mean over ranks. Times in microseconds; form 1 (by socket) and "
     "2 (by node) are for 1 byte, form 3 for all sizes."
 )
-_LEAST_RANKS, _MOST_RANKS, _QUICK_COUNTS = 8, 256, 8
+_MIN_RANKS, _MAX_RANKS, _QUICK_COUNTS = 8, 256, 8
 _HELP = {
     "ranks": "Numbers of ranks of 1-byte latencies, such as 2..16.  [default: 2 to the cores, at least 8]",
     "sizes": "Sizes of the surfaces.  [default: 1 B to 1 MiB]",
@@ -52,7 +52,7 @@ def _plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
 def _ranks(options: Options, resources: Resources) -> tuple[int, ...]:
     """Return 2 to all cores, at least 8 and at most the paper's 256; few of them with --quick."""
     cores = (resources.cores_per_socket or 1) * resources.sockets * resources.nodes
-    most = min(max(cores, _LEAST_RANKS), _MOST_RANKS)
+    most = min(max(cores, _MIN_RANKS), _MAX_RANKS)
     step = max(1, most // _QUICK_COUNTS) if options.quick else 1
     return tuple(sorted({*range(2, most + 1, step), *powers(most, 2, 2), most}))
 
@@ -66,7 +66,7 @@ def _remarks(options: Options, resources: Resources) -> list[str]:
             "the algorithms of Earlybird are measured: those of the paper can be chosen in Open MPI only"
         )
     cores = (resources.cores_per_socket or 1) * resources.sockets * resources.nodes
-    if max(options.ranks or (_LEAST_RANKS,)) > cores:
+    if max(options.ranks or (_MIN_RANKS,)) > cores:
         notes.append(f"some points have more ranks than the {cores} cores: they show the scheduler")
     return notes
 

@@ -21,7 +21,8 @@ _NOISES = ("single", "uniform", "gaussian")
 # Of the figures of motifs: Sweep3D in 16 partitions, Halo3D in 4 with 8 threads, and with 64 threads. How
 # many ranks the paper had is not known: here 2 x 2 and 2 x 2 x 2, or 2.
 _SWEEP_PARTITIONS, _SWEEP_RANKS = 16, 4
-_HALO_PARTITIONS, _HALO_THREADS, _MORE_HALO_THREADS, _HALO_RANKS = 4, 8, 64, 8
+_HALO_PARTITIONS, _MORE_HALO_PARTITIONS = 4, 8
+_HALO_THREADS, _MORE_HALO_THREADS, _HALO_RANKS = 8, 64, 8
 _QUICK_MOTIF_S = 1e-3
 # Cells along y and z of each rank. Along x there are few, so that messages are large and the cells are not.
 _SWEEP_SIDES, _QUICK_SWEEP_SIDES = (4, 16, 64, 128), (4, 32, 128)
@@ -62,8 +63,8 @@ def remarks(options: Options, resources: Resources) -> list[str]:
     few, more = _halo_threads(halo[1])
     found = [
         f"Sweep3D with {sweep[0]} ranks of {_sweep_threads(sweep[1])} threads in {_SWEEP_PARTITIONS} "
-        f"partitions, Halo3D with {halo[0]} ranks of {few} and of {more} threads (paper: {_HALO_THREADS} and "
-        f"{_MORE_HALO_THREADS})"
+        f"partitions, Halo3D with {halo[0]} ranks of {few} threads in {_HALO_PARTITIONS} partitions and of "
+        f"{more} in {_MORE_HALO_PARTITIONS} (paper: {_HALO_THREADS} and {_MORE_HALO_THREADS} threads)"
     ]
     for kind, one in _motifs(options, resources):
         found += motifs.remarks(kind, one, resources)
@@ -143,8 +144,8 @@ def _motifs(options: Options, resources: Resources) -> list[tuple[MotifKind, Opt
     )
     halo = common.changed(ranks=(ranks,), cells=cells)
     found.append((HALO3D, halo.changed(threads=(1,), partitions=(_HALO_PARTITIONS,), methods=(FUNNELLED,))))
-    for threads in (few, more):
-        partitions = max(threads, _HALO_PARTITIONS)
+    # As in the paper, threads share partitions.
+    for threads, partitions in ((few, _HALO_PARTITIONS), (more, _MORE_HALO_PARTITIONS)):
         found.append((HALO3D, halo.changed(threads=(threads,), partitions=(partitions,))))
     return found
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from earlybird.data import labels
 from earlybird.data.collective_algorithms import family_of
-from earlybird.data.methods import CONTEXTS, PER_THREAD, SHARED
+from earlybird.data.methods import CONTEXTS, MSGRATE_METHODS, PER_THREAD, SHARED
 from earlybird.data.results import Result
 from earlybird.measure.groups import Options, Resources, cores_per_rank, hangs_with_contexts
 from earlybird.measure.msgrate import MSGRATE_OPTIONS, WINDOW, msgrate_groups
@@ -20,6 +20,7 @@ from earlybird.present.subjects.messages.figures import rate_figures
 from earlybird.present.subjects.messages.rates import (
     METHODS,
     MessageRates,
+    contexts,
     message_rates,
     rate,
     threads,
@@ -75,9 +76,11 @@ class _Run:
                 if family == self.family
                 for result in series.results
                 if (result.method, threads(result)) == (method, count)
+                # With contexts there is a further run of `shared`, to compare with.
+                and (method == CONTEXTS or not contexts(result))
             ]
             rows = [
-                Row(self.figure, quantity, printed, value, _note(series, result), series.label)
+                Row(self.figure, quantity, printed, value, _note(series, result, number), series.label)
                 for series, result in like
                 if (value := _rate_text(result, number))
             ]
@@ -106,13 +109,13 @@ def _rate_text(result: Result, number: int | None) -> str:
     return millions(of_threads[number]) if number < len(of_threads) else ""
 
 
-def _note(series: MessageRates, result: Result) -> str:
+def _note(series: MessageRates, result: Result, number: int | None) -> str:
     level = series.setting[0]
-    notes = [interval_text(rate(result), millions)]
+    notes = [interval_text(rate(result), millions) if number is None else ""]
     if level != _PAPER_LEVEL:
         notes.append(f"{labels.level(level)} (article: {labels.level(_PAPER_LEVEL)})")
     if result.oversubscribed:
-        notes.append("more threads than cores: two nodes with two cores each show the locks alone")
+        notes.append("more threads than cores")
     return "; ".join(filter(None, notes))
 
 
@@ -126,9 +129,10 @@ def _measured(material: Material) -> Iterator[tuple[str, MessageRates]]:
 
 
 def _plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
-    chosen = options.changed(
-        levels=(outermost_level(options, resources),), threads=options.threads or _THREADS
-    )
+    level = outermost_level(options, resources)
+    has_contexts = resources.family in ("mpich", "intel") and not hangs_with_contexts(level, resources)
+    methods = tuple(method for method in MSGRATE_METHODS if method != CONTEXTS or has_contexts)
+    chosen = options.changed(levels=(level,), threads=options.threads or _THREADS, methods=methods)
     return [Step("msgrate", msgrate_groups(chosen, resources, mpi))]
 
 

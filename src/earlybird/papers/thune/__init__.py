@@ -6,7 +6,9 @@ from dataclasses import replace
 from earlybird.data import labels
 from earlybird.data.comparison import Comparison
 from earlybird.data.profile import Profile
+from earlybird.data.units import format_delay_rate
 from earlybird.measure.groups import Options, Resources, link_of
+from earlybird.measure.packing import packing_groups
 from earlybird.measure.suites import (
     SUITES,
     completion_groups,
@@ -62,6 +64,8 @@ def _plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
         Step(_MESSAGES, messages, is_fitted=True, share=3.0),
         Step(FIGURE_3, sweep_groups(options, resources, mpi), share=2.0),
     ]
+    if resources.library is not None:  # drawn times have no packing
+        steps.append(Step("packing", packing_groups(of_messages, resources, mpi), is_fitted=True, share=0.5))
     cores = cores_per_socket(resources)
     for exchange in exchanges(resources):
         layout = exchange.layout
@@ -106,6 +110,7 @@ def _rows(material: Material) -> list[Row]:
         )
     )
     rows += [one.row() for one in realistic()]
+    rows += _packing(profiles)
     largest = realistic()[-1]
     accuracy = Row(
         "section VI",
@@ -185,6 +190,21 @@ def _verified(verification: Verification, material: Material) -> Iterator[Row]:
         yield from rows or [
             Row(verification.figure, quantity, printed, note=_without(verification.level, "a replay"))
         ]
+
+
+def _packing(profiles: list[tuple[Profile, str]]) -> Iterator[Row]:
+    """Yield what packing indexed data costs, which the paper names as missing in its model."""
+    quantity = "packing and unpacking, of data at irregular places on cold caches, largest size"
+    here = []
+    for profile, label in profiles:
+        costs = [
+            (form.what.method, form.parameters.time_s[-1] / form.parameters.size_bytes[-1])
+            for form in profile.packings
+            if (form.what.packing, form.what.cache) == ("indexed", "cold") and form.parameters.size_bytes[-1]
+        ]
+        text = ", ".join(f"{method} {format_delay_rate(cost)}" for method, cost in costs)
+        here += [Row("section VI", quantity, "left out", text, mpi=label)] if text else []
+    yield from here or [Row("section VI", quantity, "left out", note=f"{NOT_MEASURED}: needs an MPI")]
 
 
 def _replay_note(run: MeasuredRun, comparison: Comparison, model: str) -> str:

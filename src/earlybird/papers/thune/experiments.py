@@ -20,7 +20,7 @@ PAIRS = ("2s", "s", "s/2")
 _LARGEST_BYTES, _SMALLEST_BYTES = 2 * MIB, 2
 # Of Table II's exchange on one socket: messages of each rank; its volumes per rank are 0.05 to 0.5 MB.
 _NEIGHBOURS, _VOLUMES_BYTES = 3, (50_000, 500_000)
-_MOST_PER_SOCKET, _LEAST_PER_SOCKET = 32, 4
+_MAX_PER_SOCKET, _MIN_PER_SOCKET = 32, 4
 # Of its realistic exchanges: messages per rank, and their sizes.
 _MESSAGES_PER_RANK, _MESSAGE_BYTES = {"inter_socket": 3.4, "inter_node": 15.5}, (300, 500_000)
 
@@ -69,7 +69,7 @@ def cores_per_socket(resources: Resources) -> int:
 
 def exchanges(resources: Resources) -> list[Exchange]:
     """Return the exchanges of Table II and figure 5 that the levels here allow."""
-    per_socket = min(max(cores_per_socket(resources), _LEAST_PER_SOCKET), _MOST_PER_SOCKET)
+    per_socket = min(max(cores_per_socket(resources), _MIN_PER_SOCKET), _MAX_PER_SOCKET)
     sockets = 2 if "inter_socket" in resources.cores else 1
     whole = parse_layout(f"1x{sockets}x{per_socket}")
     found = [Exchange("table2-intra_socket", _on_sockets(per_socket, sockets), whole)]

@@ -88,10 +88,12 @@ def base(method: str) -> str:
 
 
 def operation_order(name: str) -> tuple[int, str]:
+    """Return the place of an operation; broadcasts first, unknown ones last."""
     return _order(name, list(labels.OPERATIONS))
 
 
 def map_order(name: str) -> tuple[int, str]:
+    """Return the place of a mapping; unknown ones last."""
     return _order(name, MAPPINGS)
 
 
@@ -132,6 +134,7 @@ def is_timed(sample: Sample) -> bool:
 
 
 def sized(collective: Collective, size_bytes: int) -> dict[str, str]:
+    """Return the value of every selector of a figure of a size."""
     return collective.choice() | {"size": format_bytes(size_bytes)}
 
 
