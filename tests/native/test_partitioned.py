@@ -122,11 +122,11 @@ LAUNCHES = {
             without=HUNDRED_THOUSAND,
         ),
         Launch(
-            "without_tags_at_funneled",
-            3,
-            "funneled",
+            "without_tags_beside_threads",
+            2,
+            "multiple",
             WITHOUT_TAGS,
-            ("order", "progress", "thread", "level"),
+            ("order", "progress", "thread"),
             thorough=True,
         ),
         Launch(
