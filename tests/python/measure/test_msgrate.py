@@ -85,16 +85,12 @@ def test_contexts_end_where_the_mpi_has_no_more():
     assert (wheel, own) == ([16], [16, 32])
 
 
-def test_mpich_has_launches_with_contexts_between_virtual_nodes_by_libfabric_alone(monkeypatch):
-    monkeypatch.delenv("MPIR_CVAR_CH4_NETMOD", raising=False)
+def test_mpich_has_no_launch_with_contexts_between_virtual_nodes_where_it_never_starts():
     virtual = replace(Resources.of(2, 1, nodes=2, link_bytes_per_s=1e8), family="mpich")
     found = {(g.points[0]["level"], g.vcis) for g in groups(virtual, threads=(2,))}
     assert found == {("intra_socket", None), ("intra_socket", 2), ("inter_node", None)}
     with pytest.raises(InputError, match="MPICH hangs in MPI_Init"):
         groups(virtual, threads=(2,), methods=MSGRATE_METHODS)
-    monkeypatch.setenv("MPIR_CVAR_CH4_NETMOD", "ofi")
-    assert 2 in [group.vcis for group in groups(virtual, threads=(2,), levels=("inter_node",))]
-    monkeypatch.delenv("MPIR_CVAR_CH4_NETMOD")
     intel = groups(replace(virtual, family="intel"), "intel", threads=(2,), levels=("inter_node",))
     assert 2 in [group.vcis for group in intel]
 

@@ -74,7 +74,7 @@ def remarks(options: Options, resources: Resources) -> list[str]:
     elif hangs_with_contexts(level, resources):
         notes.append(
             "no figure 6 and no streams: MPICH hangs in MPI_Init with several contexts between nodes of a "
-            "virtual cluster by UCX; export MPIR_CVAR_CH4_NETMOD=ofi to measure them"
+            "virtual cluster"
         )
     return notes
 

@@ -149,10 +149,7 @@ def _remarks(options: Options, resources: Resources) -> list[str]:
             "Open MPI has no contexts that a program can request: the runs with contexts are left out"
         )
     elif hangs_with_contexts(level, resources):
-        notes.append(
-            "no contexts: MPICH hangs in MPI_Init with them between nodes of a virtual cluster by UCX; "
-            "export MPIR_CVAR_CH4_NETMOD=ofi to measure them"
-        )
+        notes.append("no contexts: MPICH hangs in MPI_Init with them between nodes of a virtual cluster")
     return notes
 
 
