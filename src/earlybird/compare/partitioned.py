@@ -9,16 +9,19 @@ from earlybird.compare.intervals import over_launches
 from earlybird.data.partition_moments import PartitionMoments
 from earlybird.data.run import Sample
 from earlybird.data.schema import estimate_keys
+from earlybird.data.statistics import MEDIAN, Statistic
 from earlybird.models import partitioned_metrics as metrics
 
 OVERHEAD, BANDWIDTH, AVAILABILITY = "overhead", "perceived_bandwidth_bytes_per_s", "availability"
 EARLY_BIRD, DELIVERED = "early_bird_share", "delivered_share"
 
 
-def partitioned_metrics(samples: Sequence[Sample], singles: Sequence[Sample]) -> dict[str, Any]:
-    """The metrics of the method of `samples`, each with the ends of its interval.
+def partitioned_metrics(
+    samples: Sequence[Sample], singles: Sequence[Sample], statistic: Statistic = MEDIAN
+) -> dict[str, Any]:
+    """Compute the metrics of the method of `samples`, each with the ends of its interval.
 
-    Overhead and availability compare with a single message of the same round; None without one.
+    Overhead and availability compare with a single message of the same round; they are None if there is none.
     """
     single_of_launch = {single.launch: single for single in singles}
     of_launches: dict[str, list[np.ndarray]] = {}
@@ -28,13 +31,15 @@ def partitioned_metrics(samples: Sequence[Sample], singles: Sequence[Sample]) ->
                 of_launches.setdefault(name, []).append(values)
     found: dict[str, Any] = {}
     for name in (OVERHEAD, BANDWIDTH, AVAILABILITY, EARLY_BIRD, DELIVERED):
-        estimate = over_launches(of_launches[name])[0] if name in of_launches else (None, None, None)
+        estimate = (
+            over_launches(of_launches[name], statistic)[0] if name in of_launches else (None, None, None)
+        )
         found |= dict(zip(estimate_keys(name), estimate, strict=True))
     return found
 
 
 def _of_launch(sample: Sample, single: Sample | None) -> dict[str, np.ndarray]:
-    """(I,) values of every metric, or of the rounds that the single message was measured in too."""
+    """Compute (I,) values of every metric, or of the rounds in which the single message was measured too."""
     moments = PartitionMoments.of(sample)
     ready_s, arrived_s, joined_s = moments.ready_s, moments.arrived_s, moments.joined_s
     found = {

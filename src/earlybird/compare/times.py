@@ -8,19 +8,20 @@ from earlybird.data.comparison import Comparison, EmptyExchange
 from earlybird.data.errors import InputError
 from earlybird.data.kernels import EXCHANGE
 from earlybird.data.prediction import Prediction
-from earlybird.data.run import Sample, rank_medians_of_launches
+from earlybird.data.run import Sample, rank_times_of_launches
+from earlybird.data.statistics import MEDIAN, Statistic
 
 # (P,) seconds of the exchange without data, and model -> (P,) seconds predicted with them.
 EmptyTimes = tuple[np.ndarray, Mapping[str, np.ndarray]]
 
 
 def exchange_samples(samples: Iterable[Sample], *, empty: bool = False) -> list[Sample]:
-    """The launches of the exchange of a run, or of the same exchange with empty messages."""
+    """Return the launches of the exchange of a run, or of the same exchange with empty messages."""
     return [one for one in samples if one.kernel == EXCHANGE.name and ("empty" in one.config) == empty]
 
 
-def measured_times(samples: Iterable[Sample]) -> np.ndarray:
-    """(P,) seconds per rank: the median over steady iterations, then over launches.
+def measured_times(samples: Iterable[Sample], statistic: Statistic = MEDIAN) -> np.ndarray:
+    """Return (P,) seconds per rank: the median over steady iterations, then over launches.
 
     `samples` are the launches of one exchange, each with `rank_times_s`. Raises InputError if there is
     none, or if they differ in the number of ranks.
@@ -38,13 +39,14 @@ def measured_times(samples: Iterable[Sample]) -> np.ndarray:
         raise InputError("the run has no samples of an exchange; make one with `earlybird replay`")
     if len(num_ranks) > 1:
         raise InputError("the samples differ in their number of ranks; compare the launches of one exchange")
-    return rank_medians_of_launches(launches)
+    return rank_times_of_launches(launches, statistic)
 
 
 def compare_times(
     measured_s: np.ndarray, predictions: Mapping[str, Prediction], empty: EmptyTimes | None = None
 ) -> Comparison:
-    """Errors of each model: equation (11) of Thune et al. 2023 and the signed error of the slowest rank.
+    """Compute the errors of each model: equation (11) of Thune et al. 2023 and the signed error of the
+    slowest rank.
 
     error = sum |T_actual - T_model| / sum T_actual; slowest_error = (max predicted - max measured)/max
     measured, below zero if the predicted time is too short. `measured_s` (P,) seconds, as `measured_times`
@@ -73,7 +75,7 @@ def compare_times(
 def _errors(
     measured_s: np.ndarray, predicted_s: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The error (11) and the slowest rank's of each model."""
+    """Return the error (11) and the slowest rank's error of each model."""
     slowest_s = measured_s.max()
     return (
         {

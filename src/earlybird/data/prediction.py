@@ -19,13 +19,15 @@ SCHEMA = "earlybird.prediction/1"
 
 
 class PredictionKeys(TypedDict, total=False):
-    """Keys of a prediction that options of `predict` add.
+    """The keys of a prediction that options of `predict` add.
 
     Attributes
     ----------
     share : `message` or `process`, if the option made a difference.
     mixed : `per-level` or `union`, likewise.
     combine : `overlap`, likewise.
+    packing, packing_cache, packing_by : how messages are packed, after `--packing`: the layout of their data,
+        hot or cold caches, and by the MPI (`mpi`) or a `loop`.
     machine : the description that `--machine` gave; then `model` is `links`, `profile_id` is empty, and one
         of the two parts of a rank's time is 0.
     """
@@ -35,20 +37,25 @@ class PredictionKeys(TypedDict, total=False):
     share: str | None
     mixed: str | None
     combine: str | None
+    packing: str | None
+    packing_cache: str | None
+    packing_by: str | None
     machine: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction(Record):
-    """Times of the ranks by one model. Written too, and derived when read: `ranks`, `time_s` (`intra_node_s`
-    + `inter_node_s` - `overlap_s`) and `slowest_rank`, the lowest one with the largest time.
+    """The times of the ranks by one model. The file also has values that are derived when it is read:
+    `ranks`, `time_s` (`intra_node_s` + `inter_node_s` - `overlap_s`) and `slowest_rank`, the lowest rank with
+    the largest time.
 
     Attributes
     ----------
-    receive_s : without latencies.
+    receive_s : time to receive, without latencies.
     intra_node_s, inter_node_s : the parts of the time, with latencies and waiting for sends.
     time_interval_s : a pair per rank, if the profile has replicates.
     overlap_s : what of the two parts overlaps, after `--combine overlap`.
+    packing_s : what packing and unpacking take, after `--packing`.
     """
 
     schema: ClassVar[str] = SCHEMA
@@ -64,23 +71,27 @@ class Prediction(Record):
     extra: Extra = field(default_factory=dict)
     layout: str = field(default="", metadata=OMIT_EMPTY)  # `Layout.text`
     overlap_s: np.ndarray | None = None
+    packing_s: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         require_not_negative(
-            self, "receive_s", "intra_node_s", "inter_node_s", "overlap_s", "time_interval_s"
+            self, "receive_s", "intra_node_s", "inter_node_s", "overlap_s", "packing_s", "time_interval_s"
         )
         shape = (len(self.receive_s),)
         if not len(self.receive_s):
             raise ValueError("receive_s has no rank; give one time per rank")
         if not self.receive_s.shape == self.intra_node_s.shape == self.inter_node_s.shape == shape:
             raise ValueError("receive_s, intra_node_s and inter_node_s have different lengths")
-        if self.overlap_s is not None and self.overlap_s.shape != shape:
-            raise ValueError("overlap_s must give one time per rank")
+        for name in ("overlap_s", "packing_s"):
+            part_s = getattr(self, name)
+            if part_s is not None and part_s.shape != shape:
+                raise ValueError(f"{name} must give one time per rank")
         if self.time_interval_s is not None and self.time_interval_s.shape != (*shape, 2):
             raise ValueError("time_interval_s must give one [low, high] per rank")
 
     def require_possible(self) -> "Prediction":
-        """The prediction; InputError if a rank would take longer than any program runs, or no time at all."""
+        """Return the prediction; raise InputError if a rank would take longer than any program runs, or no
+        time at all."""
         times_s = np.concatenate([self.receive_s, self.intra_node_s, self.inter_node_s, self.time_s])
         # Not the largest: a comparison with what is no number is false.
         if not (times_s <= MAX_S).all():
@@ -93,11 +104,13 @@ class Prediction(Record):
     @property
     def time_s(self) -> np.ndarray:
         both_s = self.intra_node_s + self.inter_node_s
-        return both_s if self.overlap_s is None else both_s - self.overlap_s
+        if self.overlap_s is not None:
+            both_s = both_s - self.overlap_s
+        return both_s if self.packing_s is None else both_s + self.packing_s
 
     @property
     def notes(self) -> list[str]:
-        """Where the prediction is outside of what was measured, a sentence each."""
+        """Remarks on where the prediction is outside the measured range, a sentence each."""
         return list(self.extra.get("notes", ()))
 
     @property
@@ -106,13 +119,13 @@ class Prediction(Record):
         return int(np.argmax(self.time_s))
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Return the arrays of shape (P,) by name: time_s, receive_s, intra_node_s, inter_node_s, and if
-        there are any overlap_s, time_low_s, time_high_s."""
+        """Return the arrays of shape (P,) by name: time_s, receive_s, intra_node_s, inter_node_s, and
+        overlap_s, time_low_s and time_high_s if they exist."""
         columns = {
             name: getattr(self, name) for name in ("time_s", "receive_s", "intra_node_s", "inter_node_s")
         }
-        if self.overlap_s is not None:
-            columns["overlap_s"] = self.overlap_s
+        parts = {"overlap_s": self.overlap_s, "packing_s": self.packing_s}
+        columns |= {name: part_s for name, part_s in parts.items() if part_s is not None}
         if self.time_interval_s is not None:
             columns |= {"time_low_s": self.time_interval_s[:, 0], "time_high_s": self.time_interval_s[:, 1]}
         return columns
@@ -137,6 +150,6 @@ def load_prediction(path: str | Path) -> Prediction:
 
 
 def prediction_from_json(value: Mapping[str, Any], where: str = "the prediction") -> Prediction:
-    """Build a Prediction from its JSON object; raises InputError on a missing or uneven array."""
+    """Build a Prediction from its JSON object; raise InputError for a missing or uneven array."""
     given = {key: item for key, item in value.items() if key not in ("ranks", "time_s", "slowest_rank")}
     return decode(given, Prediction, where, "make it again with `earlybird predict --json`")

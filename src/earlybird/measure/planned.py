@@ -9,15 +9,16 @@ from earlybird.data import kernels, labels
 from earlybird.data.errors import InputError
 from earlybird.launch.launcher import Launcher
 from earlybird.measure.groups import Group, Library, Options, Resources, Suite
+from earlybird.measure.launch_counts import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 from earlybird.measure.launchers import is_simulated
-from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES, thread_counts
+from earlybird.measure.options import thread_counts
 from earlybird.measure.session import refuse_conflicts_of
 from earlybird.measure.suites import SUITES
 from earlybird.measure.synthetic_times import is_drawn
 
 
 def default_launches(quick: bool, launcher_text: str) -> int:
-    """Return the launches of every point; those of a simulation would give the same times."""
+    """Return the number of launches of every point: one in a simulation, where all give the same times."""
     if is_simulated(launcher_text):
         return 1
     return QUICK_LAUNCHES if quick else DEFAULT_LAUNCHES
@@ -99,7 +100,7 @@ def groups_anywhere(chosen: Sequence[Suite], options: Options) -> list[Group]:
 
 
 def can_be_fitted(groups: Sequence[Group]) -> bool:
-    """Tell whether `fit` can make a profile from these groups alone."""
+    """Return whether `fit` can make a profile from these groups alone."""
     points: dict[str, list[dict[str, Any]]] = {}
     for group in groups:
         points.setdefault(group.kernel, []).extend(group.points)
@@ -113,7 +114,8 @@ def profile_name(suite_names: Sequence[str]) -> str:
 
 
 def launcher_threads(text: str | None) -> int:
-    """Return the threads of all launches; suites that compare thread counts have an option of their own."""
+    """Return the number of threads of all launches; suites that compare thread counts have an option of their
+    own."""
     counts = thread_counts(text) or (1,)
     if len(counts) > 1:
         comparing = [suite.name for suite in SUITES.values() if suite.compares_threads]

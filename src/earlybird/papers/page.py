@@ -15,9 +15,9 @@ from earlybird.present.subjects.provenance.view import machine_text
 COLUMNS = (
     Column("figure", lambda row: row.figure, common=True, left=True, folded=True),
     Column("quantity", lambda row: row.quantity, left=True, folded=True),
-    Column("paper", lambda row: row.paper),
+    Column("paper", lambda row: row.paper, folded=True),
     Column("MPI", lambda row: row.mpi, varying=True, left=True),
-    Column("here", lambda row: row.here, default="-"),
+    Column("here", lambda row: row.here, default="-", folded=True),
     Column("note", lambda row: row.note, optional=True, left=True, folded=True),
 )
 

@@ -20,7 +20,7 @@ from earlybird.measure import sides
 from earlybird.measure.continued import refuse_changes
 from earlybird.measure.effort import Effort
 from earlybird.measure.foreign_runs import refuse_unstated
-from earlybird.measure.options import DEFAULT_LAUNCHES, QUICK_LAUNCHES
+from earlybird.measure.launch_counts import DEFAULT_LAUNCHES, QUICK_LAUNCHES
 from earlybird.measure.suites import read_options
 from earlybird.papers.page import place_line, printed_table, rows_table, summary
 from earlybird.papers.paper import Paper

@@ -6,7 +6,7 @@ from dataclasses import replace
 from earlybird.data import labels
 from earlybird.data.comparison import Comparison
 from earlybird.data.profile import Profile
-from earlybird.data.units import format_delay_rate
+from earlybird.data.units import format_bandwidth
 from earlybird.measure.groups import Options, Resources, link_of
 from earlybird.measure.packing import packing_groups
 from earlybird.measure.suites import (
@@ -49,6 +49,7 @@ _SETUP = (
     "as figures 4 and 5; `--profile thune-epyc-rome` and the others predict with Table I itself."
 )
 _MESSAGES = "messages"
+_PRINTED_PACKING = "indexed"  # the layout of data whose costs the page has
 _HELP = {
     "sizes": "Sizes s of figure 3, such as 2..2MiB.  [default: 2 B to 2 MiB]",
     "competitors": "Numbers N of concurrent receivers of Table I.  [default: 1, 2, 4 .. all cores]",
@@ -71,7 +72,9 @@ def _plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
         Step(FIGURE_3, sweep_groups(options, mpi), share=2.0),
     ]
     if resources.library is not None:  # drawn times have no packing
-        steps.append(Step("packing", packing_groups(of_messages, resources, mpi), is_fitted=True, share=0.5))
+        # Emptying large caches takes most of the time: --quick has only what the page prints.
+        of_packing = of_messages.changed(packings=(_PRINTED_PACKING,)) if options.quick else of_messages
+        steps.append(Step("packing", packing_groups(of_packing, resources, mpi), is_fitted=True, share=0.5))
     for exchange in exchanges(resources):
         layout = exchange.layout
         link = link_of("inter_node", resources) if layout.num_nodes > 1 else None
@@ -137,7 +140,9 @@ def _table_i(profiles: list[tuple[Profile, str]]) -> Iterator[Row]:
             quantity = f"{labels.level(level)}, {name}"
             here = [(label, text_of(one, level, *arguments)) for one, label in profiles]
             rows = [Row("Table I", quantity, printed, text, mpi=label) for label, text in here if text]
-            yield from rows or [Row("Table I", quantity, printed, note=_without(level, "as many cores"))]
+            count = next(iter(arguments), None)
+            cores = f"{labels.counted(count, 'core')} on a socket" if count else "a run"
+            yield from rows or [Row("Table I", quantity, printed, note=_without(level, cores))]
 
 
 def _without(level: str, otherwise: str) -> str:
@@ -192,12 +197,13 @@ def _packing(profiles: list[tuple[Profile, str]]) -> Iterator[Row]:
     quantity = "packing and unpacking, of data at irregular places on cold caches, largest size"
     here = []
     for profile, label in profiles:
-        costs = [
-            (form.what.method, form.parameters.time_s[-1] / form.parameters.size_bytes[-1])
+        rates = [
+            (form.what.method, form.parameters.size_bytes[-1] / form.parameters.time_s[-1])
             for form in profile.packings
-            if (form.what.packing, form.what.cache) == ("indexed", "cold") and form.parameters.size_bytes[-1]
+            if (form.what.packing, form.what.cache) == (_PRINTED_PACKING, "cold")
+            and form.parameters.time_s[-1] > 0
         ]
-        text = ", ".join(f"{method} {format_delay_rate(cost)}" for method, cost in costs)
+        text = ", ".join(f"{method} {format_bandwidth(rate)}" for method, rate in rates)
         here += [Row("section VI", quantity, "left out", text, mpi=label)] if text else []
     yield from here or [Row("section VI", quantity, "left out", note=f"{NOT_MEASURED}: needs an MPI")]
 

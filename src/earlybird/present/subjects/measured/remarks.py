@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from earlybird.compare.intervals import MEAN_CONFIDENCE
 from earlybird.compare.pipelines import longer_delay_rates
 from earlybird.data import labels
 from earlybird.data.kernels import COLLECTIVE, MSGRATE, PIPELINE, kernel_of
@@ -16,10 +17,11 @@ def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample] = ())
     """Return the lines to print below the table of `results`, all of one kernel and of `samples`."""
     name = results[0].kernel
     columns = kernel_of(name).columns
-    explained = [column for column in columns if column.meaning and column_of(column).is_shown(results)]
-    lines = [f"{column.head}: {column.meaning}" for column in explained]
+    lines = meanings(results)
     lines += _REMARKS[name](run, results) if name in _REMARKS else []
     lines += _imported(run, samples)
+    if results[0].mean_of_iterations:
+        lines.append("values: means over the iterations of all launches")
     if any(column.key == "speed_up" for column in columns):
         lines += _speed_up(results)
     # A single launch with a single value has no interval.
@@ -27,6 +29,13 @@ def remarks(run: Run, results: Sequence[Result], samples: Sequence[Sample] = ())
     is_single = has_values and all(result.launches == 1 for result in results)
     has_interval = any(column.interval for column in columns)
     return lines + _interval(results) if has_interval and not is_single else lines
+
+
+def meanings(results: Sequence[Result]) -> list[str]:
+    """Return what the columns of the table of `results` mean, of those whose head does not say it."""
+    columns = kernel_of(results[0].kernel).columns
+    explained = [column for column in columns if column.meaning and column_of(column).is_shown(results)]
+    return [f"{column.head}: {column.meaning}" for column in explained]
 
 
 def _imported(run: Run, samples: Sequence[Sample]) -> list[str]:
@@ -48,8 +57,8 @@ def _speed_up(results: Sequence[Result]) -> list[str]:
     reference = compared[0].reference
     ratio = f"time of {reference} / time of the method"
     how = (
-        f"median of the ratios {ratio}, measured alternately in one launch; the ratio of two medians in "
-        "this table may differ"
+        f"median of the ratios {ratio}, measured alternately in one launch; the ratio of two "
+        f"{'means' if results[0].mean_of_iterations else 'medians'} in this table may differ"
     )
     if through := sorted({result.through for result in compared} - {""}):
         how = (
@@ -65,6 +74,12 @@ def _coverage_text(coverage: float) -> str:
 
 
 def _interval(results: Sequence[Result]) -> list[str]:
+    if results[0].mean_of_iterations:
+        of_speed_up = "; that of a speed-up: of the median, from order statistics of the launches"
+        return [
+            f"interval: {MEAN_CONFIDENCE:.0%} by Student's t over all iterations; it does not include how "
+            f"launches differ{of_speed_up * any(result.speed_up is not None for result in results)}"
+        ]
     coverage = {result.launches: result.coverage for result in results}
     several = [
         f"with {count} launches it contains the median in {_coverage_text(coverage[count])} of all cases"
