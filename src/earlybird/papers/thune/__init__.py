@@ -74,7 +74,8 @@ def _plan(options: Options, resources: Resources, mpi: str) -> list[Step]:
     if resources.library is not None:  # drawn times have no packing
         # Emptying large caches takes most of the time: --quick has only what the page prints.
         of_packing = of_messages.changed(packings=(_PRINTED_PACKING,)) if options.quick else of_messages
-        steps.append(Step("packing", packing_groups(of_packing, resources, mpi), is_fitted=True, share=0.5))
+        packing = packing_groups(of_packing, resources, mpi)
+        steps.append(Step(packing[0].kernel, packing, is_fitted=True, share=0.5))
     for exchange in exchanges(resources):
         layout = exchange.layout
         link = link_of("inter_node", resources) if layout.num_nodes > 1 else None
